@@ -1,6 +1,6 @@
 //! Foreign code that panics, in each place where this crate calls some: a table, and a test that
-//! walks it. What is thrown throws once more when it is dropped. The places of the runtime itself
-//! have a table of their own, in `tussah-core`.
+//! walks it. The payload of each panic panics again when it is dropped. The places of the runtime
+//! itself have a table of their own, in `tussah-core`.
 
 mod waits;
 

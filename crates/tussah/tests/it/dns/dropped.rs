@@ -11,8 +11,8 @@ use super::server::{Reply, Server, a, aaaa, bytes, zone};
 use super::{builder, sockets_to};
 use crate::{by_hand, runtime};
 
-/// Polls a future so many times, each time that it is woken, and drops it; `None` if that came
-/// before its end. The server, which is of [`roundabout`], answers nothing during a poll.
+/// Polls a future N times, each time after it was woken, and then drops it. Returns `None` if the
+/// future has not ended by then. The server of [`roundabout`] answers nothing during a poll.
 async fn polled<F: Future>(times: usize, server: &Mutex<()>, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut count = 0;
@@ -30,8 +30,8 @@ async fn polled<F: Future>(times: usize, server: &Mutex<()>, future: F) -> Optio
     .await
 }
 
-/// Says first by UDP that the answer is too long, then gives it by TCP: the longest way. Who holds
-/// the lock keeps it silent.
+/// Starts a server that reports by UDP that its answer is too long, and then sends it by TCP, so
+/// that a lookup takes all of its steps. The server is silent while a test holds the lock.
 fn roundabout() -> (Server, Arc<Mutex<()>>) {
     let silent = Arc::new(Mutex::new(()));
     let lock = silent.clone();

@@ -168,8 +168,9 @@ fn waiting_senders_are_told_that_the_stage_is_closed() -> Result<(), BuildError>
     })
 }
 
-/// Sends what does not fit into the queue while others would, and checks that it keeps nobody from
-/// running. What fits goes in at once, unless it goes `behind` who waits.
+/// Sends an event for which the queue has no room, though it has room for others, and checks that
+/// the waiting sender keeps no handler from running. An event that fits is queued at once, unless
+/// it has to wait `behind` that sender.
 fn waits_quietly(
     stage: impl FnOnce(&Network) -> Result<Stage<u32>, BuildError> + Send + 'static,
     queued: Vec<Event<u32>>,

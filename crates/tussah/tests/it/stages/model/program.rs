@@ -1,5 +1,5 @@
-//! Random programs: three stages in a row, who sends to them what, and what is done to them
-//! meanwhile.
+//! Random programs: three stages in a row, the events that are sent to each of them, and the
+//! operations on the stages meanwhile.
 
 use proptest::prelude::*;
 
