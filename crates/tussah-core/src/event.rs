@@ -25,16 +25,16 @@ use crate::worker::Worker;
 pub(crate) struct Node {
     /// The next node of the list that holds this one. Owned by that list.
     link: AtomicPtr<Node>,
-    /// A pointer, not a reference: a thread's table is larger than this part of it.
+    /// This is a pointer, not a reference: a thread's table is larger than this part of it.
     table: NonNull<VTable>,
 }
 
 /// The effect of an event on the color that it ran in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum After {
-    /// The color goes on with its next event.
+    /// The color continues with its next event.
     Continue,
-    /// The event took the color with it, and another party will resume it.
+    /// The event took the color with it, and other code will resume the color.
     Parked,
 }
 
@@ -62,13 +62,13 @@ pub(crate) struct VTable {
     /// The offset in the node of the location that posted or spawned it, in bytes; `None` if it has
     /// none.
     pub(crate) location_at: Option<NonZeroUsize>,
-    /// How the event leaves its queue early; `None` if it does not.
+    /// How the event leaves its queue early; `None` if it cannot.
     pub(crate) cancel: Option<Cancel>,
 }
 
 /// The functions by which cancelled events leave the queue of their color before their turn.
 pub(crate) struct Cancel {
-    /// Returns whether the event was cancelled, which is final. Called by any party that may walk
+    /// Returns whether the event was cancelled, which is final. Called by any code that may walk
     /// along the queue.
     pub(crate) is_cancelled: unsafe fn(NonNull<Node>) -> bool,
     /// Consumes the node of a cancelled event that was taken out of its queue. Calls no code of the
@@ -109,7 +109,7 @@ impl Node {
         self.table
     }
 
-    /// Returns the link word, for the color's inbox, which links nodes by hand.
+    /// Returns the link word, for the color's inbox, which links nodes directly.
     pub(crate) fn link(&self) -> &AtomicPtr<Node> {
         &self.link
     }
@@ -207,7 +207,7 @@ impl<E> Drop for Allocation<E> {
     }
 }
 
-/// The same on the worker that runs the event, which belongs to the event's runtime.
+/// Does the same on the worker that runs the event, which belongs to the event's runtime.
 struct HereAllocation<'a, E>(NonNull<E>, &'a Worker);
 
 impl<E> Drop for HereAllocation<'_, E> {
@@ -237,7 +237,7 @@ impl<B: Body> Posted<B> {
         location: &'static Location<'static>,
         body: B,
     ) -> NonNull<Node> {
-        // SAFETY: the memory is ours and not yet initialized.
+        // SAFETY: the caller owns the memory, which is not yet initialized.
         unsafe {
             memory.write(Self {
                 node: Node::new(&Self::VTABLE),
@@ -264,7 +264,7 @@ impl<B: Body> Posted<B> {
     unsafe fn drop(node: NonNull<Node>, _reason: DropReason) -> After {
         let this = node.cast::<Self>();
         let _free = Allocation(this);
-        // A panic in a user's destructor must not stop the shutdown of the others.
+        // A panic in a user's destructor must not stop the shutdown of other events.
         quietly(|| {
             // SAFETY: as in `run`, the node is consumed here, once.
             unsafe { ManuallyDrop::drop(&mut (*this.as_ptr()).body) }

@@ -4,13 +4,13 @@
 ///
 /// By default glibc may create eight for each CPU (`M_ARENA_MAX` in mallopt(3)). Each OS thread
 /// allocates from one arena, and memory that another OS thread frees returns to it. When OS threads
-/// hand memory to each other, as those that read files do, each arena collects free memory that the
-/// others cannot use, and a server keeps growing. Fewer arenas reduce this, but OS threads that
-/// allocate a lot then contend for them.
+/// hand memory to each other, for example those that read files, each arena collects free memory
+/// that the others cannot use, and a server keeps growing. Fewer arenas reduce this, but OS threads
+/// that allocate a lot then contend for them.
 ///
-/// Call it at the beginning of `main`. It does nothing and returns false once the process has a
-/// second OS thread, and with any other C library. Another global allocator ignores the setting.
-/// `max` is raised to at least 1.
+/// Call this function at the beginning of `main`. It does nothing and returns false once the
+/// process has a second OS thread, and with any other C library. Another global allocator ignores
+/// the setting. `max` is raised to at least 1.
 ///
 /// # Examples
 /// ```
@@ -27,9 +27,9 @@ pub fn bound_arenas(max: usize) -> bool {
 #[cfg(all(target_env = "gnu", not(miri)))]
 fn set_arena_max(max: usize) -> bool {
     let max = libc::c_int::try_from(max).unwrap_or(libc::c_int::MAX);
-    // SAFETY: `mallopt` must not run beside other functions of the allocator (the GNU C library's
-    // manual: "MT-Unsafe init const:mallopt"). The caller has found one OS thread in the process.
-    // It is this one, and only it could start another.
+    // SAFETY: `mallopt` must not run concurrently with other functions of the allocator (the GNU C
+    // library's manual: "MT-Unsafe init const:mallopt"). The caller has found one OS thread in the
+    // process. It is this one, and only this OS thread could start another.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, max) == 1 }
 }
 

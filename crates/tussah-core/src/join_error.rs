@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 ///
 /// Exactly one of [`is_cancelled`](Self::is_cancelled) and [`is_panic`](Self::is_panic) is true.
 pub struct JoinError {
-    /// Boxed, so that a thread, which has room for its output from the beginning, pays one word for
-    /// this rare case.
+    /// Boxed, so that a thread, which reserves room for its output from the beginning, uses only
+    /// one word for this rare case.
     kind: Box<Kind>,
 }
 
@@ -71,7 +71,7 @@ impl JoinError {
     /// Returns the panic's payload.
     ///
     /// # Panics
-    /// If the error is not a panic; see [`try_into_panic`](Self::try_into_panic).
+    /// Panics if the error is not a panic; see [`try_into_panic`](Self::try_into_panic).
     #[must_use]
     pub fn into_panic(self) -> Box<dyn Any + Send> {
         match self.try_into_panic() {
@@ -94,8 +94,8 @@ impl JoinError {
     /// Resumes the panic in the caller, as if the joined code had been called directly.
     ///
     /// # Panics
-    /// Always. A panic resumes with its original payload and without calling the panic hook again.
-    /// A cancellation panics with the text of this error.
+    /// Always panics. A panic resumes with its original payload and without calling the panic hook
+    /// again. A cancellation panics with the text of this error.
     pub fn resume(self) -> ! {
         match self.try_into_panic() {
             Ok(payload) => resume_unwind(payload),

@@ -1,6 +1,6 @@
-//! The one switch between the standard library and loom's model of it.
+//! The only switch between the standard library and loom's model of it.
 //!
-//! Modelled code takes its atomics, cells, locks and OS threads only from here.
+//! Code with a model takes its atomics, cells, locks and OS threads only from here.
 #![allow(unused_imports, dead_code)]
 
 #[cfg(loom)]
@@ -16,8 +16,8 @@ pub(crate) use std::{hint, sync::Arc, thread};
 pub(crate) mod thread {
     pub(crate) use loom::thread::*;
 
-    /// An OS thread that can be unparked. Loom's own `unpark` would also let the thread through a
-    /// lock that it waits for.
+    /// An OS thread that can be unparked. Loom's own `unpark` would also release a thread that
+    /// waits for a lock.
     #[derive(Clone)]
     pub(crate) struct Thread(std::sync::Arc<Place>);
 
@@ -55,8 +55,8 @@ pub(crate) mod thread {
         }
     }
 
-    /// Yields: a model has no time, so the limit runs out as soon as another of its threads has had
-    /// a chance to run.
+    /// Yields: a model has no time, so the limit expires as soon as another of the model's threads
+    /// has had a chance to run.
     pub(crate) fn park_timeout(_limit: std::time::Duration) {
         yield_now();
     }
@@ -68,14 +68,14 @@ pub(crate) fn is_finished<T>(os_thread: &thread::JoinHandle<T>) -> bool {
     os_thread.is_finished()
 }
 
-/// Returns true: a model has no time, so a caller that asks goes on to join the OS thread.
+/// Returns true: a model has no time, so the caller then joins the OS thread.
 #[cfg(loom)]
 pub(crate) fn is_finished<T>(_: &thread::JoinHandle<T>) -> bool {
     true
 }
 
-/// Variables of an OS thread. In a model, each of its threads has its own, although all run on one
-/// OS thread.
+/// Variables of an OS thread. In a model, each of its threads has its own variables, although all
+/// run on one OS thread.
 #[cfg(loom)]
 macro_rules! model_local {
     ($(#[$attribute:meta])* static $name:ident: $type:ty = const $init:block $(;)?) => {
@@ -87,7 +87,7 @@ pub(crate) use model_local as thread_local;
 #[cfg(not(loom))]
 pub(crate) use std::thread_local;
 
-/// A static lock. In a model, each run has its own.
+/// A static lock. In a model, each execution has its own lock.
 #[cfg(loom)]
 macro_rules! model_lock {
     ($(#[$attribute:meta])* static $name:ident: Mutex<$type:ty> = Mutex::new($value:expr) $(;)?) => {

@@ -5,8 +5,8 @@
 //!
 //! - [`PerWorker::get`] uses the index of the worker that it runs on, after it has checked that
 //!   this worker belongs to the runtime of the values. The `Handle` here keeps that runtime alive,
-//!   so no other one has its address.
-//! - No two OS threads have one index at the same time. A place is filled again only when its
+//!   so no other runtime has its address.
+//! - No two OS threads have the same index at the same time. A place is filled again only when its
 //!   previous OS thread has been joined, which also orders their accesses (`shutdown.rs`,
 //!   `set_workers`).
 //! - On one OS thread, `used` is set while a guard exists, so there is no second guard. A leaked
@@ -14,7 +14,7 @@
 //!   thread.
 //!
 //! The values are dropped with the `PerWorker`, which is exclusive then. So they have to be `Send`,
-//! and need not be `Sync`.
+//! but need not be `Sync`.
 
 use std::cell::{Cell, UnsafeCell};
 use std::fmt;
@@ -44,7 +44,7 @@ pub struct PerWorker<T> {
     runtime: Handle,
 }
 
-/// On cache lines of its own: two, because processors fetch them in pairs.
+/// Aligned to two cache lines, because processors fetch them in pairs.
 #[repr(align(128))]
 struct Place<T> {
     used: Cell<bool>,
@@ -52,13 +52,13 @@ struct Place<T> {
 }
 
 // SAFETY: a shared `PerWorker` gives each value to one OS thread only, as the module's
-// documentation proves. The value may be dropped on another one, for which it is `Send`. Test:
+// documentation proves. The value may be dropped on another OS thread, since it is `Send`. Test:
 // `each_worker_has_its_own`, under Miri.
 unsafe impl<T: Send> Sync for PerWorker<T> {}
 
 impl<T> PerWorker<T> {
-    /// Makes a value for each current worker of the runtime. Workers that are added later have
-    /// none.
+    /// Makes a value for each current worker of the runtime. Workers that are added later have no
+    /// value.
     pub fn new(runtime: &Handle, mut make: impl FnMut() -> T) -> Self {
         let place = |_| Place {
             used: Cell::new(false),
@@ -107,9 +107,10 @@ impl<T> Deref for PerWorkerGuard<'_, T> {
 impl<T> DerefMut for PerWorkerGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: only the OS thread that made the guard has this place. The guard cannot leave it
-        // (`Cell` is not `Sync`, so the reference to it is not `Send`), and `used` shows that there
-        // is no other guard. Test: `the_holder_of_a_value_gets_no_second_reference`.
+        // SAFETY: only the OS thread that made the guard uses this place. The guard cannot leave
+        // that OS thread (`Cell` is not `Sync`, so the reference to it is not `Send`), and `used`
+        // shows that there is no other guard. Test:
+        // `the_holder_of_a_value_gets_no_second_reference`.
         unsafe { &mut *self.place.value.get() }
     }
 }

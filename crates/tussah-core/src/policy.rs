@@ -17,17 +17,17 @@ pub struct Candidate {
     pub passed_over: u32,
 }
 
-/// Bound, in candidates: a policy chooses among the oldest runnable colors only, so a choice costs
-/// the same however long the queue is.
+/// Bound, in candidates: a policy chooses only among the oldest runnable colors, so the cost of a
+/// choice does not depend on the length of the queue.
 pub const CANDIDATES_MAX: usize = 16;
 
 /// Bound, in turns: a candidate that was passed over this often goes next, whatever the policy
-/// chooses, so that none starves.
+/// chooses, so that no color starves.
 pub const PASSED_OVER_MAX: u32 = 64;
 
 /// Chooses the runnable color that a worker takes next.
 ///
-/// Each worker has a policy of its own, made by the function given to
+/// Each worker has its own policy, made by the function given to
 /// [`Builder::policy`](crate::Builder::policy). A policy cannot break a promise of the runtime:
 /// events of one color keep their order, and a color that was passed over [`PASSED_OVER_MAX`] times
 /// goes next.
@@ -60,7 +60,7 @@ pub trait Policy: Send {
 ///
 /// It takes the candidate with the largest weight: its priority, plus one if it ran last on this
 /// worker. Ties go to the oldest (the thesis on libasync-mp, §3.4). While no color of the runtime
-/// has a priority, nothing is weighed, and the queue is first in, first out.
+/// has a priority, no candidates are weighed, and the queue is first in, first out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Priorities;
 

@@ -1,13 +1,13 @@
 //! Prefetching of memory that is needed soon.
 //!
-//! In a runtime with thousands of descriptors, the objects of the next one are in no cache. The
-//! runtime knows them a little earlier, while it has other work to do.
+//! In a runtime with thousands of descriptors, the objects of the next descriptor are in no cache.
+//! The runtime knows these objects a little earlier, while it has other work to do.
 
 /// The size of a cache line, in bytes.
 const LINE: usize = 64;
 
-/// Bound, in bytes: the prefetched part of one object; a processor has some ten requests to the
-/// memory in flight at most.
+/// Bound, in bytes: the prefetched part of one object. A processor has at most about ten memory
+/// requests in flight.
 const BYTES_MAX: usize = 5 * LINE;
 
 /// Prefetches the line at any address. It has no visible effect.

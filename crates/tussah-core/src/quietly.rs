@@ -1,4 +1,4 @@
-//! Containment of panics in user code that has no caller to take them: destructors, wakers,
+//! Containment of panics in user code that has no caller to receive them: destructors, wakers,
 //! callbacks, policies.
 
 use std::any::Any;
@@ -7,10 +7,10 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs `f` and drops the payload of its panic. The hook has printed the panic.
+/// Runs `f` and drops the payload of its panic. The panic hook has already printed the panic.
 ///
-/// The payload is a user's value too. If its destructor panics as well, that second payload is
-/// leaked: dropping it could go on like this forever.
+/// The payload is also a user's value. If its destructor panics as well, that second payload is
+/// leaked: dropping it could continue like this forever.
 pub fn quietly(f: impl FnOnce()) {
     let _ = caught(f);
 }
@@ -102,8 +102,8 @@ mod tests {
             }
         }
         let dropped = std::cell::Cell::new(0);
-        // A vector would drop the second while it unwinds because of the first, and so end the
-        // process.
+        // A vector would drop the second value while it unwinds because of the first, and that
+        // would abort the process.
         drop(vec![
             Guarded::new(Counts(&dropped)),
             Guarded::new(Counts(&dropped)),

@@ -6,7 +6,7 @@
 //! | 0 | the data pointer | a native waker: its table is [`VTABLE`], and its data [`NATIVE_ALIGN`]-aligned |
 //! | 1 | a `Box<Waker>` | a foreign waker |
 //!
-//! Most threads are woken by this runtime, so the box, which costs an allocation, is the exception.
+//! This runtime wakes most threads, so the box, which costs an allocation, is the exception.
 
 use std::{fmt, mem::ManuallyDrop, ptr, task::Waker};
 
@@ -44,7 +44,7 @@ impl TinyWaker {
     /// Cloning a foreign waker runs foreign code, so the caller must hold no lock.
     #[inline]
     pub(crate) fn from_waker(waker: &Waker) -> Self {
-        // The clone is tested, not the original: a foreign waker may clone into one of another
+        // This tests the clone, not the original: a clone of a foreign waker may have another
         // table.
         let waker = ManuallyDrop::new(waker.clone());
         if ptr::eq(waker.vtable(), &VTABLE) {
@@ -89,7 +89,7 @@ impl TinyWaker {
             return None;
         }
         Some(match this.boxed() {
-            // SAFETY: the tag says that `foreign` made this box; it is owned, and `self` is not
+            // SAFETY: the tag shows that `foreign` made this box; it is owned, and `self` is not
             // dropped.
             Some(boxed) => *unsafe { Box::from_raw(boxed) },
             // SAFETY: `from_waker` took the data out of a waker of this table and forgot that
@@ -98,7 +98,7 @@ impl TinyWaker {
         })
     }
 
-    /// Prefetches the waker's target, because the waker is called soon.
+    /// Prefetches the waker's target, because the waker will be called soon.
     #[inline]
     pub(crate) fn prefetch(&self) {
         prefetch::line(self.word);
@@ -110,11 +110,11 @@ impl TinyWaker {
         std::mem::replace(self, Self::NONE)
     }
 
-    /// Returns whether this wakes the same task as `waker`. Runs no foreign code.
+    /// Returns whether this waker wakes the same task as `waker`. Runs no foreign code.
     #[inline]
     pub(crate) fn will_wake(&self, waker: &Waker) -> bool {
         match self.boxed() {
-            // SAFETY: the tag says that `foreign` made this box, and it is owned.
+            // SAFETY: the tag shows that `foreign` made this box, and it is owned.
             Some(boxed) => unsafe { &*boxed }.will_wake(waker),
             None => {
                 !self.is_none()
@@ -127,7 +127,7 @@ impl TinyWaker {
     /// Wakes without consuming the waker. A foreign waker's panic is caught and dropped.
     pub(crate) fn wake_by_ref_guarded(&self) {
         match self.boxed() {
-            // SAFETY: the tag says that `foreign` made this box, and it is owned.
+            // SAFETY: the tag shows that `foreign` made this box, and it is owned.
             Some(boxed) => quietly(|| unsafe { &*boxed }.wake_by_ref()),
             None if self.is_none() => {}
             None => {
@@ -139,8 +139,8 @@ impl TinyWaker {
         }
     }
 
-    /// Wakes, if there is a waker. A foreign waker's panic is caught and dropped. A native waker
-    /// calls no user code.
+    /// Wakes the thread if there is a waker. A foreign waker's panic is caught and dropped. A
+    /// native waker calls no user code.
     #[inline]
     pub(crate) fn wake_guarded(self) {
         let is_foreign = self.boxed().is_some();
@@ -153,8 +153,8 @@ impl TinyWaker {
 }
 
 impl Drop for TinyWaker {
-    /// Drops the waker anywhere: a foreign waker's panic is caught and dropped, and a native one
-    /// calls no user code.
+    /// Drops the waker, which is allowed anywhere: a foreign waker's panic is caught and dropped,
+    /// and a native waker calls no user code.
     #[inline]
     fn drop(&mut self) {
         if self.is_none() {
@@ -241,7 +241,7 @@ mod tests {
         struct Payload;
         impl Drop for Payload {
             fn drop(&mut self) {
-                // Of size zero, so that leaking it leaks no memory.
+                // The payload has size zero, so that leaking it leaks no memory.
                 std::panic::panic_any(());
             }
         }

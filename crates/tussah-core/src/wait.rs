@@ -1,9 +1,9 @@
 //! `Notify`: an event that threads wait for.
 //!
-//! One lock guards the list of waiters, the permit and the number of broadcasts. A future links its
-//! node, a notifier unlinks it and takes the waker out, and a dropped future unlinks its own: all
-//! under the lock. Wakers are foreign code. They are cloned before the lock is taken, and called
-//! and dropped after it has been released.
+//! One lock guards the list of waiters, the permit and the number of broadcasts. Under this lock, a
+//! future links its node, a notifier unlinks it and takes the waker out, and a dropped future
+//! unlinks its own node. Wakers are foreign code. They are cloned before the lock is taken, and
+//! called and dropped after it has been released.
 
 mod list;
 #[cfg(all(test, loom))]
@@ -36,19 +36,19 @@ use crate::tiny_waker::TinyWaker;
 /// holds the lock.
 #[cfg(not(loom))]
 const WAKE_BATCH: usize = 32;
-/// Small, so that a model sees more than one batch.
+/// Small, so that a model reaches a second batch.
 #[cfg(loom)]
 const WAKE_BATCH: usize = 1;
 
-/// An event without a value for which threads wait.
+/// An event without a value that threads can wait for.
 ///
 /// It behaves like `tokio::sync::Notify`:
 ///
-/// - [`notify_one`](Self::notify_one) wakes the thread that has waited longest. If none waits, it
-///   stores one *permit*, and the next [`notified`](Self::notified) completes at once. There is
-///   never more than one permit.
+/// - [`notify_one`](Self::notify_one) wakes the thread that has waited longest. If no thread waits,
+///   it stores one *permit*, and the next [`notified`](Self::notified) completes immediately. There
+///   is never more than one permit.
 /// - [`notify_waiters`](Self::notify_waiters) wakes every future that exists at that moment,
-///   whether it has been polled or not. It stores no permit.
+///   whether or not it has been polled. It stores no permit.
 ///
 /// A woken thread sees everything that happened before the notification.
 ///
@@ -86,8 +86,8 @@ const WAKE_BATCH: usize = 1;
 ///
 /// # Leaks
 ///
-/// Leaking a polled [`Notified`], for example in a leaked `Box`, is sound. It keeps its place in
-/// the line forever, so one `notify_one` is lost on it.
+/// Leaking a polled [`Notified`], for example in a leaked `Box`, is sound. Its node keeps its place
+/// in the line forever, so one `notify_one` is lost on it.
 pub struct Notify {
     state: Mutex<State>,
 }
@@ -97,7 +97,7 @@ struct State {
     /// True if `notify_one` found no waiter.
     permit: bool,
     /// The number of calls of `notify_waiters`, by which an unpolled future detects that it missed
-    /// one. It wraps.
+    /// a call. It wraps.
     broadcasts: usize,
 }
 
@@ -108,7 +108,7 @@ impl State {
         broadcasts: 0,
     };
 
-    /// Gives the one notification to the first in the line, or stores it as the permit.
+    /// Gives one notification to the first waiter in the line, or stores it as the permit.
     fn notify_one(&mut self) -> TinyWaker {
         // SAFETY: a `State` is inside its lock, and `&mut self` came from there.
         let first = unsafe { self.list.pop_front(Notification::One) };
@@ -158,8 +158,9 @@ impl Notify {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future gives up its place in the line. If a `notify_one` had selected it and it
-    /// had not completed, the notification passes to the next in line or becomes the permit.
+    /// Dropping the future gives up its place in the line. If a `notify_one` had selected the
+    /// future and the future had not completed, the notification passes to the next in line or
+    /// becomes the permit.
     pub fn notified(&self) -> Notified<'_> {
         let broadcasts = self.lock().broadcasts;
         Notified {
@@ -169,7 +170,7 @@ impl Notify {
         }
     }
 
-    /// Wakes the thread that has waited longest, or stores a permit if none waits.
+    /// Wakes the thread that has waited longest, or stores a permit if no thread waits.
     ///
     /// ```
     /// # mod tussah { pub use tussah_core as sync; }
@@ -184,7 +185,7 @@ impl Notify {
         waker.wake_guarded();
     }
 
-    /// Wakes every thread that called [`notified`](Self::notified) before. Stores no permit.
+    /// Wakes every thread that has already called [`notified`](Self::notified). Stores no permit.
     ///
     /// It calls the wakers one by one on the calling OS thread. A waker that panics does not stop
     /// the others from being called.
@@ -194,8 +195,8 @@ impl Notify {
         if state.list.is_empty() {
             return;
         }
-        // Waiters that arrive while the lock is released between two batches must not be woken. A
-        // `notify_one` may choose these now, and not the ones in the ring.
+        // Waiters that arrive while the lock is released between two batches must not be woken. In
+        // the meantime, `notify_one` may choose these waiters, but not those in the ring.
         let ring = pin!(Node::new(0));
         let ring = ring.as_ref().get_ref();
         // SAFETY: the list is inside its lock, which is held. `ring` is pinned on this stack, and
@@ -302,13 +303,13 @@ impl Notified<'_> {
 
     /// Performs the first poll: completes or links the node.
     fn enter(&mut self, waker: Option<&Waker>) -> Poll<()> {
-        // Cloned before the lock is taken. This is in vain if there is a permit, which is rarer
-        // than waiting.
+        // The waker is cloned before the lock is taken. The clone is wasted if there is a permit,
+        // which is rarer than waiting.
         let waker = waker.map_or(TinyWaker::NONE, TinyWaker::from_waker);
-        // SAFETY: the phase says that the node has never been linked.
+        // SAFETY: the phase shows that the node has never been linked.
         let broadcasts = unsafe { self.node.stamp() };
         let mut state = self.place.notify().lock();
-        // A broadcast first, so that a permit is left for a waiter that needs it.
+        // A broadcast is consumed first, so that a permit is left for a waiter that needs it.
         let ready = state.broadcasts != broadcasts || std::mem::take(&mut state.permit);
         if ready {
             drop(state);
@@ -320,7 +321,7 @@ impl Notified<'_> {
         Poll::Pending
     }
 
-    /// Performs a later poll: completes, or makes sure that the right thread will be woken.
+    /// Performs a later poll: completes, or makes sure that the current task will be woken.
     fn look(&mut self, waker: Option<&Waker>) -> Poll<()> {
         let state = self.place.notify().lock();
         // SAFETY: the node was linked to the list in this lock, which is held.
@@ -337,7 +338,7 @@ impl Notified<'_> {
         drop(state);
         let new = TinyWaker::from_waker(waker);
         let state = self.place.notify().lock();
-        // SAFETY: as above. The lock was released, so this has to be read again.
+        // SAFETY: as above. The lock was released in between, so this has to be read again.
         if unsafe { self.node.notification() }.is_some() {
             drop(state);
             return Poll::Ready(());

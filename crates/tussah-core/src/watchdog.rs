@@ -1,22 +1,23 @@
 //! The watchdog: reports an event, or a waker, that blocks its worker for too long.
 //!
-//! It has an OS thread of its own, because a stuck worker cannot check itself, and all may be
-//! stuck. A worker calls wakers of other executors between two turns, when descriptors are ready,
-//! files are done or timers are due, and these may block there.
+//! It has its own OS thread, because a stuck worker cannot check itself, and all workers may be
+//! stuck. Between two turns, when descriptors are ready, file operations have completed or timers
+//! are due, a worker calls wakers of other executors. These may block there.
 //!
 //! While anything runs, the watchdog looks at all workers once per `LOOK`, and compares numbers
-//! that the workers write anyway. It also serves the timers and descriptors of a stuck worker,
-//! since others may be unable to. And it interrupts all workers, so that none stays in one turn, or
-//! ignores its timers, for much longer. Once `QUIET_LOOKS` looks in a row find that no worker has
-//! run anything, it sleeps until one runs again, so that an idle runtime costs nothing.
+//! that the workers write for other reasons. It also serves the timers and descriptors of a stuck
+//! worker, since no other worker may be able to. It also interrupts all workers, so that no worker
+//! stays in one turn, or ignores its timers, for much longer. Once `QUIET_LOOKS` looks in a row
+//! find that no worker has run anything, it sleeps until one runs again, so that an idle runtime
+//! costs nothing.
 //!
 //! # Precision
 //!
-//! An event begins between two looks. The watchdog counts its time from the second one, so a
-//! reported length is at most one look too short. It reports when the counted time reaches the
-//! limit. So a report is never too early, and at most one look and the time that the system takes
-//! to run an OS thread too late. An event that lasts a look longer than the limit is therefore
-//! always reported. Its end, with its whole length, is reported at the look after it.
+//! An event begins between two looks. The watchdog counts the event's time from the second look, so
+//! a reported length is at most one look too short. It reports when the counted time reaches the
+//! limit. So a report is never early. It is late by at most one look and the time that the system
+//! takes to run an OS thread. An event that exceeds the limit by at least one look is therefore
+//! always reported. Its end, with its whole length, is reported at the next look.
 
 use std::panic::Location;
 use std::sync::{Arc, Weak};
@@ -38,11 +39,13 @@ pub struct Stuck {
     /// a quarter of the limit if that is shorter.
     pub held: Duration,
     /// True if the event or waker has ended; `held` is then its whole length. False in the first
-    /// report. If it still runs when the runtime stops its workers, there is no second report.
+    /// report. If the event or waker is still running when the runtime stops its workers, there is
+    /// no second report.
     pub ended: bool,
-    /// The type of the closure or future; its path names the function. `None` means that the worker
-    /// is not in an event. It is calling wakers, because descriptors are ready, files are done or
-    /// timers have expired; a waker that blocks belongs to another executor.
+    /// The type of the closure or future; its path names the function. `None` if the worker is not
+    /// in an event. The worker is then calling wakers, because descriptors are ready, file
+    /// operations have completed or timers have expired; a waker that blocks belongs to another
+    /// executor.
     pub event: Option<&'static str>,
     /// The source location that posted or spawned the event.
     pub location: Option<&'static Location<'static>>,
@@ -84,11 +87,11 @@ pub(crate) struct Watchdog {
     os_thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// The orders for the watchdog.
+/// The commands to the watchdog.
 #[derive(Default)]
 struct Orders {
     stop: bool,
-    /// True if it sleeps without a limit.
+    /// True if the watchdog sleeps without a time limit.
     asleep: bool,
 }
 
@@ -105,7 +108,7 @@ fn look_every(limit: Duration) -> Duration {
     LOOK.min(limit / 4)
 }
 
-/// The number of looks in a row that found no activity since the look before.
+/// The number of consecutive looks that found no activity since the look before.
 #[derive(Default)]
 struct Quiet {
     looks: u32,
@@ -128,7 +131,7 @@ impl Quiet {
 struct Seen {
     begun: u64,
     since: Instant,
-    /// The report on the event that the worker is in, if there was one.
+    /// The report on the worker's current event, if there was one.
     reported: Option<Stuck>,
     /// True if the worker has been stuck since the last look, outside waiters may need it, and no
     /// other worker would serve them.
@@ -164,12 +167,13 @@ impl Drop for Watchdog {
     fn drop(&mut self) {
         self.orders.0.lock().stop = true;
         self.orders.1.notify_all();
-        // A report may end the runtime. The watchdog's OS thread cannot wait for itself.
+        // A report may end the runtime. In that case, the watchdog's OS thread cannot wait for
+        // itself.
         let here = std::thread::current().id();
         if let Some(os_thread) = self.os_thread.take()
             && os_thread.thread().id() != here
         {
-            // Any panic came from the report function, and was printed.
+            // Any panic came from the report function, and has already been printed.
             drop(os_thread.join());
         }
     }
@@ -188,7 +192,7 @@ fn watch(
     while !stop {
         if orders.asleep && !orders.stop {
             changed.wait(&mut orders);
-            // Observations from before its sleep do not show how long an event has run.
+            // Observations from before the sleep do not show how long an event has run.
             seen.clear();
             quiet = Quiet::default();
             continue;
@@ -202,10 +206,11 @@ fn watch(
             return;
         };
         if quiet.look(shared.idle.all_parked()) {
-            // With the lock, which `wake` takes, so that `wake` comes after this.
+            // This happens under the lock that `wake` takes, so that `wake` comes afterwards.
             orders.asleep = shared.idle.sleep_watchdog();
         }
-        // Without the lock, because the called function may end the runtime, and so the watchdog.
+        // The lock is released, because the called function may end the runtime and therefore the
+        // watchdog.
         MutexGuard::unlocked(&mut orders, || {
             for stuck in look(&shared, &mut seen, Instant::now(), limit) {
                 quietly(|| report(&stuck));
@@ -218,9 +223,9 @@ fn watch(
     }
 }
 
-/// Looks once at all workers. Returns those that have been in the same event since `limit`, and
-/// those that have left it. Makes sure that some worker keeps watch over the timers of a worker
-/// that has been in the same event since the last look.
+/// Looks once at all workers. Returns the workers that have been in the same event since `limit`,
+/// and those that have left such an event. Makes sure that some worker keeps watch over the timers
+/// of a worker that has been in the same event since the last look.
 fn look(shared: &Shared, seen: &mut Vec<Seen>, now: Instant, limit: Duration) -> Vec<Stuck> {
     let mut found = Vec::new();
     for worker in 0..shared.places() {
@@ -253,7 +258,8 @@ fn look(shared: &Shared, seen: &mut Vec<Seen>, now: Instant, limit: Duration) ->
         let waits = shared.waits(worker) || remote.shard.next_tick() != u64::MAX;
         if !in_event || (waits && shared.idle.unwatched()) {
             // The watch also serves the timers and the driver. A worker that is stuck in a waker
-            // may count as a searcher, so that the runtime seems watched although it is not.
+            // may count as a searcher, so that the runtime seems to have a watch although it has
+            // none.
             shared.call_watch();
         }
         before.alone = waits && !(shared.stealing && shared.idle.any_parked());
@@ -284,7 +290,7 @@ mod tests {
     use crate::driver::Direction;
     use crate::time::{Sleep, now};
 
-    /// A wait that takes longer than this never ends.
+    /// A wait that takes longer than this is considered endless.
     const HANG: Duration = Duration::from_secs(30);
 
     /// Waits until `done` returns true. Returns false if the wait hangs.
@@ -307,9 +313,9 @@ mod tests {
         }
     }
 
-    /// Creates a runtime with an event that waits for its own timer, returns whether it fired, and
-    /// reports when it has begun. Nothing else is queued, and before it began all workers slept for
-    /// good.
+    /// Creates a runtime with an event that waits for its own timer, returns whether the timer
+    /// fired, and reports when the event has begun. Nothing else is queued, and before the event
+    /// began all workers slept without a time limit.
     fn held_by_a_timer() -> (crate::Runtime, crate::JoinHandle<bool>, mpsc::Receiver<()>) {
         let runtime = crate::Runtime::builder()
             .workers(2)
@@ -376,8 +382,8 @@ mod tests {
         runtime.block_on(held).expect("no panic");
     }
 
-    /// Creates a runtime without a watchdog of its own, and an event that holds its only worker
-    /// until the sender is dropped.
+    /// Creates a runtime without its own watchdog, and an event that holds its only worker until
+    /// the sender is dropped.
     fn held() -> (crate::Runtime, crate::JoinHandle<()>, mpsc::Sender<()>) {
         let runtime = crate::Runtime::builder()
             .workers(1)
@@ -394,8 +400,8 @@ mod tests {
         (runtime, held, release)
     }
 
-    /// The watchdog looks at the worst moment: the first look that sees the event comes a whole
-    /// look after the beginning. Time is a number here.
+    /// The watchdog looks at the worst moment: the first look that sees the event comes a full
+    /// interval after the event's beginning. Time is just a number here.
     #[test]
     fn an_event_is_reported_a_look_after_its_limit_and_then_at_its_end() {
         for limit_ms in [1, 40, 1000] {
@@ -448,7 +454,7 @@ mod tests {
         assert!(!told.recv().expect("it is reported").ended);
         drop(release);
         runtime.block_on(held).expect("no panic");
-        // The event wakes the joiner of its thread before it ends itself.
+        // The event wakes the joiner of its thread before the event itself ends.
         while runtime.handle().shared.idle.all_parked().is_none() {
             std::thread::yield_now();
         }
@@ -456,7 +462,7 @@ mod tests {
         assert!(told.recv().expect("its end is reported").ended);
     }
 
-    /// An idle runtime costs nothing, again and again, even if it waits for descriptors and its
+    /// An idle runtime costs nothing after each event, even if it waits for descriptors and its
     /// limit is long.
     #[test]
     fn the_watchdog_sleeps_after_each_event_of_a_runtime_that_waits_for_descriptors() {
@@ -503,7 +509,8 @@ mod tests {
         assert_eq!(at, Some(looks.len() - 1), "{slept:?}");
     }
 
-    /// Promise 5: the next look at the clock would be due after more events than there are.
+    /// Promise 5: without the interrupt, the next look at the clock would be due after more events
+    /// than there are.
     #[test]
     fn the_watchdog_interrupts_workers() {
         let runtime = crate::Runtime::builder().workers(1).build();
@@ -519,8 +526,8 @@ mod tests {
         assert!(interrupted, "no interrupt comes");
     }
 
-    /// Once it sleeps because nothing runs, the next event wakes it. That event holds its worker
-    /// until it is reported.
+    /// Once the watchdog sleeps because nothing runs, the next event wakes it. That event holds its
+    /// worker until it is reported.
     #[test]
     fn an_event_after_a_time_without_any_is_reported() {
         let reported = Arc::new(AtomicBool::new(false));

@@ -4,11 +4,12 @@ use crate::driver::file::Files;
 use crate::time::Clock;
 
 /// The interfaces to everything outside of a runtime: networks, files, time and randomness. The
-/// builder makes one. A simulator, or a TCP stack in user space, is another variant of the members.
-/// (The lengths of turns, locks and the shutdown are measured in real time, whatever the clock is.)
+/// builder creates one. A simulator, or a TCP stack in user space, is another variant of the
+/// members. (The lengths of turns, locks and the shutdown are measured in real time, whatever the
+/// clock is.)
 ///
-/// - *Networks*: `net/socket.rs` of the `tussah` crate has the verbs of a socket, and makes sockets
-///   of this kind.
+/// - *Networks*: `net/socket.rs` of the `tussah` crate has the operations of a socket, and creates
+///   sockets of this kind.
 /// - *Files*: `driver/file/op` has the operations, each in a form for every variant.
 /// - *Time*: timers and all readers of the time use the clock.
 /// - *Randomness*: workers derive their random numbers from the seed. (Resolvers take the numbers

@@ -26,8 +26,8 @@
 //! 4. **Read.** An entry adds one reader if `HELD` is unset and the inbox is empty, so a reader
 //!    never passes a queued writer. Leaving subtracts one. The reader that brings the count to zero
 //!    while `HELD` is set takes the token and schedules the cell.
-//! 5. **Token in a queue.** A scheduled cell is in exactly one run queue. Whoever removes it holds
-//!    the token.
+//! 5. **Token in a queue.** A scheduled cell is in exactly one run queue. The code that removes it
+//!    from the queue holds the token.
 //!
 //! *Exclusion.* Only rule 1 and the last reader of rule 4 create a token, and both need a state
 //! without another holder. The token is a single value that is passed on, never copied.
@@ -63,8 +63,8 @@ pub(super) const READER: usize = 1 << 48;
 pub(super) const READERS: usize = !(READER - 1);
 pub(super) const INBOX: usize = !(READERS | 0b111);
 
-/// Bound, in readers at once in one color: the width of the count in the state word; further
-/// readers wait in the queue.
+/// Bound, in simultaneous readers of one color: the width of the count. Further readers wait in the
+/// queue.
 pub(super) const READERS_MAX: usize = (1 << 15) - 1;
 
 type State = *mut Node;
@@ -88,8 +88,8 @@ pub(super) fn bits(addr: usize) -> State {
 /// The state and the queued events of one color. The module documentation lists the rules.
 ///
 /// The field order follows cache lines (the cell is aligned to one): rarely used fields come first,
-/// then what a post and a turn touch. The state word is last, and the value of a `Colored` follows
-/// it. So an inline entry on a small value, or a post with its turn, touches one line.
+/// then the fields of a post and a turn. The state word is last, and the value of a `Colored`
+/// follows it. So an inline entry on a small value, or a post with its turn, touches one line.
 #[repr(C)]
 pub(crate) struct ColorCell {
     /// Number of handles: `Colored`, `ColorRef`, the table, colored threads. A run queue has none;
@@ -194,7 +194,7 @@ impl ColorCell {
     }
 
     /// Returns whether the color is idle: no holder, no reader, nothing queued. The answer may be
-    /// stale at once.
+    /// stale immediately.
     pub(crate) fn is_idle(&self) -> bool {
         self.state.load(Ordering::Relaxed).is_null()
     }
@@ -216,9 +216,9 @@ impl ColorCell {
 
     /// Gives a handle back and returns the number of handles left.
     ///
-    /// The last one marks the cell dead, and the last to leave the color destroys it. So a queued
-    /// cell needs no handle of its own, and what the color owns is dropped as the color's last
-    /// event.
+    /// The release of the last handle marks the cell dead, and the last holder to leave the color
+    /// destroys it. So a queued cell needs no handle, and everything that the color owns is dropped
+    /// as the color's last event.
     ///
     /// # Safety
     /// The caller owns one handle and never uses it again.
@@ -378,8 +378,8 @@ impl ColorCell {
         self.fifo.with(|fifo| unsafe { (*fifo).is_empty() })
     }
 
-    /// Gives the token back unless more events arrived. The caller holds the token and has emptied
-    /// the FIFO.
+    /// Gives the token back unless more events have arrived. The caller holds the token and has
+    /// emptied the FIFO.
     pub(super) fn leave(&self) -> Leave {
         loop {
             let state = self.state.load(Ordering::Relaxed);

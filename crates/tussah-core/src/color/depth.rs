@@ -3,11 +3,11 @@
 use super::cell::ColorCell;
 use crate::loom::atomic::{AtomicU32, Ordering};
 
-/// Bound, in events: posts queued in one color unless its options set another limit; enough for a
-/// burst, and reached well before memory runs out.
+/// Bound, in events: the posts queued in one color, unless its options set another limit. It is
+/// enough for a burst, and is reached well before memory runs out.
 pub(crate) const DEPTH_MAX: u32 = 1 << 20;
 
-/// Two wrapping counters whose sum is the number of queued posts. Keeping them apart spares the
+/// Two wrapping counters whose sum is the number of queued posts. Separate counters spare the
 /// holder of the token a read-modify-write.
 pub(super) struct Depth {
     /// Posts made by the holder of the token, minus all posts taken out. Only the holder writes it.
@@ -54,14 +54,14 @@ impl ColorCell {
     /// Returns the number of queued posts.
     #[inline]
     pub(crate) fn depth(&self) -> u32 {
-        // `local` first: each removal it counts has its post counted in `remote` by then, so the
-        // sum cannot go negative.
+        // `local` is read first: by then, `remote` contains the post of each removal that `local`
+        // counts, so the sum cannot be negative.
         let local = self.depth.local.load(Ordering::Acquire); // pairs with the Release in `count_taken`
         local.wrapping_add(self.depth.remote.load(Ordering::Relaxed))
     }
 
-    /// Succeeds if one more post may be queued; fails with the limit otherwise. Concurrent posters
-    /// may each take the last place.
+    /// Succeeds if one more post may be queued; otherwise fails with the limit. Concurrent posters
+    /// may each take the last free place.
     #[inline]
     pub(super) fn admit(&self) -> Result<(), u32> {
         let max = self.depth.max.load(Ordering::Relaxed);

@@ -1,20 +1,20 @@
 //! Detection of OS threads that must not block because they hold a color or are workers.
 //!
 //! No user code waits while it holds a color, so a call that would block the OS thread is refused
-//! there. An event holds both its color and its worker. An OS thread that is no worker holds a
-//! color inside a closure that entered inline (for one color, for several, or for reading), and
-//! while a runtime's shutdown drops queued events.
+//! in these places. An event holds both its color and its worker. An OS thread that is not a worker
+//! holds a color inside a closure that entered inline (for one color, for several, or for reading).
+//! It also holds one while a runtime's shutdown drops queued events.
 
 use std::cell::Cell;
 
 use crate::worker::Worker;
 
 crate::loom::thread_local! {
-    /// Number of entries that this OS thread is inside of. Not counted on workers.
+    /// Number of entries that this OS thread is currently in. Not counted on workers.
     static ENTRIES: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Marks an OS thread that is no worker as holding a color, until dropped.
+/// Marks an OS thread that is not a worker as holding a color, until dropped.
 pub(crate) struct Outside(());
 
 impl Outside {
@@ -44,7 +44,7 @@ fn is_held() -> bool {
     ENTRIES.try_with(Cell::get).is_ok_and(|entries| entries > 0)
 }
 
-/// Returns whether this OS thread may block: it is no worker and holds no color.
+/// Returns whether this OS thread may block: it is not a worker and holds no color.
 pub(crate) fn may_wait() -> bool {
     !Worker::is_here() && !is_held()
 }

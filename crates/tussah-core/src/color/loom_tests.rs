@@ -9,7 +9,7 @@ use crate::Colored;
 use crate::loom::thread;
 use crate::worker::model::{Canary, Count, Model, Probe, explore};
 
-/// A value that says when two events are in it at the same time, and which came before which.
+/// A value that detects two events in it at the same time, and records the order of events.
 struct Log {
     probe: Arc<Probe>,
     events: Vec<(usize, usize)>,
@@ -50,7 +50,8 @@ impl Rig {
         }
     }
 
-    /// Runs the rest. Checks the number of events of the value, which goes with the runtime.
+    /// Runs the remaining work. Checks the number of events of the value, which is dropped with the
+    /// runtime.
     fn finish(self, events: usize) {
         self.model.serve_all();
         assert_eq!(self.dropped.get(), 0, "destroyed while there was a handle");
@@ -98,7 +99,7 @@ fn two_posters_and_a_worker() {
     });
 }
 
-/// An event posts in its own color while others do: what it knows of comes first.
+/// An event posts in its own color while others do so too: the events that it knows of come first.
 #[test]
 fn an_event_posts_behind_earlier_events() {
     explore(3, || {
@@ -147,7 +148,8 @@ fn an_inline_entry_a_poster_and_a_worker() {
     });
 }
 
-/// Two inline entries of which one finds the other's token, and a third party that posts.
+/// Two inline entries, one of which finds that the other holds the token, and a third party that
+/// posts.
 #[test]
 fn two_inline_entries_and_a_poster() {
     explore(3, || {
@@ -165,7 +167,8 @@ fn two_inline_entries_and_a_poster() {
     });
 }
 
-/// The handles go while an event is queued and a turn runs: the value goes once, after the event.
+/// The handles are dropped while an event is queued and a turn runs: the value is dropped once,
+/// after the event.
 #[test]
 fn the_last_handle_goes() {
     explore(3, || {
@@ -195,7 +198,7 @@ fn the_last_handle_goes() {
     });
 }
 
-/// As above, with an inline entry as the last thing that is done through a handle.
+/// As above, with an inline entry as the last operation through a handle.
 #[test]
 fn the_last_handle_goes_after_an_inline_entry() {
     explore(3, || {
@@ -221,8 +224,8 @@ fn the_last_handle_goes_after_an_inline_entry() {
     });
 }
 
-/// A request is polled and dropped, while its color is busy and its turn comes: whether it ran or
-/// not, its closure and its result go once.
+/// A request is polled and dropped while its color is busy and its turn comes: whether it ran or
+/// not, its closure and its result are dropped once.
 fn cancel(polls: usize, preemptions: usize) {
     explore(preemptions, move || {
         let rig = Rig::new();
@@ -299,7 +302,7 @@ fn a_cancelled_request_leaves_the_inbox() {
     });
 }
 
-/// A waiting request wakes the waker that it was last polled with, and has its result then.
+/// A waiting request wakes the waker of its last poll, and its result is then present.
 #[test]
 fn a_request_is_awaited() {
     explore(3, || {
@@ -355,7 +358,7 @@ fn a_reader_and_a_writer() {
     });
 }
 
-/// A queued read shares its turn with an inline one, and a post waits for both.
+/// A queued read shares its turn with an inline read, and a post waits for both.
 #[test]
 fn a_queued_read_shares_its_turn() {
     explore(2, || {

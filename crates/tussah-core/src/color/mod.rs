@@ -35,7 +35,7 @@ pub use reference::ColorRef;
 pub struct Color(pub u64);
 
 impl Color {
-    /// The color of every event that is posted without one.
+    /// The color of every event that is posted without a color.
     pub const DEFAULT: Color = Color(0);
 }
 

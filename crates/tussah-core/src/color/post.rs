@@ -35,9 +35,9 @@ impl ColorCell {
         if let Err(depth_max) = this.admit() {
             return Err(Full { body, depth_max });
         }
-        // A worker that has entered a color of another runtime also posts from outside. Order holds
-        // because all of its posts take this path.
-        // SAFETY: the reference to the worker does not outlive this call.
+        // A worker that has entered a color of another runtime also posts from outside. The order
+        // is kept because all of its posts take this path. SAFETY: the reference to the worker does
+        // not outlive this call.
         let worker = unsafe { Worker::here() }.filter(|worker| worker.is_of(this.shared()));
         let layout = Layout::new::<Posted<B>>();
         let memory = match worker {
@@ -48,7 +48,7 @@ impl ColorCell {
         unsafe {
             let node = Posted::write(memory.cast(), location, body);
             match worker {
-                // An event posts to its own color at the price of an append.
+                // Posting to an event's own color costs only an append.
                 Some(worker) if worker.is_in(cell) => {
                     this.depth.count_local();
                     this.append(node, worker);
@@ -153,7 +153,7 @@ impl ColorCell {
                     "a node's address has tag bits"
                 );
                 link.store(inbox(state), Ordering::Relaxed);
-                // `HELD` is unset only if just readers hold the color; setting it makes the last
+                // `HELD` is unset only if readers alone hold the color; setting it makes the last
                 // reader schedule the cell.
                 let keep = readers(state) | tags(state) | HELD;
                 node.as_ptr().map_addr(|addr| addr | keep)

@@ -35,19 +35,20 @@
 //!
 //! # How many cancelled nodes stay
 //!
-//! A walk is due once the number of cancellations reaches the larger of `PRUNE_AT` and the nodes
-//! that the last walk kept. Let `w` be the larger of `PRUNE_AT` and the largest number of live
-//! events that have waited in the color at once.
+//! A walk is due once the number of cancellations reaches `PRUNE_AT` or the number of nodes that
+//! the last walk kept, whichever is larger. Let `w` be `PRUNE_AT` or the largest number of live
+//! events that have waited in the color at once, whichever is larger.
 //!
 //! - The inbox has at most `w` cancelled nodes, plus the newest one and one for each OS thread that
 //!   cancels during a walk.
 //! - The FIFO has the nodes that were already cancelled when they moved there, with the same limit,
-//!   and those cancelled since. While an event runs, only its own posts and requests add nodes, and
-//!   these prune the FIFO by the same rule, whichever party cancelled: another `w`.
+//!   and the nodes cancelled since then. While an event runs, only its own posts and requests add
+//!   nodes, and these prune the FIFO by the same rule, whichever party cancelled: they add another
+//!   `w`.
 //!
-//! So a color has at most about `3 * w` cancelled nodes. A walk takes one step per node, and it is
-//! paid for: since the last walk as many requests were cancelled as that walk kept, and all other
-//! nodes are new.
+//! So a color has at most about `3 * w` cancelled nodes. A walk takes one step per node, and
+//! earlier operations pay for these steps. Since the last walk, as many requests were cancelled as
+//! that walk kept, and all other nodes are new.
 
 use std::ptr::NonNull;
 
@@ -58,15 +59,15 @@ use crate::loom::{Mutex, lock};
 use crate::queue::List;
 use crate::worker::Worker;
 
-/// Bound, in cancelled requests in the queue of a color with fewer live ones: enough to make a walk
-/// worth its cost.
+/// Bound, in cancelled requests in the queue of a color with fewer live requests: enough to make a
+/// walk worth its cost.
 const PRUNE_AT: u32 = if cfg!(loom) { 1 } else { 64 };
 
 /// Cancellations left until the next walk, for the inbox and the FIFO.
 pub(super) struct Cancelled {
     inbox: AtomicU32,
     fifo: AtomicU32,
-    /// Held during a walk along the inbox. `take_inbox` takes it to wait for the walk.
+    /// Held during a walk along the inbox. `take_inbox` acquires this lock to wait for the walk.
     walk: Mutex<()>,
 }
 

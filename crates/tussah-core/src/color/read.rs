@@ -48,7 +48,7 @@ impl ColorCell {
         }
     }
 
-    /// Turns the token into a reader's share so that others can read too. Fails if anything is
+    /// Turns the token into a reader's share so that others can read, too. Fails if anything is
     /// queued.
     pub(crate) fn try_share(&self) -> bool {
         // SAFETY: the caller holds the token, which covers the FIFO.

@@ -10,14 +10,14 @@ use crate::runtime::Shared;
 
 /// A handle to a color of one runtime.
 ///
-/// Posting through it needs no look-up. It keeps the color from being forgotten, and cloning is
-/// cheap.
+/// Posting through it needs no look-up. It keeps the runtime from forgetting the color, and is
+/// cheap to clone.
 ///
-/// The runtime may forget a color that was given by number, is idle, and has no references left;
-/// its priority and depth limit are then forgotten too. A runtime remembers up to 4,096 such
-/// colors. Further ones are forgotten when their last reference is dropped. If they had events at
-/// that moment, they are forgotten step by step as the program names other colors: all of them by
-/// the time it has named about as many new ones.
+/// The runtime may forget a color that was given by number, is idle, and has no references left.
+/// Its priority and depth limit are then forgotten, too. A runtime remembers up to 4,096 such
+/// colors. It forgets further colors when their last reference is dropped. If such a color had
+/// events at that moment, the runtime forgets it step by step as the program names other colors. It
+/// takes at most about as many new colors as there are colors to forget.
 pub struct ColorRef {
     cell: NonNull<ColorCell>,
     /// Declared after the cell's pointer and released after its handle, because the cell uses its
@@ -31,7 +31,7 @@ unsafe impl Send for ColorRef {}
 unsafe impl Sync for ColorRef {}
 
 impl ColorRef {
-    /// Makes a reference of a handle.
+    /// Turns a handle into a reference.
     ///
     /// # Safety
     /// The caller gives up one handle.

@@ -14,15 +14,16 @@
 //! - Beyond that, dropping the last reference to an idle color forgets it at once
 //!   ([`Table::forget`]).
 //! - A walk around each shard finds colors that were busy at that moment, or were only posted to.
-//!   It visits `WALK` buckets after every `WALK_EVERY_NEW` colors that are new to the shard, or
-//!   every `WALK_EVERY_KNOWN` look-ups of known ones.
+//!   The walk visits `WALK` buckets after every `WALK_EVERY_NEW` colors that are new to the shard,
+//!   or every `WALK_EVERY_KNOWN` look-ups of known colors.
 //!
 //! So in a map of `b` buckets the walk completes a round within `b / 4` new colors. The map
-//! rehashes when it runs out of free buckets, and afterwards has at least `b * 7 / 16` free ones.
-//! If it rehashes during a round, it does not do so in the next. Hence a color that stays idle is
-//! forgotten within `b / 2` new colors of its shard, or 256 times as many look-ups of known ones.
-//! Otherwise the map has shrunk meanwhile, which means that half of its colors were forgotten. It
-//! shrinks when `b` exceeds five times (colors remembered + `IDLE_MAX`).
+//! rehashes when it runs out of free buckets, and afterwards has at least `b * 7 / 16` free
+//! buckets. If it rehashes during one round, it does not rehash during the next. Hence a color that
+//! stays idle is forgotten within `b / 2` new colors of its shard, or 256 times as many look-ups of
+//! known colors. The only exception is a map that has shrunk in the meantime, which means that half
+//! of its colors were forgotten. The map shrinks when `b` exceeds five times (colors remembered +
+//! `IDLE_MAX`).
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ptr::NonNull;
@@ -40,7 +41,7 @@ use crate::runtime::Shared;
 /// Number of locks in the table: enough that posters rarely contend.
 const SHARDS: usize = 64;
 
-/// Bound, in unused colors of a shard: naming a remembered color again costs less than making it
+/// Bound, in unused colors of a shard: naming a remembered color again costs less than creating it
 /// anew.
 const IDLE_MAX: usize = 64;
 
@@ -55,7 +56,8 @@ const WALK_EVERY_NEW: u32 = 32;
 /// ones.
 const WALK_EVERY_KNOWN: u32 = 8192;
 
-/// The hash function and its keys. Security rests on the keys being secret, not on the function.
+/// The hash function and its keys. Security depends on the secrecy of the keys, not on the
+/// function.
 struct Keys {
     shared: SharedSeed,
     own: u64,
@@ -63,8 +65,8 @@ struct Keys {
 
 impl Keys {
     fn new() -> Self {
-        // The standard library takes its keys from the operating system. A model must repeat
-        // itself, so it uses constants.
+        // The standard library takes its keys from the operating system. A model must be
+        // repeatable, so it uses constants.
         let random = |number: u64| match cfg!(loom) {
             true => number,
             false => RandomState::new().hash_one(number),
@@ -117,8 +119,8 @@ impl Table {
     }
 
     fn shard(&self, hash: u64) -> &Mutex<TableShard> {
-        // Bits that the map uses neither for buckets (up to about 16 million in a shard) nor for
-        // tags.
+        // These are bits that the map uses neither for buckets (up to about 16 million in a shard)
+        // nor for tags.
         &self.shards[(hash >> 40) as usize & (SHARDS - 1)]
     }
 
@@ -242,7 +244,7 @@ impl TableShard {
 
 impl Entry {
     /// Returns whether the color is idle and only the table refers to it. The caller holds the
-    /// shard's lock, without which no further handle or post can come about.
+    /// shard's lock, without which no further handle or post can be made.
     fn is_unused(&self) -> bool {
         // SAFETY: the table's handle keeps the cell alive.
         let cell = unsafe { self.cell.as_ref() };

@@ -9,20 +9,20 @@ use crate::event::{self, After, DropReason, Node, VTable};
 use crate::loom::atomic::{AtomicU32, Ordering};
 use crate::worker::Worker;
 
-/// Bound, in events a turn: a color with more events goes to the end of its worker's run queue, so
-/// its neighbors wait for at most this many.
+/// Bound, in events per turn: a color with more events goes to the end of its worker's run queue,
+/// so other colors there wait for at most this many events.
 const EVENTS_MAX: u32 = 128;
 
-/// Target length of a turn: a color with long events gets fewer per turn.
+/// Target length of a turn: a color with long events runs fewer events per turn.
 /// [`Running::is_due`](crate::stats::Running::is_due) ends the turn of a color whose events have
 /// become longer.
 const TURN_NS: u64 = 100_000;
 
-/// Bound, in events: the length of a color's turn before any of its events was measured.
+/// Bound, in events: the length of a color's turn before any of its events has been measured.
 const EVENTS_UNKNOWN: u32 = 8;
 
-/// The function table of every cell. It is a static because a worker tells a color from an
-/// uncolored thread by this address.
+/// The function table of every cell. It is a static because this address lets a worker distinguish
+/// a color from an uncolored thread.
 pub(crate) static TURN: VTable = VTable {
     run: ColorCell::turn,
     drop: ColorCell::drop_events,
@@ -71,8 +71,8 @@ impl ColorCell {
         self.turn_ns.store(average.max(1), Ordering::Relaxed);
     }
 
-    /// Runs one turn. If an event unwinds, so does the turn; the worker's loop catches that and
-    /// queues the color again.
+    /// Runs one turn. If an event unwinds, so does the turn; the worker's loop catches the panic
+    /// and queues the color again.
     unsafe fn turn(node: NonNull<Node>, worker: &Worker) -> After {
         // SAFETY: the node's table is `TURN`, and the pointer came from `node`.
         let cell = unsafe { Self::of(node) };
@@ -127,7 +127,7 @@ impl ColorCell {
         while !over || self.fifo_is_empty() {
             let Some(event) = self.pop() else {
                 if since != 0 {
-                    // Measure a turn only once, so take the inbox first.
+                    // A turn is measured only once, so this takes the inbox first.
                     if !inbox(self.state.load(Ordering::Relaxed)).is_null() {
                         self.take_inbox();
                         continue;

@@ -72,18 +72,17 @@ all_colored!(A 0, B 1, C 2, D 3);
 
 /// Runs a closure on several colored values once all of their colors are free.
 ///
-/// If all colors are idle, the closure runs at once. Otherwise the request takes a place in every
-/// color's queue in one step, so requests for several colors cannot deadlock, and none is
+/// If all colors are idle, the closure runs at once. Otherwise, the request takes a place in every
+/// color's queue in one step, so requests for several colors cannot deadlock, and no request is
 /// overtaken. The closure runs in the `tracing` span that was current when the request was first
 /// polled.
 ///
 /// # Cancellation
-/// As for [`Colored::with`]. The places of a cancelled request in the queues are skipped, or
-/// removed earlier.
+/// As for [`Colored::with`]. Queues skip the places of a cancelled request, or remove them earlier.
 ///
 /// # Panics
-/// If one color is given twice, or the values belong to different runtimes; otherwise as for
-/// [`Colored::with`].
+/// Panics if one color is given twice, or if the values belong to different runtimes; otherwise as
+/// for [`Colored::with`].
 ///
 /// # Examples
 /// ```

@@ -16,7 +16,7 @@ pub(super) struct RequestSpan(Option<Box<Guarded<Span>>>);
 impl RequestSpan {
     /// Returns the OS thread's current span. A panic of the subscriber unwinds into the caller.
     pub(super) fn current() -> Self {
-        // Without a subscriber, one load.
+        // Without a subscriber, this costs one load.
         if LevelFilter::current() == LevelFilter::OFF {
             return Self(None);
         }
@@ -38,8 +38,8 @@ impl<F> InSpan<F> {
         let Self { closure, span } = self;
         let entered = span.0.as_ref().and_then(|span| caught(|| span.enter()));
         let result = catch_unwind(AssertUnwindSafe(|| run(closure)));
-        // Dropped here rather than while the closure's panic unwinds: a second panic would abort
-        // the process.
+        // The span is dropped here rather than while the closure's panic unwinds: a second panic
+        // would abort the process.
         quietly(|| drop(entered));
         result
     }

@@ -12,11 +12,11 @@ use crate::worker::model::{Canary, Count, Model, Probe, Report, explore};
 /// The posters and requesters of one model.
 const CALLERS: usize = 3;
 
-/// A value that says when two events are in it at the same time, or those of one caller change
+/// A value that detects two events in it at the same time, and events of one caller that change
 /// places.
 struct Log {
     probe: Arc<Probe>,
-    /// Events of each caller that were here.
+    /// The number of events of each caller that have run here.
     seen: [usize; CALLERS],
     ran: Count,
     _dropped: Canary,
@@ -71,8 +71,7 @@ impl Rig {
         }
     }
 
-    /// Posts an event to both values, so that requests have to queue as long as no worker has been
-    /// there.
+    /// Posts an event to both values, so that requests have to queue until a worker has run them.
     fn make_busy(&self, caller: usize) {
         for value in &self.values {
             post(value, caller, 0);
@@ -93,7 +92,8 @@ impl Rig {
         self.woken.clone().into()
     }
 
-    /// Runs the rest. Checks the number of events of the values, which go with the runtime.
+    /// Runs the remaining work. Checks the number of events of the values, which are dropped with
+    /// the runtime.
     fn finish(self, events: usize) {
         self.model.serve_all();
         assert_eq!(self.dropped.get(), 0, "destroyed while there was a handle");
@@ -115,7 +115,7 @@ fn poll<R>(request: &mut Request<R>, waker: &Waker) -> Poll<R> {
     request.as_mut().poll(&mut Context::from_waker(waker))
 }
 
-/// A request that was polled once, and what that gave.
+/// A request that was polled once, and the result of that poll.
 struct Polled<R> {
     request: Request<R>,
     ready: bool,
@@ -128,7 +128,7 @@ fn start<R: 'static>(mut request: Request<R>, waker: Waker) -> thread::JoinHandl
     })
 }
 
-/// Two requests name the same values in opposite order: both run, whichever way they meet.
+/// Two requests name the same values in opposite orders: both run, however they interleave.
 #[test]
 fn two_requests_in_opposite_order() {
     explore(2, || {
@@ -155,9 +155,9 @@ fn two_requests_in_opposite_order() {
     });
 }
 
-/// Two workers bring a ticket each, while the future looks for the result: the last ticket runs the
-/// closure with all that was done under both colors before, and the future sees all that the
-/// closure did.
+/// Two workers each bring one ticket, while the future checks for the result. The last ticket runs
+/// the closure, which sees everything done earlier under both colors, and the future sees
+/// everything that the closure did.
 #[test]
 fn the_tickets_arrive_on_two_workers() {
     explore(4, || {
@@ -193,8 +193,8 @@ fn the_tickets_arrive_on_two_workers() {
     });
 }
 
-/// A request keeps its place in each queue: behind what its caller posted before, ahead of what
-/// that one posts after.
+/// A request keeps its place in each queue: after its caller's earlier posts, and before that
+/// caller's later posts.
 #[test]
 fn a_request_between_two_posts() {
     explore(2, || {
@@ -226,8 +226,8 @@ fn a_request_between_two_posts() {
     });
 }
 
-/// A request is given up while its tickets arrive on two workers: closure and result go once, the
-/// request is freed once, and the colors go on.
+/// A request is cancelled while its tickets arrive on two workers: closure and result are dropped
+/// once, the request is freed once, and the colors continue.
 #[test]
 fn a_request_for_two_colors_is_cancelled() {
     explore(3, || {

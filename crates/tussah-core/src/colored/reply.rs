@@ -1,4 +1,4 @@
-//! State shared by a request's future and its color: first the closure with its span, then the
+//! State shared by a request's future and its color: first the closure with its span, later the
 //! outcome, and the waker.
 //!
 //! | bit | set by | meaning |
@@ -9,8 +9,8 @@
 //! | `FUTURE_GONE` | the future | the future no longer touches the request |
 //!
 //! The side that sets its `GONE` bit second frees the request. The closure belongs to the side that
-//! set `CLAIMED`. The outcome belongs to the future once it sees `DONE`, or to the side that is
-//! gone second if `DONE` is still set.
+//! set `CLAIMED`. The outcome belongs to the future once it sees `DONE`. If `DONE` is still set
+//! when both sides are gone, the outcome belongs to the second side to go.
 
 use std::any::Any;
 use std::mem::ManuallyDrop;
@@ -115,8 +115,8 @@ impl<F, R> Reply<F, R> {
         self.body
             .with_mut(|body| unsafe { (*body).outcome = ManuallyDrop::new(outcome) });
         let waker = {
-            // Set under the lock. A future that stores another waker either does so earlier, and
-            // that waker is called, or later, and then it sees `DONE`.
+            // Set under the lock. A future that stores another waker either stores it earlier, so
+            // that this waker is called, or later, when it sees `DONE`.
             let mut waker = lock(&self.waker);
             self.state.fetch_or(DONE, Ordering::Release); // pairs with the Acquire in `poll` and in `gone`
             waker.take()
@@ -158,8 +158,8 @@ impl<F, R> Reply<F, R> {
         self.state.load(Ordering::Relaxed) & CLAIMED != 0
     }
 
-    /// Cancels the request if it has not run. Returns true if it did; the request then holds none
-    /// of the user's values.
+    /// Cancels the request if it has not run. Returns true if this call cancelled it; the request
+    /// then holds none of the user's values.
     ///
     /// # Safety
     /// Called once, by the future.
@@ -191,8 +191,8 @@ impl<F, R> Reply<F, R> {
         if old & other == 0 {
             return false;
         }
-        // Also runs with nothing left in the body: it is about to be freed, and models check for
-        // concurrent use.
+        // This also runs if the body is already empty: the body is about to be freed, and models
+        // check for concurrent use.
         let outcome = self.body.with_mut(|body| {
             // SAFETY: both sides are gone, and the outcome was not taken.
             (old & DONE != 0).then(|| unsafe { ManuallyDrop::take(&mut (*body).outcome) })

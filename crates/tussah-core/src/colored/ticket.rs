@@ -2,18 +2,19 @@
 //!
 //! The fast path enters all the colors by compare-and-swap, or none. The slow path reserves: under
 //! one process-wide lock it pushes a *ticket* into the queue of each color. A ticket that reaches
-//! the head of its queue keeps the color. The last one to do so runs the closure and releases the
-//! colors.
+//! the head of its queue keeps the color. The last ticket to do so runs the closure and releases
+//! the colors.
 //!
 //! All such requests are pushed under the same lock, so they have the same order in every queue
-//! that they share. Of two requests, the one that is behind in one queue is ahead in none, so
-//! "waits for" has no cycle. A ticket never passes an event that was queued before it, so order is
-//! exact.
+//! that they share. Of two requests, the request that is behind in one queue is ahead in none, so
+//! the relation "waits for" has no cycle. A ticket never passes an event that was queued before it,
+//! so order is exact.
 //!
 //! Each ticket comes out of its queue once. It either *arrives* at the head and keeps its color, or
 //! *leaves* early because the request was cancelled. The last ticket to come out releases the
-//! colors that the others have kept. A cancellation releases them earlier, and later tickets keep
-//! none. All of this is decided by read-modify-writes of one word, so each token is released once.
+//! colors that the other tickets have kept. A cancellation releases them earlier, and later tickets
+//! keep no color. Read-modify-writes of one word make all of these decisions, so each token is
+//! released once.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -35,8 +36,8 @@ pub(super) const COLORS_MAX: usize = 4;
 pub(super) type Cells = [Option<NonNull<ColorCell>>; COLORS_MAX];
 
 crate::loom::static_lock! {
-    /// Orders the process's requests for several colors. In the lock order it comes before the
-    /// sleepers' locks.
+    /// Orders all requests of this process for several colors. In the lock order it comes before
+    /// the sleepers' locks.
     static ORDER: Mutex<()> = Mutex::new(());
 }
 
@@ -158,7 +159,7 @@ where
     }
 
     unsafe fn run(node: NonNull<Node>, worker: &Worker) -> After {
-        // Until the last ticket comes out, the request holds the token and the turn has none.
+        // Until the last ticket comes out, the request holds the token and the turn does not.
         let here = worker.end_turn().expect("a ticket runs in its color");
         // SAFETY: the ticket reached the head of its queue, with the token of its color.
         let out = unsafe { Self::come_out(node, true) };
@@ -185,7 +186,7 @@ where
 
     unsafe fn drop(node: NonNull<Node>, _reason: DropReason) -> After {
         // SAFETY: as in `run`. This call cannot tell which of the colors is being emptied, so it
-        // queues that one again like the others.
+        // queues that color again like the others.
         let out = unsafe { Self::come_out(node, true) };
         if let Some((this, places)) = out.last {
             // SAFETY: only the last ticket gets here.
@@ -253,7 +254,7 @@ impl<F, R> Request<F, R> {
         }
     }
 
-    /// Releases the colors that a cancelled request has kept, unless its last ticket does.
+    /// Releases the colors that a cancelled request has kept, unless its last ticket releases them.
     ///
     /// # Safety
     /// As for [`cancel`](Self::cancel).
@@ -327,8 +328,8 @@ impl Drop for Leave {
     }
 }
 
-/// Creates the lock before a model starts. Otherwise the first caller to take it would, which would
-/// order that caller before the others.
+/// Creates the lock before a model starts. Otherwise the first caller to take the lock would create
+/// it, which would order that caller before the others.
 #[cfg(all(test, loom))]
 pub(super) fn prepare() {
     drop(lock(&ORDER));

@@ -22,7 +22,7 @@ use crate::worker::{InColor, Worker};
 /// refer to the same value. After the last clone is gone, the value is dropped as the last event of
 /// its color, on whichever OS thread that event runs.
 ///
-/// Closures go to the value; references to the value do not come out:
+/// Closures are sent to the value; no reference to the value escapes:
 ///
 /// ```compile_fail
 /// # use tussah_core as tussah;
@@ -45,8 +45,8 @@ pub struct Colored<T> {
     inner: NonNull<Inner<T>>,
 }
 
-/// The cell comes first, so a pointer to it is a pointer to the whole. Cache-line alignment suits
-/// the cell's field order.
+/// The cell is the first field, so a pointer to the cell is a pointer to the whole allocation.
+/// Cache-line alignment suits the cell's field order.
 #[repr(C, align(64))]
 pub(super) struct Inner<T> {
     cell: ColorCell,
@@ -63,7 +63,7 @@ impl<T: Send + 'static> Colored<T> {
     /// Creates a value in the current runtime.
     ///
     /// # Panics
-    /// If called outside a runtime; use [`Colored::new_in`] there.
+    /// Panics if called outside a runtime; use [`Colored::new_in`] there.
     #[track_caller]
     pub fn new(value: T) -> Self {
         Handle::with_current(|handle| Self::new_in(handle, value))
@@ -80,8 +80,8 @@ impl<T: Send + 'static> Colored<T> {
             cell: ColorCell::new(&handle.shared, name, destroy::<T>),
             value: UnsafeCell::new(value),
         });
-        // The value's own counted reference to the runtime, kept as the cell's pointer; `destroy`
-        // releases it.
+        // This is the value's own counted reference to the runtime, kept as the cell's pointer;
+        // `destroy` releases it.
         std::mem::forget(handle.shared.clone());
         Self {
             inner: NonNull::from(Box::leak(inner)),
@@ -90,28 +90,28 @@ impl<T: Send + 'static> Colored<T> {
 
     /// Runs a closure on the value and returns its result.
     ///
-    /// If the color is idle, the closure runs at once, on this OS thread and without allocation, at
-    /// the cost of an uncontended lock. Otherwise it is queued as an event of the color, and the
-    /// future completes with its result. No OS thread blocks.
+    /// If the color is idle, the closure runs immediately, on this OS thread and without
+    /// allocation, at the cost of an uncontended lock. Otherwise it is queued as an event of the
+    /// color, and the future completes with its result. No OS thread blocks.
     ///
     /// Requests run in the order in which they were first polled. Each closure runs in the
-    /// `tracing` span that was current at that poll, whether it was queued or not.
+    /// `tracing` span that was current at that poll, whether or not it was queued.
     ///
     /// Requests are exempt from the color's depth limit: each one has a waiting thread, so the
     /// number of threads bounds them.
     ///
     /// # Cancellation
-    /// Dropping the future cancels a closure that is still queued, and discards the result of one
-    /// that is running or has run. It never blocks. Cancelled requests leave the queue in batches.
-    /// A color holds at most three times as many of them as the largest number of other events that
-    /// have waited in it at once, or three times 64 if that is more.
+    /// Dropping the future cancels a closure that is still queued, and discards the result of a
+    /// closure that is running or has run. It never blocks. Cancelled requests leave the queue in
+    /// batches. A color holds at most three times as many cancelled requests as the largest number
+    /// of other events that have waited in it at once, or 192 if that is larger.
     ///
     /// # Panics
     /// If the closure panics, the panic resumes in the caller. The value stays as the closure left
     /// it, and nothing is poisoned. Awaiting a request that the runtime's shutdown dropped panics
     /// as well.
     ///
-    /// The closure holds the color, so it must not wait for others. Inside it,
+    /// The closure holds the color, so it must not wait for other events. Inside it,
     /// [`block_on`](Handle::block_on) and this library's other blocking calls panic, on whichever
     /// OS thread the closure runs. Other ways of waiting, such as a lock of the standard library or
     /// another executor, are not detected and can deadlock.
@@ -134,7 +134,7 @@ impl<T: Send + 'static> Colored<T> {
 
     /// Runs a closure that only reads the value, concurrently with other readers.
     ///
-    /// The closure enters at once unless a writer runs or events are queued, so a reader never
+    /// The closure enters immediately unless a writer runs or events are queued, so a reader never
     /// passes a queued writer. Otherwise it behaves like [`with`](Colored::with).
     pub fn read<F, R>(&self, f: F) -> With<'_, T, Read<F>, R>
     where
@@ -151,7 +151,7 @@ impl<T: Send + 'static> Colored<T> {
     /// Gives the closure back if the color is in use.
     ///
     /// # Panics
-    /// If the closure panics.
+    /// Panics if the closure panics.
     #[inline]
     pub fn try_with<F: FnOnce(&mut T) -> R, R>(&self, f: F) -> Result<R, F> {
         Worker::with(|worker| self.try_now(worker, Write(f))).map_err(|operation| operation.0)
@@ -176,10 +176,11 @@ impl<T: Send + 'static> Colored<T> {
         }
     }
 
-    /// Returns the value's color. Events posted to it are serialized with those of the value.
+    /// Returns the value's color. Events posted to the color are serialized with the events of the
+    /// value.
     pub fn color(&self) -> ColorRef {
         self.cell().retain();
-        // SAFETY: the new handle becomes the reference's.
+        // SAFETY: the reference takes over the new handle.
         unsafe { ColorRef::from_cell(self.cell_ptr(), self.shared()) }
     }
 }
@@ -190,7 +191,7 @@ impl<T> Colored<T> {
         unsafe { &self.inner.as_ref().cell }
     }
 
-    /// Runs the operation at once if the color admits it.
+    /// Runs the operation immediately if the color admits it.
     #[inline]
     pub(super) fn try_now<O, R>(&self, worker: Option<&Worker>, operation: O) -> Result<R, O>
     where
@@ -236,8 +237,8 @@ impl<T> Colored<T> {
 }
 
 impl<T> Inner<T> {
-    /// Returns a pointer to the value. The caller's share of the color decides what it may do with
-    /// it.
+    /// Returns a pointer to the value. The caller's share of the color decides how it may access
+    /// the value.
     ///
     /// # Safety
     /// The caller holds the color's token or a reader's share.
@@ -285,7 +286,7 @@ impl Drop for Inside<'_> {
 
 unsafe fn destroy<T>(cell: NonNull<ColorCell>) {
     // SAFETY: the cell heads an `Inner<T>` made by `new_in`, and no handle to it is left. The
-    // reference to the runtime goes with it and is released last.
+    // reference to the runtime is taken out with it and is released last.
     let (_shared, inner) = unsafe {
         let shared = Arc::from_raw(cell.as_ref().shared_ptr().as_ptr());
         (shared, Box::from_raw(cell.cast::<Inner<T>>().as_ptr()))

@@ -20,7 +20,7 @@ use crate::worker::{Budget, Worker};
 /// it.
 #[allow(private_bounds)]
 pub trait Operation<T, R>: Sealed + Sized {
-    /// True if the operation only reads, so that others may read at the same time.
+    /// True if the operation only reads, so that other operations may read at the same time.
     #[doc(hidden)]
     const READS: bool;
     /// Runs the closure.
@@ -202,7 +202,8 @@ pub(super) enum State<O, R, Q> {
     New(O),
     /// The request is queued in its color, or has been answered.
     Queued(Q),
-    /// The operation ran at once and used up the poll's budget; the result waits for the next poll.
+    /// The operation ran immediately and used up the poll's budget; the result waits for the next
+    /// poll.
     Done(R),
     /// The result was returned, or the operation panicked.
     Over,
@@ -212,7 +213,7 @@ impl<O, R, Q> State<O, R, Q> {
     /// Makes the request, in the current span.
     ///
     /// Cloning a foreign waker may panic, and so may a subscriber. The operation is then kept, and
-    /// the future is as if it was never polled.
+    /// the future is in the same state as before its first poll.
     pub(super) fn queue(
         &mut self,
         operation: O,
@@ -231,8 +232,8 @@ impl<O, R, Q> State<O, R, Q> {
 
 // SAFETY: the rules of `Reply` govern the shared request; operation, span and outcome are `Send`.
 //
-// There are no further bounds, and none on the type. Inside an `async` block the compiler forgets
-// which lifetimes are `'static`, so it could not prove a bound that needs it.
+// This implementation has no further bounds, and the type has none. Inside an `async` block the
+// compiler forgets which lifetimes are `'static`, so it could not prove a bound that needs it.
 unsafe impl<T: Send, O: Send, R: Send> Send for With<'_, T, O, R> {}
 
 impl<T, O, R> Unpin for With<'_, T, O, R> {}

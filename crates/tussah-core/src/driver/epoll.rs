@@ -1,4 +1,5 @@
-//! Where a worker waits for the operating system: an epoll instance, and an eventfd that wakes it.
+//! The place where a worker waits for the operating system: an epoll instance, and an eventfd that
+//! wakes the worker.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -16,14 +17,14 @@ use crate::loom::atomic::{AtomicUsize, Ordering};
 /// soon.
 const EVENTS_MAX: usize = 256;
 
-/// A time limit of at least this length is kept to the millisecond: the worker wakes up early and
-/// waits again for the rest.
+/// A wait with a time limit of at least this length is accurate to a millisecond: the worker wakes
+/// up early and waits again for the rest.
 const COARSE: Duration = Duration::from_millis(20);
 
-/// The index of no source: its reports concern the driver itself.
+/// An index that no source has: its reports concern the driver itself.
 const NO_SOURCE: u32 = u32::MAX;
 
-/// Another index of no source: its reports concern the ring of a place.
+/// Another index that no source has: its reports concern the ring of a place.
 const RING: u32 = u32::MAX - 1;
 
 /// The token that the eventfd reports.
@@ -54,11 +55,11 @@ impl Report {
     }
 }
 
-/// The reports of one look, in the caller's buffer.
+/// The reports of one look, in a buffer of the caller.
 pub(crate) struct Events {
     buffer: Box<[Event]>,
     len: usize,
-    /// The number of reports that the next look may take.
+    /// The maximum number of reports that the next look takes.
     most: usize,
 }
 
@@ -75,8 +76,8 @@ impl Events {
         }
     }
 
-    /// Limits each look to this many reports, at least one. The rest stays with the system, in
-    /// order.
+    /// Limits each look to this number of reports, at least one. Further reports stay in the
+    /// kernel, in order.
     pub(crate) fn take_at_most(&mut self, reports: usize) {
         self.most = reports.clamp(1, EVENTS_MAX);
     }
@@ -124,7 +125,7 @@ pub(crate) struct Driver {
 
 impl Driver {
     /// # Errors
-    /// The system's error when it is out of descriptors or memory.
+    /// Returns the system's error if it is out of descriptors or memory.
     pub(crate) fn new() -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -139,12 +140,12 @@ impl Driver {
         })
     }
 
-    /// Registers a descriptor for both directions. It is reported at once for what is ready
-    /// already.
+    /// Registers a descriptor for both directions. It is reported immediately for each direction
+    /// that is already ready.
     ///
     /// # Errors
-    /// The system's error: it cannot wait for such a descriptor (`PermissionDenied`, for a file),
-    /// or a limit is reached.
+    /// Returns the system's error if it cannot wait for such a descriptor (`PermissionDenied`, for
+    /// a file), or if a limit is reached.
     pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
         let read = EventFlags::IN | EventFlags::RDHUP | EventFlags::PRI;
         let flags = read | EventFlags::OUT | EventFlags::ET;
@@ -156,8 +157,9 @@ impl Driver {
     /// Ends the reports of a descriptor.
     ///
     /// # Errors
-    /// The descriptor stays registered. Its reports have an old token, or another driver makes them
-    /// too, so the driver ignores them: the caller logs the error, where it holds no lock.
+    /// If this fails, the descriptor stays registered. Its reports then have an old token, or come
+    /// from another driver, too, so the driver ignores them: the caller logs the error, where it
+    /// holds no lock.
     pub(crate) fn remove(&self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
         self.registered.fetch_sub(1, Ordering::Relaxed);
         epoll::delete(&self.epoll, fd)
@@ -165,11 +167,11 @@ impl Driver {
 
     /// Registers the ring of a place, whose completions are reported from now on.
     ///
-    /// Level-triggered, because one look may take only a part. The ring does not count as
-    /// registered: a worker that looks at a ring needs no report.
+    /// Level-triggered, because one look may take only some of the completions. The ring does not
+    /// count as registered: a worker that checks a ring needs no report.
     ///
     /// # Errors
-    /// The system's error.
+    /// Returns the system's error.
     pub(crate) fn add_ring(&self, ring: BorrowedFd<'_>, place: usize) -> io::Result<()> {
         let token = u64::from(RING) | (place as u64) << 32;
         let token = EventData::new_u64(token);
@@ -177,14 +179,14 @@ impl Driver {
         Ok(())
     }
 
-    /// Reports from now on when the driver of another place, whose worker was removed, has
+    /// From now on, reports when the driver of another place, whose worker was removed, has
     /// something to report.
     ///
-    /// It does not count as registered, because its own descriptors count there; see
+    /// That driver does not count as registered, because its own descriptors count there; see
     /// `Shared::used_driver`.
     ///
     /// # Errors
-    /// The system's error.
+    /// Returns the system's error.
     pub(crate) fn adopt(&self, orphan: &Driver, place: usize) -> io::Result<()> {
         let token = u64::from(NO_SOURCE) | (place as u64) << 32;
         let token = EventData::new_u64(token);
@@ -192,8 +194,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Stops reporting for an adopted driver, whose place has a worker again. Does nothing if it
-    /// was not adopted.
+    /// Stops reporting for an adopted driver, whose place has a worker again. Does nothing if the
+    /// driver was not adopted.
     pub(crate) fn give_up(&self, orphan: &Driver) {
         let _ = epoll::delete(&self.epoll, &orphan.epoll);
     }
@@ -205,13 +207,13 @@ impl Driver {
         self.registered.load(Ordering::Relaxed) > 0
     }
 
-    /// Makes a current `wait` of some caller, or else the next one, return.
+    /// Makes a current call of `wait`, or else the next call, return.
     pub(crate) fn wake(&self) {
         loop {
             match rustix::io::write(&self.wake, &1u64.to_ne_bytes()) {
                 Ok(_) => return,
                 Err(Errno::INTR) => {}
-                // The counter is full, and a write that fails is no edge.
+                // The counter is full, and a failed write is no edge.
                 Err(Errno::AGAIN) => {
                     let _ = rustix::io::read(&self.wake, &mut [0; 8]);
                 }
@@ -229,20 +231,20 @@ impl Driver {
         if limit == whole || limit >= COARSE {
             return self.get_or_pause(Some(whole), events);
         }
-        // `epoll_wait` counts in milliseconds, and some systems and seccomp filters lack
+        // `epoll_wait` counts in milliseconds, and some systems and seccomp filters do not support
         // `epoll_pwait2`.
         let fd = PollFd::new(&self.epoll, PollFlags::IN);
         match poll(&mut [fd], Some(&timespec(limit))) {
             Ok(0) | Err(Errno::INTR) => {}
             Ok(_) => self.look(events),
-            // The kernel has no memory, or the process may open no descriptors. `epoll_wait` still
-            // works, to the millisecond.
+            // The kernel has no memory, or the process may not open more descriptors. `epoll_wait`
+            // still works, with a precision of a millisecond.
             Err(_) => self.get_or_pause(Some(whole + Duration::from_millis(1)), events),
         }
     }
 
     /// Asks the kernel, and pauses for a moment if it cannot wait now, so that a worker does not
-    /// spin. The next look finds the reports and wakes of that moment.
+    /// spin. The next look finds the reports and wakes that arrive during the pause.
     fn get_or_pause(&self, limit: Option<Duration>, events: &mut Events) {
         if self.get(limit, events).is_err() {
             let pause = limit.map_or(outage::RETRY, |limit| limit.min(outage::RETRY));
@@ -250,9 +252,9 @@ impl Driver {
         }
     }
 
-    /// Takes the reports that are there now.
+    /// Takes the reports that are present now.
     pub(crate) fn look(&self, events: &mut Events) {
-        // If the kernel fails now, a later look finds the reports.
+        // If the kernel fails now, a later look will find the reports.
         let _ = self.get(Some(Duration::ZERO), events);
     }
 
@@ -275,7 +277,7 @@ impl Driver {
 }
 
 fn timespec(duration: Duration) -> Timespec {
-    // Every system can count at least 24 days in milliseconds. A caller that waits longer looks
+    // Every system can count at least 24 days in milliseconds. A caller that waits longer asks
     // again.
     let duration = duration.min(Duration::from_secs(1_000_000));
     Timespec {
@@ -291,8 +293,8 @@ mod tests {
     /// Set in the child process that the test below starts.
     const CHILD: &str = "TUSSAH_TEST_LOST_EPOLL";
 
-    /// A runtime whose epoll instance another part of the process closed hears nothing: the process
-    /// aborts with a message.
+    /// If another part of the process closes a runtime's epoll instance, the runtime receives no
+    /// reports: the process aborts with a message.
     #[test]
     fn a_process_whose_epoll_instance_is_gone_says_so_and_ends() {
         if std::env::var_os(CHILD).is_some() {

@@ -15,7 +15,7 @@ impl Handle {
     /// # Panics
     /// Panics inside an event, where it would block the worker, and if the future panics. Also
     /// panics inside a closure of [`with`](crate::Colored::with), `read`, `try_with` or
-    /// [`with_all`](crate::with_all), wherever that runs, because the future may need the closure's
+    /// [`with_all`](crate::with_all), on any OS thread, because the future may need the closure's
     /// color.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
@@ -70,7 +70,7 @@ pub(super) mod entered {
     }
 
     pub(super) fn enter(handle: Handle) -> Entered {
-        // `None` while the OS thread is torn down: nothing is current then.
+        // `None` while the OS thread is torn down: no runtime is current then.
         let before = CURRENT.try_with(|current| current.replace(Some(handle)));
         Entered(before.ok().flatten())
     }

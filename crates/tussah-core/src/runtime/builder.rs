@@ -12,14 +12,14 @@ use crate::time::Clock;
 use crate::watchdog::{Report, Stuck, Watchdog};
 use crate::world::{Network, World};
 
-/// Bound, in workers: as many as any known machine has CPUs; each place costs a pointer until it is
-/// used.
+/// Bound, in workers: the largest number of CPUs of any known machine. Each place costs a pointer
+/// until it is used.
 const WORKERS_MAX: usize = 1024;
 
 /// The length of an event after which the watchdog reports it.
 const STUCK_LIMIT: Duration = Duration::from_secs(1);
 
-/// The time that an event may wait behind another before stealing it always pays.
+/// The time that an event may wait behind another event before stealing it always pays off.
 const STEAL_DELAY: Duration = Duration::from_millis(1);
 
 /// Builds a [`Runtime`].
@@ -81,7 +81,8 @@ impl Builder {
         self
     }
 
-    /// Sets the name of the runtime, which its OS threads carry. Default: `tussah`.
+    /// Sets the name of the runtime, which appears in the names of its OS threads. Default:
+    /// `tussah`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
@@ -94,20 +95,20 @@ impl Builder {
     }
 
     /// Sets the seed of the runtime's random numbers, which choose the first steal victim and the
-    /// turns that are measured.
+    /// turns to measure.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Sets whether idle workers steal from others. Default: yes. Without stealing, a color stays
-    /// with the worker that first queued it.
+    /// Sets whether idle workers steal from other workers. Default: yes. Without stealing, a color
+    /// stays with the worker that first queued it.
     pub fn stealing(mut self, stealing: bool) -> Self {
         self.stealing = stealing;
         self
     }
 
-    /// Sets how long an event may wait before stealing it always pays. Default: 1 ms.
+    /// Sets how long an event may wait before stealing it always pays off. Default: 1 ms.
     pub fn steal_delay(mut self, delay: Duration) -> Self {
         self.steal_delay = delay.max(Duration::from_micros(1));
         self
@@ -115,7 +116,7 @@ impl Builder {
 
     /// Makes [`spawn`](crate::Handle::spawn) put threads in
     /// [`Color::DEFAULT`](crate::Color::DEFAULT) instead of colors of their own. A program written
-    /// for one CPU then keeps its assumptions, and can be colored step by step.
+    /// for one CPU then keeps its assumptions, and can adopt colors step by step.
     pub fn one_color(mut self, one_color: bool) -> Self {
         self.one_color = one_color;
         self
@@ -127,8 +128,8 @@ impl Builder {
         self
     }
 
-    /// Sets the function that makes each worker's [`Policy`], which decides the runnable color to
-    /// take next. Default: [`Priorities`](crate::Priorities).
+    /// Sets the function that makes each worker's [`Policy`], which chooses the next runnable
+    /// color. Default: [`Priorities`](crate::Priorities).
     pub fn policy<P: Policy + 'static>(
         mut self,
         make: impl Fn() -> P + Send + Sync + 'static,
@@ -137,25 +138,25 @@ impl Builder {
         self
     }
 
-    /// Sets how the runtime reports events that block their workers. Default: after 1 s, to the
+    /// Sets how the runtime reports events that block their workers. Default: after 1 s, to
     /// standard error.
     ///
-    /// `report` runs on an OS thread of its own. It is called twice for each event that runs for
-    /// longer than `limit`: once when the watchdog finds the event, and once, with the total
-    /// length, when it has ended. The same holds for wakers of other executors that a worker calls
-    /// and that block.
+    /// `report` runs on a separate OS thread. The watchdog calls it twice for each event that runs
+    /// for longer than `limit`: when it finds the event, and, with the total length, when the event
+    /// has ended. It reports a blocking waker of another executor in the same way, if a
+    /// worker calls that waker.
     ///
-    /// The precision is the interval of one look: 10 ms, or a quarter of `limit` if that is
-    /// shorter. An event that is shorter than `limit` is never reported. An event that runs a look
-    /// longer than `limit` is always reported, as long as the system runs the watchdog's OS thread.
-    /// The watchdog sleeps while no worker has anything to run.
+    /// The precision is the interval between two looks: 10 ms, or a quarter of `limit` if that is
+    /// shorter. An event that is shorter than `limit` is never reported. An event that exceeds
+    /// `limit` by at least one such interval is always reported, as long as the system runs the
+    /// watchdog's OS thread. The watchdog sleeps while no worker has anything to run.
     ///
     /// If an event runs for longer than two looks, another worker serves the timers, descriptors
-    /// and files of its worker. If none can, the watchdog's OS thread does, so that waiters outside
-    /// of the runtime do not wait for the event. So neither `report` nor wakers of other executors
-    /// may block.
+    /// and files of the event's worker. If no worker can, the watchdog's OS thread serves them, so
+    /// that waiters outside of the runtime do not wait for the event. So neither `report` nor
+    /// wakers of other executors may block.
     ///
-    /// With each look the watchdog makes the workers end their turns and look at their timers. This
+    /// At each look, the watchdog makes the workers end their turns and check their timers. This
     /// matters when events become longer all at once. It bounds the wait of other colors and timers
     /// to one look, one event, and the time that the system takes to run the watchdog.
     pub fn watchdog(
@@ -167,9 +168,9 @@ impl Builder {
         self
     }
 
-    /// Disables the watchdog. An event that blocks its worker then may also delay the timers,
+    /// Disables the watchdog. An event that blocks its worker may then also delay the timers,
     /// descriptors and files of that worker. If events become longer all at once, a color may wait
-    /// for 128 of another color's, and a timer for 1,024.
+    /// for 128 events of another color, and a timer for 1,024 events.
     pub fn no_watchdog(mut self) -> Self {
         self.watchdog = None;
         self
@@ -188,13 +189,13 @@ impl Builder {
         self
     }
 
-    /// Starts the workers. Reports to `tracing`, at level `INFO`, what the runtime waits on
-    /// ([`Runtime::driver`](super::Handle::driver)).
+    /// Starts the workers. Reports to `tracing`, at level `INFO`, which interface the runtime waits
+    /// on ([`Runtime::driver`](super::Handle::driver)).
     ///
     /// # Errors
-    /// `InvalidInput` if the number of workers is not 1 to 1,024, or if `TUSSAH_FILES` is neither
-    /// `io_uring` nor `pool`. If io_uring is required and refused, the call and the kernel's error.
-    /// Otherwise the system's error if an OS thread could not be started.
+    /// Returns `InvalidInput` if the number of workers is not 1 to 1,024, or if `TUSSAH_FILES` is
+    /// neither `io_uring` nor `pool`. Returns the failed call and the kernel's error if io_uring is
+    /// required and refused. Returns the system's error if an OS thread could not be started.
     pub fn build(self) -> io::Result<Runtime> {
         let workers = match self.workers {
             Some(workers) => workers,

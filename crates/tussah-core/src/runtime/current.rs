@@ -67,7 +67,7 @@ pub fn post_in<F: FnOnce() + Send + 'static>(
     post_here(Location::caller(), color, f)
 }
 
-/// Inlined, like its callees: see
+/// Inlined, and so are its callees: see
 /// [`ColorCell::post_body`](crate::color::cell::ColorCell::post_body).
 #[inline(always)]
 #[track_caller]

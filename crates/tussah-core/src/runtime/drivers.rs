@@ -9,19 +9,20 @@ use crate::loom::atomic::Ordering;
 use crate::worker::Worker;
 
 impl Shared {
-    /// Returns the driver that the worker of a place waits on, from now on at the latest.
+    /// Returns the driver of a place. The worker of that place waits on it, from now on at the
+    /// latest.
     pub(crate) fn driver_of(&self, place: usize) -> &Driver {
         self.place(place).use_driver()
     }
 
-    /// Returns a place for work from outside, each time the next one.
+    /// Returns a place for work from outside, in rotation.
     pub(crate) fn any_place(&self) -> usize {
         let workers = self.workers.load(Ordering::Relaxed).max(1);
         self.next_place.fetch_add(1, Ordering::Relaxed) % workers
     }
 
-    /// Returns the driver of a place if there is anything to look for. The first place's driver
-    /// also reports for those of removed workers.
+    /// Returns the driver of a place if it may have something to report. The first place's driver
+    /// also reports for the drivers of removed workers.
     #[inline]
     pub(crate) fn used_driver(&self, place: usize) -> Option<&Driver> {
         let waits = |orphan| self.place(orphan).waits_for_descriptors();
@@ -30,7 +31,7 @@ impl Shared {
         (driver.is_used() || place == 0 && adopted()).then_some(driver)
     }
 
-    /// Returns whether the worker of a place has to look at its driver or at its ring.
+    /// Returns whether the worker of a place has to check its driver or its ring.
     pub(crate) fn waits(&self, place: usize) -> bool {
         self.place(place).files.is_busy() || self.used_driver(place).is_some()
     }
@@ -49,8 +50,8 @@ impl Shared {
         woken + late.wake()
     }
 
-    /// Looks at the driver of another place, whose worker is stuck or was removed, and dispatches
-    /// its reports. Returns the number of wakers called.
+    /// Takes and dispatches the reports of the driver of another place, whose worker is stuck or
+    /// was removed. Returns the number of wakers called.
     pub(crate) fn look_for(&self, place: usize, events: &mut Events) -> usize {
         let remote = self.place(place);
         let Some(driver) = remote.driver() else {
@@ -63,10 +64,10 @@ impl Shared {
         self.dispatch(events, 0)
     }
 
-    /// Serves the timers, the ring and the driver of a worker that is stuck in an event. Called by
-    /// the watchdog.
+    /// Serves the timers, the ring and the driver of a worker that is stuck in an event. The
+    /// watchdog calls it.
     pub(crate) fn serve_held(&self, place: usize) {
-        // Counts as a searcher: while work is being moved, the workers must not all seem to be
+        // This counts as a search: while work is being moved, the workers must not all seem to be
         // parked (`is_at_rest`).
         self.idle.add();
         let remote = self.place(place);
@@ -78,13 +79,13 @@ impl Shared {
         }
     }
 
-    /// Makes the first worker look after the driver of a place whose worker is to be removed.
+    /// Makes the first worker serve the driver of a place whose worker is about to be removed.
     ///
     /// # Errors
-    /// The system's error.
+    /// Returns the system's error.
     pub(super) fn adopt(&self, place: usize) -> io::Result<()> {
-        // Even if nothing is registered there, because the worker may register a descriptor in its
-        // last event.
+        // Do this even if nothing is registered there, because the worker may register a descriptor
+        // in its last event.
         self.driver_of(0).adopt(self.driver_of(place), place)
     }
 
@@ -95,8 +96,8 @@ impl Shared {
         self.flush_orphans(place) && own
     }
 
-    /// Flushes the rings of removed workers if the caller is the first worker. Also called once a
-    /// tick, because no other worker does this while the first one never sleeps.
+    /// Flushes the rings of removed workers if the caller is the first worker. Called once per
+    /// tick, too, because no other worker flushes them while the first one never sleeps.
     pub(crate) fn flush_orphans(&self, place: usize) -> bool {
         let orphans = if place == 0 { self.orphans() } else { 0..0 };
         let mut all = true;

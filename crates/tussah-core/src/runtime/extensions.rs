@@ -35,7 +35,7 @@ impl Extensions {
                 value.clone()
             }
         };
-        // A value that came too late is dropped outside of the lock.
+        // A value that arrived too late is dropped outside of the lock.
         drop(list);
         drop(value);
         kept.downcast().expect("it was found by its type")
@@ -58,13 +58,14 @@ impl fmt::Debug for Extensions {
 }
 
 impl Handle {
-    /// Returns the runtime's value of a type. The first call makes it. A library can keep its
-    /// per-runtime state here.
+    /// Returns the runtime's value of a type. The first call makes it. A library can use this to
+    /// keep per-runtime state.
     ///
     /// The shutdown drops the value after the futures of all threads, so its destructor can end
     /// whatever has to end with the runtime. A value that is first requested later, or whose
     /// runtime has left a worker behind, lives as long as the runtime's memory. The value must hold
-    /// no [`Handle`], nor anything else that keeps that memory: neither might ever be freed.
+    /// no [`Handle`], nor anything else that keeps that memory alive: otherwise neither might ever
+    /// be freed.
     ///
     /// If two first calls run at the same time, both may make a value. One value is dropped, and
     /// both callers get the other.
@@ -96,7 +97,7 @@ mod tests {
         assert_eq!(extensions.find::<u8>(), None);
         assert_eq!(*extensions.add(1u8), 1);
         assert_eq!(*extensions.add(2u16), 2);
-        // The first one stays, even if another was made at the same time.
+        // The first value stays, even if another was made at the same time.
         assert_eq!(*extensions.add(3u8), 1);
         assert_eq!(extensions.find::<u8>().as_deref(), Some(&1));
         assert_eq!(extensions.find::<u16>().as_deref(), Some(&2));

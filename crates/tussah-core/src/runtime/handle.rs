@@ -23,8 +23,8 @@ use crate::stats::Stats;
 use crate::thread::{self, JoinHandle};
 use crate::worker::Worker;
 use crate::world::Network;
-/// A runtime: workers, their colors, timers and blocking pool. Dropping it shuts it down: see
-/// [`Runtime::shutdown`]; during unwinding in a place that must not wait, a new OS thread does so.
+/// A runtime: workers, their colors, timers and blocking pool. Dropping it calls
+/// [`Runtime::shutdown`]: on a new OS thread during unwinding in a place that must not wait.
 pub struct Runtime {
     handle: Handle,
 }
@@ -36,7 +36,7 @@ pub struct Handle {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// The error of code that needs a runtime, and runs outside of one.
+/// The error of an operation that needs a runtime but runs outside of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoRuntime;
 
@@ -59,17 +59,17 @@ impl<F: FnOnce() + Send + 'static> Body for Plain<F> {
 }
 
 impl Handle {
-    /// Returns the runtime that the caller runs in.
+    /// Returns the runtime in which the caller runs.
     ///
     /// # Errors
-    /// [`NoRuntime`] outside of events, threads and `block_on`.
+    /// Returns [`NoRuntime`] outside of events, threads and `block_on`.
     pub fn try_current() -> Result<Handle, NoRuntime> {
         Worker::with(|worker| worker.map(|worker| worker.handle.clone()))
             .or_else(entered::current)
             .ok_or(NoRuntime)
     }
 
-    /// Returns the runtime that the caller runs in.
+    /// Returns the runtime in which the caller runs.
     ///
     /// # Panics
     /// Panics outside of events, threads and `block_on`.
@@ -81,8 +81,8 @@ impl Handle {
         }
     }
 
-    /// Calls `f` with the runtime that the caller runs in. On a worker this saves a clone, whose
-    /// count all workers share.
+    /// Calls `f` with the runtime in which the caller runs. On a worker this avoids cloning the
+    /// handle, whose reference count all workers share.
     ///
     /// # Panics
     /// Panics outside of events, threads and `block_on`.
@@ -95,7 +95,7 @@ impl Handle {
         });
         match called {
             Ok(result) => result,
-            // Not in the closure, which would not know the caller's location.
+            // Outside of the closure, which would not know the caller's location.
             Err(f) => f(&Self::current()),
         }
     }
@@ -224,7 +224,7 @@ impl Handle {
         }
     }
 
-    /// Returns a reference to a color of this runtime, which skips the look-up by number.
+    /// Returns a reference to a color of this runtime, which avoids later look-ups by number.
     pub fn color(&self, color: impl AsColor) -> ColorRef {
         color.reference(&self.shared)
     }
@@ -241,13 +241,13 @@ impl Handle {
         self.shared.world.network
     }
 
-    /// Returns what the runtime waits on, and how its file operations run.
+    /// Returns the interface that the runtime waits on, and how its file operations run.
     #[cfg(not(loom))]
     pub fn driver(&self) -> DriverReport {
         DriverReport::new(&self.shared)
     }
 
-    /// Returns the runtime's statistics since it began, and what limits its speed-up.
+    /// Returns the runtime's statistics since its start, and the factors that limit its speed-up.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.shared)
     }
@@ -257,9 +257,8 @@ impl Handle {
         self.shared.workers.load(Ordering::Relaxed)
     }
 
-    /// Returns the number, counted from 0, of the worker that the caller runs on. Returns `None`
-    /// elsewhere, and on a worker of another runtime. No two OS threads have the same number at the
-    /// same time.
+    /// Returns the number, counted from 0, of the caller's worker. Returns `None` elsewhere, and on
+    /// a worker of another runtime. No two OS threads have the same worker number at the same time.
     ///
     /// # Examples
     /// ```
@@ -277,13 +276,14 @@ impl Handle {
     }
 
     /// Changes the number of workers while the runtime runs. A removed worker finishes its current
-    /// event, and hands its colors and timers over to the others.
+    /// event, and hands its colors and timers over to the other workers.
     ///
     /// # Errors
-    /// `InvalidInput` outside of 1 to 1,024. `WouldBlock` inside an event or a closure that has
-    /// entered a color, if another change is in progress or a removed worker is still in its last
-    /// event; elsewhere the call waits. The system's error if it has no descriptors for a worker
-    /// (two each), or could not start an OS thread; workers that were started stay.
+    /// Returns `InvalidInput` outside of 1 to 1,024. Returns `WouldBlock` inside an event or a
+    /// closure that has entered a color, if another change is in progress or a removed worker is
+    /// still in its last event. Elsewhere the call waits. Returns the system's error if there are
+    /// no descriptors for a worker (two each), or if an OS thread could not be started; workers
+    /// that have started stay.
     pub fn set_workers(&self, workers: usize) -> io::Result<()> {
         shutdown::set_workers(&self.shared, workers)
     }
@@ -344,12 +344,12 @@ impl Runtime {
     }
 
     /// Runs a future as a thread of the runtime, waits for it on this OS thread, and shuts the
-    /// runtime down, as `#[tussah::main]` does with the body of `main`. Threads that still run then
-    /// are dropped.
+    /// runtime down, as `#[tussah::main]` does with the body of `main`. Threads that are still
+    /// running then are dropped.
     ///
     /// # Panics
-    /// Panics where [`block_on`](Handle::block_on) does. If the future panics, the panic resumes
-    /// here with its payload.
+    /// Panics in the same places as [`block_on`](Handle::block_on). If the future panics, the panic
+    /// resumes here with its payload.
     #[track_caller]
     pub fn block_on_spawned<F>(self, future: F) -> F::Output
     where
@@ -363,11 +363,11 @@ impl Runtime {
         }
     }
 
-    /// Refuses new events, runs queued events for up to `drain`, then drops the rest, in their
-    /// colors and with their callbacks, and the futures of all waiting threads.
+    /// Refuses new events and runs queued events for up to `drain`. Then drops the remaining
+    /// events, in their colors and with their callbacks, and the futures of all waiting threads.
     ///
-    /// Waits for the events that are running. A worker whose event does not end within a further
-    /// second is left behind and reported; events queued with that worker are then never run.
+    /// Waits until the running events have ended. If a worker's event does not end within a further
+    /// second, that worker is left behind and reported, and events queued with it never run.
     ///
     /// # Panics
     /// Panics inside an event, and inside a closure that has entered a color, like

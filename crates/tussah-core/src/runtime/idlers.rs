@@ -1,16 +1,16 @@
-//! The waiters for a worker that has nothing else to do.
+//! The threads that wait until a worker has nothing else to do.
 //!
-//! A thread that waits to be idle is in a list of the runtime. A worker wakes the whole list
-//! instead of going to sleep. It does so when it has found nothing to run or steal, and its timers
-//! and descriptors have nothing to report. Each woken thread is then an event of its color like any
-//! other.
+//! Each such thread is in a list of the runtime. A worker wakes the whole list instead of going to
+//! sleep. It does so when it has found nothing to run or steal, and its timers and descriptors have
+//! nothing to report. Each woken thread is then an event of its color like any other event.
 //!
 //! # Why no waiter is forgotten
 //!
-//! A waiter enters the list in an event of some worker, or posts an event after entering it. That
-//! worker looks at the list after the event, before it sleeps the next time, and sees its own
-//! writes. If the worker is removed instead, it wakes the list as it ends. If it is stuck in an
-//! event, other workers look when their watch finds nothing. So the flag needs no fence.
+//! A waiter either enters the list in an event of some worker, or enters it elsewhere and then
+//! posts an event. The worker of that event checks the list after the event, before it sleeps
+//! again, and the event makes the entry visible to it. If the worker is removed instead, it wakes
+//! the list as it ends. If it is stuck in an event, other workers check the list when their watch
+//! finds nothing. So the flag needs no fence.
 
 use std::fmt;
 use std::future::Future;
@@ -24,7 +24,7 @@ use crate::loom::{Mutex, lock};
 use crate::tiny_waker::TinyWaker;
 use crate::worker::Worker;
 
-/// The threads that wait for a worker with nothing to do.
+/// The threads that wait for an idle worker.
 pub(crate) struct Idlers {
     /// True if the list has a waiter; written under the lock.
     any: AtomicBool,
@@ -54,8 +54,8 @@ impl Idlers {
 }
 
 impl Shared {
-    /// Returns whether waiters are to be woken before a worker sleeps. While the runtime drains,
-    /// none are, because the runtime has to come to rest.
+    /// Returns whether waiters must be woken before a worker sleeps. Returns false while the
+    /// runtime drains, because the runtime has to come to rest.
     pub(crate) fn has_idlers(&self) -> bool {
         self.idlers.any.load(Ordering::Relaxed) && self.is_open()
     }
@@ -73,9 +73,9 @@ impl Handle {
     /// Waits until a worker of this runtime has nothing else to run: no event that it could run or
     /// steal, no timer that is due, and nothing to report from its descriptors.
     ///
-    /// This is an idle watcher of libev (ev(3), `ev_idle`), without priorities. Workers are not
-    /// treated fairly: the first that runs out of work wakes all waiters. A thread that waits again
-    /// and again keeps one worker busy.
+    /// This is an idle watcher of libev (ev(3), `ev_idle`), without priorities. Fairness among
+    /// workers is not a goal: the first worker that runs out of work wakes all waiters. A thread
+    /// that waits again and again keeps one worker busy.
     ///
     /// The future never completes once the runtime is shutting down.
     ///
@@ -134,8 +134,8 @@ impl Future for Idle {
         }
         let is_here = Worker::with(|worker| worker.is_some_and(|worker| worker.is_of(shared)));
         if !is_here && self.number == 0 {
-            // Makes some worker look. If the runtime has ended, the post is refused and there is
-            // nothing to wait for.
+            // Makes some worker check the list. If the runtime has ended, the post is refused and
+            // there is nothing to wait for.
             let _ = self.handle.post(|| ());
         }
         self.number = number;

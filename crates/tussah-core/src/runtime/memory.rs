@@ -9,8 +9,8 @@ use crate::slab::{self, Kind, Slab};
 use crate::worker::Worker;
 
 impl Shared {
-    /// Allocates an event or a thread, from the magazines of the worker that runs here if it is one
-    /// of this runtime.
+    /// Allocates an event or a thread. A worker of this runtime takes the memory from its
+    /// magazines.
     #[inline(always)]
     pub(crate) fn alloc(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
         Worker::with(|worker| match worker {
@@ -19,12 +19,12 @@ impl Shared {
         })
     }
 
-    /// Does the same for a caller that is not one of our workers.
+    /// Does the same for a caller that is not one of this runtime's workers.
     #[cold]
     #[inline(never)]
     pub(crate) fn alloc_outside(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
         // SAFETY: the caller uses the memory by the rules of its kind until `free`, and holds
-        // something that keeps us (`shutdown.rs`).
+        // something that keeps this runtime alive (`shutdown.rs`).
         unsafe { self.slab.alloc(kind, layout) }
     }
 
@@ -39,8 +39,8 @@ impl Shared {
             Some(worker) if std::ptr::eq(&*worker.handle.shared, shared) => unsafe {
                 worker.free(kind, ptr, layout)
             },
-            // SAFETY: as above. The slab returns whether a reference became ours; if not, the
-            // runtime may be gone by now.
+            // SAFETY: as above. The slab returns whether a reference now belongs to us; if not, the
+            // runtime may no longer exist.
             _ => unsafe {
                 if Slab::free(&raw const (*shared).slab, kind, ptr, layout) {
                     drop(Arc::from_raw(shared));
@@ -50,7 +50,7 @@ impl Shared {
     }
 
     /// # Safety
-    /// The pointer is that of a counted runtime that is alive.
+    /// The pointer is that of a live, counted runtime.
     pub(super) unsafe fn retain(shared: *const ()) {
         // SAFETY: the caller's promise.
         unsafe { Arc::increment_strong_count(shared.cast::<Shared>()) }
@@ -60,7 +60,7 @@ impl Shared {
     /// left.
     pub(crate) fn close_slab(self: &Arc<Self>) {
         self.slab.close();
-        // SAFETY: the open slab had a reference, which is ours now.
+        // SAFETY: the open slab owned a reference, which is ours now.
         unsafe { Arc::decrement_strong_count(Arc::as_ptr(self)) }
     }
 }

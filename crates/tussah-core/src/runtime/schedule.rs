@@ -9,7 +9,7 @@ use crate::loom::atomic::{Ordering, fence};
 use crate::worker::Worker;
 
 impl Shared {
-    /// Queues a runnable color: here if this is a worker, otherwise with some worker.
+    /// Queues a runnable color: with this worker if the caller is one, otherwise with some worker.
     #[inline]
     pub(crate) fn schedule(&self, node: NonNull<Node>) {
         Worker::with(|worker| match worker {
@@ -18,8 +18,8 @@ impl Shared {
         });
     }
 
-    /// Follows a push of a worker's own event. Wakes another worker if that pays, or if no worker
-    /// keeps watch.
+    /// Follows a push of a worker's own event. Wakes another worker if that pays off, or if no
+    /// worker keeps watch.
     #[inline]
     pub(crate) fn work_pushed(&self, worker: &Worker) {
         // The common case: all workers are busy, or one keeps watch and the queue is short.
@@ -42,7 +42,7 @@ impl Shared {
         }
     }
 
-    /// Queues a node from an OS thread that is not one of our workers.
+    /// Queues a node from an OS thread that is not one of this runtime's workers.
     #[cold]
     pub(crate) fn inject(&self, node: NonNull<Node>) {
         let sleeper = if self.idle.any_parked() {
@@ -51,11 +51,11 @@ impl Shared {
             None
         };
         let place = sleeper.unwrap_or_else(|| self.any_place());
-        // SAFETY: the node is the caller's to queue, and in no other list.
+        // SAFETY: the caller may queue the node, which is in no other list.
         unsafe { self.place(place).injector.push(node) };
         // Pairs with the fences in `Idle::park`, `Idle::found` and `worker_ended`, and with that of
-        // the shutdown. Either the worker sees the node, or we see what the worker did: it is
-        // parked, runs something else while none keeps watch, ends, or has ended.
+        // the shutdown. Either the worker sees the node, or we see what the worker did. It has
+        // parked, runs something else while no worker keeps watch, is ending, or has ended.
         fence(Ordering::SeqCst);
         if sleeper.is_none() && self.idle.any_parked() && self.idle.wake(place) {
             self.unpark(place);
@@ -77,10 +77,10 @@ impl Shared {
         }
     }
 
-    /// Takes back the nodes that were queued with a worker that is ending.
+    /// Takes back the nodes that were queued with an ending worker.
     #[cold]
     pub(super) fn rescue(&self, place: usize) {
-        // Counts as a searcher: while work is being moved, the workers must not all seem to be
+        // This counts as a search: while work is being moved, the workers must not all seem to be
         // parked (`is_at_rest`).
         self.idle.add();
         for node in self.place(place).injector.take_all() {
@@ -93,8 +93,8 @@ impl Shared {
 
     /// Drops everything queued anywhere, after the workers have ended.
     pub(crate) fn drop_queued(&self) {
-        // A dropped node may queue more: a dropped future wakes another thread. The outermost call
-        // goes on with these, so that a chain of drops does not nest.
+        // Dropping a node may queue more nodes: for example, a dropped future wakes another thread.
+        // The outermost call drops these too, so that a chain of drops does not nest.
         let Some(_dropping) = Dropping::begin(self) else {
             return;
         };
@@ -103,8 +103,8 @@ impl Shared {
         }
     }
 
-    /// Runs `f`, which holds a lock and may post, and afterwards drops what it could not queue:
-    /// users' destructors must not run under a lock of ours.
+    /// Runs `f`, which holds a lock and may post, and afterwards drops the nodes that could not be
+    /// queued: users' destructors must not run under our locks.
     pub(crate) fn drop_later<R>(&self, f: impl FnOnce() -> R) -> R {
         let dropping = Dropping::begin(self);
         let result = f();
@@ -130,8 +130,7 @@ impl Shared {
         }
     }
 
-    /// Returns whether nothing runs, nothing is queued, and nothing is moving from one queue to
-    /// another.
+    /// Returns whether nothing is running, queued, or moving from one queue to another.
     pub(crate) fn is_at_rest(&self) -> bool {
         // The queues are read one after the other, so no worker may have been awake in between.
         let parked = self.idle.all_parked();
@@ -148,7 +147,7 @@ impl Shared {
 }
 
 crate::loom::thread_local! {
-    /// The runtime whose queues this OS thread drops, or will drop.
+    /// The runtime whose queues this OS thread is dropping, or will drop.
     static DROPPING: Cell<*const Shared> = const { Cell::new(std::ptr::null()) };
 }
 
@@ -156,7 +155,7 @@ crate::loom::thread_local! {
 struct Dropping(*const Shared);
 
 impl Dropping {
-    /// Returns `None` if this OS thread has begun already.
+    /// Returns `None` if this OS thread is already dropping the queues of this runtime.
     fn begin(shared: &Shared) -> Option<Self> {
         DROPPING.with(|dropping| {
             let before = dropping.get();

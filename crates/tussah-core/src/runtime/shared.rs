@@ -28,7 +28,7 @@ use crate::world::World;
 pub(crate) const OPEN: u8 = 0;
 /// Posts and spawns are refused. Queued events still run.
 pub(crate) const DRAINING: u8 = 1;
-/// No worker runs anything any more.
+/// The workers run nothing any more.
 pub(crate) const STOPPED: u8 = 2;
 
 /// Makes the policy of each worker.
@@ -46,18 +46,17 @@ pub(crate) struct Shared {
     pub(crate) steal_delay: Duration,
     pub(crate) pin: bool,
     pub(crate) policy: Guarded<PolicyMaker>,
-    /// True if a policy has anything to choose: some color has a priority, or the policy is the
+    /// True if a policy has a choice to make: some color has a priority, or the policy is the
     /// user's.
     pub(crate) chooses: AtomicBool,
     /// `OPEN`, `DRAINING` or `STOPPED`.
     pub(crate) phase: AtomicU8,
-    /// A place for each worker that may ever exist. The first worker of a place fills it, and it
-    /// stays.
+    /// A place for each worker that can ever exist. The first worker of a place fills the place,
+    /// and the contents stay.
     places: Box<[OnceLock<Arc<Remote>>]>,
     /// The number of places filled so far.
     places_used: AtomicUsize,
-    /// The number of workers that take events from outside: those of the places 0 up to this
-    /// number.
+    /// The number of workers that take events from outside: those of the places below this number.
     pub(crate) workers: AtomicUsize,
     /// The place for the next event from outside.
     pub(super) next_place: AtomicUsize,
@@ -71,11 +70,11 @@ pub(crate) struct Shared {
     /// The cell of the default color, with a handle of its own.
     default_color: OnceLock<DefaultColor>,
     pub(crate) blocking: BlockingPool,
-    /// Makes the workers look at their timers when a manual clock is moved.
+    /// Makes the workers check their timers when a manual clock is moved.
     pub(crate) advance_hook: OnceLock<AdvanceHook>,
-    /// Ended by the shutdown.
+    /// The shutdown ends it.
     pub(crate) watchdog: Mutex<Option<Watchdog>>,
-    /// True if `spawn` means "in the default color".
+    /// True if `spawn` puts threads in the default color.
     pub(crate) one_color: bool,
     /// The number of threads that were dropped before their end because the runtime ended.
     pub(crate) threads_dropped: AtomicUsize,
@@ -94,7 +93,7 @@ unsafe impl Sync for DefaultColor {}
 
 impl Drop for DefaultColor {
     fn drop(&mut self) {
-        // SAFETY: the handle ends here.
+        // SAFETY: this was the last use of the handle.
         unsafe { ColorCell::release(self.0) };
     }
 }
@@ -183,7 +182,7 @@ impl Shared {
         color.expect("the default color is made with the runtime").0
     }
 
-    /// Returns nanoseconds of real time, for measuring and for stealing, even if the timers follow
+    /// Returns real time in nanoseconds, for measuring and for stealing, even if the timers follow
     /// a manual clock.
     pub(crate) fn now_ns(&self) -> u64 {
         if self.world.clock.is_manual() {
@@ -212,7 +211,7 @@ impl Shared {
         self.places_used.load(Ordering::Acquire) // pairs with the Release in `prepare_place`
     }
 
-    /// Returns the worker of a place, unless that was never filled.
+    /// Returns the worker of a place, or `None` if the place has never been filled.
     pub(crate) fn remote(&self, place: usize) -> Option<&Arc<Remote>> {
         self.places[place].get()
     }
@@ -246,8 +245,8 @@ impl Shared {
         self.check_watch(worker);
     }
 
-    /// Makes sure that some worker keeps watch, when a worker that is about to run something has
-    /// got more without a push of its own.
+    /// Makes sure that some worker keeps watch, for a worker that is about to run something and has
+    /// received more work without pushing it itself.
     #[inline]
     pub(crate) fn check_watch(&self, worker: &Worker) {
         let remote = &worker.remote;
@@ -256,7 +255,7 @@ impl Shared {
         }
     }
 
-    /// Wakes a sleeper to keep watch, for a worker that must not run on without one.
+    /// Wakes a sleeper to keep watch, for a worker that must not continue without a watch.
     #[cold]
     pub(crate) fn call_watch(&self) {
         if self.stealing
@@ -270,7 +269,7 @@ impl Shared {
     /// calls `worker::main` or `Idle::remove`.
     ///
     /// # Errors
-    /// The system's error if it has no descriptors for the place's driver.
+    /// Returns the system's error if it has no descriptors for the place's driver.
     pub(crate) fn prepare_place(self: &Arc<Self>, place: usize) -> io::Result<Arc<Remote>> {
         let remote = match self.places[place].get() {
             Some(remote) => remote.clone(),
@@ -313,8 +312,8 @@ impl Shared {
             .name(format!("{}-worker-{place}", self.name))
             .spawn(move || crate::worker::main(shared, remote, place));
         if started.is_err() {
-            // Either a poster that chose this place meanwhile sees the flag, or we see the node
-            // that it queued.
+            // Either a poster that chose this place in the meantime sees the flag, or we see the
+            // node that it queued.
             self.place(place).stop.store(true, Ordering::Release);
             fence(Ordering::SeqCst);
             self.rescue(place);
@@ -326,7 +325,7 @@ impl Shared {
         started
     }
 
-    /// Hands the queue of an ending worker over to the others, or leaves it to the shutdown.
+    /// Hands the queue of an ending worker over to the other workers, or leaves it to the shutdown.
     pub(crate) fn hand_over(&self, worker: &Worker) {
         if self.phase.load(Ordering::Relaxed) == STOPPED {
             return;
@@ -346,11 +345,11 @@ impl Shared {
 
     /// Performs the last steps of a worker.
     pub(crate) fn worker_ended(&self, worker: &Worker) {
-        // Pairs with the fence in `inject`: either the poster sees that we end, or we see its
-        // event.
+        // Pairs with the fence in `inject`: either the poster sees that this worker is ending, or
+        // we see the poster's event.
         fence(Ordering::SeqCst);
         self.hand_over(worker);
-        // Only now: while work is being moved, the workers must not all seem to be parked
+        // Not earlier: while work is being moved, the workers must not all seem to be parked
         // (`is_at_rest`).
         if let Some(successor) = self.idle.remove() {
             self.unpark(successor);

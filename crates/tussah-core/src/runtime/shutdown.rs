@@ -6,9 +6,9 @@
 //! dropped, exactly once.
 //!
 //! *Not twice.* A node is in one queue. An OS thread takes it out by the swap of an injector, by
-//! the exchange of a ring's head or under a window's lock, and then owns it. Workers, posters that
-//! take back (`rescue`) or drop (`drop_queued`), and the shutdown take nodes in no other way, so
-//! they may do it at the same time.
+//! the exchange of a ring's head, or under a window's lock, and then owns it. Workers, the
+//! shutdown, and posters that take nodes back (`rescue`) or drop them (`drop_queued`) take nodes in
+//! no other way. So all of them may do so at the same time.
 //!
 //! *Not lost.* The three parties do this, in this order:
 //!
@@ -24,52 +24,54 @@
 //! ```
 //!
 //! Fences have one order. If S comes before P, the poster reads `STOPPED` and drops the node that
-//! it pushed, unless another party has taken it (see below). If P comes before S, the shutdown's
-//! last look comes after the push and finds the node, unless another party has taken it.
+//! it pushed, unless another party has already taken the node (see below). If P comes before S, the
+//! shutdown's last look comes after the push and finds the node, unless another party has already
+//! taken it.
 //!
 //! The same argument, with W in the place of S and the stop flag in the place of the phase, shows
-//! that a removed worker leaves nothing in its injector. Either it sees the node, or the poster
-//! sees the flag, which the worker has read as set before its fence. A poster may read a flag that
-//! the shutdown has set, and not the phase. It takes back and injects again: its second fence comes
-//! after S, so it then reads `STOPPED`.
+//! that a removed worker leaves nothing in its injector. Either the worker sees the node, or the
+//! poster sees the flag, which the worker has read as set before its fence. A poster may see the
+//! flag that the shutdown has set, but not yet the new phase. It then takes the node back and
+//! injects it again: its second fence comes after S, so it now reads `STOPPED`.
 //!
 //! A party that has taken a node runs it, drops it, or queues it again:
 //!
-//! - *A worker* has it in its ring. If it does not run it, it leaves it there when it sees
-//!   `STOPPED`, and the shutdown finds it after the join; or it injects it, and is then a poster.
-//! - *A poster* that takes back injects the node, and one that drops it drops it. A drop may queue
-//!   more: a future's drop wakes a thread, and the last ticket of a request lets its colors go.
-//!   These are injected in turn. The outermost `drop_queued` of that OS thread goes on until it
-//!   sees every queue empty, and it sees its own pushes.
+//! - *A worker* has the node in its ring. If it does not run the node, it may leave it there when
+//!   it sees `STOPPED`, and the shutdown finds it after the join. Otherwise the worker injects it,
+//!   and is then a poster.
+//! - *A poster* that takes the node back injects it again; a poster that drops the node has dropped
+//!   it. A drop may queue more nodes: dropping a future wakes a thread, and the last ticket of a
+//!   request releases its colors. These nodes are injected in turn. The outermost `drop_queued` of
+//!   that OS thread continues until it sees every queue empty, and it sees its own pushes.
 //!
-//! The color of an inline entry is in no queue. Events posted to it meanwhile wait in the inbox.
-//! The OS thread that leaves the color injects it, and is then a poster.
+//! The color of an inline entry is in no queue. Events posted to it in the meantime wait in the
+//! inbox. The OS thread that leaves the color injects it, and is then a poster.
 //!
 //! If a worker ends because of the shutdown, W stands in for S, since it comes after the flag was
-//! set and before the join. S alone covers posts to the place of a worker that has ended before.
-//! The models in `shutdown_loom_tests.rs` fail without P, without W and without S.
+//! set and before the join. S alone covers posts to the place of a worker that has ended earlier.
+//! The models in `shutdown_loom_tests.rs` fail if any one of P, W and S is removed.
 //!
 //! # Why the memory of a freed runtime is never used
-//! The phase (`is_open`) only decides what is refused. An OS thread may stall after it has read the
-//! phase, for as long as the whole shutdown takes. So the proof cannot rest on the phase. It rests
-//! on the count of references to the runtime: every caller into the runtime has something that
-//! keeps it until the call returns.
+//! The phase (`is_open`) only decides which calls are refused. An OS thread may stall after it has
+//! read the phase, for as long as the whole shutdown takes. So the proof cannot rest on the phase.
+//! It rests on the count of references to the runtime: every caller into the runtime holds
+//! something that keeps the runtime until the call returns.
 //!
 //! | caller | what keeps the runtime until then |
 //! |---|---|
-//! | `Runtime`, `Handle`, `Idle`; a worker, also one that is left behind | a counted reference |
-//! | `ColorRef`, `Source`, `Io` | a counted reference, released after the handle to the cell, or the slot |
-//! | `Colored`, and `With` and `WithAll`, which borrow some | the value's counted reference, released when its last handle is gone and its color is left |
-//! | `JoinHandle`, `AbortHandle`, a waker, wherever it is kept | the thread, which is in use: they have a reference to it, and release that last |
-//! | code that drops queued nodes, or lets colors go, in one of these calls | the reference of the outermost call |
+//! | `Runtime`, `Handle`, `Idle`; a worker, including one that is left behind | a counted reference |
+//! | `ColorRef`, `Source`, `Io` | a counted reference, released after the handle to the cell or to the slot |
+//! | `Colored`, and `With` and `WithAll`, which borrow colored values | the value's counted reference, released when its last handle is gone and its color is left |
+//! | `JoinHandle`, `AbortHandle`, a waker, wherever it is kept | the thread: the handle or waker has a reference to it, and releases that reference last |
+//! | code that drops queued nodes, or releases colors, in one of these calls | the reference of the outermost call |
 //! | a timer, a ring or a clock that has to wake a worker; the watchdog | a weak reference, counted for the length of the call |
-//! | a job of the blocking pool, and its handle | nothing: they have the pool, which is counted by itself |
+//! | a job of the blocking pool, and its handle | nothing: they keep the pool, which has its own reference count |
 //!
 //! `slab/mod.rs` proves that an object in use keeps the runtime, whenever it was allocated. A
 //! request that the phase should have refused is harmless by its own rules. The poster that injects
-//! an event or a thread drops it (above). A timer finds its shard closed, a descriptor the table,
-//! an operation on a file the ring, a job the pool, each under the lock under which these were
-//! closed.
+//! an event or a thread drops it (see above). A timer finds its shard closed, a descriptor finds
+//! the table closed, an operation on a file the ring, and a job the pool. Each is checked under the
+//! lock that was held for the closing.
 
 use std::io;
 use std::sync::Arc;
@@ -97,16 +99,16 @@ const DRAIN_POLL: Duration = Duration::from_micros(200);
 #[non_exhaustive]
 pub struct ShutdownReport {
     /// True if every queued event ran. Events in the queues of stages do not count: they wait for
-    /// their handlers, and are dropped with their callbacks. `Network::drain` drains a network
-    /// before its runtime.
+    /// their handlers, and the shutdown drops them and calls their callbacks. `Network::drain`
+    /// drains a network before its runtime.
     pub drained: bool,
-    /// The number of threads whose futures were dropped before their end: they were waiting, were
+    /// The number of threads whose futures were dropped before their end: they were waiting or
     /// queued, or had not begun.
     pub threads_dropped: usize,
     /// The number of jobs of the blocking pool that did not run.
     pub jobs_dropped: usize,
-    /// The number of workers left behind, because they were in one event for more than a second
-    /// after the shutdown told them to end.
+    /// The number of workers left behind because they were in one event for more than a second
+    /// after the shutdown had told them to end.
     ///
     /// If there are any, queued events and waiting threads are not dropped, except for threads that
     /// wait for a file. A join of such a thread waits forever, and the runtime's memory is never
@@ -134,7 +136,7 @@ pub(crate) fn set_workers(shared: &Arc<Shared>, workers: usize) -> io::Result<()
     }
     let before = shared.workers.load(Ordering::Relaxed);
     for place in before..workers {
-        // The worker removed from this place may still be in its last event.
+        // The worker previously removed from this place may still be in its last event.
         if let Some(old) = os_threads.get_mut(place).and_then(Option::take) {
             if !may_wait() && !is_finished(&old) {
                 os_threads[place] = Some(old);
@@ -185,8 +187,8 @@ fn busy(why: &str) -> io::Error {
     )
 }
 
-/// Shuts a dropped runtime down; see `Drop for Runtime`. Avoids a second panic during unwinding,
-/// which would abort the process: a caller that must not wait then leaves the shutdown to an OS
+/// Shuts down a dropped runtime; see `Drop for Runtime`. Avoids a second panic during unwinding,
+/// which would abort the process: a caller that must not wait then leaves the shutdown to a new OS
 /// thread.
 pub(crate) fn drop_runtime(shared: &Arc<Shared>) {
     if may_wait() || !std::thread::panicking() {
@@ -198,11 +200,11 @@ pub(crate) fn drop_runtime(shared: &Arc<Shared>) {
     let ends = move || {
         shutdown(&shared, Duration::ZERO);
     };
-    // Without an OS thread the runtime goes on, like one that is leaked.
+    // Without an OS thread the runtime keeps running, as if it had been leaked.
     drop(std::thread::Builder::new().name(name).spawn(ends));
 }
 
-/// Shuts a runtime down; see `Runtime::shutdown`. Does nothing the second time.
+/// Shuts down a runtime; see `Runtime::shutdown`. Does nothing the second time.
 #[track_caller]
 pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport {
     assert_may_wait("a runtime was shut down, or dropped,");
@@ -218,7 +220,7 @@ pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport 
     report.jobs_dropped = shared.blocking.shutdown(deadline).cancelled;
     // The last jobs may have woken threads.
     report.drained = report.drained && drain_queues(shared, deadline);
-    // Not before: the watchdog serves the timers of a worker that is stuck in an event.
+    // Not earlier: the watchdog serves the timers of a worker that is stuck in an event.
     drop(shared.watchdog.lock().take());
     shared.phase.store(STOPPED, Ordering::Release);
     // Pairs with the fence in `inject`; see the module's documentation.
@@ -235,9 +237,9 @@ pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport 
         close_files(shared);
         shared.close_slab();
     } else {
-        // Callers outside of the workers also wait for file operations. The worker's event may own
-        // part of the runtime's memory, and nothing was dropped: the slab stays open, so the memory
-        // is never freed.
+        // Callers outside of the workers also wait for file operations. The event of the stuck
+        // worker may own part of the runtime's memory, and nothing was dropped: the slab stays
+        // open, so the memory is never freed.
         close_files(shared);
     }
     report.threads_dropped = shared.threads_dropped.load(Ordering::Relaxed);
@@ -264,9 +266,9 @@ fn drain_queues(shared: &Shared, deadline: Instant) -> bool {
     }
 }
 
-/// Ends the workers. Returns the number of those that did not end.
+/// Ends the workers. Returns the number of workers that did not end.
 fn stop_workers(shared: &Shared) -> usize {
-    // Under the lock, every worker started later would see the flag.
+    // This lock ensures that a worker started later would see the flag.
     let mut os_threads = shared.os_threads.lock();
     for place in 0..shared.places() {
         shared.place(place).stop.store(true, Ordering::Release);
@@ -279,8 +281,8 @@ fn stop_workers(shared: &Shared) -> usize {
             std::thread::sleep(DRAIN_POLL);
         }
         if is_finished(&os_thread) {
-            // A worker's loop catches what events throw. A panic here would be a defect of ours,
-            // and was printed.
+            // A worker's loop catches the panics of events. A panic here would be a defect of ours,
+            // and has already been printed.
             quietly(|| drop(os_thread.join()));
         } else {
             stuck += 1;
@@ -293,14 +295,14 @@ fn stop_workers(shared: &Shared) -> usize {
 fn drop_threads(shared: &Shared) {
     let mut dropped = None;
     // A drop may end other threads, because dropping a handle may abort its thread. So the loop
-    // goes on until a round ends none. A thread whose color an outside caller has entered ends when
-    // that caller leaves.
+    // continues until a round ends no thread. A thread whose color an outside caller has entered
+    // ends when that caller leaves.
     while dropped != Some(shared.threads_dropped.load(Ordering::Relaxed)) {
         dropped = Some(shared.threads_dropped.load(Ordering::Relaxed));
         let mut found = Vec::new();
         shared.slab.for_each_thread_slot(|slot| {
             let thread = slot.cast::<Header>();
-            // SAFETY: the slab says that the slot is mapped, and its state word is always
+            // SAFETY: the slab reports only mapped slots, and a slot's state word is always
             // initialized.
             let header = unsafe { thread.as_ref() };
             if header.retain_if_alive() {

@@ -1,8 +1,7 @@
-//! Models of the end of a worker and of a runtime: an event posted around it runs or is dropped,
-//! once, and is never lost.
+//! Models of the end of a worker and of a runtime: an event posted at about that time is run or
+//! dropped, exactly once, and is never lost.
 //!
-//! They run the real `shutdown` and `set_workers`, with time limits that have run out from the
-//! start.
+//! They run the real `shutdown` and `set_workers`, whose time limits have run out from the start.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -20,7 +19,8 @@ use crate::worker::Worker;
 use crate::worker::model::{Count, Model, Probe, Report, explore};
 use crate::{Colored, with_all};
 
-/// An event with a color of its own. It belongs to the model, so that a second end is counted.
+/// An event with a color of its own. It belongs to the model, so that the model can count a second
+/// end.
 #[repr(C)]
 struct Event {
     node: Node,
@@ -73,7 +73,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// Makes the first event from outside go to the last place.
+    /// Directs the first event from outside to the last place.
     fn new(workers: usize) -> Arc<Self> {
         let model = Model::new(workers);
         let last = workers - 1;
@@ -88,7 +88,7 @@ impl Rig {
     }
 
     fn node(&self, event: usize) -> NonNull<Node> {
-        // The pointer may reach all of the event.
+        // The pointer may access the whole event.
         NonNull::from(&self.events[event]).cast()
     }
 
@@ -110,7 +110,7 @@ impl Rig {
     /// Checks that the first event has run if the runtime is at rest.
     fn check_rest(&self) {
         if self.model.shared.is_at_rest() {
-            // One access was the poster's.
+            // One of the accesses was the poster's.
             assert_eq!(self.events[0].content.look(), 2);
         }
     }
@@ -139,8 +139,8 @@ fn a_post_around_the_end_of_the_runtime() {
 }
 
 /// A worker is removed while an event is posted to it. It runs the event, or the worker of place 0
-/// finds it. That worker looks when all is over, so it cannot repair what the others have
-/// forgotten.
+/// finds it. That worker checks only when everything else has ended, so it cannot repair a fault of
+/// the others.
 #[test]
 fn a_post_to_a_removed_worker() {
     explore(1, || {
@@ -184,7 +184,8 @@ fn a_node_that_is_handed_over_is_not_at_rest() {
     });
 }
 
-/// The same while a poster takes back the nodes of a removed worker: its own event and another one.
+/// Does the same while a poster takes back the nodes of a removed worker: its own event and another
+/// one.
 #[test]
 fn a_node_that_is_taken_back_is_not_at_rest() {
     explore(3, || {
@@ -225,8 +226,8 @@ fn a_hand_over_around_the_end_of_the_runtime() {
     });
 }
 
-/// A worker is removed, and the runtime ends at once. Place 0 has no worker, so what is handed over
-/// there is dropped.
+/// A worker is removed, and the runtime ends immediately. Place 0 has no worker, so the nodes that
+/// are handed over to it are dropped.
 #[test]
 fn a_hand_over_and_a_post_around_the_end_of_the_runtime() {
     explore(1, || {
@@ -246,9 +247,9 @@ fn a_hand_over_and_a_post_around_the_end_of_the_runtime() {
     });
 }
 
-/// Two colors have an event each, and a request for both waits behind these. At the end of the
-/// runtime everything runs or is dropped, and the request is answered. Events posted meanwhile run,
-/// are dropped or are returned.
+/// Two colors have one event each, and a request for both waits behind these events. At the end of
+/// the runtime everything runs or is dropped, and the request completes. Events posted in the
+/// meantime run, are dropped, or are returned.
 #[test]
 fn a_post_and_a_request_for_two_colors_around_the_end_of_the_runtime() {
     explore(1, || {
@@ -295,8 +296,8 @@ fn a_post_and_a_request_for_two_colors_around_the_end_of_the_runtime() {
     });
 }
 
-/// A caller that found the runtime open allocates while it ends, or later. Only the caller's own
-/// reference then keeps the memory.
+/// A caller that found the runtime open allocates while the runtime ends, or later. Only the
+/// caller's own reference then keeps the memory.
 #[test]
 fn an_allocation_around_the_end_of_the_runtime() {
     explore(3, || {

@@ -1,4 +1,4 @@
-//! Tests that a runtime's memory is freed, and when.
+//! Tests whether and when a runtime's memory is freed.
 
 use std::panic::Location;
 use std::sync::{Arc, Barrier, mpsc};
@@ -74,7 +74,7 @@ fn a_thread_that_is_started_after_the_end_keeps_the_memory() {
     let weak = Arc::downgrade(&handle.shared);
     drop(runtime);
     let started = || handle.start(Location::caller(), std::future::pending::<()>());
-    // More than once: nothing is in use in between.
+    // More than one thread: no memory is in use between them.
     drop(started());
     assert_eq!(weak.strong_count(), 1, "nothing but the handle");
     let [first, last] = [started(), started()];
@@ -143,7 +143,7 @@ fn waits_for_descriptors(shared: &super::Shared) -> bool {
     (0..shared.places()).any(|place| shared.waits(place))
 }
 
-/// Without waiters for descriptors no worker looks for them, although the drivers of removed
+/// Without waiters for descriptors, no worker polls for them, although the drivers of removed
 /// workers stay.
 #[test]
 fn a_removed_worker_leaves_no_descriptors() {
@@ -156,8 +156,8 @@ fn a_removed_worker_leaves_no_descriptors() {
     }
 }
 
-/// A removed worker does not serve its timers any more: a thread that sets an earlier timer than
-/// all others wakes another worker.
+/// A removed worker no longer serves its timers: a thread that sets a timer earlier than all others
+/// wakes another worker.
 #[test]
 fn a_timer_of_a_removed_worker_wakes_another() {
     let runtime = runtime();
@@ -170,17 +170,17 @@ fn a_timer_of_a_removed_worker_wakes_another() {
         std::thread::yield_now();
     };
     shared.place(1).shard.notify();
-    // Either the worker is awake, or it has parked once more since.
+    // Either the worker is awake, or it has parked again since then.
     assert_ne!(shared.idle.all_parked(), Some(before), "nobody was woken");
 }
 
-/// The second driver can't be adopted, and nothing has changed afterwards.
+/// The second driver cannot be adopted, and afterwards nothing has changed.
 #[test]
 fn a_shrink_that_fails_half_way_leaves_all_as_it_was() {
     let runtime = Runtime::builder().workers(3).build();
     let runtime = runtime.expect("workers start");
     let shared = &runtime.handle().shared;
-    // The kernel refuses to let two epoll instances report on each other.
+    // The kernel refuses to let two epoll instances monitor each other.
     let (first, last) = (shared.driver_of(0), shared.driver_of(2));
     last.adopt(first, 0).expect("no limit is reached");
     let error = runtime.set_workers(1).expect_err("it would be a cycle");
@@ -192,7 +192,7 @@ fn a_shrink_that_fails_half_way_leaves_all_as_it_was() {
     assert!(!waits_for_descriptors(shared));
     shared.adopt(1).expect("it was given up");
     shared.give_up(1);
-    // All of them run, since each of these threads waits for the others.
+    // All three threads run, since each of them waits for the others.
     let all_here = Arc::new(Barrier::new(3));
     let threads = [(); 3].map(|()| {
         let all_here = all_here.clone();
@@ -206,8 +206,8 @@ fn a_shrink_that_fails_half_way_leaves_all_as_it_was() {
     runtime.set_workers(1).expect("nothing is in the way");
 }
 
-/// A worker that finds an edge meant for a worker that is awake now drops it. Otherwise it would be
-/// passed on forever.
+/// A worker that finds an edge meant for a worker that has since woken drops the edge. Otherwise it
+/// would be passed on forever.
 #[test]
 fn a_wake_that_is_left_over_is_not_passed_on() {
     use crate::driver::Events;

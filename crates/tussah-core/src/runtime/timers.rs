@@ -48,7 +48,7 @@ impl Shared {
     fn until_timer(&self, shard: &Shard) -> Option<Duration> {
         match shard.next_tick() {
             u64::MAX => None,
-            // A manual clock gives no time to wait for, but may have been moved already.
+            // A manual clock gives no duration to wait for, but may already have been moved.
             next if next <= self.world.clock.now_tick() => Some(Duration::ZERO),
             next => self.world.clock.park_timeout(next),
         }

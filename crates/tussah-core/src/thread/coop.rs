@@ -1,4 +1,4 @@
-//! Cooperation: how a thread lets others run.
+//! Cooperation: how a thread lets other threads run.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,7 +9,7 @@ use crate::worker::{Budget, Worker};
 /// Lets the other runnable colors of this worker run first: the thread goes to the end of the run
 /// queue.
 ///
-/// On another executor the future wakes its task at once and is pending one time. Dropping the
+/// On another executor, the future wakes its task immediately and is pending once. Dropping the
 /// future has no effect.
 ///
 /// # Examples
@@ -46,7 +46,7 @@ impl Future for YieldNow {
     }
 }
 
-/// Returns whether the running poll has yielded: its thread is ready, and waits only for its
+/// Returns whether the running poll has yielded, so that the thread is ready and waits only for its
 /// worker.
 #[doc(hidden)]
 #[must_use]
@@ -54,11 +54,11 @@ pub fn has_yielded() -> bool {
     Worker::with(|worker| worker.is_some_and(Worker::yields))
 }
 
-/// Spends one operation of the running poll's budget, and yields with the last one. Use it in loops
-/// around operations that seldom wait. Every `with` that enters its color at once does this by
-/// itself.
+/// Spends one operation of the running poll's budget, and yields after the last operation. Use it
+/// in loops around operations that seldom wait. Each `with` that enters its color immediately also
+/// spends one.
 ///
-/// Dropping the future has no effect. Outside of the workers it never waits.
+/// Dropping the future has no effect. Outside of the workers, it never waits.
 pub async fn consume_budget() {
     let budget = Worker::with(|worker| worker.map_or(Budget::Left, Worker::spend));
     if budget != Budget::Left {
@@ -84,7 +84,7 @@ pub(crate) fn poll_budget(context: &Context<'_>) -> Poll<()> {
 pub(crate) fn again(context: &Context<'_>) {
     let waker = context.waker();
     let direct = Worker::with(|worker| match worker {
-        // The thread that runs here, polled directly: its runner sees the note, which costs no
+        // The thread that runs here was polled directly: its runner sees the note, which costs no
         // atomic operation.
         Some(worker)
             if waker.data() == worker.thread() && std::ptr::eq(waker.vtable(), &waker::VTABLE) =>

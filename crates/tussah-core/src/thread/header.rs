@@ -20,7 +20,7 @@ const REFERENCES: u64 = !(REFERENCE - 1);
 /// The functions of one type of thread, after those of the event.
 #[repr(C)]
 pub(crate) struct VTable {
-    /// First, so that the table of a node is also the table of its thread.
+    /// This field is first, so that the table of a node is also the table of its thread.
     pub(crate) event: crate::event::VTable,
     /// Queues the thread in its color.
     pub(crate) schedule: unsafe fn(NonNull<Header>),
@@ -36,7 +36,7 @@ pub(crate) struct VTable {
 #[repr(C)]
 pub(crate) struct Header {
     pub(crate) node: Node,
-    /// At byte 16, where the slab promises never to write.
+    /// The state is at byte 16, where the slab promises never to write.
     pub(crate) state: AtomicU64,
     pub(crate) joiner: UnsafeCell<TinyWaker>,
     pub(crate) location: &'static Location<'static>,
@@ -91,7 +91,7 @@ impl Header {
         }
     }
 
-    /// Records that the output is in its place. Returns the previous state.
+    /// Records that the output is stored. Returns the previous state.
     pub(crate) fn complete(&self) -> u64 {
         // Release: the output, for the handle (Acquire in `is_complete`). Acquire: the joiner slot,
         // from the handle (Release in `update`).
@@ -107,8 +107,8 @@ impl Header {
                 return false;
             }
             let next = state | SCHEDULED | flags;
-            // Even if nothing changes, Release pairs with `start`: the coming poll sees what the
-            // waker wrote.
+            // Release, even if nothing changes, pairs with `start`: the next poll sees the waker's
+            // writes.
             match self.state.compare_exchange_weak(
                 state,
                 next,
@@ -151,8 +151,8 @@ impl Header {
         );
     }
 
-    /// Adds a reference unless there is none. For the shutdown, which looks at slots that may be
-    /// free.
+    /// Adds a reference unless there is none. The shutdown uses this, because it looks at slots
+    /// that may be free.
     pub(crate) fn retain_if_alive(&self) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
         while state & REFERENCES != 0 {
@@ -198,8 +198,8 @@ impl Header {
             } else {
                 state & !HANDLE
             };
-            // Acquire pairs with `complete`: the output. Release: the runner must see that we are
-            // done with the slot.
+            // Acquire pairs with `complete`: the output. Release: the runner must see that the
+            // handle no longer uses the slot.
             match self
                 .state
                 .compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed)
@@ -219,11 +219,11 @@ impl Header {
         }
     }
 
-    /// Takes the fast path of dropping a handle to a thread that has not run. Returns true if that
-    /// was all.
+    /// Takes the fast path of dropping the handle of a thread that has not run. Returns true if
+    /// nothing else remains to be done.
     pub(crate) fn detach_unrun(&self) -> bool {
         let fresh = SCHEDULED | HANDLE | (2 * REFERENCE);
-        // Release: as in `release`. Another reference is left, so nothing is freed here.
+        // Release: as in `release`. Another reference remains, so nothing is freed here.
         self.state
             .compare_exchange(
                 fresh,
@@ -246,7 +246,7 @@ impl Header {
             if self.joiner.with(|slot| unsafe { (*slot).will_wake(waker) }) {
                 return true;
             }
-            // Acquire: `complete` may come first, and then the slot is the runner's.
+            // Acquire: `complete` may come first, and the slot then belongs to the runner.
             if !self.update(|state| state & !JOINER) {
                 return false;
             }

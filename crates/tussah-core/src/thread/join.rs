@@ -15,9 +15,9 @@ use crate::join_error::JoinError;
 /// The output is `Err` if the thread panicked ([`JoinError::into_panic`]) or was aborted. The
 /// handle may be awaited on any executor.
 ///
-/// Dropping the handle detaches the thread: it keeps running, and its result is dropped. If it
-/// panics then, the panic is not reported to any other code: the panic hook runs, which prints to
-/// the standard error by default, and the worker counts the panic in
+/// Dropping the handle detaches the thread: it keeps running, and its result is dropped. If the
+/// thread panics after that, no other code receives the panic. The panic hook runs, which prints to
+/// standard error by default, and the worker counts the panic in
 /// [`WorkerStats::panics`](crate::WorkerStats::panics).
 ///
 /// # Panics
@@ -54,7 +54,7 @@ impl<T> JoinHandle<T> {
     /// Requests that the thread end. The thread's next event, in its color, drops its future at an
     /// await point.
     ///
-    /// The handle then returns [`JoinError::is_cancelled`], unless the thread had ended before.
+    /// The handle then returns [`JoinError::is_cancelled`], unless the thread had already ended.
     pub fn abort(&self) {
         Header::abort(self.thread);
     }
@@ -87,7 +87,7 @@ impl<T> Future for JoinHandle<T> {
         self.taken = true;
         let mut output = MaybeUninit::<Self::Output>::uninit();
         // SAFETY: rule 2 of the state word: the thread is complete and the handle is alive, so the
-        // output is ours and has this type. `taken` records that it is gone.
+        // output is ours and has this type. `taken` records that the output has been moved out.
         unsafe {
             (Header::vtable(self.thread).take_output)(self.thread, output.as_mut_ptr().cast());
             Poll::Ready(output.assume_init())

@@ -14,8 +14,9 @@ use crate::loom::{Mutex, lock, thread};
 use crate::runtime::Shared;
 use crate::worker::model::{Canary, Count, Model, Probe, explore, run_queued};
 
-/// A color of its own for each thread. It records when the thread's memory is freed. By touching a
-/// probe it checks that this comes after all that was done under a reference.
+/// A color of its own for each thread. The place records when the thread's memory is freed. It
+/// touches a probe to check that the memory is freed after everything that was done under a
+/// reference.
 struct Place {
     shared: Arc<Shared>,
     _freed: Canary,
@@ -27,7 +28,7 @@ impl Home for Place {
     }
 }
 
-/// Completes at the first poll that sees `expected` signals. Polls exclude each other.
+/// Completes at the first poll that sees `expected` signals. The polls exclude each other.
 struct Wait {
     rig: Arc<Signals>,
     expected: usize,
@@ -44,7 +45,7 @@ struct Signals {
 }
 
 impl Signals {
-    /// Signals, and wakes the thread with a waker that it has left here.
+    /// Signals, and wakes the thread with a waker that the thread has left here.
     fn signal(&self) {
         self.come.fetch_add(1, Ordering::Relaxed);
         let waker = lock(&self.wakers)
@@ -71,7 +72,7 @@ impl Future for Wait {
         self.rig.polls.touch();
         if self.rig.come.load(Ordering::Relaxed) >= self.expected {
             let output = self.output.take().expect("polled once more");
-            // The party that drops the output must see what was written to it here.
+            // The code that drops the output must see what was written to it here.
             output.touch();
             return Poll::Ready(output);
         }
@@ -80,7 +81,7 @@ impl Future for Wait {
             wakers.push(context.waker().clone());
         }
         drop(wakers);
-        // Once more: the lock orders what came before it, also with polls elsewhere.
+        // Touched again: the lock also orders the code before it with polls elsewhere.
         self.rig.polls.touch();
         Poll::Pending
     }
@@ -142,8 +143,8 @@ impl Rig {
         thread::spawn(move || f(&signals))
     }
 
-    /// Runs the rest, and checks that the future, its output and its memory have gone once and that
-    /// the thread has ended.
+    /// Runs the rest, and checks that the future, its output and its memory were each released once
+    /// and that the thread has ended.
     fn finish(self) {
         self.model.serve_all();
         lock(&self.signals.wakers).clear();
@@ -154,7 +155,7 @@ impl Rig {
     }
 }
 
-/// Two wakes arrive while the thread runs, is about to run, or ends. None is lost.
+/// Two wakes arrive while the thread runs, is about to run, or ends. No wake is lost.
 #[test]
 fn two_wakers_and_a_worker() {
     explore(2, || {
@@ -169,7 +170,7 @@ fn two_wakers_and_a_worker() {
     });
 }
 
-/// One worker polls the thread, and another one polls it next and sees what the first poll wrote.
+/// One worker polls the thread. Another worker then polls it and sees what the first poll wrote.
 #[test]
 fn two_workers_poll_one_after_the_other() {
     explore(2, || {
@@ -190,7 +191,7 @@ fn two_workers_poll_one_after_the_other() {
     });
 }
 
-/// `abort`, a wake and a poll happen at the same time. The thread ends, one way or the other.
+/// `abort`, a wake and a poll happen at the same time. The thread ends in either case.
 #[test]
 fn an_abort_a_waker_and_a_worker() {
     explore(3, || {
@@ -219,13 +220,13 @@ fn an_abort_a_waker_and_a_worker() {
                 .is_none_or(crate::JoinError::is_cancelled)
         );
         drop((result, handle));
-        // An aborted thread has no output of its own: it is dropped with the future.
+        // An aborted thread has no separate output: dropping the future drops it.
         rig.finish();
     });
 }
 
 /// The handle is polled and dropped while the thread ends. The output is dropped once, and a joiner
-/// that was told to wait is called.
+/// that had to wait is woken.
 fn join(polls: usize) {
     explore(3, move || {
         let (rig, handle) = Rig::new(0);
@@ -267,8 +268,8 @@ fn a_handle_is_polled_twice_and_dropped_at_the_end() {
     join(2);
 }
 
-/// The joiner changes its waker while the thread ends, and waits: the last waker is called, and the
-/// output is there.
+/// The joiner changes its waker while the thread ends, and waits: its last waker is called, and the
+/// output is present.
 #[test]
 fn a_joiner_waits() {
     explore(3, || {
@@ -302,8 +303,8 @@ fn a_joiner_waits() {
     });
 }
 
-/// The last wakers go, used or not, while the thread ends and its handle goes. The memory is freed
-/// once, after all that was done with it.
+/// The last wakers are dropped or used while the thread ends and its handle is dropped. The memory
+/// is freed once, after every access to it.
 #[test]
 fn the_last_references_go() {
     explore(3, || {

@@ -1,4 +1,4 @@
-//! Threads: futures that workers poll, one event a poll.
+//! Threads: futures that workers poll, each poll as one event.
 //!
 //! # The state word of a thread
 //!
@@ -6,13 +6,13 @@
 //! |---|---|---|---|---|
 //! | 0 | `SCHEDULED` | the thread is in a queue, or will be when the running poll ends | wakers, `abort`, the runner | the runner, before it polls |
 //! | 1 | `RUNNING` | a worker is polling it | the runner | the runner |
-//! | 2 | `COMPLETE` | the future is dropped; its place holds the output | the runner, once | nobody |
+//! | 2 | `COMPLETE` | the future is dropped; the output is in its place | the runner, once | nobody |
 //! | 3 | `ABORTED` | the next poll drops the future instead | `abort` | nobody |
 //! | 4 | `HANDLE` | the join handle is alive | the spawner | the handle |
 //! | 5 | `JOINER` | the joiner slot holds a waker for the runner to call | the handle | the handle, before `COMPLETE` |
 //! | 8–63 | references | the runtime (until complete), the handle, each waker | | |
 //!
-//! Who may touch which field:
+//! Rules for access to each field:
 //!
 //! 1. *The future* belongs to the worker that set `RUNNING`. Setting it needs `SCHEDULED`. A thread
 //!    with `SCHEDULED` is in only one queue, because only the party that sets the bit while

@@ -22,8 +22,8 @@ use crate::slab::{self, Kind};
 use crate::tiny_waker::TinyWaker;
 use crate::worker::Worker;
 
-/// The destination of a thread's events: `()` for a thread with a color of its own, a [`ColorRef`]
-/// for a thread in a color.
+/// The destination of a thread's events: `()` for a thread with its own color, a [`ColorRef`] for a
+/// thread in another color.
 pub(crate) trait Home: Send + 'static {
     /// Queues a thread whose `SCHEDULED` bit the caller has set.
     ///
@@ -52,7 +52,7 @@ impl Home for ColorRef {
     }
 }
 
-/// The future, and later its output, in one place.
+/// The future and, later, its output, in the same memory.
 union Body<F: Future> {
     future: ManuallyDrop<F>,
     output: ManuallyDrop<Result<F::Output, JoinError>>,
@@ -80,8 +80,8 @@ where
     let layout = Layout::new::<Thread<F, H>>();
     let thread = shared.alloc(Kind::Thread, layout).cast::<Thread<F, H>>();
     let at = thread.as_ptr();
-    // SAFETY: the memory is ours. The state word is written last and atomically, because a shutdown
-    // may be looking at the slot.
+    // SAFETY: this call owns the memory. The state word is written last and atomically, because a
+    // shutdown may be looking at the slot.
     unsafe {
         let table: &'static VTable = &Thread::<F, H>::VTABLE;
         (&raw mut (*at).header.node).write(Node::of_larger(NonNull::from(table).cast()));
@@ -122,7 +122,7 @@ where
     };
 
     unsafe fn schedule(thread: NonNull<Header>) {
-        // The thread runs soon.
+        // The thread will run soon.
         prefetch::rest_of(thread.cast::<Self>().as_ptr());
         // SAFETY: the caller has a reference and the right to queue.
         unsafe { (*thread.cast::<Self>().as_ptr()).home.schedule(thread) }
@@ -168,7 +168,7 @@ where
         After::Continue
     }
 
-    /// Queues a thread that was woken or yielded while it ran: behind the others, on this worker.
+    /// Queues a thread that was woken or yielded while it ran: at the end of this worker's queue.
     unsafe fn again(thread: NonNull<Header>, worker: &Worker) {
         if size_of::<H>() == 0 {
             worker.requeue(thread.cast());
@@ -180,7 +180,7 @@ where
 
     /// Drops the future, stores the output and wakes the joiner.
     unsafe fn finish(thread: NonNull<Header>, mut output: Result<F::Output, JoinError>) {
-        // SAFETY: the caller has `RUNNING`.
+        // SAFETY: the caller has set `RUNNING`.
         let (header, body) =
             unsafe { (thread.as_ref(), &mut (*thread.cast::<Self>().as_ptr()).body) };
         // SAFETY: the future is present, and is dropped once.
@@ -231,7 +231,7 @@ where
     }
 
     unsafe fn drop_output(thread: NonNull<Header>) {
-        // A panic in a user's destructor stays in the event.
+        // A panic of a user's destructor stays in the event.
         quietly(|| {
             // SAFETY: rule 2: the output is the caller's.
             unsafe {
@@ -241,8 +241,8 @@ where
     }
 
     unsafe fn free(thread: NonNull<Header>) {
-        // SAFETY: no reference is left. The home is dropped once, then the memory is freed with its
-        // own layout.
+        // SAFETY: no reference is left. The home is dropped once, and then the memory is freed with
+        // its own layout.
         unsafe {
             let this = thread.cast::<Self>().as_ptr();
             std::ptr::drop_in_place(&raw mut (*this).home);

@@ -40,6 +40,7 @@ unsafe fn drop(data: *const ()) {
 /// # Safety
 /// The thread stays alive as long as the result is used.
 pub(crate) unsafe fn borrowed(thread: NonNull<Header>) -> ManuallyDrop<Waker> {
-    // SAFETY: the table fits the data, and the reference that `Waker` would own is never released.
+    // SAFETY: the table matches the data, and the reference that `Waker` would own is never
+    // released.
     ManuallyDrop::new(unsafe { Waker::new(thread.as_ptr().cast_const().cast(), &VTABLE) })
 }

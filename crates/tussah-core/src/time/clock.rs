@@ -17,13 +17,13 @@ use crate::quietly::quietly;
 const TICK_SHIFT: u32 = 17;
 
 /// The tick of a manual clock, in nanoseconds: one microsecond. Advancing the clock by a timer's
-/// duration then reaches the timer exactly.
+/// duration then reaches the timer's deadline exactly.
 const MANUAL_TICK_NS: u64 = 1_000;
 
 /// The nanoseconds in a tick.
 const TICK_NS: u64 = 1 << TICK_SHIFT;
 
-/// Bound, in years: a deadline that `Instant` cannot hold is put this far ahead, further than any
+/// Bound, in years: a deadline that `Instant` cannot hold becomes this far away, longer than any
 /// process lives.
 const FAR_YEARS: u64 = 100;
 
@@ -33,9 +33,9 @@ type Hook = Box<dyn Fn() + Send + Sync>;
 
 /// A source of time. Clones are cheap and show the same time.
 ///
-/// All timers of a runtime follow the runtime's clock. With [`Clock::real`] that is the operating
-/// system's monotonic clock. With [`Clock::manual`] time stands still until a [`ManualClock`]
-/// advances it, which makes tests of timers fast and deterministic.
+/// All timers of a runtime follow the runtime's clock. By default this is the operating system's
+/// monotonic clock ([`Clock::real`]). With [`Clock::manual`] time stands still until a
+/// [`ManualClock`] advances it, which makes tests of timers fast and deterministic.
 ///
 /// ```
 /// # use tussah_core::time as tussah;
@@ -56,8 +56,8 @@ pub struct Clock {
 struct Inner {
     /// Tick 0; the initial time of a manual clock.
     start: Instant,
-    /// The same time by [`system_ns`]. It is read after `start`, so that no deadline, which is an
-    /// `Instant`, comes early.
+    /// The same time on the clock of [`system_ns`]. It is read after `start`, so that no deadline,
+    /// which is an `Instant`, is reached early.
     start_ns: u64,
     /// Present if the clock is manual.
     manual: Option<Manual>,
@@ -101,7 +101,7 @@ impl Clock {
         }
     }
 
-    /// Returns the present time. It never runs backwards.
+    /// Returns the current time. It never runs backwards.
     #[must_use]
     pub fn now(&self) -> Instant {
         match &self.inner.manual {
@@ -142,7 +142,7 @@ impl Clock {
         AdvanceHook { _hook: hook }
     }
 
-    /// Returns the last tick that has begun: the present time, rounded down.
+    /// Returns the last tick that has begun: the current time, rounded down.
     #[inline]
     pub(crate) fn now_tick(&self) -> u64 {
         self.tick_of(self.now_ns())
@@ -220,20 +220,20 @@ impl Clock {
 }
 
 /// Reads the system's monotonic clock, in nanoseconds. `Instant` reads the same clock, but the
-/// difference of two costs more than a reading.
-// Read through the C library: rustix finds the kernel's function in a way that does not work under
-// Valgrind.
+/// difference of two `Instant`s costs more than a reading.
+// This reads the clock through the C library: rustix finds the kernel's function in a way that does
+// not work under Valgrind.
 #[inline]
 fn system_ns() -> u64 {
     let mut now = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the time is written to a place of ours. Every test that reads a real clock covers
-    // this, under Miri too.
+    // SAFETY: the time is written to a local variable. Every test that reads a real clock covers
+    // this, under Miri, too.
     let read = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     assert!(read == 0, "each Linux has a monotonic clock");
-    // The clock begins with the system, so it is neither negative nor near the limit of 64 bits.
+    // The clock starts with the system, so it is neither negative nor near the limit of 64 bits.
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
@@ -270,8 +270,8 @@ impl ManualClock {
 
     /// Advances the clock by `duration`, and then calls the hooks of the runtimes that follow it.
     ///
-    /// Timers that have become due fire on their workers; this does not wait for them. The clock
-    /// stops 584 years after its start. A panic of a hook is caught, and the other hooks are
+    /// Timers that have become due fire on their workers; this call does not wait for them. The
+    /// clock stops 584 years after its start. A panic of a hook is caught, and the other hooks are
     /// called.
     pub fn advance(&self, duration: Duration) {
         let Some(manual) = &self.clock.inner.manual else {

@@ -1,4 +1,5 @@
-//! The shard that the running code uses for its timers: the one seam between timers and workers.
+//! The shard that the running code uses for its timers: the only connection between timers and
+//! workers.
 
 use std::time::Instant;
 use std::{cell::RefCell, fmt, sync::Arc};
@@ -11,8 +12,8 @@ use crate::runtime::Handle;
 pub(crate) struct TimerContext {
     /// The shard; its clock is the runtime's.
     pub(crate) shard: Arc<Shard>,
-    /// True if this OS thread is the worker that fires the shard. It looks at the shard before it
-    /// parks, so no other OS thread has to wake it.
+    /// True if this OS thread is the worker that fires the shard. The worker checks the shard
+    /// before it parks, so no other OS thread has to wake it.
     pub(crate) local: bool,
 }
 
@@ -35,7 +36,8 @@ crate::loom::thread_local! {
 pub(crate) fn with_current<R>(f: impl FnOnce(Option<&TimerContext>) -> R) -> R {
     let mut f = Some(f);
     let mut call = |context: Option<&TimerContext>| f.take().map(|f| f(context));
-    // The thread-local is gone while the OS thread is being torn down; no runtime is current then.
+    // The thread-local no longer exists while the OS thread is being torn down; no runtime is
+    // current then.
     let result = CURRENT.try_with(|current| call(current.borrow().as_ref()));
     match result.unwrap_or_else(|_| call(None)) {
         Some(result) => result,
@@ -45,7 +47,7 @@ pub(crate) fn with_current<R>(f: impl FnOnce(Option<&TimerContext>) -> R) -> R {
 
 /// Makes `context` the current one of this OS thread until the guard is dropped. Contexts nest.
 pub(crate) fn enter(context: TimerContext) -> Entered {
-    // `None` while the OS thread is torn down: nothing is current then.
+    // `None` while the OS thread is torn down: no context is current then.
     let previous = CURRENT.try_with(|current| current.replace(Some(context)));
     Entered {
         previous: previous.ok().flatten(),
@@ -61,13 +63,13 @@ pub(crate) struct Entered {
 impl Drop for Entered {
     fn drop(&mut self) {
         let previous = self.previous.take();
-        // The shard may be dropped here: after the borrow, since its unpark hook is the runtime's
+        // The shard may be dropped here, after the borrow, since its unpark hook is the runtime's
         // code.
         drop(CURRENT.try_with(|current| current.replace(previous)));
     }
 }
 
-/// Returns the present time by the clock of the caller's runtime, which may be a manual clock.
+/// Returns the current time of the clock of the caller's runtime, which may be a manual clock.
 /// Outside of a runtime, returns the operating system's time.
 pub fn now() -> Instant {
     with_current(|context| context.map_or_else(Instant::now, |context| context.shard.clock().now()))
@@ -85,8 +87,8 @@ impl Handle {
         self.shared.world.seed
     }
 
-    /// Returns the present time by the runtime's clock, which may be a manual clock. Inside the
-    /// runtime, [`now`] returns the same.
+    /// Returns the current time of the runtime's clock, which may be a manual clock. Inside the
+    /// runtime, [`now`] returns the same time.
     ///
     /// # Examples
     /// ```

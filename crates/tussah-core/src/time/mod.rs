@@ -6,23 +6,23 @@
 //! | `wheel.rs` | the hierarchical timing wheel: pure, without a clock and without locks |
 //! | `timer.rs` | the objects that the wheels link: state and waker of one timer |
 //! | `shard.rs` | one worker's wheel behind its lock, and the firing of entries |
-//! | `context.rs` | the shard that the running code uses: the one seam to the workers |
+//! | `context.rs` | the shard that the running code uses: the only connection to the workers |
 //! | `sleep.rs` | the future that users await |
 //!
 //! # Firing
 //!
 //! A worker calls `Shard::fire` with the tick at which its turn began. A peer that finds a worker
 //! stuck calls `Shard::try_fire`. Both take due entries out under the shard's lock and call the
-//! wakers after they have released it.
+//! wakers after releasing the lock.
 //!
 //! # Parking
 //!
 //! A worker that is about to park stores that it is parked, issues a `SeqCst` fence and then reads
 //! `Shard::next_tick`. Another OS thread that makes an entry the earliest stores the new earliest
-//! tick, issues a `SeqCst` fence and then calls the shard's unpark hook, which may read whether the
-//! worker is parked (`Shard::notify`). At least one of the two sees the other's store, so no worker
-//! sleeps past a deadline. (The workers' hook leaves a token in any case, which is enough by
-//! itself: `worker/README.md`.)
+//! tick, issues a `SeqCst` fence and then calls the shard's unpark hook. The hook may read whether
+//! the worker is parked (`Shard::notify`). At least one of the two sees the other's store, so no
+//! worker sleeps past a deadline. (The workers' hook always leaves a token, which alone is enough:
+//! `worker/README.md`.)
 
 mod clock;
 mod context;
@@ -39,14 +39,14 @@ pub use sleep::Sleep;
 
 use std::time::{Duration, Instant};
 
-/// Bound, in years: a deadline that `Instant` cannot hold is put this far ahead, further than any
+/// Bound, in years: a deadline that `Instant` cannot hold becomes this far away, longer than any
 /// process lives.
 const FAR_YEARS: u64 = 100;
 
 const FAR: Duration = Duration::from_secs(FAR_YEARS * 365 * 24 * 60 * 60);
 
-/// Returns the instant `duration` after `instant`, or one a hundred years ahead if `Instant` cannot
-/// hold that.
+/// Returns the instant `duration` after `instant`, or an instant a hundred years ahead if `Instant`
+/// cannot hold that.
 #[doc(hidden)]
 #[must_use]
 pub fn add(instant: Instant, duration: Duration) -> Instant {

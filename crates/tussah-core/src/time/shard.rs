@@ -1,7 +1,8 @@
 //! One worker's timers: its wheel behind a short lock, and the hand-over of wakers when entries
 //! fire.
 //!
-//! `timer.rs` has the states of an entry and the rules of access; "rule" below means those.
+//! `timer.rs` lists the states of an entry and the rules of access; in this file, "rule" means one
+//! of those.
 
 use std::{ptr::NonNull, task::Waker};
 
@@ -13,12 +14,12 @@ use super::{
 use crate::loom::atomic::{AtomicU64, Ordering, fence};
 use crate::quietly::quietly;
 
-/// Bound, in entries: one hold of the lock fires or moves no more, so that a peer or a cancel waits
-/// a few microseconds.
+/// Bound, in entries: one hold of the lock fires or moves no more, so that a peer or a cancellation
+/// waits for only a few microseconds.
 const BATCH: usize = 32;
 
 /// Bound, in entries: one call of `fire` fires or moves no more, so that a turn stays short when
-/// very many are due at once.
+/// very many entries are due at once.
 const CALL: usize = 1024;
 
 /// The result of [`Shard::register`].
@@ -27,7 +28,7 @@ pub(crate) enum Registered {
     /// The entry will fire. If it became the earliest, a parked worker must be
     /// [notified](Shard::notify).
     Pending {
-        /// True if no other entry of the shard is known to come before.
+        /// True if no other entry of the shard is known to be earlier.
         earliest: bool,
     },
     /// The tick has passed. The entry counts as fired, and the waker is not called.
@@ -39,7 +40,7 @@ pub(crate) enum Registered {
 /// The timers of one worker. Entries may be cancelled from any OS thread.
 pub(crate) struct Shard {
     /// No entry is due before this tick; `u64::MAX` if there is none. Written under the lock. It
-    /// may be too early, because a cancel does not change it: one turn then fires nothing and
+    /// may be too early, because a cancellation does not change it: one turn then fires nothing and
     /// corrects it.
     next: AtomicU64,
     /// The wheel's time; written under the lock.
@@ -58,8 +59,8 @@ struct Locked {
 impl Shard {
     /// Creates a shard without entries that counts in `clock`'s ticks.
     ///
-    /// `unpark` wakes the worker that fires this shard if that is parked. It is called without the
-    /// lock. It should not own the shard, which would then never be freed.
+    /// `unpark` wakes the worker that fires this shard if that worker is parked. It is called
+    /// without the lock. It should not own the shard, since the shard would then never be freed.
     pub(crate) fn new(clock: Clock, unpark: Box<dyn Fn() + Send + Sync>) -> Self {
         Self {
             next: AtomicU64::new(u64::MAX),
@@ -73,16 +74,17 @@ impl Shard {
         }
     }
 
-    /// Returns the clock whose ticks the shard counts in.
+    /// Returns the clock that defines the shard's ticks.
     #[inline]
     pub(crate) fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// Returns the tick before which nothing is due, `u64::MAX` for none. Takes no lock.
+    /// Returns the tick before which no entry is due, or `u64::MAX` if there is no entry. Takes no
+    /// lock.
     ///
-    /// A worker that parks stores that it does, issues a `SeqCst` fence and then calls this: see
-    /// `notify`.
+    /// A worker that parks stores that it is parked, issues a `SeqCst` fence and then calls this:
+    /// see `notify`.
     #[inline]
     pub(crate) fn next_tick(&self) -> u64 {
         self.next.load(Ordering::Relaxed)
@@ -141,12 +143,13 @@ impl Shard {
 
     /// Moves a pending entry to another tick and keeps its waker.
     ///
-    /// Returns whether it became the earliest, like [`Registered::Pending`], or `None` if it was
-    /// not pending any more.
+    /// Returns whether it became the earliest, like [`Registered::Pending`], or `None` if it was no
+    /// longer pending.
     ///
     /// # Safety
     ///
-    /// The caller owns `entry`. It was registered with this shard, and with no other since.
+    /// The caller owns `entry`. The entry was registered with this shard, and with no other shard
+    /// since then.
     pub(crate) unsafe fn rearm(&self, entry: &TimerEntry, tick: u64) -> Option<bool> {
         let mut locked = self.lock();
         if !entry.data.is_pending() {
@@ -166,7 +169,8 @@ impl Shard {
     ///
     /// # Safety
     ///
-    /// The caller owns `entry`. It was registered with this shard, and with no other since.
+    /// The caller owns `entry`. The entry was registered with this shard, and with no other shard
+    /// since then.
     pub(crate) unsafe fn update_waker(&self, entry: &TimerEntry, waker: &Waker) -> bool {
         {
             let _locked = self.lock();
@@ -179,7 +183,8 @@ impl Shard {
                 return true;
             }
         }
-        // Foreign code, so not under the lock; the entry may fire meanwhile.
+        // Cloning runs foreign code, so it is not done under the lock; the entry may fire in the
+        // meantime.
         let mut fresh = Some(waker.clone());
         let pending = {
             let _locked = self.lock();
@@ -201,7 +206,8 @@ impl Shard {
     ///
     /// # Safety
     ///
-    /// The caller owns `entry`. It was registered with this shard, and with no other since.
+    /// The caller owns `entry`. The entry was registered with this shard, and with no other shard
+    /// since then.
     #[inline]
     pub(crate) unsafe fn cancel(&self, entry: &TimerEntry) {
         let waker = {
@@ -224,11 +230,11 @@ impl Shard {
     /// Fires the entries that are due at `now`, and returns how many fired.
     ///
     /// The work of one call is bounded. If more entries are due, [`next_tick`](Self::next_tick) is
-    /// not after `now`, and the next turn goes on.
+    /// not after `now`, and the next turn continues.
     #[inline]
     pub(crate) fn fire(&self, now: u64) -> usize {
-        // The second condition lets the wheel follow the time, once a tick: new entries are placed
-        // as seen from it.
+        // The second condition lets the wheel follow the time, once per tick: new entries are
+        // placed relative to that time.
         if self.next_tick() > now && self.elapsed.load(Ordering::Relaxed) >= now {
             return 0;
         }
@@ -247,7 +253,7 @@ impl Shard {
     /// Detaches all entries, which then never fire, and drops their wakers. Entries registered
     /// later never fire either.
     ///
-    /// Not bounded: called once, when the runtime has shut down.
+    /// The work is not bounded: this is called once, when the runtime has shut down.
     pub(crate) fn close(&self) {
         loop {
             let mut batch = Batch::new();
@@ -292,15 +298,15 @@ impl Shard {
         Some(fired)
     }
 
-    /// Takes the wakers of at most `BATCH` due entries, and releases the lock. Returns true if
-    /// nothing due is left.
+    /// Takes the wakers of at most `BATCH` due entries, and releases the lock. Takes the wakers of
+    /// at most `BATCH` due entries, and releases the lock.
     fn fire_batch(&self, mut locked: MutexGuard<'_, Locked>, now: u64, batch: &mut Batch) -> bool {
         let done = locked.wheel.advance(now, BATCH, &mut |entry| {
             // SAFETY: the entry was pending, the lock is held, and the entry is no longer linked.
             batch.push(unsafe { detach(entry, FIRED) });
         });
-        // Relaxed, both: see `next_tick`. A value that rises needs no fence: a parked worker then
-        // only wakes too early.
+        // Relaxed for both: see `next_tick`. A value that rises needs no fence: the worst effect is
+        // that a parked worker wakes too early.
         self.next.store(
             locked.wheel.next_expiry().unwrap_or(u64::MAX),
             Ordering::Relaxed,
@@ -310,7 +316,8 @@ impl Shard {
         done
     }
 
-    /// Makes `tick` the earliest if it is. The caller holds the lock.
+    /// Makes `tick` the shard's earliest tick if it is earlier than the present one. The caller
+    /// holds the lock.
     #[inline]
     fn lower_next(&self, tick: u64) -> bool {
         // Relaxed: all writers hold the lock, and readers without it use fences (see `notify`).

@@ -17,14 +17,14 @@ use super::{
     timer::{Timer, TimerEntry},
 };
 
-/// A future that completes at a deadline: never before it and, on an idle runtime, less than a
-/// millisecond after it.
+/// A future that completes at a deadline: never earlier and, on an idle runtime, less than a
+/// millisecond later.
 ///
 /// The first poll sets the timer in the wheel of the worker that polls; the timer's memory is part
 /// of the future. The timer stays in that wheel when its thread moves to another worker. If another
 /// executor polls the future, a worker calls its waker, which must not block there.
 ///
-/// A `Sleep` may outlive the runtime that it was first polled in. If it has not completed by then
+/// A `Sleep` may outlive the runtime in which it was first polled. If it has not completed by then,
 /// it never completes, unless it is [reset](Self::reset) and polled in another runtime.
 ///
 /// # Cancellation
@@ -46,8 +46,8 @@ pub struct Sleep {
 }
 
 impl Sleep {
-    /// Creates a future that completes at `deadline`, or at the worker's next turn if that has
-    /// passed.
+    /// Creates a future that completes at `deadline`, or at the worker's next turn if the deadline
+    /// has passed.
     pub fn new_until(deadline: Instant) -> Self {
         Self {
             deadline,
@@ -62,14 +62,14 @@ impl Sleep {
         self.deadline
     }
 
-    /// Returns whether the timer has fired. A timer that has never been polled has not.
+    /// Returns whether the timer has fired. A timer that has never been polled has not fired.
     #[must_use]
     #[inline]
     pub fn is_elapsed(&self) -> bool {
         self.entry.data.is_fired()
     }
 
-    /// Sets another deadline, whether the future has completed or not.
+    /// Sets another deadline, whether or not the future has completed.
     ///
     /// A pending timer is moved and will still wake the thread that polled it last. A future that
     /// has completed must be polled to set the timer again.
@@ -81,7 +81,7 @@ impl Sleep {
             && let Some(shard) = &this.shard
         {
             let tick = shard.clock().deadline_tick(deadline);
-            // SAFETY: `self` owns the entry, and `shard` is where it was registered last.
+            // SAFETY: `self` owns the entry, and `shard` is where it was last registered.
             if let Some(earliest) = unsafe { shard.rearm(&this.entry, tick) } {
                 if earliest && !is_local(shard) {
                     shard.notify();
@@ -92,7 +92,7 @@ impl Sleep {
         this.entry.data.set_idle();
     }
 
-    /// Polls. The first poll registers the timer with the shard that `current` returns.
+    /// Polls the timer. The first poll registers the timer with the shard that `current` returns.
     fn poll_in(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -115,7 +115,7 @@ impl Sleep {
         } else if this.entry.data.is_pending()
             && let Some(shard) = &this.shard
         {
-            // SAFETY: `self` owns the entry, and `shard` is where it was registered last.
+            // SAFETY: `self` owns the entry, and `shard` is where it was last registered.
             unsafe { shard.update_waker(&this.entry, cx.waker()) };
         }
         if this.entry.data.is_fired() {
@@ -148,7 +148,7 @@ impl Drop for Sleep {
         if self.entry.data.is_pending()
             && let Some(shard) = &self.shard
         {
-            // SAFETY: `self` owns the entry, and `shard` is where it was registered last.
+            // SAFETY: `self` owns the entry, and `shard` is where it was last registered.
             unsafe { shard.cancel(&self.entry) };
         }
     }

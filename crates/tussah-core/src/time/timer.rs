@@ -11,11 +11,11 @@
 //!
 //! 1. Links and waker are accessed only under the shard's lock, or by the owner while the state is
 //!    not `PENDING`.
-//! 2. Only the owner, which has the entry pinned, makes it `PENDING` (`register`).
-//! 3. Storing `FIRED` or `CLOSED` is the last access of the party that fires or closes: from then
-//!    on the owner may free the entry without taking the lock.
+//! 2. Only the owner, which keeps the entry pinned, makes it `PENDING` (`register`).
+//! 3. Storing `FIRED` or `CLOSED` is the last access by the code that fires or closes: from then on
+//!    the owner may free the entry without taking the lock.
 //! 4. Wakers are foreign code. They are cloned, called and dropped while the lock is not held, and
-//!    `quietly` catches a panic of theirs.
+//!    `quietly` catches their panics.
 
 use std::{ptr::NonNull, task::Waker};
 
@@ -42,7 +42,7 @@ pub(crate) struct Timer {
 // SAFETY: `state` is atomic, and `waker` is accessed only by rule 1. Tested by the loom models and
 // under Miri.
 unsafe impl Sync for Timer {}
-// SAFETY: a waker is `Send`. A pending entry does not move, only its owner's pointer does.
+// SAFETY: a waker is `Send`. A pending entry does not move; only its owner's pointer does.
 unsafe impl Send for Timer {}
 
 impl Timer {
@@ -73,15 +73,15 @@ impl Timer {
         self.state() == FIRED
     }
 
-    /// Returns whether the timer was never registered, or was cancelled or [reset](Self::set_idle)
-    /// since.
+    /// Returns whether the timer was never registered, or has since been cancelled or
+    /// [reset](Self::set_idle).
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.state() == IDLE
     }
 
-    /// Makes a timer ready to be registered again. Only for its owner, after it found the timer not
-    /// pending.
+    /// Makes a timer ready to be registered again. Only the owner calls this, after it has found
+    /// the timer not pending.
     #[inline]
     pub(crate) fn set_idle(&self) {
         debug_assert!(!self.is_pending(), "a pending timer is cancelled first");

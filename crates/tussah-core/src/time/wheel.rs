@@ -1,16 +1,17 @@
-//! A hierarchical timing wheel: insert and remove in constant time, and the earliest tick from
-//! bitmaps.
+//! A hierarchical timing wheel: it inserts and removes in constant time, and finds the earliest
+//! tick in bitmaps.
 //!
 //! Varghese and Lauck, *Hashed and Hierarchical Timing Wheels* (SOSP 1987), scheme 7. Differences:
 //!
 //! - An entry's level is that of the highest base-64 digit in which its tick differs from the
 //!   wheel's time. So a level never wraps around, and the first set bit of its bitmap is its
 //!   earliest slot.
-//! - Empty slots cost nothing: time jumps from one occupied slot to the next.
+//! - Empty slots cost no time: an advance jumps from one occupied slot to the next.
 //! - An advance can stop after a given number of entries, even in the middle of a slot, and a later
-//!   call goes on from there.
+//!   call continues from there.
 //!
-//! The lists are intrusive: the wheel allocates only when it is made. It has no clock and no locks.
+//! The lists are intrusive: the wheel allocates only when it is created. It has no clock and no
+//! locks.
 
 use std::{marker::PhantomPinned, ptr::NonNull};
 
@@ -36,8 +37,8 @@ pub(crate) struct Entry<T> {
     links: UnsafeCell<Links<T>>,
     /// The owner's data, which the wheel never accesses.
     pub(crate) data: T,
-    /// Also tells the compiler that a `&mut` to an owner of the entry does not exclude the wheel's
-    /// pointers to it.
+    /// Also tells the compiler that a `&mut` to an owner of the entry does not exclude access
+    /// through the wheel's pointers to it.
     _pinned: PhantomPinned,
 }
 
@@ -73,7 +74,7 @@ impl<T> Entry<T> {
     }
 }
 
-/// A list: its first and last entry, both or neither.
+/// A list: either both its first and last entry, or neither.
 struct Slot<T> {
     head: Link<T>,
     tail: Link<T>,
@@ -95,12 +96,12 @@ pub(crate) struct Wheel<T> {
     slots: Box<[Slot<T>]>,
 }
 
-// SAFETY: the wheel owns only pointers to its entries. `insert` requires that they may be used from
-// any OS thread that the wheel is on. `T: Send + Sync` because `advance` hands the entries out
+// SAFETY: the wheel owns only pointers to its entries. `insert` requires that entries may be used
+// from any OS thread that uses the wheel. `T: Send + Sync` because `advance` hands the entries out
 // while their owners hold shared references.
 unsafe impl<T: Send + Sync> Send for Wheel<T> {}
 
-/// Returns the list for `tick`, seen from `elapsed`, which must be earlier.
+/// Returns the list for `tick`, as seen from `elapsed`, which must be earlier.
 #[inline]
 fn place(elapsed: u64, tick: u64) -> usize {
     debug_assert!(elapsed < tick && tick <= MAX_TICK);
@@ -141,7 +142,7 @@ impl<T> Wheel<T> {
     /// `entry` points to an entry that is not linked in any wheel. It is neither moved nor freed,
     /// and no unique reference to it is used, until it has been removed from this wheel or handed
     /// out by [`advance`](Self::advance) or [`pop_any`](Self::pop_any). The wheel may use it from
-    /// any OS thread that the wheel is on.
+    /// any OS thread that uses the wheel.
     #[inline]
     pub(crate) unsafe fn insert(&mut self, entry: NonNull<Entry<T>>, tick: u64) {
         let tick = tick.min(MAX_TICK);
@@ -185,9 +186,9 @@ impl<T> Wheel<T> {
     /// Returns the earliest tick at which there may be work, in constant time; `None` if the wheel
     /// is empty.
     ///
-    /// No entry is due before it. The result is exact if the earliest entry is in the present block
-    /// of 64 ticks, or alone in its slot. Otherwise it is the start of that slot: an advance to it
-    /// moves the slot's entries to lower levels, and the next result is closer.
+    /// No entry is due before it. The result is exact if the earliest entry is in the current block
+    /// of 64 ticks, or alone in its slot. Otherwise it is the start of that slot: an advance to
+    /// this tick moves the slot's entries to lower levels, and the next result is closer.
     #[inline]
     pub(crate) fn next_expiry(&self) -> Option<u64> {
         if self.active().is_some() {
@@ -211,8 +212,8 @@ impl<T> Wheel<T> {
     /// ticks. An entry that was inserted late counts as due at the time of its insertion.
     ///
     /// At most `limit` entries are fired or moved to a lower level. Returns true if nothing due is
-    /// left. Otherwise the wheel's time has not reached `now`, and another call goes on. A `now`
-    /// that has passed only fires the entries that are due.
+    /// left. Otherwise the wheel's time has not reached `now`, and another call continues. If `now`
+    /// has already passed, only the entries that are due fire.
     pub(crate) fn advance(
         &mut self,
         now: u64,
@@ -226,8 +227,8 @@ impl<T> Wheel<T> {
                 Some(index) => index,
                 None => match self.next_slot() {
                     Some((index, start)) if start <= now => {
-                        // No slot is in between, so entries elsewhere keep their places as seen
-                        // from the new time.
+                        // No slot lies in between, so all other entries are still in the right
+                        // places as seen from the new time.
                         self.elapsed = start;
                         self.draining = Some(index);
                         index
@@ -265,8 +266,8 @@ impl<T> Wheel<T> {
         self.pop_front(index).map(|(entry, _)| entry)
     }
 
-    /// Returns the list with which an advance must go on before time can move: late entries, then
-    /// the slot being drained.
+    /// Returns the list with which an advance must continue before time can move: late entries,
+    /// then the slot being drained.
     #[inline]
     fn active(&self) -> Option<usize> {
         if self.slots[DUE].head.is_some() {
@@ -276,15 +277,15 @@ impl<T> Wheel<T> {
             .filter(|&index| self.slots[index].head.is_some())
     }
 
-    /// Returns the earliest slot that is not empty, and its first tick. Only meaningful if no list
-    /// is active.
+    /// Returns the earliest slot that is not empty, and its first tick. The result has a meaning
+    /// only if no list is active.
     #[inline]
     fn next_slot(&self) -> Option<(usize, u64)> {
         if self.levels == 0 {
             return None;
         }
-        // All entries of a level come before those of the next, because they share one more digit
-        // with the present.
+        // All entries of a level come before the entries of the next level, because they share one
+        // more digit with the current tick.
         let level = self.levels.trailing_zeros();
         let slot = self.occupied[level as usize].trailing_zeros();
         let shift = level * DIGIT_BITS;
@@ -297,7 +298,7 @@ impl<T> Wheel<T> {
 
     /// # Safety
     ///
-    /// As for [`insert`](Self::insert), and `index` is the entry's right place.
+    /// As for [`insert`](Self::insert); also, `index` is the entry's right place.
     #[inline]
     unsafe fn push_back(&mut self, index: usize, entry: NonNull<Entry<T>>, tick: u64) {
         let slot = &mut self.slots[index];

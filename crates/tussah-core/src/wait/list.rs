@@ -4,34 +4,34 @@
 //! keeps the list in a lock and the nodes pinned. All of the unsafe code here depends on three
 //! rules, which the user of the list keeps:
 //!
-//! 1. *The lock*: from the moment in which a node is linked, every access to its fields is under
+//! 1. *The lock*: from the moment at which a node is linked, every access to its fields is under
 //!    the lock of its list. The owner may access them without the lock again once it has seen,
-//!    under the lock, that the node is not linked any more.
+//!    under the lock, that the node is no longer linked.
 //! 2. *The pin*: a linked node is neither moved nor freed. The owner unlinks it in its destructor.
 //!    A pinned value that is leaked (`mem::forget` of a `Pin<Box<_>>`) is never dropped, and then
 //!    `Pin` guarantees that its memory is not reused. The node stays linked, its waker may be
-//!    called in vain, and nothing dangles.
+//!    called in vain, and no pointer dangles.
 //! 3. *No foreign code*: nothing here clones, calls or drops a waker. Wakers are returned and
 //!    called after the lock has been released.
 //!
-//! A list that is emptied at one stroke is detached: its nodes form a ring with a node of the party
-//! that detached them. Unlinking from a ring accesses neither end of a list, so a node need not
-//! know where it is linked.
+//! A list that is emptied all at once is detached: its nodes then form a ring with a node of the
+//! code that detached them. Unlinking from a ring accesses neither end of a list, so a node need
+//! not know where it is linked.
 
 use std::ptr::{self, NonNull};
 
 use crate::{loom::UnsafeCell, tiny_waker::TinyWaker};
 
-/// A place in a list, and the waker of its waiter.
+/// A place in a list, with the waker of its waiter.
 #[derive(Debug)]
 #[repr(align(8))]
 pub(super) struct Node(UnsafeCell<Fields>);
 
 #[derive(Debug)]
 struct Fields {
-    /// Linked: the node before, null at the head. Unlinked: an address for the owner's use.
+    /// Linked: the previous node, or null at the head. Unlinked: an address for the owner's use.
     prev: *const Node,
-    /// Linked: the node after, null at the tail. Notified: one of the two marks below.
+    /// Linked: the next node, or null at the tail. Notified: one of the two marks below.
     next: *const Node,
     waker: TinyWaker,
 }
@@ -43,7 +43,7 @@ const _: () = assert!(size_of::<Node>() == 24);
 const MARK_ONE: *const Node = ptr::without_provenance(1);
 const MARK_ALL: *const Node = ptr::without_provenance(2);
 
-/// The notification of a node that was not unlinked by its owner.
+/// The notification of a node that was unlinked by a notifier, not by its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Notification {
     /// From `notify_one`; a waiter has to consume it.
@@ -79,7 +79,7 @@ impl Node {
     /// The node has never been linked.
     #[inline]
     pub(super) unsafe fn stamp(&self) -> usize {
-        // SAFETY: rule 1: the node has not been linked yet, so it is its owner's alone.
+        // SAFETY: rule 1: the node has not been linked yet, so it belongs to its owner alone.
         self.0.with(|fields| unsafe { (*fields).prev.addr() })
     }
 
@@ -155,7 +155,7 @@ pub(super) struct WaitList {
     tail: *const Node,
 }
 
-// SAFETY: rule 1: what the ends point at is touched only under the lock in which the list lies,
+// SAFETY: rule 1: the nodes at the ends are accessed only under the lock that contains the list,
 // whichever OS thread holds it; the wakers in the nodes are `Send`.
 unsafe impl Send for WaitList {}
 
@@ -177,7 +177,7 @@ impl WaitList {
     /// # Safety
     /// The node has never been linked, and is pinned (rule 2). `self` is in its lock.
     pub(super) unsafe fn push_back(&mut self, node: &Node, waker: TinyWaker) {
-        // SAFETY: rule 1 for `node`, which no other party knows yet; rules 1 and 2 for the tail,
+        // SAFETY: rule 1 for `node`, which no other code knows yet; rules 1 and 2 for the tail,
         // which is linked.
         unsafe {
             node.set_prev(self.tail);
@@ -227,15 +227,15 @@ impl WaitList {
         }
     }
 
-    /// Moves all nodes into a ring with `ring`, in their order; this list is empty then.
+    /// Moves all nodes into a ring with `ring`, in their order; afterwards this list is empty.
     ///
     /// # Safety
     /// `ring` has never been linked, and is pinned until [`pop_ring`](Self::pop_ring) has returned
     /// `None`. `self` is in its lock.
     pub(super) unsafe fn detach(&mut self, ring: &Node) {
         let list = std::mem::replace(self, Self::new());
-        // SAFETY: rule 1 for `ring`, which no other party knows yet; rules 1 and 2 for the two
-        // ends, which are linked.
+        // SAFETY: rule 1 for `ring`, which no other code knows yet; rules 1 and 2 for the two ends,
+        // which are linked.
         unsafe {
             match (list.head.as_ref(), list.tail.as_ref()) {
                 (Some(head), Some(tail)) => {
@@ -252,7 +252,7 @@ impl WaitList {
         }
     }
 
-    /// As [`pop_front`](Self::pop_front), from a ring that was detached from this list.
+    /// Like [`pop_front`](Self::pop_front), from a ring that was detached from this list.
     ///
     /// # Safety
     /// `ring` was given to [`detach`](Self::detach) of this list. `self` is in its lock.
@@ -261,7 +261,7 @@ impl WaitList {
         ring: &Node,
         given: Notification,
     ) -> Option<TinyWaker> {
-        // SAFETY: rules 1 and 2: the ring's node and the one behind it are linked.
+        // SAFETY: rules 1 and 2: the ring's node and its successor are linked.
         unsafe {
             let (_, first) = ring.links();
             if ptr::eq(first, ring) {

@@ -8,7 +8,7 @@ use loom::future::block_on;
 use super::*;
 use crate::loom::{Arc, atomic::AtomicUsize, atomic::Ordering, thread};
 
-/// A waker for futures that are polled by hand; plain, since no model waits for it.
+/// A waker for futures that are polled by hand; a plain counter, since no model waits for it.
 #[derive(Default)]
 struct Count(PlainUsize);
 
@@ -39,7 +39,8 @@ fn notify_one_wakes_a_waiter_that_sees_earlier_writes() {
     });
 }
 
-/// The waker changes while the notification comes: the poll sees it, or it goes to the new waker.
+/// The waker changes while the notification arrives: either the poll sees the notification, or it
+/// goes to the new waker.
 #[test]
 fn a_new_waker_against_a_notification() {
     loom::model(|| {
@@ -57,7 +58,7 @@ fn a_new_waker_against_a_notification() {
 
 #[test]
 fn one_notification_goes_through_two_waiters() {
-    // Three OS threads that block: the whole space takes minutes.
+    // With three OS threads that block, a search of the whole space takes minutes.
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
     model.check(|| {
@@ -67,7 +68,7 @@ fn one_notification_goes_through_two_waiters() {
                 let notify = Arc::clone(&notify);
                 thread::spawn(move || {
                     block_on(notify.notified());
-                    // Passed on, so that one notification is enough for both.
+                    // Passed on, so that one notification is enough for both waiters.
                     notify.notify_one();
                 })
             })
@@ -110,7 +111,8 @@ fn a_drop_passes_its_notification_to_a_waiter() {
         let notifier = thread::spawn(move || other.notify_one());
         let other = Arc::clone(&notify);
         let waiter = thread::spawn(move || block_on(other.notified()));
-        // Whether it has been notified by now or not, the waiter gets the notification.
+        // Whether or not the first waiter has been notified by now, the second one gets the
+        // notification.
         drop(first);
         notifier.join().unwrap();
         waiter.join().unwrap();
@@ -127,7 +129,7 @@ fn a_broadcast_against_drops_and_a_later_notification() {
             assert!(!poll(notified.as_mut(), &count));
         }
         let other = Arc::clone(&notify);
-        // A batch is one waker here, so the lock is released between the two.
+        // A batch is one waker here, so the lock is released between the two wakers.
         let notifier = thread::spawn(move || {
             other.notify_waiters();
             other.notify_one();

@@ -1,7 +1,7 @@
 //! The `Notify` of a waiting future and the future's progress, in one word.
 //!
-//! The phase is in the low bits of the address of the [`Notify`], which its alignment leaves free:
-//! with a field of its own it would cost every waiting thread eight bytes.
+//! The phase is in the low bits of the address of the [`Notify`], which are free because of its
+//! alignment. A separate field would cost every waiting thread eight bytes.
 
 use std::marker::PhantomData;
 

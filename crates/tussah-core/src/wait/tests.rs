@@ -1,4 +1,4 @@
-//! Tests of `Notify` by hand-made polls.
+//! Tests of `Notify` with hand-made polls.
 
 use std::sync::{
     Arc,
@@ -26,7 +26,7 @@ impl Count {
     }
 }
 
-/// A future with a counting waker of its own.
+/// A future with its own counting waker.
 struct Waiter<'a> {
     notified: Pin<Box<Notified<'a>>>,
     count: Arc<Count>,
@@ -250,7 +250,7 @@ fn a_waker_may_use_the_notify() {
     let mut others: Vec<_> = (0..3 * WAKE_BATCH)
         .map(|_| Waiter::queued(notify))
         .collect();
-    // From the middle of the first batch, the middle of the ring and its end.
+    // From the middle of the first batch, the middle of the ring, and its end.
     for at in [3 * WAKE_BATCH - 1, 2 * WAKE_BATCH, WAKE_BATCH / 2] {
         let victim = others.remove(at);
         reentrant.victims.lock().push(victim);
@@ -273,7 +273,7 @@ fn a_waker_may_use_the_notify() {
 #[test]
 fn a_leaked_future_keeps_its_place_and_does_no_harm() {
     let notify = Notify::new();
-    // Reachable from here, so that Miri does not report it.
+    // The pointer is reachable from here, so that Miri does not report a leak.
     static LEAKED: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
     let Waiter { notified, count } = Waiter::queued(&notify);
     LEAKED.store(
@@ -359,7 +359,7 @@ fn os_threads_drop_and_broadcast() {
     assert!(notify.lock().list.is_empty());
 }
 
-/// The number picks one of the latest futures; 0 is the last that was made.
+/// The number selects one of the latest futures; 0 is the future that was made last.
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Make,
@@ -492,7 +492,7 @@ proptest! {
     }
 }
 
-/// A thread's waker is native: it is in the node without a box.
+/// A thread's waker is native: it is stored in the node without a box.
 #[test]
 fn threads_wait_natively() {
     let runtime = crate::Runtime::builder().workers(2).build().unwrap();
@@ -510,7 +510,7 @@ fn threads_wait_natively() {
                 })
                 .await;
                 passed.fetch_add(1, Ordering::Relaxed);
-                // One after another.
+                // One waiter after the other.
                 notify.notify_one();
             })
         })

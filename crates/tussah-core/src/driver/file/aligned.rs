@@ -7,7 +7,7 @@ use std::{fmt, slice};
 
 use super::buffer::{IoBuf, IoBufMut};
 
-/// Bound, in bytes: the largest alignment; no device asks for more than a huge page.
+/// Bound, in bytes: the largest alignment. No device requires more than a huge page.
 const ALIGN_MAX: usize = 2 * 1024 * 1024;
 
 /// A buffer whose address is a multiple of a given power of two, for files opened with `direct`.
@@ -49,7 +49,7 @@ impl AlignedBuf {
         );
         let layout = Layout::from_size_align(capacity.max(1), align)
             .expect("a capacity is at most `isize::MAX`");
-        // SAFETY: the size is not zero. The bytes are zeroed so that `set_len` can be safe.
+        // SAFETY: the size is not zero. The bytes are zeroed so that `set_len` is a safe function.
         let start = unsafe { alloc::alloc_zeroed(layout) };
         let Some(start) = NonNull::new(start) else {
             alloc::handle_alloc_error(layout);
@@ -101,8 +101,7 @@ impl AlignedBuf {
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
         let size = self.layout.size().max(1);
-        // SAFETY: this is the layout that `with_capacity` used, which was valid then, and the bytes
-        // are owned.
+        // SAFETY: this is the valid layout that `with_capacity` used, and the bytes are owned.
         unsafe {
             let layout = Layout::from_size_align_unchecked(size, self.layout.align());
             alloc::dealloc(self.start.as_ptr(), layout);

@@ -1,47 +1,47 @@
-//! Buffers that an operation owns while the kernel has them.
+//! Buffers that an operation owns while the kernel uses them.
 
 use std::sync::Arc;
 
 /// Bytes to write.
 ///
-/// The operation owns the buffer until it has ended, even if its future is dropped before. In that
-/// case the buffer is dropped when the kernel is done with it.
+/// The operation owns the buffer until the operation has ended, even if its future is dropped
+/// earlier. In that case the buffer is dropped when the kernel has finished with it.
 ///
 /// # Safety
 /// As long as `self` lives and no other method of it is used, `bytes` returns the same memory on
-/// every call, even after `self` was moved. The memory does not change in that time.
+/// every call, even after `self` was moved. During that time the memory does not change.
 ///
 /// An operation calls `bytes` once, in its first poll, and keeps the result. From then on it uses
-/// the memory until it has ended, and does not use `self`. A panic of `bytes` is a panic of that
-/// poll, and nothing is written.
+/// the memory until it has ended, and does not use `self`. If `bytes` panics, that poll panics, and
+/// nothing is written.
 pub unsafe trait IoBuf: Send + Unpin + 'static {
     /// Returns the bytes to write.
     fn bytes(&self) -> &[u8];
 }
 
-/// Room to read into.
+/// Memory to read into.
 ///
-/// The operation owns the buffer until it has ended, even if its future is dropped before. In that
-/// case the buffer is dropped when the kernel is done with it.
+/// The operation owns the buffer until the operation has ended, even if its future is dropped
+/// earlier. In that case the buffer is dropped when the kernel has finished with it.
 ///
 /// # Safety
 /// As long as `self` lives and only these two methods are used, `start` and `capacity` return the
-/// same memory on every call, even after `self` was moved. The memory is valid for writes of
-/// `capacity` bytes, and nothing else uses it in that time.
+/// same memory on every call, even after `self` was moved. During that time, the memory is valid
+/// for writes of `capacity` bytes, and nothing else uses it.
 ///
-/// An operation calls both before it begins: to read what the page cache has, and once more if it
-/// has to wait. It keeps the results. From then on it uses the memory until it has ended, and does
-/// not use `self`. It calls `set_filled` in the poll that returns the result, unless that is an
-/// error. A panic of a method is a panic of the poll that calls it.
+/// An operation calls both before it begins: once to read what the page cache contains, and once
+/// more if it has to wait. It keeps the results. From then on it uses the memory until it has
+/// ended, and does not use `self`. It calls `set_filled` in the poll that returns the result,
+/// unless the result is an error. If a method panics, the poll that called it panics.
 pub unsafe trait IoBufMut: Send + Unpin + 'static {
-    /// Returns the beginning of the room.
+    /// Returns the start of the memory.
     fn start(&mut self) -> *mut u8;
 
-    /// Returns the length of the room, in bytes.
+    /// Returns the length of the memory, in bytes.
     fn capacity(&self) -> usize;
 
-    /// Reports that the first `len` bytes of the room have been read into. A buffer with a length
-    /// makes this its new length.
+    /// Reports that a read has filled the first `len` bytes of the memory. A buffer that has a
+    /// length adopts `len` as its new length.
     ///
     /// # Safety
     /// The first `len` bytes have been written, and `len` is at most `capacity`.
@@ -49,23 +49,23 @@ pub unsafe trait IoBufMut: Send + Unpin + 'static {
 }
 
 /// The memory of a buffer, as the buffer returned it. It is valid as long as the buffer, which the
-/// same operation owns; nothing calls the buffer's methods in that time.
+/// same operation owns; during that time, nothing else calls the buffer's methods.
 pub(super) struct Memory {
     start: *mut u8,
     len: usize,
 }
 
-// SAFETY: as for the buffer; the operation that has this is its exclusive owner.
+// SAFETY: as for the buffer; the operation that has this value is its exclusive owner.
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// The memory of a buffer that was not asked yet.
+    /// The memory of a buffer that has not been asked yet.
     pub(super) const NONE: Self = Self {
         start: std::ptr::null_mut(),
         len: 0,
     };
 
-    /// Returns the bytes to write. Nothing writes to them.
+    /// Returns the bytes to write. Nothing writes to these bytes.
     pub(super) fn of(buffer: &impl IoBuf) -> Self {
         let bytes = buffer.bytes();
         Self {
@@ -74,7 +74,7 @@ impl Memory {
         }
     }
 
-    /// Returns the room to read into.
+    /// Returns the memory to read into.
     pub(super) fn of_mut(buffer: &mut impl IoBufMut) -> Self {
         let len = buffer.capacity();
         let start = buffer.start();
@@ -99,7 +99,8 @@ impl Memory {
 /// Implements `IoBuf` for types whose bytes are in an allocation that does not move with them.
 macro_rules! io_buf {
     ($($type:ty: |$this:ident| $bytes:expr;)*) => {$(
-        // SAFETY: the bytes are static or in an allocation, and change at most through `&mut self`.
+        // SAFETY: the bytes are static or in an allocation, and change only through `&mut self`, if
+        // at all.
         unsafe impl IoBuf for $type {
             fn bytes(&self) -> &[u8] {
                 let $this = self;
@@ -128,8 +129,9 @@ unsafe impl<const N: usize> IoBuf for &'static [u8; N] {
     }
 }
 
-/// The room is the capacity. After a read, the vector holds exactly the bytes read.
-// SAFETY: the room is the vector's allocation, which moves only when it grows.
+/// The capacity of the vector is the memory to read into. After a read, the vector holds exactly
+/// the bytes read.
+// SAFETY: the memory is the vector's allocation, which moves only when it grows.
 unsafe impl IoBufMut for Vec<u8> {
     fn start(&mut self) -> *mut u8 {
         self.as_mut_ptr()
@@ -145,8 +147,8 @@ unsafe impl IoBufMut for Vec<u8> {
     }
 }
 
-/// The room is the whole slice. A read fills its beginning.
-// SAFETY: the room is the box's allocation.
+/// The whole slice is the memory to read into. A read fills its beginning.
+// SAFETY: the memory is the box's allocation.
 unsafe impl IoBufMut for Box<[u8]> {
     fn start(&mut self) -> *mut u8 {
         self.as_mut_ptr()

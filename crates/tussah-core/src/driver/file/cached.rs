@@ -1,10 +1,10 @@
-//! Reads from the page cache before an operation is started: as with sockets, the call is tried
-//! first.
+//! Reads from the page cache before an operation is started: as with sockets, the system call is
+//! tried first.
 //!
-//! preadv2(2) with `RWF_NOWAIT` copies what is in memory and refuses what would have to come from
-//! the device. So a read of cached pages costs one system call, and neither an operation nor a
-//! switch to another OS thread. With `O_DIRECT` the call would wait for the device all the same, so
-//! it is not tried there.
+//! preadv2(2) with `RWF_NOWAIT` copies the data that is in the page cache and refuses to read the
+//! rest from the device. So a read of cached pages costs one system call, but no operation and no
+//! switch to another OS thread. With `O_DIRECT` the call would wait for the device anyway, so it is
+//! not tried there.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,20 +14,20 @@ use rustix::io::Errno;
 
 use super::buffer::Memory;
 
-/// Bound, in bytes: a larger room is not tried, so that the copy does not delay the worker's other
-/// events.
+/// Bound, in bytes: no attempt is made to fill a larger buffer, so that the copy does not delay the
+/// worker's other events.
 const ROOM_MAX: usize = 128 * 1024;
 
-/// True if a try is worthwhile for a file.
+/// True if an attempt is worthwhile for a file.
 pub(super) struct Cached(AtomicBool);
 
-/// The result of a try.
+/// The result of an attempt.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Tried {
-    /// This many bytes were read: they fill the room or reach the end of the file.
+    /// This number of bytes was read: they fill the buffer or reach the end of the file.
     All(usize),
-    /// This many bytes were read. The bytes that follow are not in memory, or it is unknown whether
-    /// they are.
+    /// This number of bytes was read. The following bytes are not in the page cache, or it is
+    /// unknown whether they are.
     Part(usize),
 }
 
@@ -37,7 +37,7 @@ impl Cached {
         Self(AtomicBool::new(cached))
     }
 
-    /// Reads the bytes that are in memory into the beginning of the room.
+    /// Reads the bytes that are in the page cache into the beginning of the buffer.
     pub(super) fn read(&self, fd: &OwnedFd, room: &Memory, offset: u64) -> Tried {
         if room.len() == 0 || room.len() > ROOM_MAX || !self.0.load(Ordering::Relaxed) {
             return Tried::Part(0);
@@ -48,8 +48,8 @@ impl Cached {
                 Ok(0) => return Tried::All(done),
                 Ok(read) => done += read,
                 Err(errno) => {
-                    // The file has no such call (a pipe, a file of /proc), or the system refuses
-                    // it. Any other error is left to the operation.
+                    // The file does not support this call (a pipe, a file of /proc), or the system
+                    // refuses it. Any other error is left to the operation.
                     if let Errno::OPNOTSUPP | Errno::SPIPE | Errno::NOSYS | Errno::PERM = errno {
                         self.0.store(false, Ordering::Relaxed);
                     }
@@ -63,16 +63,16 @@ impl Cached {
     }
 }
 
-/// Makes one preadv2(2) call that does not wait, into the rest of the room.
+/// Makes one preadv2(2) call that does not wait, into the rest of the buffer.
 fn read_now(fd: &OwnedFd, room: &Memory, done: usize, offset: u64) -> Result<usize, Errno> {
     let (start, len) = room.rest(done, ROOM_MAX);
     let part = libc::iovec {
         iov_base: start.cast(),
         iov_len: len,
     };
-    // SAFETY: the room is the buffer's: valid for writes, and used by nothing else during the call
-    // (see `IoBufMut` and `Memory`). The offset is passed in two halves, for registers that are too
-    // short for it.
+    // SAFETY: the memory belongs to the buffer: it is valid for writes, and nothing else uses it
+    // during the call (see `IoBufMut` and `Memory`). The offset is passed in two halves, for
+    // registers that are too short for it.
     let read = unsafe {
         libc::syscall(
             libc::SYS_preadv2,

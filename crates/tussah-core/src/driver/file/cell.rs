@@ -2,30 +2,31 @@
 //!
 //! # Who may touch what
 //!
-//! An operation is one allocation. Its future holds a reference, and so does the structure that it
-//! passes through: a file's queue, a ring's slot or a job of the pool. Its *body* owns everything
-//! that the kernel is shown: buffers, paths, a reference to the descriptor.
+//! An operation is one allocation. Its future holds a reference, and so does the structure that the
+//! operation is currently in: a file's queue, a ring's slot or a job of the pool. Its *body* owns
+//! everything that the kernel may access: buffers, paths, a reference to the descriptor.
 //!
-//! | place | the body is touched by | the operation leaves by |
+//! | place | the body is accessed by | the operation leaves this place by |
 //! |---|---|---|
 //! | `New` | the future's first poll | `start` |
-//! | `Queued` | nobody | its turn in the file's queue; or it is abandoned, and leaves the queue |
+//! | `Queued` | nobody | its turn in the file's queue, or its abandonment, which removes it from the queue |
 //! | `Ring` | the kernel | its completion, which finishes it or submits it again; never, if the ring closes and the kernel still has it |
-//! | `Pool` | nobody: the job waits in the pool's queue | `begin`, by the job, or by a waiter inside of another job; or the job is dropped |
+//! | `Pool` | nobody: the job waits in the pool's queue | `begin`, by the job, or by a waiter inside of another job; or the drop of the job |
 //! | `Running` | the OS thread that has begun it | its end |
 //!
-//! The transition to `Running` happens under the state's lock, so only one caller makes it. The
-//! others find that the operation has begun.
+//! The transition to `Running` happens under the state's lock, so only one caller makes it. Other
+//! callers find that the operation has already begun.
 //!
 //! Dropping the future gives up the result, not the body. The body is dropped with the last
-//! reference. In `Ring`, `Pool` and `Running` a reference is held until the operation has ended. A
-//! result that it has produced by then, such as a descriptor, is dropped like any other value.
+//! reference. In `Ring`, `Pool` and `Running` a reference is held until the operation has ended. If
+//! the operation has produced a result by then, such as a descriptor, the result is dropped like
+//! any other value.
 //!
 //! # Locks
 //!
 //! The locks of the file's queue and of the ring may be taken while the lock of a state is held.
-//! Only the party named in the table takes the body's lock, so it is never contended. No code of
-//! the user (a waker, a buffer's methods or its drop) runs under any of them.
+//! Only the party named in the table takes the body's lock, so this lock is never contended. No
+//! code of the user (a waker, a buffer's methods or its drop) runs under any of them.
 
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -47,17 +48,17 @@ use crate::quietly::quietly;
 use crate::runtime::Handle;
 use crate::tiny_waker::TinyWaker;
 
-/// Bound, in tries: how often an operation that the kernel gives up is submitted again without
+/// Bound, in tries: how often an operation that the kernel has given up is submitted again without
 /// progress. The OS thread that resubmits it is awake, so one try is enough unless that OS thread
-/// ends too.
+/// ends, too.
 const RETRIES_MAX: u8 = 16;
 
 /// An operation; see the module's documentation.
 pub(super) struct Cell<O: Operation> {
     body: Mutex<Option<O>>,
     state: Mutex<State<O::Output>>,
-    /// The file's queue in which the operation has its turn. It is not the file itself: the waiter
-    /// may close that as soon as it has the result.
+    /// The file's queue in which the operation has its turn. This is not the file itself, because
+    /// the waiter may close the file as soon as it has the result.
     order: Option<Arc<Order>>,
 }
 
@@ -67,7 +68,7 @@ struct State<T> {
     waker: TinyWaker,
     abandoned: bool,
     cancelled: bool,
-    /// The number of times that the operation was submitted again since it last made progress.
+    /// The number of times that the operation was submitted again since its last progress.
     retries: u8,
 }
 
@@ -97,7 +98,7 @@ impl<O: Operation> Cell<O> {
         })
     }
 
-    /// Returns its ticket in the file's queue, even if its turn has just come.
+    /// Returns the operation's ticket in the file's queue, even if its turn has just come.
     fn ticket(&self) -> Option<u64> {
         match self.state.lock().place {
             Place::Queued(ticket) => Some(ticket),
@@ -105,7 +106,7 @@ impl<O: Operation> Cell<O> {
         }
     }
 
-    /// Makes the caller the one that runs the operation, if `is_here` holds.
+    /// Gives the caller the right to run the operation, if `is_here` holds.
     fn begin(&self, is_here: impl FnOnce(&State<O::Output>) -> bool) -> bool {
         let mut state = self.state.lock();
         let begins = is_here(&state);
@@ -148,7 +149,8 @@ impl<O: Operation> Cell<O> {
     /// Hands the result to the waiter.
     fn publish(&self, result: O::Output) {
         let mut state = self.state.lock();
-        // The reference to the ring, which has a slot for this operation, goes with the place.
+        // The reference to the ring, which has a slot for this operation, is dropped with the
+        // place.
         let place = std::mem::replace(&mut state.place, Place::Ended);
         if state.abandoned {
             drop(state);
@@ -174,7 +176,7 @@ impl<O: Operation> Cell<O> {
         quietly(|| drop(body));
     }
 
-    /// Returns whether an operation goes on after this partial result.
+    /// Returns whether the operation continues after this partial result.
     fn goes_on(&self, result: &io::Result<u32>) -> bool {
         match result {
             Ok(done) => {
@@ -193,7 +195,7 @@ impl<O: Operation> Cell<O> {
         }
     }
 
-    /// Submits an operation to its ring once more, unless it is cancelled or the ring is closed.
+    /// Submits an operation to its ring again, unless it is cancelled or the ring is closed.
     fn submit_again(self: &Arc<Self>) -> Result<(), io::Error> {
         let mut state = self.state.lock();
         if state.cancelled {
@@ -238,7 +240,8 @@ impl<O: Operation> Awaited<O::Output> for Cell<O> {
                 return Poll::Pending;
             }
         }
-        // Cloning a waker is foreign code and happens outside the lock, hence the second look.
+        // Cloning a waker runs foreign code and happens outside the lock, so the state is checked
+        // again.
         let waker = TinyWaker::from_waker(context.waker());
         let mut state = self.state.lock();
         if let Some(result) = state.result.take() {
@@ -303,7 +306,7 @@ impl<O: Operation> Operate for Cell<O> {
     fn run_for_another(self: Arc<Self>) -> bool {
         let begins = self.begin(|state| match state.place {
             Place::Pool => true,
-            // The operation has its turn, and the caller that gave the turn is about to launch it
+            // It is the operation's turn, and the caller that gave the turn is about to launch it
             // or to find it abandoned.
             Place::New | Place::Queued(_) => !state.abandoned,
             Place::Ring(..) | Place::Running | Place::Ended => false,

@@ -12,8 +12,8 @@ use super::ring::{self, Size};
 /// The environment variable that decides if the builder does not.
 const VARIABLE: &str = "TUSSAH_FILES";
 
-/// Operations without which the pool does everything. Other missing operations go to the pool one
-/// by one.
+/// If one of these operations is missing, the pool performs all operations. Other missing
+/// operations go to the pool one by one.
 const NEEDED: [(u8, &str); 7] = [
     (opcode::Nop::CODE, "nop"),
     (opcode::AsyncCancel::CODE, "cancel"),
@@ -24,16 +24,16 @@ const NEEDED: [(u8, &str); 7] = [
     (opcode::Statx::CODE, "statx"),
 ];
 
-/// How a runtime does file operations: see [`Builder::files`](crate::Builder::files).
+/// How a runtime performs file operations: see [`Builder::files`](crate::Builder::files).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FileDriver {
-    /// By io_uring where the kernel offers and permits it, otherwise by the blocking pool. The
+    /// Uses io_uring where the kernel offers and permits it, and otherwise the blocking pool. The
     /// environment variable `TUSSAH_FILES` (`io_uring` or `pool`) overrides this.
     #[default]
     Auto,
-    /// By io_uring. Building a runtime fails without it.
+    /// Uses io_uring. Building a runtime fails without it.
     IoUring,
-    /// By the blocking pool.
+    /// Uses the blocking pool.
     Pool,
 }
 
@@ -41,7 +41,7 @@ impl FileDriver {
     /// Parses the value of the environment variable.
     ///
     /// # Errors
-    /// `InvalidInput`, with the expected values.
+    /// Returns `InvalidInput`, with the expected values.
     fn parse(value: &OsStr) -> io::Result<Self> {
         match value.to_str() {
             Some("") => Ok(Self::Auto),
@@ -55,7 +55,7 @@ impl FileDriver {
     }
 }
 
-/// How a runtime does file operations, and why.
+/// How a runtime performs file operations, and why.
 #[derive(Clone, Debug)]
 pub(crate) enum Files {
     IoUring(Codes),
@@ -64,11 +64,11 @@ pub(crate) enum Files {
 }
 
 impl Files {
-    /// Decides, and probes io_uring if that may be the decision.
+    /// Decides, and probes io_uring if the decision requires it.
     ///
     /// # Errors
-    /// `InvalidInput` if the environment variable has another value; the kernel's error if io_uring
-    /// is required and the kernel refuses it.
+    /// Returns `InvalidInput` if the environment variable has another value. Returns the kernel's
+    /// error if io_uring is required and the kernel refuses it.
     pub(crate) fn choose(driver: FileDriver) -> io::Result<Self> {
         let value = std::env::var_os(VARIABLE);
         Self::choose_with(driver, value.as_deref(), || {
@@ -96,7 +96,7 @@ impl Files {
         }
     }
 
-    /// Returns whether the ring has an operation.
+    /// Returns whether the ring supports an operation.
     #[inline]
     pub(super) fn has(&self, code: u8) -> bool {
         match self {
@@ -173,8 +173,8 @@ impl From<Refused> for io::Error {
     }
 }
 
-/// Tries what files need. Some sandboxes permit a ring and then refuse its operations, so the probe
-/// also opens a file.
+/// Tries the operations that files need. Some sandboxes permit a ring and then refuse its
+/// operations, so the probe also opens a file.
 fn probe() -> Result<Codes, Refused> {
     let refused = |tried| {
         move |error: io::Error| Refused {
@@ -185,7 +185,7 @@ fn probe() -> Result<Codes, Refused> {
     if cfg!(miri) {
         return Err(refused("io_uring_setup")(Errno::NOSYS.into()));
     }
-    // As large as it will be, because memory may be limited.
+    // The ring has its final size, because memory may be limited.
     let mut ring = ring::make(Size::default()).map_err(refused("io_uring_setup"))?;
     let mut probe = Probe::new();
     ring.submitter()

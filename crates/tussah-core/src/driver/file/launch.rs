@@ -21,7 +21,7 @@ pub(crate) struct RingPlace {
 }
 
 impl RingPlace {
-    /// Returns the ring, if there is one.
+    /// Returns the ring, if it exists.
     #[inline]
     pub(crate) fn get(&self) -> Option<&Arc<Ring>> {
         self.ring.get()?.as_ref()
@@ -43,8 +43,8 @@ impl RingPlace {
         self.get().is_none_or(|ring| ring.flush())
     }
 
-    /// Does the same for a worker that ends. Entries that the kernel refused are left to the worker
-    /// that takes over its place.
+    /// Does the same for a worker that is ending. Entries that the kernel refused are left to the
+    /// worker that takes over its place.
     pub(crate) fn flush_last(&self) {
         if let Some(ring) = self.get() {
             ring.flush_or_tell();
@@ -57,7 +57,7 @@ impl RingPlace {
         self.get().is_some_and(|ring| ring.in_flight() > 0)
     }
 
-    /// Returns the ring, and makes one if there is none. `made` sees a new ring before anything
+    /// Returns the ring, and makes it if it does not exist. `made` sees a new ring before anything
     /// uses it, and may refuse it.
     fn get_or_make(&self, made: impl FnOnce(&Arc<Ring>) -> io::Result<()>) -> Option<&Arc<Ring>> {
         let make = || {
@@ -72,7 +72,7 @@ impl RingPlace {
         self.ring.get_or_init(make).as_ref()
     }
 
-    /// Closes the ring; see [`Ring::close`]. No ring is made afterwards.
+    /// Closes the ring; see [`Ring::close`]. No further ring is made afterwards.
     pub(crate) fn close(&self, limit: Duration) -> bool {
         self.ring
             .get_or_init(|| None)
@@ -81,7 +81,7 @@ impl RingPlace {
     }
 }
 
-/// The way that an operation takes.
+/// The route that an operation takes.
 pub(super) enum Route {
     Ring {
         ring: Arc<Ring>,
@@ -91,7 +91,7 @@ pub(super) enum Route {
     Pool,
 }
 
-/// Returns the way that an operation of this runtime takes from here.
+/// Returns the route that an operation of this runtime takes from here.
 pub(super) fn route(handle: &Handle, code: u8) -> Route {
     let shared = &handle.shared;
     if !shared.world.files.has(code) {
@@ -114,14 +114,14 @@ pub(super) fn route(handle: &Handle, code: u8) -> Route {
     }
 }
 
-/// Returns whether an operation would go from inside one job of the pool to another. It may then
-/// block right here, as a nested join does, and needs no second OS thread.
+/// Returns whether an operation would go from inside one job of the pool to another job. It may
+/// then block on this OS thread, as a nested join does, and needs no second OS thread.
 pub(super) fn runs_here(handle: &Handle, code: u8) -> bool {
     in_job() && matches!(route(handle, code), Route::Pool)
 }
 
-/// Hands a request to cancel to the kernel, unless the caller is the ring's own worker, whose loop
-/// does that.
+/// Hands a cancellation request to the kernel, unless the caller is the ring's own worker, whose
+/// loop does that.
 pub(super) fn flush_unless_own(ring: &Arc<Ring>) {
     let is_own = Worker::with(|worker| {
         let own = worker.and_then(|worker| worker.remote.files.get());
@@ -146,8 +146,8 @@ impl Drop for Job {
 /// Submits an operation to the pool.
 ///
 /// # Errors
-/// The pool's refusal, together with the job. The caller decides how the operation ends before it
-/// drops the job.
+/// Returns the pool's refusal, together with the job. The caller decides on the operation's result
+/// before it drops the job.
 pub(super) fn submit(
     handle: &Handle,
     operation: Arc<dyn Operate>,

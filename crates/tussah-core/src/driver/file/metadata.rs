@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FileType as Type, Statx, StatxFlags, StatxTimestamp};
 
-/// The metadata of a file: that of `std::fs::Metadata`, in plain fields.
+/// The metadata of a file, like `std::fs::Metadata`, in plain fields.
 ///
 /// # Examples
 /// ```
@@ -38,7 +38,7 @@ pub struct Metadata {
     pub user: u32,
     /// The numeric id of the group.
     pub group: u32,
-    /// The space that the file takes on the device, in units of 512 bytes.
+    /// The space that the file occupies on the device, in units of 512 bytes.
     pub blocks: u64,
     /// The preferred length of reads and writes, in bytes.
     pub block_len: u32,

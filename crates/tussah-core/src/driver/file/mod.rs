@@ -1,4 +1,5 @@
-//! File operations: by io_uring where the kernel has it, otherwise on the blocking pool.
+//! File operations: performed by io_uring where the kernel supports it, otherwise by the blocking
+//! pool.
 //!
 //! ```text
 //!  first poll ─► turn in the file's queue (order.rs; writes only) ─► route (launch.rs)
@@ -9,24 +10,24 @@
 //!                              completion: the result, or the next part; wake; the next of the file's queue
 //! ```
 //!
-//! An operation (one a file, in `op/`) has a form for the ring, a form for the pool, and one
-//! function that makes a result of either. Its state, and the rules by which it keeps what the
-//! kernel was shown, are in `cell.rs`.
+//! An operation (one per file, in `op/`) has a form for the ring, a form for the pool, and one
+//! function that makes a result from either form's result. Its state is in `cell.rs`, with the
+//! rules by which it keeps the memory that the kernel may access.
 //!
 //! # Rings
 //!
-//! Each worker has its own ring, made with its first operation. One system call hands over
+//! Each worker has its own ring, made for its first operation. One system call hands over
 //! everything that the worker's events have pushed. Nothing about a ring is private to its worker.
 //! An OS thread outside the runtime may push to it and flush it, and a peer takes the completions
 //! of a worker that is stuck in a long event. So no ring is set up with a flag that ties it to one
 //! OS thread.
 //!
-//! When an OS thread ends, the kernel gives up what that OS thread has submitted (`ECANCELED`,
-//! `EFAULT`). The receiver of such a completion submits the operation again, unless it was
-//! cancelled.
+//! When an OS thread ends, the kernel gives up the operations that this OS thread has submitted
+//! (`ECANCELED`, `EFAULT`). The receiver of such a completion submits the operation again, unless
+//! it was cancelled.
 //!
-//! Neither descriptors nor buffers are registered with a ring: a file may be used on any worker,
-//! and a buffer belongs to the user.
+//! Neither descriptors nor buffers are registered with a ring: any worker may use a file, and a
+//! buffer belongs to the user.
 
 mod aligned;
 mod buffer;
@@ -65,12 +66,12 @@ pub use run::call;
 
 use crate::runtime::Shared;
 
-/// The error of operations that the end of their runtime left undone.
+/// The error of operations that were incomplete when their runtime ended.
 fn ended() -> io::Error {
     io::Error::other("the runtime is shut down")
 }
 
-/// Makes the worker of a place wait for a ring's completions too.
+/// Makes the worker of a place also wait for a ring's completions.
 fn register(shared: &Arc<Shared>, place: usize, ring: &Arc<Ring>) -> io::Result<()> {
     ring.set_home(Arc::downgrade(shared), place);
     shared.driver_of(place).add_ring(ring.fd(), place)

@@ -16,11 +16,10 @@ use super::op::symlink::Symlink;
 use super::op::unlink::Unlink;
 use super::run::Run;
 
-/// Returns the metadata of the file that a path leads to, or of the symbolic link itself if
-/// `follow` is false.
+/// Returns the metadata of the file at a path, or of the symbolic link itself if `follow` is false.
 ///
 /// # Errors
-/// The error of statx(2).
+/// Returns the error of statx(2).
 pub async fn metadata(path: &Path, follow: bool) -> io::Result<Metadata> {
     let path = c_path(path)?;
     Run::new(Stat::new(What::Path { path, follow })).await
@@ -29,34 +28,34 @@ pub async fn metadata(path: &Path, follow: bool) -> io::Result<Metadata> {
 /// Renames a file; see rename(2).
 ///
 /// # Errors
-/// The error of rename(2).
+/// Returns the error of rename(2).
 pub async fn rename(from: &Path, to: &Path) -> io::Result<()> {
     let (from, to) = (c_path(from)?, c_path(to)?);
     Run::new(Rename { from, to }).await
 }
 
-/// Makes a hard link; see link(2).
+/// Creates a hard link; see link(2).
 ///
 /// # Errors
-/// The error of link(2).
+/// Returns the error of link(2).
 pub async fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
     let (from, to) = (c_path(from)?, c_path(to)?);
     Run::new(Link { from, to }).await
 }
 
-/// Makes a symbolic link; see symlink(2).
+/// Creates a symbolic link; see symlink(2).
 ///
 /// # Errors
-/// The error of symlink(2).
+/// Returns the error of symlink(2).
 pub async fn symlink(target: &Path, path: &Path) -> io::Result<()> {
     let (target, path) = (c_path(target)?, c_path(path)?);
     Run::new(Symlink { target, path }).await
 }
 
-/// Makes a directory; see mkdir(2).
+/// Creates a directory; see mkdir(2).
 ///
 /// # Errors
-/// The error of mkdir(2).
+/// Returns the error of mkdir(2).
 pub async fn create_dir(path: &Path, mode: u32) -> io::Result<()> {
     let path = c_path(path)?;
     let mode = Mode::from_raw_mode(mode);
@@ -66,7 +65,7 @@ pub async fn create_dir(path: &Path, mode: u32) -> io::Result<()> {
 /// Removes a file; see unlink(2).
 ///
 /// # Errors
-/// The error of unlink(2).
+/// Returns the error of unlink(2).
 pub async fn remove_file(path: &Path) -> io::Result<()> {
     let path = c_path(path)?;
     let directory = false;
@@ -76,14 +75,14 @@ pub async fn remove_file(path: &Path) -> io::Result<()> {
 /// Removes an empty directory; see rmdir(2).
 ///
 /// # Errors
-/// The error of rmdir(2).
+/// Returns the error of rmdir(2).
 pub async fn remove_dir(path: &Path) -> io::Result<()> {
     let path = c_path(path)?;
     let directory = true;
     Run::new(Unlink { path, directory }).await
 }
 
-/// Converts a path to the form that the kernel takes.
+/// Converts a path to the form that the kernel accepts.
 pub(super) fn c_path(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| {
         io::Error::new(

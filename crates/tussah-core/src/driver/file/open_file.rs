@@ -35,8 +35,9 @@ pub(super) struct Opened {
 
 /// An open file. All clones share the same descriptor.
 ///
-/// The file is closed with the last clone and the last operation in flight. Operations that change
-/// it run one at a time, in the order in which they were first polled.
+/// The file is closed when the last clone has been dropped and the last operation in flight has
+/// ended. Operations that change it run one at a time, in the order in which they were first
+/// polled.
 #[derive(Clone)]
 pub struct OpenFile(Arc<Opened>);
 
@@ -54,8 +55,8 @@ fn check_offset(offset: u64) -> io::Result<()> {
 /// Opens a file.
 ///
 /// # Errors
-/// `InvalidInput` if the combination of flags makes no sense or the path has a NUL byte; otherwise
-/// the error of open(2).
+/// Returns `InvalidInput` if the combination of flags makes no sense or the path contains a NUL
+/// byte; otherwise the error of open(2).
 pub async fn open(path: &Path, how: &OpenHow) -> io::Result<OpenFile> {
     let open = Open {
         path: c_path(path)?,
@@ -67,10 +68,10 @@ pub async fn open(path: &Path, how: &OpenHow) -> io::Result<OpenFile> {
 
 impl OpenFile {
     /// Reads into a buffer: once, or until it is full or the file ends. Bytes in the page cache are
-    /// read at once.
+    /// read immediately.
     ///
     /// # Errors
-    /// `InvalidInput` if the offset exceeds `i64::MAX`; otherwise the error of pread(2).
+    /// Returns `InvalidInput` if the offset exceeds `i64::MAX`; otherwise the error of pread(2).
     pub async fn read<B: IoBufMut>(
         &self,
         mut buffer: B,
@@ -93,13 +94,14 @@ impl OpenFile {
         };
         if let Ok(read) = read {
             spend_bytes(read);
-            // SAFETY: this many bytes were written, and never more than there was room for.
+            // SAFETY: this number of bytes was written, and never more than the buffer has room
+            // for.
             unsafe { buffer.set_filled(read) };
         }
         (read, buffer)
     }
 
-    /// Writes a buffer, once or until all is written, in its turn.
+    /// Writes a buffer, once or until everything is written, when its turn comes.
     ///
     /// # Errors
     /// As for [`read`](Self::read), with pwrite(2).
@@ -113,19 +115,20 @@ impl OpenFile {
         Run::in_order(Write::new(file, buffer, at, whole), &self.0).await
     }
 
-    /// Flushes the file to the device, in its turn; see fsync(2) and fdatasync(2).
+    /// Flushes the file to the device when its turn comes; see fsync(2) and fdatasync(2).
     ///
     /// # Errors
-    /// The error of the call.
+    /// Returns the error of the call.
     pub async fn sync(&self, data_only: bool) -> io::Result<()> {
         let file = self.0.clone();
         Run::in_order(Sync { file, data_only }, &self.0).await
     }
 
-    /// Sets the length of the file, in its turn; see ftruncate(2).
+    /// Sets the length of the file when its turn comes; see ftruncate(2).
     ///
     /// # Errors
-    /// `InvalidInput` if the length exceeds `i64::MAX`; otherwise the error of ftruncate(2).
+    /// Returns `InvalidInput` if the length exceeds `i64::MAX`; otherwise the error of
+    /// ftruncate(2).
     pub async fn set_len(&self, len: u64) -> io::Result<()> {
         check_offset(len)?;
         let file = self.0.clone();
@@ -135,7 +138,7 @@ impl OpenFile {
     /// Returns the metadata of the file.
     ///
     /// # Errors
-    /// The error of statx(2).
+    /// Returns the error of statx(2).
     pub async fn metadata(&self) -> io::Result<Metadata> {
         Run::new(Stat::new(What::File(self.0.clone()))).await
     }
@@ -144,7 +147,7 @@ impl OpenFile {
     /// holder closes it.
     ///
     /// # Errors
-    /// The error of close(2). The file is closed all the same.
+    /// Returns the error of close(2). The file is closed even then.
     pub async fn close(self) -> io::Result<()> {
         match Arc::try_unwrap(self.0) {
             Ok(opened) => Run::new(Close::new(opened.fd)).await,

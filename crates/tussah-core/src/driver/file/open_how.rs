@@ -4,31 +4,31 @@ use std::io;
 
 use rustix::fs::OFlags;
 
-/// Options for opening a file: the flags of open(2), and the mode of a file that is created.
+/// Options for opening a file: the flags of open(2), and the mode of a created file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OpenHow {
     /// Allows reading.
     pub read: bool,
     /// Allows writing.
     pub write: bool,
-    /// Makes every write append.
+    /// Makes every write append to the file.
     pub append: bool,
     /// Truncates the file.
     pub truncate: bool,
     /// Creates the file if it does not exist.
     pub create: bool,
-    /// Creates the file, and fails if it exists.
+    /// Creates the file, and fails if it already exists.
     pub create_new: bool,
     /// Bypasses the page cache.
     pub direct: bool,
     /// Further flags of open(2), except the access mode.
     pub custom_flags: i32,
-    /// The permissions of a file that is created, before the process's umask applies.
+    /// The permissions of a created file, before the process's umask applies.
     pub mode: u32,
 }
 
 impl Default for OpenHow {
-    /// Allows nothing; a file that is created has mode 666 (octal).
+    /// Allows nothing; a created file gets mode 666 (octal).
     fn default() -> Self {
         Self {
             read: false,

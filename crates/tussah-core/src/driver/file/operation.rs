@@ -15,8 +15,8 @@ use crate::runtime::Handle;
 ///
 /// # Safety
 /// The operation owns everything that `entry` points at, or holds a reference to its owner. All of
-/// it stays where it is while the operation is neither moved nor touched. The kernel may write
-/// whatever the operation lets it write.
+/// this memory stays in place while the operation is neither moved nor accessed. The kernel may
+/// write wherever the operation permits it.
 pub(super) unsafe trait Operation: Send + 'static {
     type Output: Send + 'static;
 
@@ -38,16 +38,16 @@ pub(super) unsafe trait Operation: Send + 'static {
     /// Runs the form for the pool, which blocks.
     fn block(&mut self) -> Result<u32, Errno>;
 
-    /// Records a completed part. Returns true if more is to be done.
+    /// Records a completed part. Returns true if the operation is not yet complete.
     fn goes_on(&mut self, _result: u32) -> bool {
         false
     }
 
-    /// Returns whether the operation is begun again after an error.
+    /// Returns whether the operation is started again after an error.
     ///
     /// The kernel gives up operations whose submitting OS thread has ended (`EFAULT` if it was
-    /// about to copy data from the device), and operations that it was asked to cancel;
-    /// `submit_again` recognizes the latter. An operation that would fail if it were carried out
+    /// about to copy data from the device), and operations that it was asked to cancel.
+    /// `submit_again` recognizes the latter. An operation that would fail if it were performed
     /// twice uses [`has_not_begun`].
     fn is_retried(error: Errno) -> bool {
         matches!(error, Errno::INTR | Errno::CANCELED | Errno::FAULT)
@@ -70,17 +70,17 @@ pub(super) fn as_of_a_call(error: io::Error) -> io::Error {
     }
 }
 
-/// Returns whether an error proves that no part of an operation was done. An interrupted operation
-/// may have been done: a network file system may have sent its request without waiting for the
-/// response.
+/// Returns whether an error proves that no part of an operation was performed. An interrupted
+/// operation may have been performed: a network file system may have sent its request without
+/// waiting for the response.
 pub(super) fn has_not_begun(error: Errno) -> bool {
     error == Errno::CANCELED
 }
 
-/// The fate of an operation that has begun when its future is dropped.
+/// The fate of a started operation when its future is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum WhenDropped {
-    /// The kernel is asked to give it up, because no one can see the difference.
+    /// The kernel is asked to give it up, because nobody can see the difference.
     Cancelled,
     /// The operation is carried out.
     CarriedOut,
@@ -95,10 +95,10 @@ pub(super) trait Awaited<R>: Send + Sync {
     /// Takes the result, or keeps the waker until there is one.
     fn poll_take(&self, context: &mut Context<'_>) -> Poll<R>;
     /// Runs what the pool has not begun: the operation itself, or operations of its file that come
-    /// before it. Called inside a job of the pool, where a waiter may block, after its waker is in
-    /// place: the pool may have no other OS thread for them.
+    /// before it. Called inside a job of the pool, where a waiter may block, once the waiter's
+    /// waker is stored: the pool may have no other OS thread for these operations.
     fn help(self: Arc<Self>);
-    /// Records that the future is dropped.
+    /// Records that the future was dropped.
     fn abandon(&self);
 }
 
@@ -106,24 +106,25 @@ pub(super) trait Awaited<R>: Send + Sync {
 pub(super) trait Operate: Send + Sync {
     /// Returns the form for the ring.
     fn entry(&self) -> squeue::Entry;
-    /// Runs the form for the pool, which blocks, and ends the operation. Does nothing if it has
-    /// begun.
+    /// Runs the form for the pool, which blocks, and ends the operation. Does nothing if the
+    /// operation has begun.
     fn run(self: Arc<Self>);
-    /// Runs an operation that has the turn of its file. Returns false, without effect, if it has
-    /// begun.
+    /// Runs an operation when it has its file's turn. Returns false, without effect, if the
+    /// operation has begun.
     fn run_for_another(self: Arc<Self>) -> bool;
-    /// Returns whether it is carried out even if its future was dropped.
+    /// Returns whether the operation is carried out even if its future was dropped.
     fn is_carried_out(&self) -> bool;
-    /// Wakes the waiter, which then looks again.
+    /// Wakes the waiter, which then checks again.
     fn wake(&self);
     /// Handles a completion by the kernel: ends the operation, or submits it again.
     fn completed(self: Arc<Self>, result: io::Result<u32>);
-    /// Ends an operation that the kernel does not have, and lets the next of its file begin.
+    /// Ends an operation that the kernel does not have, and lets the next operation of its file
+    /// begin.
     fn fail(self: Arc<Self>, error: io::Error);
     /// Handles a job that the pool has dropped without running it. The operation fails, unless its
     /// submission is about to return the pool's refusal.
     fn dropped_by_pool(self: Arc<Self>);
-    /// Begins the operation, unless it has begun. Returns false if it has ended instead or was
-    /// abandoned. Does not let the next one begin.
+    /// Begins the operation, unless it has begun. Returns false if it has already ended or was
+    /// abandoned. Does not let the file's next operation begin.
     fn launch(self: Arc<Self>, handle: &Handle) -> bool;
 }

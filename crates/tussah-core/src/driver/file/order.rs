@@ -3,17 +3,17 @@
 //!
 //! # A waiter inside a job of the pool does not wait for the pool
 //!
-//! An operation that has its turn may be a job in the pool's queue, while a waiter behind it
+//! The operation that has the turn may be a job in the pool's queue, while a waiter behind it
 //! occupies the pool's only OS thread. So a waiter inside a job runs the operation that has the
-//! turn, unless it has begun ([`Order::help`], `Operate::run_for_another`).
+//! turn, unless that operation has begun ([`Order::help`], `Operate::run_for_another`).
 //!
-//! An operation that has begun ends without the waiter's help: the kernel has it, or an OS thread
-//! runs it. Then the next one has its turn: `next` launches it, and wakes the waiters inside jobs,
-//! which look again.
+//! An operation that has begun ends without the waiter's help: either the kernel has it, or an OS
+//! thread is running it. Then the next operation gets the turn: `next` launches it, and wakes the
+//! waiters inside jobs, which check again.
 //!
 //! A helper first stores its waker. Under one hold of the lock, it then adds itself to the list of
-//! waiters inside jobs and reads which operation has the turn. So either it sees the new one, or
-//! `next` finds it on the list.
+//! waiters inside jobs and reads which operation has the turn. So either it sees the new turn, or
+//! `next` finds it in the list.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use super::operation::Operate;
 use crate::runtime::Handle;
 
-/// The queued writes of one file, and the one in progress.
+/// The queued writes of one file, and the current one.
 ///
 /// Bound, in operations: one for each future, because dropping a future removes its operation.
 #[derive(Default)]
@@ -36,17 +36,18 @@ struct Inner {
     /// The operation whose turn it is. A call of `next` ends the turn.
     turn: Option<Arc<dyn Operate>>,
     tickets: u64,
-    /// By ticket, hence in the order of arrival.
+    /// By ticket, and therefore in the order of arrival.
     waiting: BTreeMap<u64, Waiting>,
     /// The queued operations that are awaited inside a job of the pool.
     in_jobs: BTreeMap<u64, Arc<dyn Operate>>,
 }
 
-/// An operation, and the runtime that is to run it.
+/// An operation, and the runtime that will run it.
 type Waiting = (Arc<dyn Operate>, Handle);
 
 impl Order {
-    /// Gives the operation the turn if it is free. Otherwise queues it and returns its ticket.
+    /// Gives the operation the turn if the turn is free. Otherwise queues it and returns its
+    /// ticket.
     pub(super) fn wait(&self, operation: Arc<dyn Operate>, handle: &Handle) -> Option<u64> {
         let mut inner = self.inner.lock();
         if inner.turn.is_none() {

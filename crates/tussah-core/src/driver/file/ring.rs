@@ -1,16 +1,16 @@
-//! One io_uring behind a short lock, with the operations that the kernel has of it.
+//! An io_uring behind a short lock, with the operations that it has handed to the kernel.
 //!
 //! The states of an operation's slot, and the events that free it:
 //!
 //! | state | where it is | leaves by |
 //! |---|---|---|
-//! | waiting | the backlog: the kernel has never seen it | the room that a completion makes; `cancel`; `close` |
+//! | waiting | the backlog: the kernel has never seen it | a completion, which makes room; `cancel`; `close` |
 //! | submitted | the submission queue, or the kernel | the kernel's completion, and nothing else |
 //!
 //! The lock covers our ends of the two queues shared with the kernel, the slots and the backlog.
 //! `io_uring_enter` is called without the lock, except when the submission queue is full: the
-//! kernel takes everything below the tail for any caller. No code of the user runs under the lock,
-//! and no other lock is taken under it.
+//! kernel accepts everything below the tail from any caller. No user code runs under the lock, and
+//! no other lock is taken under it.
 
 mod close;
 
@@ -30,27 +30,27 @@ use super::operation::Operate;
 use super::slots::{Key, Slots};
 use crate::runtime::Shared;
 
-/// Bound, in operations: the submission queue of a ring. A full queue is flushed at once.
+/// Bound, in operations: the submission queue of a ring. A full queue is flushed immediately.
 const SUBMISSIONS_MAX: u32 = 256;
 
 /// Bound, in operations: a ring's operations in the kernel, including long waits such as reads of a
-/// terminal; some 32 MiB of kernel memory. Further ones wait in the backlog.
+/// terminal: about 32 MiB of kernel memory. Further operations wait in the backlog.
 const IN_FLIGHT_MAX: usize = 65_536;
 
-/// Bound, in completions: the completion queue of a ring. The kernel keeps what overflows.
+/// Bound, in completions: the completion queue of a ring. The kernel keeps the overflow.
 const COMPLETIONS_MAX: u32 = 4096;
 
 /// Bound, in OS threads of the kernel: submissions of one OS thread that may block at once, such as
-/// opening a FIFO. The kernel's own bound, four a processor, suits disks.
+/// opening a FIFO. The kernel's own bound, four per processor, suits disks.
 const BLOCKED_MAX: u32 = 256;
 
-/// Bound, in completions: one `reap` takes no more, so that a worker comes back to its colors.
+/// Bound, in completions: one `reap` takes no more, so that a worker soon returns to its colors.
 const REAP_MAX: usize = 256;
 
 /// Bound, in tries: how often a flush retries if the kernel lacks memory or room for completions.
 const FLUSH_TRIES_MAX: usize = 8;
 
-/// The user data of a request to cancel. Its own completion is ignored.
+/// The user data of a cancellation request. Its own completion is ignored.
 const CANCEL: u64 = u64::MAX;
 
 /// The dimensions of a ring.
@@ -60,7 +60,7 @@ pub(crate) struct Size {
     pub(crate) submissions: u32,
     /// Entries of the completion queue.
     pub(crate) completions: u32,
-    /// Operations that the kernel may have at once.
+    /// Operations that the kernel may have at the same time.
     pub(crate) in_flight: usize,
 }
 
@@ -77,14 +77,14 @@ impl Default for Size {
 /// Makes an io_uring that any OS thread may use.
 ///
 /// # Errors
-/// The error of io_uring_setup(2) or mmap(2).
+/// Returns the error of io_uring_setup(2) or mmap(2).
 pub(super) fn make(size: Size) -> io::Result<IoUring> {
     let uring = IoUring::builder()
         .dontfork()
         .setup_clamp()
         .setup_cqsize(size.completions)
         .build(size.submissions)?;
-    // Zero keeps the bound for files that are not on a disk. An older kernel keeps both.
+    // Zero keeps the bound for files that are not on a disk. An older kernel keeps both bounds.
     let _ = uring
         .submitter()
         .register_iowq_max_workers(&mut [BLOCKED_MAX, 0]);
@@ -95,23 +95,22 @@ pub(super) fn make(size: Size) -> io::Result<IoUring> {
 pub(crate) struct Ring {
     uring: IoUring,
     inner: Mutex<Inner>,
-    /// Pushed entries that no flush has claimed.
+    /// Pushed entries that no flush has claimed yet.
     unflushed: AtomicUsize,
-    /// Entries without a taken completion: operations with the kernel or on the way to it, and
-    /// requests to cancel.
+    /// Entries whose completion has not been taken: operations and cancellation requests.
     in_flight: AtomicUsize,
     in_flight_max: usize,
     outage: Outage,
     /// Makes the kernel appear to refuse everything, as if it had no memory.
     #[cfg(test)]
     refuses: std::sync::atomic::AtomicBool,
-    /// The runtime and the place of the ring. A ring in a test has none.
+    /// The runtime and the place of the ring. A ring in a test has neither.
     home: OnceLock<(Weak<Shared>, usize)>,
 }
 
 struct Inner {
     slots: Slots,
-    /// The operations that wait for room, oldest first. A cancelled one has left its slot.
+    /// The operations that wait for room, oldest first. A cancelled one has already left its slot.
     backlog: VecDeque<Key>,
     /// The number of operations in the backlog that were not cancelled.
     waiting: usize,
@@ -159,16 +158,16 @@ impl Ring {
         self.uring.as_fd()
     }
 
-    /// Returns the number of operations and requests to cancel in flight, without the backlog.
+    /// Returns the number of operations and cancellation requests in flight, without the backlog.
     #[inline]
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Adds an operation. A caller other than the ring's worker has to flush, too.
+    /// Adds an operation. A caller other than the ring's worker must also flush.
     ///
     /// # Errors
-    /// Returns the operation if the ring is closed to it.
+    /// Returns the operation if the ring no longer accepts it.
     pub(super) fn push(&self, operation: Arc<dyn Operate>) -> Result<Key, Arc<dyn Operate>> {
         let mut inner = self.inner.lock();
         if !inner.phase.takes(&*operation) {
@@ -221,7 +220,7 @@ impl Ring {
             None => {}
             Some(true) => {
                 let entry = opcode::AsyncCancel::new(key.0).build().user_data(CANCEL);
-                // Without room it is not cancelled, and runs to its end.
+                // Without room the operation is not cancelled, and runs to its end.
                 let _ = self.queue(&mut inner, &entry);
             }
             Some(false) => {
@@ -239,15 +238,15 @@ impl Ring {
     }
 
     /// Hands all queued entries to the kernel. Costs one load if there are none. Returns false if
-    /// the kernel did not take all: the caller tries again before it sleeps.
+    /// the kernel did not take all of them: the caller tries again before it sleeps.
     #[inline]
     pub(crate) fn flush(&self) -> bool {
         self.unflushed.load(Ordering::Relaxed) == 0 || self.flush_queued()
     }
 
-    /// Does the same for a caller that does not retry. What the kernel refused is left to the
-    /// ring's worker, which is woken: it may have gone to sleep while this caller held the entries.
-    /// A worker that calls this itself is not woken, or it would never sleep.
+    /// Does the same for a caller that does not retry. The ring's worker retries entries that the
+    /// kernel refused. This call wakes it, because it may have gone to sleep while this caller held
+    /// the entries. A worker that flushes its own ring is not woken: it would never sleep.
     pub(super) fn flush_or_tell(&self) {
         if !self.flush()
             && let Some((shared, place)) = self.home.get()
@@ -262,7 +261,7 @@ impl Ring {
         for _ in 0..FLUSH_TRIES_MAX {
             match self.enter() {
                 Ok(()) => return true,
-                // No memory, or no room for completions: taking some may help.
+                // No memory, or no room for completions: taking some completions may help.
                 Err(_) => {
                     if self.reap_some() == 0 {
                         std::thread::yield_now();
@@ -273,16 +272,17 @@ impl Ring {
         false
     }
 
-    /// Calls io_uring_enter(2) once for everything queued, and again if an entry that the kernel
-    /// refuses ends its batch.
+    /// Calls io_uring_enter(2) once for everything that is queued, and again if an entry that the
+    /// kernel refuses ends its batch.
     ///
-    /// An error is transient, or a filter's that may hold for this OS thread alone: the ring's
-    /// worker tries again. Any other ends the process, since operations would never complete.
+    /// A returned error is either transient, or comes from a filter that may apply to this OS
+    /// thread alone: the ring's worker tries again. Any other error ends the process, since
+    /// operations would never complete.
     fn enter(&self) -> Result<(), Errno> {
         let mut left = self.unflushed.swap(0, Ordering::Relaxed);
         loop {
             match self.submit_queued() {
-                // Another caller may have handed over entries that we claimed.
+                // Another caller may have handed over the entries that we claimed.
                 Ok(taken) if taken == 0 || taken >= left => {
                     self.outage.is_over("io_uring_enter");
                     return Ok(());
@@ -318,16 +318,16 @@ impl Ring {
         self.refuses.store(refuses, Ordering::Relaxed);
     }
 
-    /// Takes at most `REAP_MAX` completions and wakes their waiters. If none are there, it costs a
-    /// load while nothing is in flight, and no system call. Keeps [`fd`](Ring::fd) readable if more
-    /// are left.
+    /// Takes at most `REAP_MAX` completions and wakes their waiters. If there are none, it costs
+    /// one load while nothing is in flight, and never a system call. Keeps [`fd`](Ring::fd)
+    /// readable if more are left.
     #[inline]
     pub(crate) fn reap(&self) -> usize {
         if self.in_flight() == 0 {
             return 0;
         }
         let reaped = self.reap_some();
-        // For operations that waited for room or go on.
+        // For operations that waited for room or that continue.
         self.flush_or_tell();
         reaped
     }
@@ -340,7 +340,7 @@ impl Ring {
         let phase = inner.phase;
         drop(inner);
         if overflown {
-            // The kernel holds the overflow. An error shows again at the next flush.
+            // The kernel holds the overflow. An error will appear again at the next flush.
             self.unflushed.fetch_add(1, Ordering::Relaxed);
             let _ = self.enter();
         }

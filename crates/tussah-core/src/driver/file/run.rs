@@ -15,8 +15,9 @@ use crate::runtime::Handle;
 /// The future of an operation with the result `R`. The operation begins with the first poll.
 ///
 /// The future's type does not name the operation. An operation may implement its trait for some
-/// lifetimes only, such as a write of `&'static str`, and inside an `async` block the compiler
-/// forgets these lifetimes. A future with the operation in its type would not be `Send` there.
+/// lifetimes only, such as a write of `&'static str`, but inside an `async` block the compiler
+/// forgets these lifetimes. A future with the operation in its type would therefore not be `Send`
+/// there.
 pub(super) struct Run<R> {
     cell: Arc<dyn Awaited<R>>,
     started: bool,
@@ -47,7 +48,8 @@ impl<R> Future for Run<R> {
             let cell = Arc::get_mut(&mut self.cell);
             cell.expect("nobody knows an operation that has not begun")
                 .prepare();
-            // Before any part of it begins, because this panics outside of a runtime.
+            // This comes before any part of the operation begins, because it panics outside of a
+            // runtime.
             Handle::with_current(|handle| {
                 self.started = true;
                 self.cell.clone().start(handle);
@@ -73,7 +75,7 @@ impl<R> Drop for Run<R> {
 /// Runs a closure on the pool of the caller's runtime, for calls that have no form for the ring.
 ///
 /// # Errors
-/// The closure's error; a full pool; a runtime that has shut down.
+/// Returns the closure's error, or an error if the pool is full or the runtime has shut down.
 ///
 /// # Panics
 /// Panics outside of a runtime. If the closure panics, the panic resumes here with its payload.

@@ -1,12 +1,12 @@
-//! The operations of a ring by number. A generation keeps the number of an ended operation from
+//! The operations of a ring, by number. A generation keeps the number of an ended operation from
 //! naming a later one.
 
 use std::sync::Arc;
 
 use super::operation::Operate;
 
-/// The name of an operation to the kernel: the slot's generation in the upper half, its index in
-/// the lower. The upper half is never all ones.
+/// The name of an operation in the kernel: the slot's generation in the upper half, its index in
+/// the lower half. The upper half is never all ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Key(pub(super) u64);
 

@@ -21,13 +21,13 @@ fn entry() -> TimerEntry {
     TimerEntry::new(Timer::new())
 }
 
-/// Two callers that fire at the same time fire each entry once between them.
+/// Two callers that fire at the same time together fire each entry once.
 #[test]
 fn a_worker_and_a_peer_fire() {
     loom::model(|| {
         let shard = shard();
         let (first, second) = (entry(), entry());
-        // SAFETY: both stay in place, and have fired when they are freed.
+        // SAFETY: both entries stay in place, and have fired when they are freed.
         unsafe {
             shard.register(&first, DEADLINE, Waker::noop().clone());
             shard.register(&second, DEADLINE + 1, Waker::noop().clone());
@@ -45,7 +45,7 @@ fn a_worker_and_a_peer_fire() {
 }
 
 /// An owner that finds its entry fired may free it without the lock, while the worker still holds
-/// the lock: rule 3.
+/// the lock (rule 3).
 #[test]
 fn an_owner_frees_what_has_fired() {
     loom::model(|| {
@@ -58,9 +58,8 @@ fn an_owner_frees_what_has_fired() {
             thread::spawn(move || shard.fire(DEADLINE))
         };
         if entry.data.is_fired() {
-            // Like the free of the waker's place: the model checks that nothing else uses it at the
-            // same time.
-            // SAFETY: the entry is its owner's again.
+            // This access stands for the free of the waker's memory: the model checks that nothing
+            // else uses it at the same time. SAFETY: the entry belongs to its owner again.
             let waker = entry
                 .data
                 .waker
@@ -71,7 +70,8 @@ fn an_owner_frees_what_has_fired() {
     });
 }
 
-/// No worker parks past a deadline that another OS thread sets: the contract of `notify`.
+/// No worker parks past a deadline that another OS thread sets, as the contract of `notify`
+/// requires.
 #[test]
 fn a_worker_that_parks_sees_the_entry_or_is_woken() {
     loom::model(|| {
@@ -106,7 +106,7 @@ fn a_worker_that_parks_sees_the_entry_or_is_woken() {
     });
 }
 
-/// An owner cancels from elsewhere during the shutdown.
+/// An owner cancels from another OS thread during the shutdown.
 #[test]
 fn closing_meets_a_cancel_and_a_registration() {
     loom::model(|| {

@@ -1,4 +1,4 @@
-//! The hand-over of wakers, on one OS thread and between several.
+//! Tests of the hand-over of wakers, on one OS thread and between several.
 
 use std::{
     sync::{
@@ -78,7 +78,7 @@ impl<'a> Owned<'a> {
 
 impl Drop for Owned<'_> {
     fn drop(&mut self) {
-        // Without the lock if it is not pending, like `Sleep`.
+        // This takes no lock if the entry is not pending, like `Sleep`.
         if self.entry.data.is_pending() {
             // SAFETY: as above.
             unsafe { self.shard.cancel(&self.entry) };
@@ -213,7 +213,7 @@ fn a_closed_shard_fires_nothing_and_frees_the_wakers() {
     assert_eq!(count.get(), 0);
 }
 
-/// A waker whose clones panic when they are called and when they are dropped.
+/// A waker whose clones panic both when they are called and when they are dropped.
 struct Bomb;
 
 impl Wake for Bomb {
@@ -274,7 +274,8 @@ fn a_panicking_waker_stops_no_other() {
     assert_eq!(count.get(), 3);
 }
 
-/// Registers, cancels and fires from within its call, when no lock is held.
+/// A waker that registers, cancels and fires when it is called, which is possible because no lock
+/// is held.
 struct Reenter(StdMutex<Option<Owned<'static>>>, Arc<Count>);
 
 impl Wake for Reenter {
@@ -300,7 +301,7 @@ fn a_waker_may_use_the_shard() {
         assert_eq!(count.get(), 1, "the nested call fired the new entry");
         drop(owned);
     }
-    // SAFETY: made by `into_raw` above, and nothing refers to it any more.
+    // SAFETY: made by `into_raw` above, and nothing refers to it any longer.
     drop(unsafe { Box::from_raw(shard) });
 }
 

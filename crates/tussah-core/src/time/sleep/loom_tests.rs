@@ -9,7 +9,8 @@ use super::{super::Clock, *};
 /// A tick of a manual clock.
 const TICK: Duration = Duration::from_micros(1);
 
-/// Counts its calls. Not part of the model, and read after all OS threads have been joined.
+/// A waker that counts its calls. The count is not part of the model, and is read after all OS
+/// threads have been joined.
 struct Count(AtomicUsize);
 
 impl Wake for Count {
@@ -43,7 +44,7 @@ fn firing(context: &TimerContext, now: u64) -> thread::JoinHandle<usize> {
     thread::spawn(move || shard.fire(now))
 }
 
-/// The wake-up is not lost, whenever the firing comes; otherwise the model would block forever.
+/// The wake-up is not lost, whenever the timer fires; otherwise the model would block forever.
 #[test]
 fn a_thread_that_waits_is_woken() {
     loom::model(|| {
@@ -78,7 +79,7 @@ fn firing_meets_a_drop() {
     });
 }
 
-/// The last poller is woken, or has seen that the deadline has passed.
+/// Either the last poller is woken, or it has seen that the deadline has passed.
 #[test]
 fn firing_meets_a_poll_with_another_waker() {
     loom::model(|| {
@@ -98,7 +99,7 @@ fn firing_meets_a_poll_with_another_waker() {
     });
 }
 
-/// A reset that comes too late leaves a spurious wake-up, never a completion at the old deadline.
+/// A reset that is too late leaves a spurious wake-up, never a completion at the old deadline.
 #[test]
 fn firing_meets_a_reset() {
     loom::model(|| {
@@ -138,7 +139,7 @@ fn closing_meets_a_poll_with_another_waker_and_a_drop() {
     });
 }
 
-/// A peer cuts in between the worker's and the owner's use of the lock.
+/// A peer takes the lock between the worker's and the owner's use of it.
 #[test]
 fn a_worker_and_a_peer_fire_while_the_owner_waits() {
     loom::model(|| {

@@ -89,7 +89,7 @@ fn completes_at_its_deadline_and_not_before() {
     assert_eq!(rig.advance(9 * MS), 0);
     assert!(!poll(sleep.as_mut(), &waker) && !sleep.is_elapsed());
     assert_eq!(rig.advance(MS - Duration::from_nanos(1)), 0);
-    // A tick at most after the deadline.
+    // At most one tick after the deadline.
     assert_eq!(rig.advance(Duration::from_micros(132)), 1);
     assert_eq!(count.0.load(Ordering::SeqCst), 1);
     assert!(sleep.is_elapsed());

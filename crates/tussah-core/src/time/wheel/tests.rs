@@ -1,4 +1,4 @@
-//! The wheel against an ordered map.
+//! Tests of the wheel against an ordered map.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A wheel with its entries, and its expected content.
+/// A wheel with its entries, and its expected contents.
 struct Rig {
     wheel: Wheel<usize>,
     entries: Vec<NonNull<Entry<usize>>>,
-    /// The (effective tick, number of the insertion) by which an entry is in `model`.
+    /// The keys (effective tick, number of the insertion) of the entries in `model`.
     keys: Vec<Option<(u64, u64)>>,
     model: BTreeMap<(u64, u64), usize>,
     insertions: u64,
@@ -136,12 +136,12 @@ impl Drop for Rig {
 
 #[derive(Clone, Debug)]
 enum Op {
-    /// Relative to the time.
+    /// Relative to the current time.
     Insert(u64),
     /// Absolute, mostly in the past.
     InsertAt(u64),
     Remove(prop::sample::Index),
-    /// Takes an entry that fired or was removed, or moves one that is linked.
+    /// Takes an entry that has fired or was removed, or moves an entry that is linked.
     Reinsert(prop::sample::Index, u64),
     Advance(u64, usize),
     /// To the next expiry, like a worker.
@@ -154,7 +154,7 @@ fn delta() -> impl Strategy<Value = u64> {
         4 => 0..5_000_u64,
         2 => 0..1_u64 << 30,
         1 => 0..=MAX_TICK,
-        // Around the borders of the levels.
+        // Around the limits of the levels.
         2 => (0..48_u32, 0..3_u64).prop_map(|(shift, off)| (1_u64 << shift) + off - 1),
         1 => Just(u64::MAX),
     ]
@@ -186,7 +186,7 @@ fn run(rig: &mut Rig, op: Op) {
             rig.link(id, rig.wheel.elapsed().saturating_add(delta));
         }
         Op::Advance(delta, limit) => {
-            // If the far jumps were common, they would leave nothing to test after them.
+            // If far jumps were common, no time would remain to test after them.
             let delta = if delta >= 1 << 40 { delta >> 20 } else { delta };
             rig.advance(rig.wheel.elapsed().saturating_add(delta), limit);
         }
@@ -212,7 +212,7 @@ fn config() -> ProptestConfig {
 proptest! {
     #![proptest_config(config())]
 
-    /// Without a limit the order is that of the model: by tick, then by insertion.
+    /// Without a limit, entries fire in the order of the model: by tick, then by insertion.
     #[test]
     fn fires_as_an_ordered_map_does(ops in prop::collection::vec(op(Just(usize::MAX)), 1..OPS)) {
         let mut rig = Rig::new();
@@ -230,14 +230,14 @@ proptest! {
         prop_assert!(rig.model.is_empty());
     }
 
-    /// With a limit everything fires once, in the order of ticks, in any number of calls.
+    /// With a limit, every entry fires once, in the order of ticks, whatever the number of calls.
     #[test]
     fn an_advance_that_is_cut_short_goes_on(ops in prop::collection::vec(op(0..6_usize), 1..OPS)) {
         let mut rig = Rig::new();
         for op in ops {
             run(&mut rig, op);
         }
-        // Each entry is moved at most once a level, then fired.
+        // Each entry is moved at most once per level, and then fires.
         let calls_max = rig.model.len() * (LEVELS + 1) + 1;
         let calls = (1..=calls_max).find(|_| rig.advance(u64::MAX, 1));
         prop_assert!(calls.is_some());

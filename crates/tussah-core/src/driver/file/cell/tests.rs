@@ -13,7 +13,7 @@ use super::{Cell, Place, RETRIES_MAX};
 /// An operation of two empty parts.
 struct Nothing(u32);
 
-// SAFETY: the entry points at nothing.
+// SAFETY: the entry contains no pointer.
 unsafe impl Operation for Nothing {
     type Output = io::Result<u32>;
     const CODE: u8 = opcode::Nop::CODE;
@@ -37,14 +37,14 @@ unsafe impl Operation for Nothing {
     }
 }
 
-/// Feeds results to an operation, which must end with the last one and not before.
+/// Feeds results to an operation, which must end with the last result and not earlier.
 fn check(results: impl IntoIterator<Item = Result<u32, i32>>, expected: Result<u32, i32>) {
     let size = Size {
         submissions: 64,
         completions: 64,
         in_flight: 64,
     };
-    // The system may have no io_uring.
+    // The system may not have io_uring.
     let Ok(ring) = Ring::new(size) else { return };
     let cell = Cell::new(Nothing(0), None);
     let key = ring.push(cell.clone()).ok().expect("the ring is open");
@@ -74,11 +74,11 @@ fn an_operation_that_the_kernel_gives_up_is_retried_within_a_bound() {
         516,
     ] {
         check([Err(errno), Ok(2)], Ok(2));
-        // Nothing else may see the kernel's internal numbers.
+        // Code outside of the runtime must never see the kernel's internal numbers.
         let said = if errno >= 512 { libc::EINTR } else { errno };
         let tries = 1 + usize::from(RETRIES_MAX);
         check(vec![Err(errno); tries], Err(said));
-        // An operation that has made progress may be retried as often again.
+        // An operation that has made progress may be retried just as often again.
         let mut results = vec![Err(errno); tries - 1];
         results.push(Ok(1));
         results.extend(vec![Err(errno); tries]);

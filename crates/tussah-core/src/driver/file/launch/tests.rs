@@ -11,10 +11,10 @@ use super::super::ring::Ring;
 use crate::runtime::{Handle, Runtime};
 use crate::yield_now;
 
-/// A test that takes this long hangs.
+/// A test that takes this long is considered hung.
 const HANG_LIMIT: Duration = Duration::from_secs(10);
 
-/// After this many yields the worker has ticked many times.
+/// After this number of yields the worker has ticked many times.
 const YIELDS: usize = 1_000_000;
 
 /// An operation that does nothing, and reports when it is done.
@@ -86,7 +86,7 @@ fn a_worker_is_woken_for_entries_that_another_could_not_flush() {
     let (nothing, wait) = Nothing::new();
     while_refused(&ring, || {
         assert!(ring.push(nothing).is_ok());
-        // Acts like a peer while its worker sleeps and sees nothing to hand over.
+        // Acts like a peer while the worker sleeps and sees no entries to hand over.
         runtime.handle().shared.place(0).files.serve();
     });
     wait.recv_timeout(HANG_LIMIT).expect("its worker was told");

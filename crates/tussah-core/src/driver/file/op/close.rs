@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::super::operation::{Operation, WhenDropped, has_not_begun};
 
 pub(in super::super) struct Close {
-    /// The descriptor; ours until the kernel is known to have taken it.
+    /// The descriptor; it is ours until the kernel is known to have closed it.
     fd: RawFd,
     taken: bool,
 }
@@ -35,7 +35,7 @@ impl Drop for Close {
     }
 }
 
-// SAFETY: the entry points at nothing.
+// SAFETY: the entry contains no pointer.
 unsafe impl Operation for Close {
     type Output = io::Result<()>;
     const CODE: u8 = opcode::Close::CODE;
@@ -49,14 +49,14 @@ unsafe impl Operation for Close {
         self.taken = true;
         // SAFETY: the descriptor is ours, and is not used again, whatever the result: see close(2).
         match unsafe { rustix::io::try_close(self.fd) } {
-            // The descriptor is closed all the same.
+            // The descriptor is closed nevertheless.
             Err(Errno::INTR) => Ok(0),
             result => result.map(|()| 0),
         }
     }
 
     fn is_retried(error: Errno) -> bool {
-        // After any other error the descriptor is closed.
+        // After any other error, too, the descriptor is closed.
         has_not_begun(error)
     }
 

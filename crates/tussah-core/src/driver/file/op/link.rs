@@ -1,4 +1,4 @@
-//! Making a hard link.
+//! Creating a hard link.
 
 use std::ffi::CString;
 use std::io;
@@ -14,7 +14,7 @@ pub(in super::super) struct Link {
     pub(in super::super) to: CString,
 }
 
-// SAFETY: the paths are allocations of their own, which the kernel only reads.
+// SAFETY: the paths are separate allocations, which the kernel only reads.
 unsafe impl Operation for Link {
     type Output = io::Result<()>;
     const CODE: u8 = opcode::LinkAt::CODE;
@@ -35,7 +35,7 @@ unsafe impl Operation for Link {
     }
 
     fn is_retried(error: Errno) -> bool {
-        // The new name may exist by now.
+        // The new name may already exist.
         has_not_begun(error)
     }
 

@@ -1,4 +1,4 @@
-//! Making a directory.
+//! Creating a directory.
 
 use std::ffi::CString;
 use std::io;
@@ -14,7 +14,7 @@ pub(in super::super) struct MakeDir {
     pub(in super::super) mode: Mode,
 }
 
-// SAFETY: the path is an allocation of its own, which the kernel only reads.
+// SAFETY: the path is a separate allocation, which the kernel only reads.
 unsafe impl Operation for MakeDir {
     type Output = io::Result<()>;
     const CODE: u8 = opcode::MkDirAt::CODE;
@@ -31,7 +31,7 @@ unsafe impl Operation for MakeDir {
     }
 
     fn is_retried(error: Errno) -> bool {
-        // The directory may exist by now.
+        // The directory may already exist.
         has_not_begun(error)
     }
 

@@ -1,4 +1,4 @@
-//! The operations, one a file, each with a form for the ring and a form for the pool.
+//! The operations, one per file, each with a form for the ring and a form for the pool.
 
 pub(super) mod close;
 pub(super) mod link;
@@ -17,11 +17,11 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use io_uring::types::Fd;
 
-/// Bound, in bytes: the most that one system call reads or writes; Linux's `MAX_RW_COUNT` for pages
-/// of 4 KiB.
+/// Bound, in bytes: the most that one system call reads or writes. It is Linux's `MAX_RW_COUNT` for
+/// pages of 4 KiB.
 const TRANSFER_MAX: usize = 0x7fff_f000;
 
-/// Returns a descriptor in the form that an entry names it by.
+/// Returns a descriptor in the form that an entry uses.
 fn raw(fd: impl AsFd) -> Fd {
     Fd(fd.as_fd().as_raw_fd())
 }

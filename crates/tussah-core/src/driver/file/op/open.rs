@@ -16,7 +16,7 @@ pub(in super::super) struct Open {
     pub(in super::super) mode: Mode,
 }
 
-// SAFETY: the path is an allocation of its own, which the kernel only reads.
+// SAFETY: the path is a separate allocation, which the kernel only reads.
 unsafe impl Operation for Open {
     type Output = io::Result<OwnedFd>;
     const CODE: u8 = opcode::OpenAt::CODE;
@@ -28,8 +28,8 @@ unsafe impl Operation for Open {
             .flags(self.flags.bits() as i32)
             .mode(self.mode.as_raw_mode())
             .build()
-            // Without this flag the kernel first tries as if `O_NONBLOCK` were set, which means
-            // something else for a FIFO.
+            // Without this flag the kernel first tries as if `O_NONBLOCK` were set, which has
+            // another meaning for a FIFO.
             .flags(squeue::Flags::ASYNC)
     }
 

@@ -17,14 +17,14 @@ pub(in super::super) struct Read<B> {
     buffer: B,
     room: Memory,
     offset: u64,
-    /// True if the read goes on until the buffer is full or the file ends.
+    /// True if the read continues until the buffer is full or the file ends.
     whole: bool,
     /// The number of bytes read.
     done: usize,
 }
 
 impl<B: IoBufMut> Read<B> {
-    /// Creates the rest of a read, of which `done` bytes are in the buffer already.
+    /// Creates the rest of a read, of which `done` bytes are already in the buffer.
     pub(in super::super) fn new(
         file: Arc<Opened>,
         buffer: B,
@@ -42,16 +42,16 @@ impl<B: IoBufMut> Read<B> {
         }
     }
 
-    /// Returns the room for the next part.
+    /// Returns the memory for the next part.
     fn rest(&self) -> (*mut u8, usize) {
         self.room.rest(self.done, super::TRANSFER_MAX)
     }
 }
 
-// SAFETY: the entry points at the buffer's room. By the contract of `IoBufMut` it stays where it is
+// SAFETY: the entry points at the buffer's memory. By the contract of `IoBufMut` it stays in place
 // and may be written.
 unsafe impl<B: IoBufMut> Operation for Read<B> {
-    /// The number of bytes, and the buffer, whose length has not been set yet.
+    /// The number of bytes read, and the buffer, whose length has not been set yet.
     type Output = (io::Result<usize>, B);
     const CODE: u8 = opcode::Read::CODE;
     const WHEN_DROPPED: WhenDropped = WhenDropped::Cancelled;
@@ -69,12 +69,12 @@ unsafe impl<B: IoBufMut> Operation for Read<B> {
 
     fn block(&mut self) -> Result<u32, Errno> {
         let (start, len) = self.rest();
-        // SAFETY: the room is the buffer's: valid for writes, and used by nothing else (see
-        // `IoBufMut` and `Memory`).
+        // SAFETY: the memory belongs to the buffer: it is valid for writes, and nothing else uses
+        // it (see `IoBufMut` and `Memory`).
         let room = unsafe { slice::from_raw_parts_mut(start.cast::<MaybeUninit<u8>>(), len) };
         let offset = self.offset + self.done as u64;
         let read = match rustix::io::pread(&self.file.fd, &mut *room, offset) {
-            // A pipe has no offset. The ring ignores it there.
+            // A pipe has no offset. The ring ignores the offset there.
             Err(Errno::SPIPE) => rustix::io::read(&self.file.fd, room),
             read => read,
         };

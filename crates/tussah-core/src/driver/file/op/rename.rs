@@ -14,7 +14,7 @@ pub(in super::super) struct Rename {
     pub(in super::super) to: CString,
 }
 
-// SAFETY: the paths are allocations of their own, which the kernel only reads.
+// SAFETY: the paths are separate allocations, which the kernel only reads.
 unsafe impl Operation for Rename {
     type Output = io::Result<()>;
     const CODE: u8 = opcode::RenameAt::CODE;
@@ -35,7 +35,7 @@ unsafe impl Operation for Rename {
     }
 
     fn is_retried(error: Errno) -> bool {
-        // The old name may be gone by now.
+        // The old name may no longer exist.
         has_not_begun(error)
     }
 

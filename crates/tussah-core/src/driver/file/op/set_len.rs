@@ -14,7 +14,7 @@ pub(in super::super) struct SetLen {
     pub(in super::super) len: u64,
 }
 
-// SAFETY: the entry points at nothing.
+// SAFETY: the entry contains no pointer.
 unsafe impl Operation for SetLen {
     type Output = io::Result<()>;
     const CODE: u8 = opcode::Ftruncate::CODE;

@@ -46,7 +46,7 @@ impl Stat {
     }
 }
 
-// SAFETY: the path and the result are allocations of their own, and the empty path is static. The
+// SAFETY: the path and the result are separate allocations, and the empty path is static. The
 // kernel writes only the result.
 unsafe impl Operation for Stat {
     type Output = io::Result<Metadata>;
@@ -77,7 +77,7 @@ unsafe impl Operation for Stat {
 
     fn finish(self, result: io::Result<u32>) -> io::Result<Metadata> {
         result?;
-        // SAFETY: either form has filled it, and all of its fields are integers.
+        // SAFETY: the ring or the pool has filled it, and all of its fields are integers.
         Ok(Metadata::new(unsafe { self.result.assume_init_ref() }))
     }
 }

@@ -1,4 +1,4 @@
-//! Making a symbolic link.
+//! Creating a symbolic link.
 
 use std::ffi::CString;
 use std::io;
@@ -14,7 +14,7 @@ pub(in super::super) struct Symlink {
     pub(in super::super) path: CString,
 }
 
-// SAFETY: the paths are allocations of their own, which the kernel only reads.
+// SAFETY: the paths are separate allocations, which the kernel only reads.
 unsafe impl Operation for Symlink {
     type Output = io::Result<()>;
     const CODE: u8 = opcode::SymlinkAt::CODE;
@@ -29,7 +29,7 @@ unsafe impl Operation for Symlink {
     }
 
     fn is_retried(error: Errno) -> bool {
-        // The link may exist by now.
+        // The link may already exist.
         has_not_begun(error)
     }
 

@@ -16,7 +16,7 @@ pub(in super::super) struct Sync {
     pub(in super::super) data_only: bool,
 }
 
-// SAFETY: the entry points at nothing.
+// SAFETY: the entry contains no pointer.
 unsafe impl Operation for Sync {
     type Output = io::Result<()>;
     const CODE: u8 = opcode::Fsync::CODE;

@@ -24,7 +24,7 @@ impl Unlink {
     }
 }
 
-// SAFETY: the path is an allocation of its own, which the kernel only reads.
+// SAFETY: the path is a separate allocation, which the kernel only reads.
 unsafe impl Operation for Unlink {
     type Output = io::Result<()>;
     const CODE: u8 = opcode::UnlinkAt::CODE;
@@ -42,7 +42,7 @@ unsafe impl Operation for Unlink {
     }
 
     fn is_retried(error: Errno) -> bool {
-        // The name may be gone by now.
+        // The name may no longer exist.
         has_not_begun(error)
     }
 

@@ -1,4 +1,4 @@
-//! Writing at an offset or at the end, once or until all is written.
+//! Writing at an offset or at the end, once or until everything is written.
 
 use std::io::{self, IoSlice};
 use std::slice;
@@ -14,7 +14,7 @@ use super::super::operation::{Operation, WhenDropped};
 /// The position of a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum At {
-    /// This many bytes from the beginning of the file.
+    /// This number of bytes from the beginning of the file.
     Offset(u64),
     /// The end of the file at the time of the write.
     End,
@@ -25,7 +25,7 @@ pub(in super::super) struct Write<B> {
     buffer: B,
     bytes: Memory,
     at: At,
-    /// True if the write goes on until all is written.
+    /// True if the write continues until everything is written.
     whole: bool,
     /// The number of bytes written.
     done: usize,
@@ -46,8 +46,8 @@ impl<B: IoBuf> Write<B> {
     /// Returns the bytes of the next part.
     fn rest(&self) -> &[u8] {
         let (start, len) = self.bytes.rest(self.done, super::TRANSFER_MAX);
-        // SAFETY: the bytes are the buffer's, and nothing changes them (see `IoBuf` and `Memory`).
-        // Only called after `prepare` has set them.
+        // SAFETY: the bytes belong to the buffer, and nothing changes them (see `IoBuf` and
+        // `Memory`). Only called after `prepare` has set them.
         unsafe { slice::from_raw_parts(start, len) }
     }
 
@@ -66,8 +66,8 @@ impl<B: IoBuf> Write<B> {
     }
 }
 
-// SAFETY: the entry points at the buffer's bytes. By the contract of `IoBuf` they stay where they
-// are, and the kernel only reads them.
+// SAFETY: the entry points at the buffer's bytes. By the contract of `IoBuf` they stay in place,
+// and the kernel only reads them.
 unsafe impl<B: IoBuf> Operation for Write<B> {
     type Output = (io::Result<usize>, B);
     const CODE: u8 = opcode::Write::CODE;
@@ -95,7 +95,7 @@ unsafe impl<B: IoBuf> Operation for Write<B> {
             }
         };
         let written = match written {
-            // A pipe has no offset. The ring ignores it there.
+            // A pipe has no offset. The ring ignores the offset there.
             Err(Errno::SPIPE) => rustix::io::write(file, self.rest()),
             written => written,
         };

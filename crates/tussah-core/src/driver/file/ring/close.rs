@@ -13,7 +13,7 @@ use super::{CANCEL, Ring};
 pub(super) enum Phase {
     /// All of them.
     Open,
-    /// Only those that are carried out even if their future was dropped.
+    /// Only the operations that are carried out even if their future was dropped.
     Closing,
     /// None.
     Closed,
@@ -34,8 +34,8 @@ impl Ring {
     /// are then never freed.
     ///
     /// At first the ring accepts, and waits for, only the operations that are carried out even if
-    /// their future was dropped; it cancels all others. After half of the limit it cancels these as
-    /// well.
+    /// their future was dropped; it cancels all others. After half of the time limit, it cancels
+    /// these operations as well.
     pub(crate) fn close(&self, limit: Duration) -> bool {
         let begin = Instant::now();
         self.give_up(Phase::Closing);
@@ -61,7 +61,7 @@ impl Ring {
             .for_each(|operation| operation.fail(super::super::ended()));
     }
 
-    /// Serves the ring until it has no operations or time is up. Returns whether it has none.
+    /// Serves the ring until it has no operations or the time is up. Returns whether it has none.
     fn wait_for_all(&self, end: Instant) -> bool {
         loop {
             self.flush_queued();
