@@ -149,10 +149,10 @@ pub fn after(
     timer::after(&Handle::current(), delay, color, f)
 }
 
-/// Calls a closure in a color every `period`, for the first time after one period.
+/// Calls a closure in a color once per `period`, for the first time after one period.
 ///
-/// Each call is an event of its own. If the color is too busy, missed calls are skipped, and the
-/// next call comes one period after the late one. A panic of `f` ends only that call; the timer
+/// Each call is a separate event. If the color is too busy, missed calls are skipped, and the next
+/// call comes one period after the late one. A panic of `f` ends only that call; the timer
 /// continues. The closure is dropped in its color after [`cancel`](TimerHandle::cancel) or when the
 /// runtime ends.
 ///

@@ -1,9 +1,9 @@
 //! File operations that never block a worker: they use io_uring, or the blocking pool on kernels
 //! without it.
 //!
-//! A [`File`] is read and written at offsets. Its operations own their buffers until the kernel is
-//! done with them. A [`Cursor`] adds a position and implements the traits of `futures_io`. The free
-//! functions take a path and work like their namesakes in `std::fs`.
+//! A [`File`] is read and written at offsets. Its operations own their buffers until the kernel has
+//! finished with them. A [`Cursor`] adds a position and implements the traits of `futures_io`. The
+//! free functions take a path and work like their namesakes in `std::fs`.
 //! [`Handle::driver`](crate::Handle::driver) reports which backend a runtime uses.
 //!
 //! # Order
@@ -17,10 +17,10 @@
 //!
 //! - A read is cancelled in the kernel.
 //! - A change that has started is carried out. One that still waits in the file's queue is not.
-//!   Await the future to know.
+//!   Await the future to find out.
 //! - When the runtime ends, operations that have started get more time: half a second per worker
-//!   with io_uring, or the shutdown deadline on the blocking pool. Operations that are not done by
-//!   then are abandoned.
+//!   with io_uring, or the shutdown deadline on the blocking pool. Operations that have not ended
+//!   by then are abandoned.
 //!
 //! An operation that outlives its future keeps its memory until it has ended. These are at most one
 //! write for each open file, reads that the kernel has not cancelled yet, and every close or change

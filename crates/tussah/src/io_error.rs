@@ -1,4 +1,4 @@
-//! Operating system errors with the operation that failed and its object.
+//! Operating system errors, with the operation that failed and its object.
 
 use std::error::Error;
 use std::fmt;
@@ -6,9 +6,9 @@ use std::io;
 
 /// The operation, the object and the system's error behind an [`io::Error`] of this crate.
 ///
-/// Every [`io::Error`] of this crate that the operating system caused contains one. The outer error
-/// has the same [`kind`](io::Error::kind) as the system's. The error number is available here,
-/// because an [`io::Error`] cannot carry both a number and a message.
+/// Every [`io::Error`] of this crate that the operating system caused contains an `OpError`. The
+/// outer error has the same [`kind`](io::Error::kind) as the system's error. The error number is
+/// available here, because an [`io::Error`] cannot carry both a number and a message.
 ///
 /// # Examples
 /// ```
@@ -69,7 +69,7 @@ impl Error for OpError {
     }
 }
 
-/// Adds the operation and its object to an error that has none yet.
+/// Adds the operation and its object to an error that does not have them yet.
 #[cold]
 pub(crate) fn context(
     source: io::Error,
@@ -91,7 +91,7 @@ pub(crate) fn context(
     )
 }
 
-/// Copies an error so that it can be reported twice. An error that is neither the system's nor an
+/// Copies an error so that it can be reported twice. An error that is neither a system error nor an
 /// `OpError` keeps only its kind and text.
 pub(crate) fn again(error: &io::Error) -> io::Error {
     if let Some(number) = error.raw_os_error() {

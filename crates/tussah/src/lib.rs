@@ -49,9 +49,9 @@
 //! }
 //! ```
 //!
-//! [`#[tussah::main]`](main) starts a runtime with one worker per CPU. [`Runtime::builder`] has all
-//! settings, such as the scheduling policy. The functions of this crate use the current runtime;
-//! the methods of [`Handle`] do the same from any OS thread.
+//! [`#[tussah::main]`](main) starts a runtime with one worker per CPU. [`Runtime::builder`]
+//! provides all settings, such as the scheduling policy. The functions of this crate use the
+//! current runtime; the methods of [`Handle`] do the same from any OS thread.
 //!
 //! # Stream adapters
 //! Byte streams implement the traits of `futures_io`, and item streams implement `Stream` of
@@ -95,7 +95,7 @@
 //!
 //! - `crates/tussah/examples`: a stage in 30 lines, a custom scheduler, a proxy in three styles,
 //!   and one colored structure inside a tokio program.
-//! - `docs/guide`: a guide for newcomers, one program a chapter.
+//! - `docs/guide`: a guide for newcomers, with one program per chapter.
 //! - `docs/promises.md`: what tussah promises, and the test for each promise.
 //! - `docs/overload.md`: how stages behave under overload.
 //! - `docs/bounds.md`: every limit.
@@ -158,7 +158,8 @@ pub fn driver() -> DriverReport {
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// The chapters of the guide whose programs need no other crate; `tussah-services` has the others.
+/// The chapters of the guide whose programs need no other crate; `tussah-services` contains the
+/// others.
 #[cfg(doctest)]
 mod guide {
     #[doc = include_str!("../../../docs/guide/tour.md")]

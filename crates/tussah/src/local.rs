@@ -185,7 +185,7 @@ pin_project! {
     #[must_use = "futures do nothing unless they are polled"]
     pub struct Scoped<T: 'static, F> {
         key: &'static LocalKey<T>,
-        // While the future is polled: the value of the enclosing scope.
+        // While the future is being polled: the value of the enclosing scope.
         value: Option<T>,
         // `None` after completion.
         #[pin]
@@ -244,7 +244,7 @@ impl<T: 'static, F> fmt::Debug for Scoped<T, F> {
     }
 }
 
-/// Error: the local is not set.
+/// The error of an access to a local that is not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessError(());
 

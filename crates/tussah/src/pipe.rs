@@ -68,7 +68,7 @@ pub fn pipe() -> io::Result<(Reader, Writer)> {
     Ok((Reader { end: reader }, writer))
 }
 
-/// Either end of a pipe.
+/// One end of a pipe.
 #[derive(Debug)]
 struct End {
     source: Source,

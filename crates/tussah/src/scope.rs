@@ -240,9 +240,9 @@ impl<E> Clone for Scope<E> {
 
 /// A future of the result of one child of a [`scope`].
 ///
-/// It resolves to the value the child returned in `Ok`. If a child fails, the scope fails as well
-/// and drops its body and the other children, so inside the scope nobody observes a child without a
-/// result. Dropping a `Child` does not detach it: the scope still waits for it.
+/// It resolves to the value that the child returned in `Ok`. If a child fails, the scope fails as
+/// well and drops its body and the other children, so inside the scope nobody observes a child
+/// without a result. Dropping a `Child` does not detach it: the scope still waits for it.
 ///
 /// # Panics
 /// Panics if it is awaited outside the scope and the child failed or was aborted.

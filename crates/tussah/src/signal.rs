@@ -33,8 +33,8 @@ use tussah_core::{AbortHandle, Handle};
 use crate::io_error::context;
 pub use number::Signal;
 
-/// Bound, in deliveries: the handler writes one byte for each into a pipe of one page. When the
-/// pipe is full, further deliveries are merged with the pending ones.
+/// Bound, in deliveries: for each delivery, the handler writes one byte into a pipe of one page.
+/// When the pipe is full, further deliveries are merged with the pending ones.
 const PENDING_MAX: usize = 4096;
 
 /// Listens for a signal in the current runtime, from this call on.

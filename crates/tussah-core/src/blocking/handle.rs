@@ -17,8 +17,8 @@ use crate::join_error::JoinError;
 /// Dropping the handle detaches the job: it still runs, and its result is dropped. Dropping it in
 /// the middle of an `await` (a timeout, a `select`) has the same effect.
 ///
-/// Inside a blocking job, polling the handle runs a queued job on the spot, so nested jobs need no
-/// further OS thread. Elsewhere polling never blocks.
+/// Inside a blocking job, polling the handle runs a queued job on the same OS thread, so nested
+/// jobs need no further OS thread. Elsewhere polling never blocks.
 #[must_use = "dropping the handle detaches the job; its result and its panic are lost"]
 pub struct BlockingHandle<T> {
     outcome: Arc<dyn Outcome<T>>,
@@ -37,7 +37,7 @@ impl<T> BlockingHandle<T> {
 
     /// Blocks this OS thread until the job has ended, and returns its result.
     ///
-    /// A job that is still queued runs right here, on the caller's stack. Not for `async` code:
+    /// A job that is still queued runs on the caller's stack. Do not use this in `async` code:
     /// `await` the handle there.
     ///
     /// # Errors
@@ -49,8 +49,8 @@ impl<T> BlockingHandle<T> {
     /// color, like [`block_on`](crate::Handle::block_on).
     ///
     /// # Deadlocks
-    /// A job waits forever if it waits, directly or through others, for a job below it on the stack
-    /// or for a job that waits for it.
+    /// A join never returns if the job waits, directly or through others, for a job below it on the
+    /// stack or for a job that waits for it.
     #[track_caller]
     pub fn join(self) -> Result<T, JoinError> {
         if !self.outcome.is_finished() {
@@ -76,7 +76,7 @@ impl<T> BlockingHandle<T> {
     }
 
     fn run_if_queued(&self) {
-        // The slot is asked first because its lock is less contended than the pool's.
+        // The slot is checked first because its lock is less contended than the pool's lock.
         if self.outcome.is_queued() {
             self.pool.run_here(self.ticket);
         }
@@ -87,7 +87,7 @@ impl<T> Future for BlockingHandle<T> {
     type Output = Result<T, JoinError>;
 
     /// # Panics
-    /// Panics if it is polled again after it returned its result.
+    /// Panics if it is polled again after it has returned its result.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if nesting::in_job() {
             self.run_if_queued();

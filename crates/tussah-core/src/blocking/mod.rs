@@ -2,53 +2,54 @@
 //!
 //! # No job is forgotten
 //!
-//! *While the queue is not empty the pool has an OS thread. Of its OS threads, as many as jobs are
-//! queued, or else all that run no job, are awake or about to be woken.*
+//! *While the queue is not empty, the pool has an OS thread. The OS threads that are awake or about
+//! to be woken are at least as many as the queued jobs, or else are all OS threads that run no
+//! job.*
 //!
 //! - `submit` puts the job into the queue and asks the policy under the same lock. If there is no
 //!   OS thread, the decision is `Add`, whatever the threshold and the time
-//!   ([`PoolPolicy::decide`]). The OS thread is started under the lock, so `threads` counts only
-//!   existing ones. If the system refuses to start the first one, the job leaves the queue again
-//!   and the caller gets the closure back.
+//!   ([`PoolPolicy::decide`]). The OS thread is started under the lock, so `threads` counts only OS
+//!   threads that exist. If the system refuses to start the first OS thread, the job leaves the
+//!   queue again and the caller gets the closure back.
 //! - An OS thread ends only under the lock and only if the queue is empty, even after its idle time
 //!   or in a shutdown.
 //! - An OS thread goes to sleep only if it has seen the queue empty, and releases the lock as it
 //!   falls asleep. So a job that comes later finds it asleep, and `submit` wakes one sleeper per
-//!   job. An OS thread that wakes, or has ended its job, looks at the queue before it sleeps or
-//!   ends, even if its time was over just then.
+//!   job. An OS thread that wakes, or has ended its job, checks the queue before it sleeps or ends,
+//!   even if its idle time has just expired.
 //!
 //! Jobs leave the queue in the order of their submission. So a job waits forever only if every OS
 //! thread of the pool is inside a job that never ends.
 //!
 //! # Nested joins do not deadlock
 //!
-//! Suppose that jobs wait only for handles of other jobs, without a cycle. Then all of them end. A
-//! waiter for a queued job takes it out of the queue and runs it on the spot, and runs no other. So
-//! every awaited job is running or done, and a job waits for the jobs above it on its stack. Follow
-//! "waits for" from any job: without a cycle the path ends at a job that waits for nothing. That
-//! job is running, and ends.
+//! Suppose that jobs wait only for handles of other jobs, without a cycle. Then all of these jobs
+//! end. A waiter for a queued job takes that job out of the queue and runs it on its own OS thread,
+//! but runs no other job. So every awaited job is running or done, and a job waits for the jobs
+//! above it on its stack. Follow "waits for" from any job: without a cycle the path ends at a job
+//! that waits for nothing. That job is running, and ends.
 //!
 //! Polling a handle inside a blocking job counts as waiting, because the poll may run the job: a
-//! `select` over a handle and another future is busy with the job until it has ended. This holds
-//! for the jobs of all pools, not only the handle's. Otherwise two pools of one OS thread each,
-//! whose jobs wait for each other's queued jobs, would stop without a cycle.
+//! `select` over a handle and another future is then blocked until the job has ended. This holds
+//! for the jobs of all pools, not only for those of the handle's pool. Otherwise two pools of one
+//! OS thread each, whose jobs wait for queued jobs of the other pool, would stall without a cycle.
 //!
-//! A file operation on the pool counts as a job. A waiter inside a job runs it on the spot,
-//! together with the operations before it in its file's queue (`driver/file/order.rs`).
+//! A file operation on the pool counts as a job. A waiter inside a job runs it on its own OS
+//! thread, together with the operations before it in its file's queue (`driver/file/order.rs`).
 //!
 //! Two cases remain: a cycle of joins, and jobs that wait for a queued job by means other than its
-//! handle, such as a channel or a lock. The latter need as many OS threads as there are such jobs.
-//! With the default policy they have up to `threads_max`. Don't use [`PoolPolicy::seda`] for such
+//! handle, such as a channel or a lock. The latter need one OS thread for each such job. With the
+//! default policy they get up to `threads_max` OS threads. Don't use [`PoolPolicy::seda`] for such
 //! jobs, because it leaves a short queue to the existing OS threads.
 //!
 //! # Stacks
 //!
-//! One stack holds at most `INLINE_DEPTH_MAX` jobs. The next one runs on an OS thread of its own,
-//! outside of the pool's `threads_max`: it adds no parallelism, because the OS thread that started
-//! it only waits. After `EXTRA_STACKS_MAX` such stacks, or if the system refuses one, the job is
-//! not run and its join returns an error
+//! One stack holds at most `INLINE_DEPTH_MAX` jobs. The next job runs on a separate OS thread,
+//! which does not count against the pool's `threads_max`: it adds no parallelism, because the OS
+//! thread that started it only waits. After `EXTRA_STACKS_MAX` such stacks, or if the system
+//! refuses one, the job does not run and its join returns an error
 //! ([`JoinError::is_too_deep`](crate::JoinError::is_too_deep)). Waiting instead could take forever:
-//! in a pool of one OS thread only the waiter could run the job.
+//! in a pool of one OS thread, only the waiter could run the job.
 //!
 //! # Locks
 //!

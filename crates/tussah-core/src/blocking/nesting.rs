@@ -4,11 +4,11 @@ use std::cell::Cell;
 
 use crate::color::held::may_wait;
 
-/// Bound, in jobs on one stack: each of them has 32 KiB of the 2 MiB that an OS thread has by
+/// Bound, in jobs on one stack: each of them can use 32 KiB of the 2 MiB that an OS thread has by
 /// default.
 pub(super) const INLINE_DEPTH_MAX: usize = 64;
 
-/// Bound, in OS threads per pool: enough for 4,096 nested joins; deeper ones count as a runaway
+/// Bound, in OS threads per pool: enough for 4,096 nested joins. Deeper nesting counts as runaway
 /// recursion.
 pub(super) const EXTRA_STACKS_MAX: usize = 64;
 

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-/// Bound, in OS threads: enough to keep a disk or a name server busy; more of them only wait for
-/// the same device.
+/// Bound, in OS threads: enough to keep a disk or a name server busy. More OS threads would only
+/// wait for the same device.
 const THREADS_MAX: usize = 64;
 
-/// Bound, in jobs: at 100 us a job on 64 OS threads, the last one starts after a tenth of a second.
+/// Bound, in jobs: at 100 µs per job on 64 OS threads, the last job starts after a tenth of a
+/// second.
 const QUEUE_MAX: usize = 65_536;
 
 /// The idle time after which an OS thread ends; SEDA's value (SOSP 2001, figure 8).
@@ -18,7 +19,7 @@ const SEDA_THREADS_MAX: usize = 20;
 /// Bound, in jobs: the queue length that SEDA's controller tolerates (SOSP 2001, figure 8).
 const SEDA_QUEUE_THRESHOLD: usize = 100;
 
-/// The interval at which SEDA's controller looks at the queue (SOSP 2001, figure 8).
+/// The interval at which SEDA's controller samples the queue (SOSP 2001, figure 8).
 const SEDA_SAMPLE_EVERY: Duration = Duration::from_secs(2);
 
 /// The input of the policy.
@@ -28,17 +29,17 @@ pub struct PoolSample {
     pub queued: usize,
     /// The number of the pool's OS threads.
     pub threads: usize,
-    /// The number of idle OS threads, including those that were woken for a job and have not
+    /// The number of idle OS threads, including those that have been woken for a job but have not
     /// fetched it yet.
     pub idle: usize,
-    /// The time since the last OS thread was added; `Duration::MAX` if none ever was.
+    /// The time since the last OS thread was added; `Duration::MAX` if none has ever been added.
     pub since_last_added: Duration,
 }
 
 /// The decision of the policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PoolDecision {
-    /// The OS threads suffice.
+    /// The OS threads are sufficient.
     Keep,
     /// Add one OS thread.
     Add,
@@ -47,11 +48,11 @@ pub enum PoolDecision {
 /// The rules by which a blocking pool grows and shrinks: SEDA's thread pool controller (Welsh,
 /// Culler, Brewer, SOSP 2001, section 3.4 and figure 8).
 ///
-/// A sample is taken when a job is submitted and when an OS thread of the pool has ended one,
-/// because the queue changes only then. So there is no timer thread. In the paper a sample is due
-/// every two seconds and adds at most one thread. Here a sample adds at most one OS thread every
-/// `sample_every`, as soon as it finds a reason. In one case the paper adds a thread and this does
-/// not: the queue is long, no job is submitted, and every OS thread is inside a long job.
+/// A sample is taken when a job is submitted and when an OS thread of the pool has ended a job,
+/// because only then does the queue change. So there is no timer thread. In the paper a sample is
+/// due every two seconds and adds at most one thread. Here, samples add at most one OS thread per
+/// `sample_every`, as soon as one of them finds a reason. In one case only the paper's controller
+/// adds a thread: the queue is long, no job is submitted, and every OS thread is inside a long job.
 ///
 /// # Examples
 /// ```
@@ -65,8 +66,8 @@ pub enum PoolDecision {
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PoolPolicy {
-    /// Bound, in OS threads: each costs a stack; more than the device's parallelism do not help. 0
-    /// counts as 1.
+    /// Bound, in OS threads: each costs a stack, and more than the device's parallelism do not
+    /// help. Zero counts as 1.
     pub threads_max: usize,
     /// Bound, in jobs: a queue longer than this is a reason to add an OS thread.
     pub queue_threshold: usize,
@@ -74,17 +75,17 @@ pub struct PoolPolicy {
     pub sample_every: Duration,
     /// The idle time after which an OS thread ends.
     pub idle_timeout: Duration,
-    /// Bound, in jobs: the memory of queued closures; a full queue returns the closure. 0 counts as
-    /// 1.
+    /// Bound, in jobs: the memory of queued closures. A full queue returns the closure. Zero counts
+    /// as 1.
     pub queue_max: usize,
 }
 
 impl Default for PoolPolicy {
-    /// Adds an OS thread for every job without an idle one, up to 64. Idle ones end after 5 s.
+    /// Adds an OS thread for every job if none is idle, up to 64. Idle OS threads end after 5 s.
     ///
-    /// SEDA's pools ran the handlers of one stage, where another thread helps only if work piles
-    /// up. Jobs here block in the kernel and are unrelated, so waiting in a queue behind one is a
-    /// waste.
+    /// SEDA's pools ran the handlers of one stage, where another thread helps only if work
+    /// accumulates. Here, jobs block in the kernel and are unrelated, so it is a waste to let a job
+    /// wait behind another one.
     fn default() -> Self {
         Self {
             threads_max: THREADS_MAX,
@@ -98,7 +99,7 @@ impl Default for PoolPolicy {
 
 impl PoolPolicy {
     /// Returns the constants of SEDA's figure 8: one more thread every 2 s while more than 100 jobs
-    /// are queued, 20 at most. A thread ends after 5 s of idleness.
+    /// are queued, up to 20 threads. A thread ends after 5 s without work.
     #[must_use]
     pub fn seda() -> Self {
         Self {

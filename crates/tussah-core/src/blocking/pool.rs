@@ -21,7 +21,7 @@ use crate::join_error::JoinError;
 /// libraries, long computations.
 ///
 /// A [`PoolPolicy`] adds and removes OS threads. Jobs start in the order of their submission, but a
-/// waiter for a queued job runs it at once. Dropping the pool shuts it down at once.
+/// waiter for a queued job runs it immediately. Dropping the pool shuts it down immediately.
 ///
 /// # Examples
 /// ```
@@ -36,9 +36,9 @@ pub struct BlockingPool {
     shared: Arc<Shared>,
 }
 
-/// The present state and the past activity of a pool.
+/// The current state and the past activity of a pool.
 ///
-/// Each job is in exactly one of the five counts of jobs, except for a moment in between.
+/// Each job is in exactly one of the five counts of jobs, except for a moment during a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct BlockingStats {
@@ -46,11 +46,11 @@ pub struct BlockingStats {
     pub threads: usize,
     /// The number of idle OS threads.
     pub idle: usize,
-    /// The number of further OS threads, for joins that are nested too deep for one stack.
+    /// The number of additional OS threads, for joins that are nested too deep for one stack.
     pub extra_stacks: usize,
-    /// The number of jobs that wait.
+    /// The number of waiting jobs.
     pub queued: usize,
-    /// The number of jobs that run, on OS threads of the pool or inside a join.
+    /// The number of running jobs, on OS threads of the pool or inside a join.
     pub running: usize,
     /// The number of jobs that returned.
     pub completed: u64,
@@ -68,12 +68,12 @@ pub struct BlockingStats {
 pub struct ShutdownOutcome {
     /// Jobs that did not run: they were dropped, and their handles return a cancellation.
     pub cancelled: usize,
-    /// Jobs that were still running at the deadline. They go on, and their handles get the results.
+    /// Jobs that were still running at the deadline. Their handles return the results later.
     pub running: usize,
 }
 
 impl BlockingPool {
-    /// Creates a pool without OS threads; the first job starts one. Their names are
+    /// Creates a pool without OS threads; the first job starts one. OS threads are named
     /// `<name>-blocking-<number>`.
     ///
     /// # Panics
@@ -109,7 +109,7 @@ impl BlockingPool {
     }
 
     /// Queues a closure to run on an OS thread of the pool. Never blocks, but may start an OS
-    /// thread. If that fails, an existing one runs the job later (see `starts_failed`).
+    /// thread. If that fails, an existing OS thread runs the job later (see `starts_failed`).
     ///
     /// # Errors
     /// Returns the closure if the queue is full, if the pool has shut down, or if the pool has no
@@ -130,7 +130,7 @@ impl BlockingPool {
         }
     }
 
-    /// Returns the present state and the past activity of the pool.
+    /// Returns the current state and the past activity of the pool.
     #[must_use]
     pub fn stats(&self) -> BlockingStats {
         let counters = &self.shared.counters;
@@ -150,12 +150,12 @@ impl BlockingPool {
 
     /// Refuses further jobs, runs the queue until the deadline, then drops the remaining jobs.
     ///
-    /// Blocks until every OS thread has left the pool, or until the deadline. A job that runs at
-    /// the deadline goes on, because blocking code cannot be interrupted. A job that shuts its own
-    /// pool down waits until the deadline.
+    /// Blocks until every OS thread has left the pool, or until the deadline. A job that is running
+    /// at the deadline continues, because blocking code cannot be interrupted. A job that shuts
+    /// down its own pool waits until the deadline.
     ///
     /// # Panics
-    /// With a future deadline, panics where [`block_on`](crate::Handle::block_on) does.
+    /// With a future deadline, panics in the same places as [`block_on`](crate::Handle::block_on).
     pub fn shutdown(&self, deadline: Instant) -> ShutdownOutcome {
         if Instant::now() < deadline {
             assert_may_wait("a blocking pool was shut down");
@@ -196,7 +196,7 @@ impl fmt::Debug for BlockingPool {
     }
 }
 
-/// Starts an OS thread. A parameter, so that tests can refuse.
+/// Starts an OS thread. This is a parameter, so that tests can refuse to start one.
 pub(super) type Starter =
     Box<dyn Fn(thread::Builder, Box<dyn FnOnce() + Send>) -> io::Result<()> + Send + Sync>;
 
@@ -224,7 +224,7 @@ struct Inner {
     /// By ticket, so in the order of submission. The caller that takes a job out owns it.
     queue: BTreeMap<u64, Arc<dyn Job>>,
     next_ticket: u64,
-    /// The number of OS threads that have not left. Never 0 while a job is queued.
+    /// The number of OS threads that have not left. This is never 0 while a job is queued.
     threads: usize,
     /// The number of idle OS threads, including new ones, which first fetch a job.
     idle: usize,
@@ -269,7 +269,7 @@ impl Shared {
         Ok(ticket)
     }
 
-    /// Asks the policy, and starts an OS thread if it says so. Needs the lock; see `mod.rs`.
+    /// Asks the policy, and starts an OS thread if the policy says so. Needs the lock (`mod.rs`).
     fn sample(self: &Arc<Self>, inner: &mut Inner, now: Instant) -> io::Result<()> {
         let sample = PoolSample {
             queued: inner.queue.len(),
@@ -317,7 +317,7 @@ impl Shared {
                 inner = self.inner.lock();
                 inner.idle += 1;
                 self.end_of_job(&mut inner);
-                // A refusal is counted, and this OS thread goes on serving the queue.
+                // A refusal is counted, and this OS thread continues to serve the queue.
                 let _ = self.sample(&mut inner, idle_since);
             } else if inner.closed || self.wait_for_work(&mut inner, idle_since) {
                 break;
@@ -331,7 +331,7 @@ impl Shared {
         }
     }
 
-    /// Sleeps once. Returns true if the idle time is over and there is still no job.
+    /// Sleeps once. Returns true if the idle time has expired and there is still no job.
     fn wait_for_work(&self, inner: &mut MutexGuard<'_, Inner>, idle_since: Instant) -> bool {
         match idle_since.checked_add(self.policy.idle_timeout) {
             Some(end) => self.work.wait_until(inner, end).timed_out() && inner.queue.is_empty(),
@@ -349,7 +349,7 @@ impl Shared {
         }
     }
 
-    /// Runs a job on this stack, or on another one if this is full, unless it was taken.
+    /// Runs a job on this stack, or on another if this one is full, unless the job was taken.
     pub(super) fn run_here(self: &Arc<Self>, ticket: u64) {
         let job = {
             let mut inner = self.inner.lock();
@@ -389,7 +389,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Cancels a job unless it was taken. Returns true if this call did.
+    /// Cancels a job unless it has been taken. Returns true if this call cancelled it.
     pub(super) fn abort(&self, ticket: u64) -> bool {
         let job = self.inner.lock().queue.remove(&ticket);
         if let Some(job) = &job {

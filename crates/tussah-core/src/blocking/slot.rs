@@ -12,7 +12,8 @@ use crate::quietly::quietly;
 use crate::tiny_waker::TinyWaker;
 
 /// The numbers of ended jobs of a pool. Each job is counted before its handle sees the result, and
-/// the slot's lock orders the two. So a caller that has joined a job finds it in the counters.
+/// the slot's lock orders these two steps. So a caller that has joined a job finds it in the
+/// counters.
 #[derive(Default)]
 pub(super) struct Counters {
     pub(super) completed: AtomicU64,
@@ -58,10 +59,10 @@ struct State<F, T> {
 
 /// The storage of a job: `Queued`, `Running`, `Done`, `Taken`, in this order.
 ///
-/// No code of the user (closure, waker, drop) runs under the lock. When the last reference goes,
-/// the slot holds nothing of the user's: the closure leaves with `run`, `cancel` or `reclaim`, the
-/// result with the handle, or at once if the handle is gone. So the drop cannot panic, on whichever
-/// OS thread it happens.
+/// No user code (closure, waker, drop) runs under the lock. When the last reference is dropped, the
+/// slot no longer holds any of the user's values. The closure has left with `run`, `cancel` or
+/// `reclaim`. The result has left with the handle, or immediately if the handle no longer existed.
+/// So the drop cannot panic, on whichever OS thread it happens.
 pub(super) struct Slot<F, T> {
     state: Mutex<State<F, T>>,
     done: Condvar,
@@ -163,7 +164,8 @@ where
                 return Poll::Pending;
             }
         }
-        // Cloning a waker is foreign code and happens outside the lock, hence the second look.
+        // Cloning a waker runs foreign code and happens outside the lock, so the state is checked
+        // again.
         let waker = TinyWaker::from_waker(cx.waker());
         let mut state = self.state.lock();
         if let Some(result) = state.take() {

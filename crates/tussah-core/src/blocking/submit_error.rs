@@ -56,7 +56,7 @@ impl<F> SubmitError<F> {
     }
 
     /// Returns whether the pool had no OS thread and the system refused to start one.
-    /// [`Error::source`] has the system's error.
+    /// [`Error::source`] returns the system's error.
     #[must_use]
     pub fn is_no_thread(&self) -> bool {
         matches!(self.kind, Kind::NoThread(_))

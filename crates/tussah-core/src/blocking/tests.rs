@@ -30,8 +30,7 @@ fn pool(threads: usize) -> Arc<BlockingPool> {
     Arc::new(BlockingPool::new("test", threads_max(threads)))
 }
 
-/// Waits for a state that other OS threads bring about, without an assumption about how long that
-/// takes.
+/// Waits for a state that other OS threads bring about, without assuming how long that takes.
 fn eventually(pool: &BlockingPool, reached: impl Fn(&BlockingStats) -> bool) {
     for _ in 0..60_000 {
         if reached(&pool.stats()) {
@@ -82,7 +81,8 @@ fn shut_down_clean(pool: &BlockingPool) {
 #[test]
 fn a_job_runs_on_a_named_thread_and_gives_its_result() {
     let pool = BlockingPool::new("disk", threads_max(1));
-    // The future does not run the job here, as a join might: this is not a thread of a pool.
+    // The future does not run the job here, as a join might, because this is not a thread of a
+    // pool.
     let name = block_on(
         pool.submit(|| thread::current().name().map(str::to_owned))
             .unwrap(),
@@ -201,8 +201,8 @@ fn a_sample_at_the_end_of_a_job_adds_a_thread() {
         }),
     );
     let (release, first) = occupy(&pool);
-    // Both are submitted while no OS thread can be added, and end only if they run at the same
-    // time.
+    // Both jobs are submitted while no OS thread can be added, and they end only if they run at the
+    // same time.
     refuse.store(true, Ordering::Relaxed);
     let together = Arc::new(Barrier::new(2));
     let pair = [0, 1].map(|_| {
@@ -309,7 +309,7 @@ fn a_panic_goes_to_the_handle_and_the_pool_goes_on() {
     let error = block_on(pool.submit(|| panic!("broken {}", 1)).unwrap()).unwrap_err();
     assert!(error.is_panic());
     assert_eq!(error.to_string(), "panicked: broken 1");
-    // Even if the panic happens on the stack of a joiner.
+    // This holds even if the panic happens on the stack of a joiner.
     let (release, handle) = occupy(&pool);
     let error = pool
         .submit(|| panic!("inline"))
@@ -478,7 +478,7 @@ fn shutdown_gives_back_what_did_not_run() {
     let error = pool.submit(|| 7).unwrap_err();
     assert!(error.is_shut_down());
     assert_eq!(error.into_inner()(), 7);
-    // The job that ran on ends as usual, and its OS thread with it.
+    // The job that continued ends as usual, and so does its OS thread.
     drop(release);
     running.join().unwrap();
     shut_down_clean(&pool);
@@ -581,7 +581,7 @@ fn pools_whose_jobs_wait_for_each_other_go_on() {
     let crossed = [0, 1].map(|n| {
         let (both, other) = (Arc::clone(&both), Arc::clone(&pools[1 - n]));
         let job = move || {
-            // Now the only OS thread of each pool is inside a job and waits for a queued one of the
+            // Now the only OS thread of each pool is inside a job and waits for a queued job of the
             // other pool.
             both.wait();
             let handle = other.submit(move || n).unwrap();
@@ -598,7 +598,7 @@ fn pools_whose_jobs_wait_for_each_other_go_on() {
 fn a_job_that_runs_in_a_foreign_join_claims_like_one_of_the_pool() {
     let pool = pool(1);
     let (release, running) = occupy(&pool);
-    // The pool's OS thread stays busy, so all of this happens on this stack.
+    // The pool's OS thread stays busy, so everything happens on this stack.
     assert_eq!(nest(&pool, 1, Wait::Join).unwrap(), 1);
     let inside = Arc::clone(&pool);
     let outer = pool
@@ -614,7 +614,7 @@ fn a_job_that_runs_in_a_foreign_join_claims_like_one_of_the_pool() {
 /// A tree of jobs, each of which waits for, detaches or aborts its children.
 struct Tree {
     pool: BlockingPool,
-    /// True if the pool shuts down while jobs still run.
+    /// True if the pool shuts down while jobs are still running.
     early: bool,
     submitted: AtomicUsize,
     ran: AtomicUsize,

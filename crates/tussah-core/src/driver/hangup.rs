@@ -1,4 +1,4 @@
-//! Detection of peers that hang up. `mod.rs` argues why no hang-up is missed.
+//! Detection of peers that hang up. `mod.rs` proves that no hang-up is missed.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -10,7 +10,7 @@ use super::source::Source;
 /// How much of a connection a peer has closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hangup {
-    /// The peer sends no more data, but it may still read: its FIN has arrived.
+    /// The peer will send no more data, but it may still read: its FIN has arrived.
     Half,
     /// The connection is over: it was reset, it failed, or both sides have closed it.
     Full,
@@ -30,7 +30,8 @@ impl Source {
     ///
     /// Unread bytes do not hide a hang-up, and no operation is tried. All calls of this function
     /// share one place with the readers that use [`poll_io`](Self::poll_io) and
-    /// [`poll_ready`](Self::poll_ready): only the last caller is woken. For connected streams.
+    /// [`poll_ready`](Self::poll_ready): only the last caller is woken. Use it for connected
+    /// streams.
     ///
     /// # Errors
     /// As for [`poll_ready`](Self::poll_ready).

@@ -32,8 +32,8 @@ impl Driver {
         events.woken = std::mem::take(&mut *lock(&self.edge));
     }
 
-    /// A model has no time: a limit runs out as soon as another model thread has had a chance to
-    /// run.
+    /// A model has no time: a limit expires as soon as another thread of the model has had a chance
+    /// to run.
     pub(crate) fn wait(&self, limit: Option<Duration>, events: &mut Events) {
         if limit.is_some() {
             crate::loom::thread::yield_now();
@@ -137,7 +137,7 @@ pub(crate) mod file {
         Auto,
     }
 
-    /// A decision without content.
+    /// A decision that holds no data.
     pub(crate) struct Files;
 
     impl Files {

@@ -1,9 +1,9 @@
 //! Kernel failures: transient errors are retried, and any other error ends the process.
 //!
-//! A worker that can neither wait nor be woken hears nothing, and a process of such workers looks
-//! alive. So there are exactly two outcomes. Transient errors (no memory, a busy kernel) are logged
-//! once and retried. Errors that mean that the descriptor is gone, or that a filter forbids the
-//! call, end the process with a message.
+//! A worker that can neither wait nor be woken receives no events, yet a process of such workers
+//! looks alive. So there are exactly two outcomes. Transient errors (no memory, a busy kernel) are
+//! logged once and retried. An error which means that the descriptor no longer exists, or that a
+//! filter forbids the call, ends the process with a message.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::quietly::quietly;
 /// The time that a worker pauses after a failed wait before it asks the kernel again.
 pub(crate) const RETRY: Duration = Duration::from_millis(10);
 
-/// Returns whether an error passes by itself.
+/// Returns whether an error is transient.
 pub(crate) fn passes(error: Errno) -> bool {
     matches!(
         error,
@@ -23,7 +23,7 @@ pub(crate) fn passes(error: Errno) -> bool {
     )
 }
 
-/// Aborts the process, because the runtime cannot go on without this call.
+/// Aborts the process, because the runtime cannot continue without this call.
 #[cold]
 pub(crate) fn fatal(call: &str, error: Errno) -> ! {
     let error = std::io::Error::from(error);
@@ -34,7 +34,8 @@ pub(crate) fn fatal(call: &str, error: Errno) -> ! {
     std::process::abort()
 }
 
-/// The state of a call that may fail for the moment. Its beginning and its end are logged.
+/// The state of a call that may fail temporarily. The beginning and the end of each outage are
+/// logged.
 #[derive(Debug, Default)]
 pub(crate) struct Outage(AtomicBool);
 
@@ -52,7 +53,7 @@ impl Outage {
         self.begin(call, error);
     }
 
-    /// Records that the call has failed where another OS thread may succeed.
+    /// Records that the call has failed on this OS thread, although another OS thread may succeed.
     #[cold]
     pub(crate) fn begin(&self, call: &str, error: Errno) {
         if self.0.swap(true, Ordering::Relaxed) {

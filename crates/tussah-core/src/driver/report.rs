@@ -5,8 +5,8 @@ use std::fmt;
 use super::file::Files;
 use crate::runtime::Shared;
 
-/// The drivers of a runtime and its way of running file operations, with the reason; to be printed
-/// or logged.
+/// The drivers of a runtime and the way in which it performs file operations, with the reason; it
+/// can be printed or logged.
 ///
 /// # Examples
 /// ```
@@ -31,7 +31,7 @@ impl DriverReport {
         }
     }
 
-    /// Returns the number of file operations that the kernel holds now, by io_uring.
+    /// Returns the number of file operations that the kernel currently holds, by io_uring.
     #[must_use]
     pub fn files_in_flight(&self) -> usize {
         self.in_flight

@@ -1,4 +1,4 @@
-//! The state of a descriptor, and its waiters. `mod.rs` argues why no report is missed.
+//! The state of a descriptor, and its waiters. `mod.rs` proves that no report is missed.
 
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -31,13 +31,13 @@ pub enum Direction {
 
 pub(super) const READ: u32 = 1;
 pub(super) const WRITE: u32 = 2;
-/// The peer has closed its side, there was an error, or urgent data came. This is reported only
-/// once, so a short read is then no reason to wait.
+/// The peer has closed its side, an error has occurred, or urgent data has arrived. This is
+/// reported only once, so a later short read is no reason to wait.
 pub(super) const CLOSED: u32 = 4;
 /// The peer has closed its side. This flag and the next one are never cleared while the slot is in
 /// use.
 pub(super) const HALF: u32 = 8;
-/// The connection is over, or there was an error.
+/// The connection is over, or an error has occurred.
 pub(super) const FULL: u32 = 16;
 const FLAGS: u32 = READ | WRITE | CLOSED | HALF | FULL;
 /// Counts the reports, above the flags.
@@ -52,15 +52,15 @@ impl Direction {
     }
 }
 
-/// The identity of a waiter, unique in its slot; 0 is no waiter's.
+/// The identity of a waiter, unique in its slot; 0 belongs to no waiter.
 pub(super) type Key = u32;
 
 /// The key that all `poll_` functions share: the last caller takes the place.
 pub(super) const POLLED: Key = 1;
 
 /// The number of foreign deliveries after which a descriptor moves to the worker that waits for it.
-/// They need not be in a row: so descriptors whose threads are stolen now and then move away from
-/// an overloaded worker.
+/// They need not be consecutive: so descriptors whose threads are occasionally stolen move away
+/// from an overloaded worker.
 const FOREIGN_MAX: u8 = 16;
 
 /// The state of a descriptor at one moment.
@@ -74,7 +74,7 @@ impl Seen {
     }
 
     /// Returns whether anything has been reported. The count wraps after some 130 million reports,
-    /// and then this may return false once.
+    /// when this may return false once.
     #[inline]
     pub(super) fn is_reported(self) -> bool {
         self.0 >= REPORT
@@ -103,9 +103,10 @@ const _: () = assert!(mem::size_of::<Slot>() == 64);
 pub(super) struct Inner {
     /// The number of descriptors that have used the slot before.
     pub(super) generation: u32,
-    /// The place whose driver has the descriptor, plus one; 0 if it is not registered.
+    /// The place whose driver has the descriptor, plus one; 0 if the descriptor is not registered.
     pub(super) home: u16,
-    /// The number of times that a thread waited elsewhere since the descriptor is there.
+    /// The number of times that a thread has waited elsewhere since the descriptor came to its
+    /// present place.
     foreign: u8,
     last_key: Key,
     /// The first waiter of each direction: its key, 0 if there is none, and its waker.
@@ -115,7 +116,7 @@ pub(super) struct Inner {
     more: More,
 }
 
-/// The waiters after the first, which are rare: one word as long as there are none.
+/// The waiters after the first, which are rare: this is one word as long as there are none.
 #[derive(Default)]
 #[expect(
     clippy::box_collection,
@@ -134,7 +135,8 @@ impl Inner {
         loop {
             self.last_key = self.last_key.wrapping_add(1).max(POLLED + 1);
             let key = self.last_key;
-            // The counter wraps after billions of keys, and one of them may still be in use.
+            // The counter wraps after billions of keys, and a waiter may still be using one of
+            // them.
             let more = self.more.0.iter().flat_map(|more| more.iter());
             if !self.keys.contains(&key) && !more.into_iter().any(|entry| entry.key == key) {
                 return key;
@@ -142,7 +144,7 @@ impl Inner {
         }
     }
 
-    /// Stores a waiter, replacing the one with the same key. Returns the replaced waker.
+    /// Stores a waiter, replacing the waiter with the same key. Returns the replaced waker.
     fn put(&mut self, entry: Entry) -> TinyWaker {
         let at = entry.direction as usize;
         if self.keys[at] == entry.key || self.keys[at] == 0 {
@@ -201,7 +203,7 @@ impl Inner {
     }
 
     /// Returns whether the descriptor, registered elsewhere, should move to this place, where a
-    /// thread waits for it now.
+    /// thread is now waiting for it.
     pub(super) fn is_foreign(&mut self, place: usize) -> bool {
         if usize::from(self.home) == place + 1 {
             return false;
@@ -210,8 +212,8 @@ impl Inner {
         self.foreign >= FOREIGN_MAX
     }
 
-    /// Records that the descriptor cannot move now. The next attempt comes after as many more
-    /// deliveries.
+    /// Records that the descriptor cannot move now. The next attempt comes after the same number of
+    /// further deliveries.
     pub(super) fn stays(&mut self) {
         self.foreign = 0;
     }
@@ -247,7 +249,7 @@ impl Slot {
 
     #[inline]
     pub(super) fn seen(&self) -> Seen {
-        // Pairs with the Release in `set`: the reported state is visible.
+        // Pairs with the Release in `set`, so that the reported state is visible.
         Seen(self.state.load(Ordering::Acquire))
     }
 
@@ -284,7 +286,7 @@ impl Slot {
     }
 
     /// Records that an operation that began at state `seen` would have blocked. Has no effect on a
-    /// descriptor that is not registered, since nothing would report more.
+    /// descriptor that is not registered, since nothing would be reported later.
     pub(super) fn exhausted(&self, direction: Direction, seen: Seen) {
         let inner = self.lock();
         if inner.home != 0 {
@@ -308,9 +310,9 @@ impl Slot {
         self.take_place(direction, key, waker, register, may_wait)
     }
 
-    /// Waits for the next report that wakes readers, unless there was one since `seen`. What is
-    /// ready stays ready. Returns true if the caller has to look again. `register` is as for
-    /// [`wait`](Self::wait).
+    /// Waits for the next report that wakes readers, unless there was one since `seen`. Directions
+    /// that are ready stay ready. Returns true if the caller has to check again. `register` is as
+    /// for [`wait`](Self::wait).
     pub(super) fn wait_report<E>(
         &self,
         seen: Seen,
@@ -332,11 +334,11 @@ impl Slot {
         register: impl FnOnce(&mut Inner) -> Result<(), E>,
         may_wait: impl FnOnce(&Inner) -> bool,
     ) -> Result<bool, E> {
-        // Cloned and dropped outside the lock, because a waker may be foreign code.
+        // The waker is cloned and dropped outside the lock, because a waker may be foreign code.
         let waker = TinyWaker::from_waker(waker);
         let mut before = TinyWaker::NONE;
         let mut inner = self.lock();
-        // Registered first: if that fails, the next poll tries the operation again.
+        // The registration comes first: if it fails, the next poll tries the operation again.
         register(&mut inner)?;
         let ready = !may_wait(&inner);
         if !ready {
@@ -354,7 +356,7 @@ impl Slot {
         Ok(ready)
     }
 
-    /// Removes a waiter that has given up.
+    /// Removes a waiter that no longer waits.
     pub(super) fn cancel(&self, direction: Direction, key: Key) {
         let gone = self.lock().remove(direction, key);
         drop(gone);
@@ -377,8 +379,8 @@ impl Slot {
         wakers
     }
 
-    /// Resets the slot, except for its generation, when its descriptor leaves. Returns the wakers
-    /// of the waiters, and the place where the descriptor was registered.
+    /// Resets the slot, except for its generation, when its descriptor is removed. Returns the
+    /// wakers of the waiters, and the place where the descriptor was registered.
     pub(super) fn reset(&self) -> (Wakers, Option<usize>) {
         let mut wakers = Wakers::new();
         let mut inner = self.lock();

@@ -18,12 +18,12 @@ use crate::runtime::{Handle, Shared};
 use crate::thread::coop;
 use crate::worker::Worker;
 
-/// A non-blocking descriptor (a socket, a pipe or the like) that threads of a runtime can wait for.
+/// A non-blocking descriptor (such as a socket or a pipe) that threads of a runtime can wait for.
 ///
 /// An operation is a closure. It is tried first, and tried again whenever the driver reports that
-/// this may help. The descriptor is registered with a driver when a thread first has to wait for
+/// it may succeed. The descriptor is registered with a driver when a thread first has to wait for
 /// it. Any number of threads may wait at the same time; all are woken, and try again. Another
-/// executor may poll the futures too: a worker calls its wakers, which must not block there.
+/// executor may poll the futures, too: a worker calls its wakers, which must not block there.
 ///
 /// # Examples
 /// ```
@@ -58,7 +58,7 @@ unsafe impl Send for Source {}
 unsafe impl Sync for Source {}
 
 impl Source {
-    /// Takes a descriptor for the runtime that the caller runs in.
+    /// Takes a descriptor for the runtime in which the caller runs.
     ///
     /// # Panics
     /// Panics outside of a runtime.
@@ -79,16 +79,16 @@ impl Source {
         }
     }
 
-    /// Registers this descriptor, and others like it, with one worker after the other instead of
-    /// the worker that waits first. Use it for connections that one worker accepts: all workers
-    /// then share the load from the beginning, without stealing.
+    /// Distributes this descriptor, and others like it, over the workers in rotation instead of
+    /// registering it with the worker that first waits for it. Use it for connections that one
+    /// worker accepts: all workers then share the load from the beginning, without stealing.
     #[must_use]
     pub fn spread(mut self) -> Self {
         self.spreads = true;
         self
     }
 
-    /// Returns the runtime that the descriptor belongs to.
+    /// Returns the runtime to which the descriptor belongs.
     pub fn handle(&self) -> Handle {
         Handle {
             shared: self.shared.clone(),
@@ -102,15 +102,15 @@ impl Source {
         self.fd.take().expect("it is there until now")
     }
 
-    /// Tries an operation, and again whenever it may succeed, until it returns something other than
-    /// `WouldBlock`. `Interrupted` is retried at once.
+    /// Tries an operation, and tries it again whenever it may succeed, until it returns something
+    /// other than `WouldBlock`. An operation that returns `Interrupted` is retried immediately.
     ///
     /// # Cancellation
     /// Dropping the future leaves an unfinished operation undone.
     ///
     /// # Errors
-    /// The operation's error; the system's error if the descriptor cannot be registered; `Other` if
-    /// the runtime has shut down.
+    /// Returns the operation's error, the system's error if the descriptor cannot be registered, or
+    /// `Other` if the runtime has shut down.
     pub fn io<R, F>(&self, direction: Direction, operation: F) -> Io<'_, F>
     where
         F: FnMut(BorrowedFd<'_>) -> io::Result<R> + Unpin,
@@ -142,8 +142,8 @@ impl Source {
     /// woken.
     ///
     /// # Errors
-    /// The system's error if the descriptor cannot be registered; `Other` if the runtime has shut
-    /// down.
+    /// Returns the system's error if the descriptor cannot be registered, or `Other` if the runtime
+    /// has shut down.
     pub fn poll_ready(
         &self,
         context: &mut Context<'_>,
@@ -151,7 +151,7 @@ impl Source {
     ) -> Poll<io::Result<()>> {
         ready!(coop::poll_budget(context));
         let seen = self.slot().seen();
-        // A descriptor that is not registered always looks ready, because nothing reports
+        // A descriptor that is not registered always seems ready, because nothing reports
         // otherwise.
         let is_known = seen.is_reported() || self.slot().is_registered();
         let is_ready = is_known && seen.is_ready(direction);
@@ -161,11 +161,11 @@ impl Source {
         Poll::Pending
     }
 
-    /// Tries an operation once. `Interrupted` is retried at once.
+    /// Tries an operation once. An operation that returns `Interrupted` is retried immediately.
     ///
     /// # Errors
-    /// The operation's error. If an operation has returned `WouldBlock` and nothing was reported
-    /// since, this returns `WouldBlock` without a try.
+    /// Returns the operation's error. If an operation has returned `WouldBlock` and nothing has
+    /// been reported since, this returns `WouldBlock` without trying.
     pub fn try_io<R>(
         &self,
         direction: Direction,
@@ -242,8 +242,8 @@ impl Source {
         ready
     }
 
-    /// Does the same as [`register`](Self::register), and fails if the runtime has ended: nothing
-    /// would be reported.
+    /// Does the same as [`register`](Self::register), but fails if the runtime has ended, since
+    /// nothing would be reported.
     pub(super) fn register_open(
         &self,
         inner: &mut Inner,
@@ -255,9 +255,9 @@ impl Source {
         self.register(inner, removed)
     }
 
-    /// Registers the descriptor if necessary: with the worker of our runtime that runs here, if
-    /// there is one and the descriptor is not to be spread. A descriptor that moves leaves its old
-    /// driver; `removed` is the result of that.
+    /// Registers the descriptor if necessary: with the worker of our runtime on which the caller
+    /// runs, if there is one and the descriptor is not to be spread. A descriptor that moves leaves
+    /// its old driver; `removed` is the result of that removal.
     fn register(&self, inner: &mut Inner, removed: &mut Result<(), Errno>) -> io::Result<()> {
         let here = Worker::with(|worker| {
             let worker = worker.filter(|worker| worker.is_of(&self.shared));
@@ -272,7 +272,7 @@ impl Source {
         } else if let Some(place) = here
             && inner.is_foreign(place)
         {
-            // A descriptor that cannot move stays where it works: no error is reported.
+            // A descriptor that cannot move stays where it works, and no error is reported.
             if self
                 .shared
                 .driver_of(place)
@@ -288,13 +288,13 @@ impl Source {
         Ok(())
     }
 
-    /// Records that an operation transferred fewer bytes than asked for: there is no more data or
+    /// Records that an operation transferred fewer bytes than requested: there is no more data or
     /// room until the driver reports it. `seen_before` is the [`marker`](Self::marker) from before
     /// the operation.
     ///
-    /// For TCP, and for writing to a Unix stream, only. Elsewhere a read also comes short at the
-    /// end of a packet, of a message with descriptors, and at the mark of out-of-band data. More
-    /// data may follow there, which nothing would report.
+    /// Use this only for TCP, and for writing to a Unix stream. Elsewhere a read also comes short
+    /// at the end of a packet or of a message with descriptors, and at the mark of out-of-band
+    /// data. More data may follow there, and nothing would report it.
     #[inline]
     pub fn came_short(&self, direction: Direction, seen_before: Marker) {
         self.slot().came_short(direction, seen_before.0);

@@ -12,16 +12,16 @@ use crate::prefetch;
 /// The number of slots in each of the first chunks.
 const FIRST: u32 = 64;
 
-/// The number of chunks of one size. The next ones are twice as large, so at most an eighth of the
-/// slots is unused.
+/// The number of chunks of each size. The chunks after them are twice as large, so at most an
+/// eighth of the slots is unused.
 const STEPS: u32 = 8;
 
-/// Bound, in chunks: 2^26 slots, more than the system gives descriptors to a process (`fs.nr_open`
-/// is 2^20).
+/// Bound, in chunks: they hold 2^26 slots, more than the descriptors that the system gives to a
+/// process (`fs.nr_open` is 2^20).
 const CHUNKS_MAX: usize = 136;
 
-/// The table of slots. Slots are never freed, only reused: the table keeps as many as there were
-/// descriptors at one time.
+/// The table of slots. Slots are never freed, only reused: the table keeps as many as the largest
+/// number of simultaneous descriptors.
 pub(crate) struct Sources {
     chunks: [OnceLock<Box<[Slot]>>; CHUNKS_MAX],
     /// All slots below this number have been given out at some time.
@@ -40,11 +40,12 @@ impl Sources {
         }
     }
 
-    /// Takes a slot for a new descriptor. It stays at its address as long as the table exists.
+    /// Takes a slot for a new descriptor. The slot stays at its address as long as the table
+    /// exists.
     pub(super) fn take(&self) -> &Slot {
         let mut free = self.free.lock();
         let index = free.pop().unwrap_or_else(|| {
-            // Under the lock, so chunks are made one after the other.
+            // This happens under the lock, so chunks are made one after the other.
             let index = self.used.load(Ordering::Relaxed);
             let (chunk, _) = place_of(index);
             // The first slot of a chunk makes the chunk.
@@ -75,7 +76,8 @@ impl Sources {
         prefetch::line(self.slot(token as u32));
     }
 
-    /// Records what a driver reported. Returns how many wakers `late` has called meanwhile.
+    /// Records a report of a driver. Returns the number of wakers that `late` has called in the
+    /// meantime.
     pub(crate) fn report(&self, token: u64, events: EventFlags, late: &mut Late) -> usize {
         let (generation, index) = ((token >> 32) as u32, token as u32);
         let mut flags = 0;
@@ -86,7 +88,7 @@ impl Sources {
         if events.intersects(EventFlags::OUT | gone) {
             flags |= WRITE;
         }
-        // A read stops short at the mark of urgent data, although more data follows.
+        // A read comes short at the mark of urgent data, although more data follows.
         if events.intersects(EventFlags::RDHUP | EventFlags::PRI | gone) {
             flags |= CLOSED;
         }
@@ -99,13 +101,13 @@ impl Sources {
         late.push(self.slot(index).report(generation, flags))
     }
 
-    /// Wakes all waiters, and refuses new ones, because no driver will report anything any more.
+    /// Wakes all waiters, and refuses new ones, because no driver will report anything from now on.
     pub(crate) fn close(&self) {
         // Pairs with `is_closed`, which runs under a slot's lock: the loop below finds every waiter
-        // that was stored before it.
+        // that was stored earlier.
         self.closed.store(true, Ordering::Release);
-        // Slots are given out under this lock: the user of any slot given out after this sees that
-        // the table is closed.
+        // Slots are given out under this lock: the user of any slot given out later sees that the
+        // table is closed.
         let used = {
             let _free = self.free.lock();
             self.used.load(Ordering::Acquire)
@@ -124,12 +126,12 @@ impl Sources {
 
 /// Returns the chunk of a slot, and its index in the chunk.
 fn place_of(index: u32) -> (usize, usize) {
-    // Shifted by this much, the chunks of one size begin at a power of two.
+    // After this shift, the chunks of one size begin at a power of two.
     let first = FIRST * STEPS;
     let above = index + first;
     let level = above.ilog2() - first.ilog2();
     let at = above - (first << level);
-    // Each chunk has this power of two slots.
+    // The number of slots in each chunk is this power of two.
     let bits = FIRST.ilog2() + level;
     let (chunk, place) = (level * STEPS + (at >> bits), at & ((1 << bits) - 1));
     (chunk as usize, place as usize)
@@ -139,7 +141,7 @@ fn size_of_chunk(chunk: usize) -> u32 {
     FIRST << (chunk as u32 / STEPS)
 }
 
-/// Returns what a driver reports for a descriptor.
+/// Returns the token that a driver reports for a descriptor.
 pub(super) fn token(generation: u32, index: u32) -> u64 {
     u64::from(generation) << 32 | u64::from(index)
 }
@@ -154,7 +156,7 @@ mod tests {
         let check = |events: EventFlags, expected: u32| {
             let sources = Sources::new();
             let slot = sources.take();
-            // The descriptor is registered, and was ready in neither direction.
+            // The descriptor is registered, and is ready in neither direction.
             slot.lock().home = 1;
             for direction in [Direction::Read, Direction::Write] {
                 slot.exhausted(direction, slot.seen());

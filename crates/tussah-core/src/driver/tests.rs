@@ -1,4 +1,4 @@
-//! Sockets on a real epoll while workers come and go.
+//! Tests of sockets on a real epoll while workers come and go.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::{Direction, Source};
 use crate::{Runtime, yield_now};
 
-/// A guard against hangs: a run takes a second.
+/// A guard against hangs: a run takes about a second.
 const HANG_LIMIT: Duration = Duration::from_secs(120);
 
 /// Returns both ends of a new pair, in the caller's runtime.
@@ -26,8 +26,8 @@ fn pair() -> [Source; 2] {
 
 #[test]
 fn spread_descriptors_go_to_all_workers_in_turn() {
-    /// Returns how many of eight descriptors that one event waits for are registered with each of
-    /// two workers.
+    /// Returns how many of eight descriptors, which one event waits for, are registered with each
+    /// of two workers.
     fn homes(spread: bool) -> [usize; 2] {
         let waits = async move {
             let mut homes = [0; 2];
@@ -88,8 +88,8 @@ async fn echo(source: Source) -> io::Result<()> {
     }
 }
 
-/// Sends single bytes through a pair and back, often enough for a descriptor to move. If asked, it
-/// then sends a block that exceeds the socket's room through another pair.
+/// Sends single bytes through a pair and back, often enough to make a descriptor move. If asked, it
+/// then sends a block larger than the socket's buffer through another pair.
 async fn exchange(block: bool) -> io::Result<()> {
     let [ours, theirs] = pair();
     let echo = crate::spawn(echo(theirs));
@@ -111,8 +111,8 @@ async fn exchange(block: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Descriptors are registered, move and leave while the drivers lose and get workers, and their
-/// numbers are reused at once. In the end one worker is left, which serves all drivers.
+/// Descriptors are registered, move and are removed while the drivers lose and gain workers, and
+/// their numbers are reused immediately. At the end one worker is left, which serves all drivers.
 #[test]
 fn bytes_arrive_while_workers_come_and_go() {
     const PAIRS: usize = 300;

@@ -2,11 +2,12 @@
 
 use crate::worker::Worker;
 
-/// Bound, in bytes: a transfer of this size spends as much of a poll's budget as a small operation.
+/// Bound, in bytes: a transfer of this size spends as much of a poll's budget as one small
+/// operation.
 const BYTES_PER_OPERATION: usize = 16 * 1024;
 
-/// Spends the running poll's budget for the bytes that a transfer moves beyond a small operation,
-/// so that a descriptor that is always ready does not starve others.
+/// Spends the running poll's budget for the bytes that a transfer moves in excess of a small
+/// operation, so that a descriptor that is always ready does not starve others.
 #[inline]
 pub fn spend_bytes(bytes: usize) {
     if bytes >= BYTES_PER_OPERATION {

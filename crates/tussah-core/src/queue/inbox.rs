@@ -1,15 +1,16 @@
-//! An intrusive queue that any OS thread puts nodes into and that is taken out whole.
+//! An intrusive queue: any OS thread puts nodes into it, and a taker takes out everything at once.
 //!
 //! It is the stack of Treiber ("Systems Programming: Coping with Parallelism", IBM RJ 5118, 1986)
-//! without its pop: a taker takes everything with one swap, and reverses it. A Vyukov queue would
-//! save the reversal, but there a stalled poster hides the completed posts of others behind it.
+//! without its pop operation: a taker takes everything with one swap, and reverses it. A Vyukov
+//! queue would avoid the reversal, but in it a stalled poster hides the completed posts of other
+//! posters behind its own.
 //!
 //! # Why it is right
 //!
 //! *Nothing is lost or taken twice.* The top changes only by read-modify-write, so its values form
 //! one sequence. A push that succeeds puts its node over exactly the top that the node links to. A
-//! swap takes the top, and with it everything below. Nodes below the top never change: a node's
-//! link is written before it is published, and not again until it is taken.
+//! swap takes the top, and with it everything below the top. Nodes below the top never change: a
+//! node's link is written before the node is published, and not again until the node is taken.
 //!
 //! *ABA does no harm.* Between a pusher's load and its compare-and-swap, the stack may have been
 //! taken and the same node pushed again. That node is then the top, and the pusher's node has to
@@ -22,7 +23,7 @@
 //!
 //! *Order.* If one push happens before another, its node is deeper in the stack, or was taken
 //! earlier. The loom models below check all of this except the last step of ABA, which needs a node
-//! that is freed and made again.
+//! that is freed and allocated again.
 
 use std::iter::FusedIterator;
 use std::ptr::{self, NonNull};
@@ -30,10 +31,10 @@ use std::ptr::{self, NonNull};
 use super::{Line, Link, link};
 use crate::loom::atomic::{AtomicPtr, Ordering};
 
-/// The nodes that others post to a worker.
+/// The nodes that other OS threads post to a worker.
 ///
-/// It does not own its nodes: dropping it forgets them. It has no bound of its own. A node is in it
-/// at most once, so the number of live nodes bounds it.
+/// It does not own its nodes: dropping the inbox forgets them. It has no bound of its own. A node
+/// is in it at most once, so the number of live nodes bounds its length.
 pub(crate) struct Inbox<T> {
     newest: Line<AtomicPtr<T>>,
 }
@@ -45,16 +46,16 @@ impl<T: Link> Inbox<T> {
         }
     }
 
-    /// Returns whether there was nothing to take a moment ago.
+    /// Returns whether there was nothing to take at some moment during the call.
     ///
-    /// Relaxed: a caller that must not miss a post, for example before it sleeps, needs a fence of
-    /// its own before the call.
+    /// Relaxed: a caller that must not miss a post, for example before it sleeps, needs its own
+    /// fence before the call.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.newest.0.load(Ordering::Relaxed).is_null()
     }
 
-    /// Puts a node in. Returns true if there was none.
+    /// Adds a node. Returns true if the inbox was empty.
     ///
     /// # Safety
     /// The node is alive and in no list, and the caller leaves it to the taker, on any OS thread.
@@ -64,20 +65,21 @@ impl<T: Link> Inbox<T> {
         unsafe { self.push_chain(node, node) }
     }
 
-    /// Puts several nodes in at once. Returns true if there was none. The nodes are linked from the
-    /// newest to the oldest, and no other nodes come between them.
+    /// Adds several nodes at once. Returns true if the inbox was empty. The nodes are linked from
+    /// the newest to the oldest, and no other nodes come between them.
     ///
     /// # Safety
     /// As for [`push`](Self::push), for every node; and following the links leads from `newest` to
     /// `oldest`.
     #[inline]
     pub(crate) unsafe fn push_chain(&self, newest: NonNull<T>, oldest: NonNull<T>) -> bool {
-        // SAFETY: the node is alive and the caller's, until the exchange succeeds.
+        // SAFETY: the node is alive and belongs to the caller until the exchange succeeds.
         let link = unsafe { link(oldest) };
         let mut below = self.newest.0.load(Ordering::Relaxed);
         loop {
             link.store(below, Ordering::Relaxed);
-            // Release pairs with the Acquire in `take_all`: the links and the content of the nodes.
+            // Release pairs with the Acquire in `take_all`: it publishes the links and the contents
+            // of the nodes.
             match self.newest.0.compare_exchange_weak(
                 below,
                 newest.as_ptr(),
@@ -99,18 +101,18 @@ impl<T: Link> Inbox<T> {
                 len: 0,
             };
         }
-        // Acquire pairs with the Release in `push_chain`, of every push since the last swap.
+        // Acquire pairs with the Release in `push_chain` of every push since the last swap.
         Chain::reverse(self.newest.0.swap(ptr::null_mut(), Ordering::Acquire))
     }
 }
 
 /// Nodes taken out of an [`Inbox`], oldest first. They belong to the chain.
 ///
-/// Dropping a chain forgets the nodes that are left in it.
+/// Dropping a chain forgets the nodes that are still in it.
 #[must_use = "the nodes that are left in a chain are forgotten"]
 pub(crate) struct Chain<T> {
-    /// The oldest node, null if there is none. Each node links to the next newer one, the last to
-    /// null.
+    /// The oldest node, null if there is none. Each node links to the next newer node; the last one
+    /// links to null.
     first: *mut T,
     len: usize,
 }
@@ -141,7 +143,7 @@ impl<T: Link> Iterator for Chain<T> {
     #[inline]
     fn next(&mut self) -> Option<NonNull<T>> {
         let node = NonNull::new(self.first)?;
-        // SAFETY: the node is alive and the chain's until it is returned.
+        // SAFETY: the node is alive and belongs to the chain until it is returned.
         self.first = unsafe { link(node) }.load(Ordering::Relaxed);
         self.len -= 1;
         Some(node)
@@ -166,7 +168,7 @@ mod test_support {
         unsafe { inbox.push(nodes.get(number)) }
     }
 
-    /// Pushes the node with this number and, as the newer one, the next; both at once.
+    /// Pushes the node with this number and, as the newer one, the next node, both at once.
     pub(super) fn push_two(inbox: &Inbox<TestNode>, nodes: &TestNodes, number: usize) -> bool {
         let (oldest, newest) = (nodes.get(number), nodes.get(number + 1));
         // SAFETY: as in `push`, and the nodes are linked newest first.
@@ -185,7 +187,7 @@ mod test_support {
         taken
     }
 
-    /// Checks that the nodes of each pusher came in the order in which it pushed them, with none
+    /// Checks that the nodes of each pusher arrived in the order in which it pushed them, with none
     /// missing.
     pub(super) fn check_complete(taken: &[(usize, usize)], pushers: usize, each: usize) {
         assert_eq!(taken.len(), pushers * each);
@@ -272,7 +274,8 @@ mod tests {
 
 #[cfg(all(test, loom))]
 mod loom_tests {
-    // The standard `Arc`: main joins all others and is the last to drop it, so it needs no model.
+    // This is the standard `Arc`: the main thread joins all others and is the last to drop it, so
+    // it needs no model.
     use std::sync::Arc;
 
     use super::super::{TestNode, TestNodes};
@@ -299,8 +302,8 @@ mod loom_tests {
         thread.join().expect("no panic")
     }
 
-    // Loom does not explore the first thread of a model well beside others, so it only starts and
-    // joins them.
+    // Loom does not explore the first thread of a model well beside others, so this thread only
+    // starts and joins them.
 
     #[test]
     fn two_pushers_and_a_taker() {

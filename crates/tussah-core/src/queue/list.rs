@@ -7,11 +7,11 @@ use crate::loom::atomic::Ordering;
 
 /// The queue of a color: nodes, oldest first.
 ///
-/// It does not own its nodes: dropping it forgets them. It has no bound of its own. A node is in it
-/// at most once, so the number of live nodes bounds it.
+/// It does not own its nodes: dropping the list forgets them. It has no bound of its own. A node is
+/// in it at most once, so the number of live nodes bounds its length.
 ///
-/// One word, so that a color has room for a value on the cache line that a turn touches. The links
-/// form a circle, from the newest node to the oldest and on to the newest.
+/// The list takes one word, so that a color has room for a value on the cache line that a turn
+/// accesses. The links form a circle, from the newest node to the oldest and on to the newest.
 pub(crate) struct List<T> {
     /// The newest node; null if there is none.
     last: *mut T,
@@ -30,7 +30,7 @@ impl<T: Link> List<T> {
         self.last.is_null()
     }
 
-    /// Queues a node behind all others.
+    /// Queues a node behind all other nodes.
     ///
     /// # Safety
     /// The node is alive and in no list, and the caller leaves it to this list until it is popped.
@@ -40,7 +40,7 @@ impl<T: Link> List<T> {
             None => node.as_ptr(),
             Some(last) => {
                 // SAFETY: the callers of `push_back` promised that the list's nodes are alive and
-                // its own until now.
+                // belong to the list until now.
                 let link = unsafe { link(last) };
                 let first = link.load(Ordering::Relaxed);
                 link.store(node.as_ptr(), Ordering::Relaxed);
@@ -56,8 +56,9 @@ impl<T: Link> List<T> {
     #[inline]
     pub(crate) fn pop_front(&mut self) -> Option<NonNull<T>> {
         let last = NonNull::new(self.last)?;
-        // SAFETY: the callers of `push_back` promised that the list's nodes are alive and its own
-        // until now. The link of each names the next, that of the newest the oldest.
+        // SAFETY: the callers of `push_back` promised that the list's nodes are alive and belong to
+        // the list until now. The link of each node names the next node, and the link of the newest
+        // node names the oldest.
         unsafe {
             let first = NonNull::new_unchecked(link(last).load(Ordering::Relaxed));
             if first == last {

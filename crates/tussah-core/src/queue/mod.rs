@@ -1,9 +1,9 @@
-//! The queues that events wait in. None of them owns or allocates its items.
+//! The queues in which events wait. None of the queues owns or allocates its items.
 //!
-//! | queue | content | puts | takes |
+//! | queue | contents | added by | taken by |
 //! |---|---|---|---|
 //! | [`Ring`] | a worker's runnable colors | the worker | the worker one by one, thieves in batches |
-//! | [`Inbox`] | posts of others to a worker | anyone | anyone, all at once |
+//! | [`Inbox`] | posts from others to a worker | any OS thread | any OS thread, all at once |
 //! | [`List`] | a color's events | the holder of the color | the holder of the color |
 //!
 //! All three are first in, first out.
@@ -20,12 +20,12 @@ use std::ptr::NonNull;
 
 use crate::loom::atomic::AtomicPtr;
 
-/// A node of an intrusive list: it has room for the pointer to the next one.
+/// A node of an intrusive list: it has room for the pointer to the next node.
 ///
 /// # Safety
 /// For a live node `link` returns a pointer to an initialized atomic inside the node, always the
-/// same one. It is valid as long as the node, and `link` does not touch the node otherwise. Only
-/// the list that holds the node accesses that atomic.
+/// same one. The pointer is valid as long as the node, and `link` accesses nothing else in the
+/// node. Only the list that holds the node accesses that atomic.
 pub(crate) unsafe trait Link: Sized {
     /// Returns the place of the link inside the node.
     fn link(node: NonNull<Self>) -> NonNull<AtomicPtr<Self>>;
@@ -42,8 +42,9 @@ unsafe fn link<'a, T: Link>(node: NonNull<T>) -> &'a AtomicPtr<T> {
     unsafe { T::link(node).as_ref() }
 }
 
-/// A value with cache lines of its own, so that writes to its neighbors do not slow it down. 128
-/// bytes: x86 prefetches lines in pairs, and some ARM processors have lines of this size.
+/// A value with cache lines of its own, so that writes to its neighbors do not slow it down. The
+/// value takes 128 bytes: x86 prefetches lines in pairs, and some ARM processors have lines of this
+/// size.
 #[repr(align(128))]
 struct Line<T>(T);
 
@@ -54,8 +55,8 @@ struct TestNode {
     /// The number of the pusher.
     from: usize,
     number: usize,
-    /// True while the node is in a queue. So a test sees whether it is taken once and with its
-    /// content.
+    /// True while the node is in a queue. It lets a test check that the node is taken once and with
+    /// its contents.
     queued: crate::loom::UnsafeCell<bool>,
 }
 
@@ -75,8 +76,8 @@ unsafe impl Sync for TestNodes {}
 #[cfg(test)]
 unsafe impl Link for TestNode {
     fn link(node: NonNull<Self>) -> NonNull<AtomicPtr<Self>> {
-        // SAFETY: the callers are the lists, which know that the node is alive. No reference is
-        // made.
+        // SAFETY: the callers are the lists, which know that the node is alive. This makes no
+        // reference.
         unsafe { NonNull::new_unchecked(&raw mut (*node.as_ptr()).link) }
     }
 }
@@ -111,7 +112,7 @@ impl TestNode {
     fn take(node: NonNull<Self>) -> (usize, usize) {
         // SAFETY: its `TestNodes` are alive.
         let node = unsafe { node.as_ref() };
-        // SAFETY: the party that takes the node out of a queue is its only user.
+        // SAFETY: the code that takes the node out of a queue is its only user.
         let queued = node
             .queued
             .with_mut(|queued| unsafe { queued.replace(false) });

@@ -1,8 +1,8 @@
-//! The run queue of a worker: a growing ring that its owner fills and empties, and that thieves
-//! steal from.
+//! The run queue of a worker: a growing ring that its owner fills and empties, and from which
+//! thieves steal.
 //!
-//! The owner pushes at the tail. All parties take at the head: the owner one item, a thief up to
-//! half of the ring. It has the shape of the deque of Chase and Lev ("Dynamic Circular
+//! The owner pushes at the tail. Both the owner and thieves take at the head: the owner one item, a
+//! thief up to half of the ring. It has the shape of the deque of Chase and Lev ("Dynamic Circular
 //! Work-Stealing Deque", SPAA 2005) with steal-half (Hendler and Shavit, "Non-Blocking Steal-Half
 //! Work Queues", PODC 2002). Here, however, the owner works at both ends, because colors are served
 //! in order. That makes it simpler: every taker uses the same compare-and-swap of the head.
@@ -12,8 +12,8 @@
 //! writes `tail`, `buffer` and slots.
 //!
 //! When the ring is full, the owner copies its items to a buffer of twice the size. The old buffer
-//! stays until the ring is dropped, since a thief may be reading it. All old ones together are
-//! smaller than the new one.
+//! stays until the ring is dropped, since a thief may be reading it. The total size of all old
+//! buffers is less than the size of the new one.
 //!
 //! # Why it is right
 //!
@@ -22,45 +22,46 @@
 //! `h` to `h + n` (Release). If that fails, it discards what it has read.
 //!
 //! **(a) No item is lost or taken twice.** `head` changes only by compare-and-swap, from some `h`
-//! to some `h + n`, so the successful ones cut the indices into successive ranges, and each index
-//! is in one range. No range goes past the tail: a thief has read `t ≥ h + n` from it, and the
-//! owner knows its own tail. The owner overwrites the slot of `i` only when `make_room` has read a
-//! head above `i` (`limit` is a head that it has read, plus the capacity).
+//! to some `h + n`. So the successful exchanges cut the indices into successive ranges, and each
+//! index is in one range. No range extends past the tail: a thief has read `t ≥ h + n` from it, and
+//! the owner knows its own tail. The owner overwrites the slot of `i` only when `make_room` has
+//! read a head above `i` (`limit` is a head that it has read, plus the capacity).
 //!
 //! **(b) A thief whose exchange succeeds has read the right items.** First a lemma: *the thief has
 //! read nothing that the owner wrote after `make_room` had read a head above `h`.* The exchange
 //! from `h` is the first step of `head` above `h`, so a head above `h` is the value of this
-//! exchange or of a later one. All later ones are read-modify-writes too, hence in the release
-//! sequence of the exchange, and `make_room` reads with Acquire. So the thief's reads, which come
-//! before its exchange, happen before everything that the owner writes after such a read, and
-//! cannot return it. The consequences:
+//! exchange or of a later one. All later exchanges are read-modify-writes, too. They are therefore
+//! in the release sequence of the exchange, and `make_room` reads with Acquire. So the thief's
+//! reads, which come before its exchange, happen before everything that the owner writes after such
+//! a read, and cannot return those writes. The consequences:
 //!
-//! - The slot of an item `i`, `h ≤ i < h + n`, had not been overwritten in any buffer, because that
-//!   takes a head above `i`, and `i ≥ h`. If the slot ever held the item, it still does.
-//! - It held the item, in whichever buffer the thief has read. Since `tail` was read first, with
+//! - The slot of an item `i`, `h ≤ i < h + n`, has not been overwritten in any buffer: that
+//!   requires a head above `i`, and `i ≥ h`. If the slot ever held the item, it still holds it.
+//! - It held the item, whichever buffer the thief has read. Since `tail` was read first, with
 //!   Acquire, this is the buffer that was current when `t` was stored, or a newer one. The buffer
-//!   that was current when the item was pushed got the item itself. Each buffer that was made later
-//!   got a copy: growing copies everything from a head on that the owner has read, and by the lemma
-//!   this was at most `h`.
-//! - The thief sees the item, and not an older value of the slot. If the buffer is from before the
-//!   store of `t`, it had the item by then (Release store of `tail`). If it is from later, it had
-//!   the item before it became current (Release store of `buffer`).
-//! - The content behind the pointer was written before the push, and `t` was stored after it.
+//!   that was current when the item was pushed received the item itself. Each buffer that was made
+//!   later received a copy. Growing copies everything from a head on that the owner has read, and
+//!   by the lemma this head was at most `h`.
+//! - The thief sees the item, and not an older value of the slot. If the buffer is older than the
+//!   store of `t`, it had the item by then (Release store of `tail`). If it is newer, it had the
+//!   item before it became current (Release store of `buffer`).
+//! - The contents behind the pointer were written before the push, and `t` was stored after it.
 //!
 //! After it has grown, the owner writes only to the new buffer. So a thief that still reads an old
-//! one finds the old values in it as long as the ring lives.
+//! buffer finds the old values in it as long as the ring lives.
 //!
-//! **(c) First in, first out.** Items get their index in the order in which they are pushed, and
-//! indices are taken in order, by (a). A thief hands out its range in order.
+//! **(c) First in, first out.** Items receive their indices in the order in which they are pushed,
+//! and by (a), indices are taken in order. A thief hands out its range in order.
 //!
 //! **The owner's own takes** need no ordering. It reads slots that it has written itself, and its
 //! exchange continues the release sequences of the thieves' exchanges. By (a), it cannot take an
 //! item that a thief takes.
 //!
 //! The loom models in `ring/loom_tests.rs` fail if an ordering on the way from the owner to a thief
-//! is weakened. They cannot fail for the way back, from a thief's exchange to `make_room`. That
-//! ordering keeps a load from taking effect after a later store to another place, and loom executes
-//! loads in program order. It depends on the lemma alone.
+//! is weakened. They cannot fail for the opposite direction, from a thief's exchange to
+//! `make_room`. That ordering prevents a load from taking effect after a later store to another
+//! location, and loom executes loads in program order. Only the lemma shows that this direction is
+//! correct.
 
 use std::ptr::{self, NonNull};
 
@@ -73,25 +74,25 @@ mod loom_tests;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-/// Slots of a new ring: 2 KiB, enough that a lightly loaded worker never grows it. Small in models,
-/// which grow it.
+/// Slots of a new ring: 2 KiB, enough that a lightly loaded worker never grows it. The number is
+/// small in models, which grow the ring.
 const CAPACITY_START: usize = if cfg!(loom) { 2 } else { 256 };
 
-/// Bound, in slots: 2 GiB of pointers; each is to a live color or thread, which takes many times
-/// that memory.
+/// Bound, in slots: 2 GiB of pointers. Each pointer leads to a live color or thread, which takes
+/// many times that memory.
 const CAPACITY_MAX: usize = 1 << 28;
 
-/// Bound, in items: one steal takes no more, because moving them would then cost more than the
-/// steal, and the batch is on the thief's stack.
+/// Bound, in items: one steal takes no more. Moving more items would cost more than the steal
+/// itself, and the batch is on the thief's stack.
 const STEAL_MAX: usize = 128;
 
-/// Bound, in attempts: after this many lost races for one victim, its queue is served well, and the
-/// thief looks elsewhere.
+/// Bound, in attempts: after this many lost races for one victim, its queue is being served well,
+/// and the thief looks elsewhere.
 const STEAL_ATTEMPTS: usize = if cfg!(loom) { 2 } else { 4 };
 
-/// A worker's run queue of pointers. The module's documentation explains it.
+/// A worker's run queue of pointers. The module's documentation explains the algorithm.
 ///
-/// It does not own what the items point to: dropping it forgets them.
+/// It does not own what the items point to: dropping the ring forgets them.
 pub(crate) struct Ring<T> {
     /// Index of the next item to be taken: the number of items ever taken.
     head: Line<AtomicU64>,
@@ -113,22 +114,22 @@ struct Owner<T> {
     buffer: *mut Buffer<T>,
     /// The slots of the current buffer.
     slots: *const AtomicPtr<T>,
-    /// The capacity of the current buffer, less one.
+    /// The capacity of the current buffer minus one.
     mask: usize,
     /// The first index for which there may be no room: a head read earlier, plus the capacity.
     limit: u64,
 }
 
 struct Buffer<T> {
-    /// A power of two.
+    /// The number of slots is a power of two.
     slots: Box<[AtomicPtr<T>]>,
-    /// The buffer before this one; null in the first.
+    /// The previous buffer; null in the first buffer.
     older: *mut Buffer<T>,
 }
 
 // SAFETY: a ring holds pointers and never follows them. The pusher of an item agrees that another
-// OS thread takes it. Only `push` and `pop`, which their callers never call at the same time, and
-// `drop` use `owner`.
+// OS thread may take it. Only `push` and `pop`, which their callers never call at the same time,
+// and `drop` use `owner`.
 unsafe impl<T> Send for Ring<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Ring<T> {}
@@ -156,12 +157,11 @@ impl<T> Ring<T> {
         }
     }
 
-    /// Returns the number of items at some time during the call. While others push and take, it may
-    /// also be slightly higher.
+    /// Returns the number of items at some moment during the call. While other OS threads push and
+    /// take, the result may also be slightly higher.
     ///
-    /// Relaxed: a caller that must not miss an item, for example before it sleeps, needs a fence of
-    /// its own before the call. An item that was pushed before is then counted, unless it was
-    /// taken.
+    /// Relaxed: a caller that must not miss an item, for example before it sleeps, needs its own
+    /// fence before the call. An item that was pushed earlier is then counted, unless it was taken.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         let head = self.head();
@@ -169,7 +169,7 @@ impl<T> Ring<T> {
         tail.saturating_sub(head) as usize
     }
 
-    /// Returns whether there is no item, with the same reservations as [`len`](Self::len).
+    /// Returns whether there is no item, with the same limitations as [`len`](Self::len).
     #[inline]
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
@@ -183,22 +183,22 @@ impl<T> Ring<T> {
         self.head.0.load(Ordering::Relaxed)
     }
 
-    /// Queues an item behind all others.
+    /// Queues an item behind all other items.
     ///
     /// # Panics
-    /// Panics if the ring has grown to its bound and is full. Nothing has changed then.
+    /// Panics if the ring has grown to its bound and is full. In that case nothing has changed.
     ///
     /// # Safety
     /// The caller is the owner: the only OS thread that calls `push` and `pop` on this ring, or the
-    /// one that took over this role, with the former owner's last call happening before. The item
-    /// may be passed to any OS thread that steals.
+    /// OS thread that took over this role. In the second case, the former owner's last call happens
+    /// before. The item may be passed to any OS thread that steals.
     #[inline]
     pub(crate) unsafe fn push(&self, item: NonNull<T>) {
         // Only this OS thread writes the tail, so Relaxed reads the newest value.
         let tail = self.tail.0.next.load(Ordering::Relaxed);
         self.tail.0.owner.with_mut(|owner| {
-            // SAFETY: the caller is the owner, this has no other user, and nothing below comes here
-            // again.
+            // SAFETY: the caller is the owner, this part has no other user, and nothing below calls
+            // this function again.
             let owner = unsafe { &mut *owner };
             if tail == owner.limit {
                 self.make_room(owner, tail);
@@ -206,8 +206,8 @@ impl<T> Ring<T> {
             // Relaxed: published by the store of the tail.
             owner.slot(tail).store(item.as_ptr(), Ordering::Relaxed);
         });
-        // Release pairs with the Acquire in `steal`: the slot, its buffer, and what the item points
-        // to.
+        // Release pairs with the Acquire in `steal`: it publishes the slot, its buffer, and the
+        // target of the item.
         self.tail.0.next.store(tail + 1, Ordering::Release);
     }
 
@@ -220,10 +220,10 @@ impl<T> Ring<T> {
         // Only this OS thread writes the tail, so Relaxed reads the newest value.
         let tail = self.tail.0.next.load(Ordering::Relaxed);
         let mut head = self.head.0.load(Ordering::Relaxed);
-        // A head that was read may be old, and the exchange then fails, but it is never above the
+        // The head that was read may be old, and the exchange then fails, but it is never above the
         // tail.
         while head != tail {
-            // SAFETY: the caller is the owner, and this has no other user.
+            // SAFETY: the caller is the owner, and this part has no other user.
             let item = self
                 .tail
                 .0
@@ -245,15 +245,15 @@ impl<T> Ring<T> {
     }
 
     /// Takes up to `max` of the oldest items, but at most half of the ring, rounded up, and at most
-    /// [`STEAL_MAX`]. Calls `out` with each, oldest first. Any OS thread may call this, and `out`
-    /// may use rings, this one included.
+    /// [`STEAL_MAX`]. Calls `out` with each item, oldest first. Any OS thread may call this, and
+    /// `out` may use rings, including this one.
     ///
-    /// Returns the number of items. 0 means that `max` is 0, that the ring was empty, or that every
-    /// attempt lost its race. If `out` panics, the remaining items are forgotten.
+    /// Returns the number of items. Zero means that `max` is 0, that the ring was empty, or that
+    /// every attempt lost its race. If `out` panics, the remaining items are forgotten.
     pub(crate) fn steal(&self, max: usize, mut out: impl FnMut(NonNull<T>)) -> usize {
         let max = max.min(STEAL_MAX);
         let mut batch = [ptr::null_mut(); STEAL_MAX];
-        // Relaxed: an old head makes the exchange fail, and does no other harm.
+        // Relaxed: an old head makes the exchange fail, but has no other effect.
         let mut head = self.head.0.load(Ordering::Relaxed);
         for _ in 0..STEAL_ATTEMPTS {
             // Acquire pairs with the Release in `push`.
@@ -264,8 +264,8 @@ impl<T> Ring<T> {
             if batch.is_empty() {
                 return 0;
             }
-            // After the tail, so that the buffer is no older. Acquire pairs with the Release in
-            // `grow`.
+            // This comes after the tail, so that the buffer is no older. Acquire pairs with the
+            // Release in `grow`.
             let buffer = self.tail.0.buffer.load(Ordering::Acquire);
             // SAFETY: buffers live as long as the ring.
             let slots = unsafe { &(*buffer).slots };
@@ -297,7 +297,8 @@ impl<T> Ring<T> {
     /// Makes room for the item with index `tail`.
     #[cold]
     fn make_room(&self, owner: &mut Owner<T>, tail: u64) {
-        // Acquire pairs with the Release in `steal`: thieves have read the slots that are free now.
+        // Acquire pairs with the Release in `steal`: thieves have finished reading the slots that
+        // are free now.
         let head = self.head.0.load(Ordering::Acquire);
         owner.limit = head + (owner.mask + 1) as u64;
         if owner.limit == tail {
@@ -318,21 +319,21 @@ impl<T> Ring<T> {
                 .store(owner.slot(index).load(Ordering::Relaxed), Ordering::Relaxed);
         }
         *owner = new;
-        // Release pairs with the Acquire in `steal`: the buffer and its copied items.
+        // Release pairs with the Acquire in `steal`: it publishes the buffer and its copied items.
         self.tail.0.buffer.store(owner.buffer, Ordering::Release);
     }
 }
 
 impl<T> Drop for Ring<T> {
     fn drop(&mut self) {
-        // SAFETY: the ring has no other user any more.
+        // SAFETY: the ring no longer has any other user.
         let mut buffer = self
             .tail
             .0
             .owner
             .with_mut(|owner| unsafe { (*owner).buffer });
         while !buffer.is_null() {
-            // SAFETY: `Buffer::new` made the buffer, and this loop reaches each of them once.
+            // SAFETY: `Buffer::new` made each buffer, and this loop reaches each of them once.
             buffer = unsafe { Box::from_raw(buffer) }.older;
         }
     }
@@ -353,7 +354,7 @@ impl<T> Owner<T> {
 
     #[inline]
     fn slot(&self, index: u64) -> &AtomicPtr<T> {
-        // SAFETY: `mask` is the number of slots less one, and `slots` lives as long as the ring.
+        // SAFETY: `mask` is the number of slots minus one, and `slots` lives as long as the ring.
         unsafe { &*self.slots.add(index as usize & self.mask) }
     }
 }

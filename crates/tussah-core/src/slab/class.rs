@@ -11,28 +11,29 @@ pub(super) const CLASSES: usize = SMALL_CLASSES + 5 * STEPS;
 /// header.
 pub(super) const SLOT_BYTES_MAX: usize = 16 * 1024;
 
-/// Bound, in bytes: the alignment of `u128`; more is so rare that it gets a span of its own.
+/// Bound, in bytes: the alignment of `u128`. A larger alignment is so rare that the object gets its
+/// own span.
 pub(super) const SLOT_ALIGN_MAX: usize = 16;
 
-/// Bound, in slots: spreads the depot's lock over this many allocations, so that it costs less than
-/// a nanosecond each.
+/// Bound, in slots: spreads the cost of the depot's lock over this many allocations, so that each
+/// pays less than a nanosecond.
 const BATCH_SLOTS_MAX: usize = 64;
 
 /// Bound, in slots: a pair of large objects does not take the lock twice.
 const BATCH_SLOTS_MIN: usize = 2;
 
-/// Bound, in bytes: the memory that one batch may hold back from other workers, half of an L1
-/// cache.
+/// Bound, in bytes: the memory that one batch may withhold from other workers, half of an L1 cache.
 const BATCH_BYTES: usize = 16 * 1024;
 
 const SMALL_BYTES_MAX: usize = 512;
 const SMALL_CLASSES: usize = SMALL_BYTES_MAX / 8;
-/// The number of classes for each doubling above the small ones: steps of 12.5 % at its beginning.
+/// The number of classes for each doubling above the small classes: steps of 12.5 % at its
+/// beginning.
 const STEPS: usize = 8;
 
-/// Returns the class whose slots fit `layout`, or `None` if the object needs a span of its own.
+/// Returns the class whose slots fit `layout`, or `None` if the object needs its own span.
 ///
-/// Folds to a constant if the layout is one.
+/// The result is a constant if the layout is one.
 #[inline]
 pub(super) const fn class_of(kind: Kind, layout: Layout) -> Option<usize> {
     let align = if layout.align() < 8 {
@@ -69,7 +70,7 @@ pub(super) const fn slot_bytes(class: usize) -> usize {
     (STEPS + step + 1) << (SMALL_BYTES_MAX.ilog2() as usize - 3 + doubling)
 }
 
-/// Returns how many slots of `class` move between a magazine and the depot at a time.
+/// Returns the number of slots of `class` that move between a magazine and the depot at a time.
 pub(super) const fn batch_slots(class: usize) -> u32 {
     let fit = BATCH_BYTES / slot_bytes(class);
     if fit > BATCH_SLOTS_MAX {

@@ -9,16 +9,17 @@ use std::ptr::{NonNull, null_mut};
 
 /// Links number 0: all spans of the depot.
 type All = List<0>;
-/// Links number 1: spans of one class that are neither full nor kept as its empty one.
+/// Links number 1: spans of one class that are partial, neither full nor kept as the class's empty
+/// span.
 type Partial = List<1>;
-/// Links number 1 again: spans that left the depot and wait to be unmapped when its lock is
+/// Links number 1 again: spans that have left the depot and will be unmapped when its lock is
 /// released.
 pub(super) type Dead = List<1>;
 
 /// The spans of one kind. All of its methods run under its lock.
 ///
 /// A span of a class is in exactly one of three states: *full* (in no list but `all`), *partial*
-/// (in its class's list) or *empty* (the one its class keeps). Dedicated spans are always full.
+/// (in its class's list) or *empty* (kept by its class). Dedicated spans are always full.
 pub(super) struct Depot {
     kind: Kind,
     all: All,
@@ -28,11 +29,11 @@ pub(super) struct Depot {
 }
 
 struct ClassSpans {
-    /// The first became partial last and so has the fewest free slots. Filling it first gives the
-    /// others the chance to become empty.
+    /// The first span became partial last and so has the fewest free slots. Filling it first gives
+    /// the other spans the chance to become empty.
     partial: Partial,
-    /// Bound, in spans: one per class, so that a load that varies around the size of a span maps
-    /// nothing.
+    /// Bound, in spans: one per class, so that a load that varies around the size of a span maps no
+    /// memory.
     empty: *mut Span,
 }
 
@@ -59,8 +60,8 @@ impl Depot {
         self.stats
     }
 
-    /// Takes up to `want` slots, at least one. A new span is mapped only if none would be available
-    /// otherwise.
+    /// Takes up to `want` slots, but at least one. A new span is mapped only if no slot would be
+    /// available otherwise.
     pub(super) fn take(&mut self, owner: *const (), class: usize, want: u32) -> Chain {
         let mut chain = Chain::default();
         // SAFETY: `&mut self` is the lock. Spans in the lists are live and in the state of their
@@ -111,7 +112,7 @@ impl Depot {
     /// # Safety
     /// The span is live, of this depot's kind and in no list.
     unsafe fn enter(&mut self, span: *mut Span) {
-        // SAFETY: `&mut self` is the lock, the rest is by contract.
+        // SAFETY: `&mut self` is the lock; the contract ensures the rest.
         unsafe {
             self.all.push(span);
             self.stats.bytes += (*span).layout.size();
@@ -123,11 +124,11 @@ impl Depot {
     /// Returns the number of slots.
     ///
     /// # Safety
-    /// The slots came from this depot, are free, linked, and belong to the caller.
+    /// The slots came from this depot, are free and linked, and belong to the caller.
     pub(super) unsafe fn give(&mut self, mut chain: Link, dead: &mut Dead) -> usize {
         let mut slots = 0;
         while let Some(slot) = chain {
-            // SAFETY: by contract; the link is read before the slot gets another.
+            // SAFETY: by contract; the link is read before the slot receives another link.
             unsafe {
                 chain = link(slot);
                 self.give_one(slot, dead);
@@ -157,13 +158,13 @@ impl Depot {
         }
     }
 
-    /// Keeps a span that became empty as the one of its class, or moves it to `dead`.
+    /// Keeps a span that became empty as its class's empty span, or moves it to `dead`.
     ///
     /// # Safety
-    /// The span is one of the depot's, empty, and in its class's list unless it `was_full`.
+    /// The span belongs to the depot and is empty. It is in its class's list unless it `was_full`.
     unsafe fn retire(&mut self, span: *mut Span, was_full: bool, dead: &mut Dead) {
-        // SAFETY: `&mut self` is the lock, the rest is by contract. A span in `dead` is in no other
-        // list.
+        // SAFETY: `&mut self` is the lock; the contract ensures the rest. A span in `dead` is in no
+        // other list.
         unsafe {
             let class = (*span).class;
             if class != DEDICATED {
@@ -192,8 +193,8 @@ impl Depot {
 
 impl Drop for Depot {
     fn drop(&mut self) {
-        // SAFETY: the spans are ours, and the party that drops a slab promises that its objects are
-        // gone. Some may still be in lists of partial spans, which end here too.
+        // SAFETY: the spans are ours, and the code that drops a slab promises that its objects no
+        // longer exist. Some spans may still be in lists of partial spans, which end here, too.
         unsafe { self.all.unmap_all() }
     }
 }

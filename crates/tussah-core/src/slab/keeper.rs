@@ -1,4 +1,4 @@
-//! The decision when a depot keeps the owner of its slab, as plain numbers under the depot's lock.
+//! The decision when a depot keeps its slab's owner alive, as plain numbers under the depot's lock.
 
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -7,7 +7,7 @@ mod loom_tests;
 ///
 /// A closed depot has a reference to the owner exactly as long as any of its slots is in use. The
 /// rule holds whenever the depot's lock is free. The section "References to the owner" in the
-/// slab's module has the consequences.
+/// slab's module describes the consequences.
 #[derive(Default)]
 pub(super) struct Keeper {
     /// The number of slots in use or in a magazine.
@@ -23,7 +23,7 @@ impl Keeper {
         }
     }
 
-    /// Counts slots that leave. Returns true if the depot now needs its reference.
+    /// Counts slots that leave the depot. Returns true if the depot now needs its reference.
     #[must_use]
     pub(super) fn take(&mut self, slots: usize) -> bool {
         let first = self.used == 0;
@@ -31,8 +31,8 @@ impl Keeper {
         self.closed && first
     }
 
-    /// Counts slots that return. Returns true if the caller has to release the depot's reference,
-    /// after the lock.
+    /// Counts slots that return to the depot. Returns true if the caller has to release the depot's
+    /// reference, after releasing the lock.
     #[must_use]
     pub(super) fn give(&mut self, slots: usize) -> bool {
         debug_assert!(slots > 0 && slots <= self.used, "what is given was taken");

@@ -1,6 +1,6 @@
 //! An intrusive list of spans.
 //!
-//! Doubly linked, because a span leaves from the middle when it becomes full or empty.
+//! It is doubly linked, because a span leaves from the middle when it becomes full or empty.
 
 use super::span::Span;
 use std::ptr::null_mut;
@@ -34,8 +34,8 @@ impl<const BY: usize> List<BY> {
         self.head
     }
 
-    /// The caller holds the depot's lock (or owns list and spans). `span` is live and in no `BY`
-    /// list.
+    /// The caller holds the depot's lock (or owns the list and the spans). `span` is live and in no
+    /// `BY` list.
     pub(super) unsafe fn push(&mut self, span: *mut Span) {
         // SAFETY: by contract. The head is live because spans leave the list before they are
         // unmapped.
@@ -52,9 +52,9 @@ impl<const BY: usize> List<BY> {
     }
 
     /// # Safety
-    /// The caller holds the depot's lock (or owns list and spans). `span` is in this list.
+    /// The caller holds the depot's lock (or owns the list and the spans). `span` is in this list.
     pub(super) unsafe fn remove(&mut self, span: *mut Span) {
-        // SAFETY: the neighbors are in the list too, hence live.
+        // SAFETY: the neighbors are in the list, too, so they are live.
         unsafe {
             let Links { prev, next } = (*span).moving.links[BY];
             if prev.is_null() {
@@ -71,7 +71,7 @@ impl<const BY: usize> List<BY> {
     /// Calls `f` with each span.
     ///
     /// # Safety
-    /// The caller holds the depot's lock (or owns list and spans).
+    /// The caller holds the depot's lock (or owns the list and the spans).
     pub(super) unsafe fn for_each(&self, mut f: impl FnMut(*mut Span)) {
         let mut at = self.head;
         while !at.is_null() {

@@ -1,10 +1,10 @@
 //! The magazines of a worker: free slots that it hands out and takes back without a lock.
 //!
-//! After Bonwick and Adams, *Magazines and Vmem* (USENIX 2001), section 3. There are two magazines
-//! per class, the loaded one and a full one behind it, so no sequence of allocations and frees can
-//! make every operation go to the depot. There are two differences. A magazine is a list through
-//! the slots, which needs no memory of its own. And the depot puts slots back into their spans, so
-//! that spans become empty.
+//! The design follows Bonwick and Adams, *Magazines and Vmem* (USENIX 2001), section 3. There are
+//! two magazines per class, the loaded magazine and a full one behind it, so no sequence of
+//! allocations and frees can make every operation go to the depot. There are two differences. A
+//! magazine is a list through the slots, which needs no separate memory. The depot puts slots back
+//! into their spans, so that spans become empty.
 
 use super::class::{CLASSES, batch_slots, class_of};
 use super::span::{Link, link, set_link};
@@ -18,19 +18,19 @@ const OPEN: &str = "a slab is open while magazines are in use";
 
 /// The magazines of one worker, for all kinds and classes.
 ///
-/// Dropping the magazines leaves their slots unused until their slab is dropped too. So a worker
-/// that ends first calls [`Magazines::flush_all`].
+/// Dropping the magazines leaves their slots unused until their slab is dropped, too. So a worker
+/// that is ending first calls [`Magazines::flush_all`].
 pub(crate) struct Magazines {
     bins: [[Bin; CLASSES]; KINDS],
 }
 
 /// The two magazines of a class.
 struct Bin {
-    /// The loaded magazine, last freed first.
+    /// The loaded magazine, last freed slot first.
     loaded: Cell<Link>,
     /// A magazine of exactly `batch_slots` slots, or none.
     full: Cell<Link>,
-    /// The free capacity of the loaded magazine: `batch_slots` less its length.
+    /// The free capacity of the loaded magazine: `batch_slots` minus its length.
     room: Cell<u32>,
 }
 
@@ -54,7 +54,7 @@ impl Magazines {
     /// Allocates memory for an object. For [`Kind::Thread`], see the rules at [`Slab`].
     ///
     /// # Safety
-    /// `slab` is the same one for the whole life of these magazines.
+    /// `slab` is the same slab for the whole life of these magazines.
     #[inline]
     pub(crate) unsafe fn alloc(&self, slab: &Slab, kind: Kind, layout: Layout) -> NonNull<u8> {
         let Some(class) = class_of(kind, layout) else {
@@ -65,7 +65,7 @@ impl Magazines {
         let Some(slot) = bin.loaded.get() else {
             return bin.refill(slab, kind, class);
         };
-        // SAFETY: slots in a magazine are free, linked, and ours.
+        // SAFETY: slots in a magazine are free and linked, and belong to it.
         bin.loaded.set(unsafe { link(slot) });
         bin.room.set(bin.room.get() + 1);
         slot
@@ -74,7 +74,7 @@ impl Magazines {
     /// Frees the memory of an object.
     ///
     /// # Safety
-    /// As for [`Slab::free`]; `slab` is the same one for the whole life of these magazines.
+    /// As for [`Slab::free`]; `slab` is the same slab for the whole life of these magazines.
     #[inline]
     pub(crate) unsafe fn free(&self, slab: &Slab, kind: Kind, slot: NonNull<u8>, layout: Layout) {
         let Some(class) = class_of(kind, layout) else {
@@ -88,7 +88,7 @@ impl Magazines {
         if bin.room.get() == 0 {
             bin.make_room(slab, kind, class);
         }
-        // SAFETY: the caller gives us the slot.
+        // SAFETY: the caller gives the slot to this magazine.
         unsafe { set_link(slot, bin.loaded.get()) };
         bin.loaded.set(Some(slot));
         bin.room.set(bin.room.get() - 1);
@@ -97,11 +97,12 @@ impl Magazines {
     /// Returns all slots to the depot.
     ///
     /// # Safety
-    /// `slab` is the same one for the whole life of these magazines.
+    /// `slab` is the same slab for the whole life of these magazines.
     pub(crate) unsafe fn flush_all(&self, slab: &Slab) {
         for (kind, bins) in [Kind::Event, Kind::Thread].into_iter().zip(&self.bins) {
             for (class, bin) in bins.iter().enumerate() {
-                // SAFETY: slots in a magazine are free, linked, ours, and came from `slab`.
+                // SAFETY: slots in a magazine are free and linked, belong to it, and came from
+                // `slab`.
                 unsafe {
                     let last = Slab::give(slab, kind, bin.loaded.take())
                         | Slab::give(slab, kind, bin.full.take());
@@ -119,7 +120,7 @@ impl Magazines {
         let len = |mut at: Link| {
             let mut len = 0;
             while let Some(slot) = at {
-                // SAFETY: slots in a magazine are free, linked, and ours.
+                // SAFETY: slots in a magazine are free and linked, and belong to it.
                 at = unsafe { link(slot) };
                 len += 1;
             }
@@ -132,7 +133,7 @@ impl Magazines {
 }
 
 impl Bin {
-    /// Loads the full magazine, or one from the depot, and takes a slot out of it.
+    /// Loads the full magazine, or a magazine from the depot, and takes a slot out of it.
     #[cold]
     #[inline(never)]
     fn refill(&self, slab: &Slab, kind: Kind, class: usize) -> NonNull<u8> {
@@ -142,7 +143,7 @@ impl Bin {
             None => slab.take(kind, class, batch),
         };
         let slot = head.expect("neither a full magazine nor a chain from the depot is empty");
-        // SAFETY: the slot is free, linked, and ours.
+        // SAFETY: the slot is free and linked, and belongs to this magazine.
         self.loaded.set(unsafe { link(slot) });
         self.room.set(batch - (len - 1));
         slot
@@ -153,7 +154,7 @@ impl Bin {
     #[cold]
     #[inline(never)]
     fn make_room(&self, slab: &Slab, kind: Kind, class: usize) {
-        // SAFETY: slots in a magazine are free, linked, ours, and came from `slab`.
+        // SAFETY: slots in a magazine are free and linked, belong to it, and came from `slab`.
         let last = unsafe { Slab::give(slab, kind, self.full.replace(self.loaded.take())) };
         debug_assert!(!last, "{OPEN}");
         self.room.set(batch_slots(class));

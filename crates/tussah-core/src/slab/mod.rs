@@ -1,58 +1,58 @@
 //! The slab: memory for events and threads.
 //!
-//! It has three layers, each in a file. *Spans* are aligned blocks cut into slots of one size.
-//! Masking the address of an object leads to the header of its span, and so to its owner. The
-//! *depot* knows which spans have free slots, and returns spans that became empty. *Magazines* let
-//! a worker allocate and free without a lock; a lock is taken once per batch.
+//! It has three layers, each in its own file. *Spans* are aligned blocks cut into slots of one
+//! size. Masking the address of an object leads to the header of its span, and so to its owner. The
+//! *depot* knows which spans have free slots, and returns spans that have become empty. *Magazines*
+//! let a worker allocate and free without a lock: they take a lock only once per batch.
 //!
 //! Any OS thread may free an object, through its own magazines or through the slab, whichever OS
 //! thread allocated it.
 //!
-//! The locks are leaves of the lock order. Under one, only the allocators, the visitor of
+//! The locks are leaves of the lock order. Under one of them, only the allocators, the visitor of
 //! [`Slab::for_each_thread_slot`] and an increment of the owner's count are called. Locks and
 //! atomics are those of the standard build even under loom: slots are raw memory, in which loom's
-//! types cannot live. So the slab is not modelled, and its tests run under Miri instead. The
-//! references to the owner are modelled (`keeper/loom_tests.rs`).
+//! types cannot live. So the slab has no model, and its tests run under Miri instead. The
+//! references to the owner have a model (`keeper/loom_tests.rs`).
 //!
 //! # References to the owner
 //!
 //! The owner is a counted object that contains the slab: the runtime. Some users have an object of
-//! the slab and nothing else that keeps the owner alive: join handles, wakers and requests are one
-//! pointer. So the slab has references to its own owner:
+//! the slab and nothing else that keeps the owner alive: join handles, wakers and requests are a
+//! single pointer. So the slab has references to its own owner:
 //!
-//! - An *open* slab has one.
+//! - An *open* slab has one such reference.
 //! - A *closed* depot has one exactly as long as an object of it is in use. An object is in use
 //!   from its allocation until it is freed. Both happen under the depot's lock, and so does the
 //!   change of the reference.
 //!
 //! The claim: *the user of an object may use the owner, from the moment at which the object was
-//! taken to the end of the call that frees it. This holds whatever other OS threads do meanwhile,
-//! and wherever they stall.*
+//! taken to the end of the call that frees it. This holds whatever other OS threads do in the
+//! meantime, and wherever they stall.*
 //!
-//! *While it is in use.* Look at the depot of the object. If the depot is open, so is the slab,
-//! which has its reference: `close` closes both depots before its caller may release that one. If
-//! the depot is closed and any of its objects is in use, the depot has its own reference. There is
-//! no moment in between. The depot gets its own reference under the lock under which it is closed,
-//! and the slab's is released after that.
+//! *While it is in use.* Consider the depot of the object. If the depot is open, so is the slab,
+//! which has its reference: `close` closes both depots before its caller may release that
+//! reference. If the depot is closed and any of its objects is in use, the depot has its own
+//! reference. There is no moment in between. The depot receives its own reference under the lock
+//! under which it is closed, and the slab's reference is released afterwards.
 //!
-//! *While it is taken.* The allocating caller uses the owner, so something keeps the owner for the
-//! length of that call: a counted reference, or another object that is in use until then. This is
-//! the only demand on a caller. Therefore the count is above zero when a depot takes its reference,
-//! at any time and any number of times. So an OS thread that found the runtime open, and allocates
-//! after it has ended, does no harm.
+//! *While it is taken.* The allocating caller uses the owner, so something keeps the owner alive
+//! for the length of that call: a counted reference, or another object that is in use until then.
+//! This is the only requirement for a caller. Therefore the count is above zero when a depot takes
+//! its reference, at any time and any number of times. So an OS thread that found the runtime open,
+//! and allocates after it has ended, does no harm.
 //!
-//! *While it is freed.* Up to the release of the lock, the object or the lock keeps the owner: an
-//! open depot cannot close under the lock, and no other caller can free the last object of a closed
-//! one. With that release, others may free the owner. The caller's next steps depend on one bit
-//! that was found under the lock:
+//! *While it is freed.* Until the lock is released, the object or the lock keeps the owner alive.
+//! An open depot cannot close under the lock, and no other caller can free the last object of a
+//! closed depot. Once it is released, other OS threads may free the owner. The caller's next steps
+//! depend on one bit that it found under the lock:
 //!
-//! - If the depot keeps its reference, or is open, the caller does not touch the owner again. The
-//!   spans that it unmaps have left the depot. The release of a lock is its last access to it
-//!   (`parking_lot` exchanges the state, or stores it under a lock of its own, and wakes by
-//!   address).
-//! - If the depot has lost its last object, its reference became the caller's, which releases it as
-//!   the last step. The bit cannot become wrong: if another caller takes from the depot meanwhile,
-//!   the depot gets another reference.
+//! - If the depot keeps its reference, or is open, the caller does not access the owner again. The
+//!   spans that it unmaps have already left the depot. The release of a lock is its last access to
+//!   the lock's memory (`parking_lot` exchanges the state, or stores it under a lock of its own,
+//!   and wakes by address).
+//! - If the depot has lost its last object, its reference now belongs to the caller, which releases
+//!   it as the last step. The bit cannot become wrong: if another caller takes from the depot in
+//!   the meantime, the depot receives another reference.
 //!
 //! So nothing is freed too early. Nothing is kept forever either: each reference is released by the
 //! caller that frees the last object, or that closes the slab. A slab that is never closed keeps
@@ -95,8 +95,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Returns the smallest slot of this kind, in bytes: room for the link, and for the state word
-    /// of a thread.
+    /// Returns the smallest slot size of this kind, in bytes: room for the link, and for the state
+    /// word of a thread.
     const fn slot_bytes_min(self) -> usize {
         match self {
             Kind::Event => 8,
@@ -120,10 +120,12 @@ pub(crate) struct SlabStats {
 /// A thread slot keeps its meaning while it is free, so that [`Slab::for_each_thread_slot`] can
 /// look at slots of any state:
 ///
-/// - Bytes 16 to 24 are an `AtomicU64`, the state word. Zero means free. The slab zeroes it when
-///   the slot is carved and never writes it again, so it is zero in a slot that was just allocated.
-/// - The user of a slot accesses the state word only atomically (so does not write a struct over
-///   it). It makes the word nonzero last when setting the slot up, and zero before freeing it.
+/// - Bytes 16 to 24 are an `AtomicU64`, the state word. Zero means free. The slab sets it to zero
+///   when the slot is carved and never writes it again, so it is zero in a slot that was just
+///   allocated.
+/// - The user of a slot accesses the state word only atomically (so it does not write a struct over
+///   the word). The user makes the word nonzero as the last step of setting up the slot, and zero
+///   before freeing it.
 /// - The slab itself writes only bytes 0 to 8 of a free slot.
 ///
 /// # Dropping
@@ -154,7 +156,7 @@ impl Slab {
     /// open slab. Called once, before the first allocation.
     ///
     /// # Safety
-    /// `owner` is alive, and is what `retain` expects.
+    /// `owner` is alive, and is of the type that `retain` expects.
     pub(crate) unsafe fn set_owner(&self, owner: *const ()) {
         debug_assert_eq!(
             self.stats().spans,
@@ -171,7 +173,7 @@ impl Slab {
     ///
     /// # Safety
     /// The memory is used only until it is freed or the slab is dropped, and by the rules of its
-    /// kind. Something keeps the owner for the length of the call.
+    /// kind. Something keeps the owner alive for the length of the call.
     pub(crate) unsafe fn alloc(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
         match class_of(kind, layout) {
             Some(class) => self
@@ -202,13 +204,13 @@ impl Slab {
 
     #[cold]
     fn retain_owner(&self) {
-        // SAFETY: something keeps the owner for our caller: see the module's documentation.
+        // SAFETY: something keeps the owner alive for our caller: see the module's documentation.
         unsafe { (self.retain)(self.owner()) }
     }
 
     /// Frees the memory of an object under the lock of its kind. Returns true if the caller has to
     /// release the depot's reference to the owner. Otherwise the owner, and the slab with it, may
-    /// be gone when this returns.
+    /// no longer exist when this returns.
     ///
     /// # Safety
     /// `slot` is the pointer that [`Slab::alloc`] or [`Magazines::alloc`] returned for this slab,
@@ -221,7 +223,8 @@ impl Slab {
         slot: NonNull<u8>,
         layout: Layout,
     ) -> bool {
-        // SAFETY: the caller gives us the slot, which is carved and mapped, and in use until now.
+        // SAFETY: the caller gives up the slot, which is carved and mapped, and was in use until
+        // now.
         unsafe {
             debug_check_free(kind, slot, layout);
             set_link(slot, None);
@@ -229,7 +232,7 @@ impl Slab {
         }
     }
 
-    /// Makes each depot with slots in use keep the owner. Called once, when all magazines are
+    /// Makes each depot with slots in use keep the owner alive. Called once, when all magazines are
     /// flushed; the caller then has to release the reference of the open slab.
     pub(crate) fn close(&self) {
         for depot in &self.depots {
@@ -257,7 +260,7 @@ impl Slab {
         self.depots[Kind::Thread as usize].lock().for_each_slot(f);
     }
 
-    /// Returns how much memory the slab holds.
+    /// Returns the amount of memory that the slab holds.
     pub(crate) fn stats(&self) -> SlabStats {
         let [event, thread] = self.depots.each_ref().map(|depot| depot.lock().stats());
         SlabStats {
@@ -278,18 +281,19 @@ impl Slab {
         (chain.head, chain.len)
     }
 
-    /// Returns a chain of slots to the depot; the result is that of `free`. Takes a pointer,
-    /// because a reference would have to be valid until this returns.
+    /// Returns a chain of slots to the depot; the result has the same meaning as that of `free`.
+    /// Takes a pointer, because a reference would have to stay valid until this function returns.
     ///
     /// # Safety
-    /// The slots came from this slab for this `kind`, are free, linked, and belong to the caller.
+    /// The slots came from this slab for this `kind`, are free and linked, and belong to the
+    /// caller.
     #[must_use]
     unsafe fn give(this: *const Self, kind: Kind, chain: Link) -> bool {
         if chain.is_none() {
             return false;
         }
         let mut dead = Dead::new();
-        // SAFETY: by contract, and as the slots are in use, the slab exists until the lock is
+        // SAFETY: by contract; since the slots are in use, the slab exists until the lock is
         // released. Dead spans have left the depot and none of their slots is in use, so no OS
         // thread can reach them. They are unmapped without the lock, because that can be a system
         // call.
@@ -312,7 +316,8 @@ impl Slab {
 #[inline]
 unsafe fn debug_check_free(kind: Kind, slot: NonNull<u8>, layout: Layout) {
     if cfg!(debug_assertions) {
-        // SAFETY: the slot is in use until now, so its span is mapped. Class and kind never change.
+        // SAFETY: the slot was in use until now, so its span is mapped. Class and kind never
+        // change.
         let (slot_kind, class) = unsafe { ((*span_of(slot)).kind, (*span_of(slot)).class) };
         assert_eq!(
             slot_kind, kind,
@@ -324,7 +329,7 @@ unsafe fn debug_check_free(kind: Kind, slot: NonNull<u8>, layout: Layout) {
             "an object is freed with the layout it was allocated with"
         );
         if kind == Kind::Thread {
-            // SAFETY: a thread slot, carved and mapped.
+            // SAFETY: this is a thread slot, carved and mapped.
             let state = unsafe { state_of(slot) }.load(Ordering::Relaxed);
             assert_eq!(state, 0, "a thread is marked as free before it is freed");
         }

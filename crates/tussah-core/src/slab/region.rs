@@ -1,14 +1,14 @@
 //! The source of spans: large regions of address space, cut into spans, shared by all runtimes of
 //! the process.
 //!
-//! Spans are aligned to their size. With a general allocator such an alignment costs as much memory
-//! again (measured: 145 bytes of RAM for each parked thread of 48), so regions are mapped directly.
-//! A returned span gives its pages back to the system, except for a few that are kept warm. Its
-//! address space is kept for the next one.
+//! Spans are aligned to their size. With a general allocator, such an alignment doubles the memory
+//! (measured: 145 bytes of RAM for each parked thread of 48 bytes), so regions are mapped directly.
+//! A returned span gives its pages back to the system, except for a few spans whose pages are kept.
+//! Its address space is kept for the next span.
 //!
-//! With `--cfg slab_guard` a returned span is made inaccessible at once and never reused, so that a
-//! use after free ends the process. Miri has no `mmap`: there each span comes from the global
-//! allocator and is returned to it at once, so that Miri sees a use after free.
+//! With `--cfg slab_guard` a returned span becomes inaccessible immediately and is never reused, so
+//! that a use after free ends the process. Miri has no `mmap`: there, each span comes from the
+//! global allocator and is returned to it immediately, so that Miri detects a use after free.
 
 use std::ptr::NonNull;
 
@@ -20,11 +20,10 @@ use super::span::SPAN_BYTES;
 const REGION_BYTES: usize = 4 * 1024 * 1024;
 
 /// Bound, in spans: 1 MiB that is kept in RAM, so that a fluctuating load need not fault its pages
-/// in each time.
+/// in every time.
 const WARM_MAX: usize = if cfg!(any(miri, slab_guard)) { 0 } else { 16 };
 
-/// Bound, in spans: as many as there were at the peak; each entry stands for address space without
-/// RAM.
+/// Bound, in spans: as many as at the peak. Each entry stands for address space without RAM.
 struct Pool {
     /// Spans whose pages are in RAM.
     warm: Vec<NonNull<u8>>,
@@ -40,7 +39,7 @@ static POOL: Mutex<Pool> = Mutex::new(Pool {
     cold: Vec::new(),
 });
 
-/// Returns memory for a span: `SPAN_BYTES`, with that alignment. Its content is arbitrary.
+/// Returns memory for a span: `SPAN_BYTES`, with that alignment. Its contents are arbitrary.
 pub(super) fn take() -> NonNull<u8> {
     let mut pool = POOL.lock();
     if let Some(span) = pool.warm.pop() {
@@ -48,7 +47,7 @@ pub(super) fn take() -> NonNull<u8> {
     }
     if pool.cold.is_empty() {
         let mut fresh = system::map();
-        // So that the lowest address goes first.
+        // The lowest address then goes first.
         fresh.reverse();
         pool.cold = fresh;
     }
@@ -87,7 +86,7 @@ mod system {
     /// Maps a region and cuts it into spans.
     pub(super) fn map() -> Vec<NonNull<u8>> {
         let bytes = REGION_BYTES + SPAN_BYTES;
-        // SAFETY: a new private mapping, which overlaps nothing.
+        // SAFETY: this is a new private mapping, which overlaps nothing.
         let mapped = unsafe {
             mmap_anonymous(
                 null_mut(),
@@ -101,8 +100,8 @@ mod system {
         };
         let base = base.cast::<u8>();
         let lead = base.align_offset(SPAN_BYTES);
-        // SAFETY: the unmapped parts are in the mapping, in whole pages, before and after the
-        // aligned region, and have no user. If it fails, only address space is lost.
+        // SAFETY: the unmapped parts are whole pages in the mapping, before and after the aligned
+        // region, and have no user. If it fails, only address space is lost.
         unsafe {
             if lead > 0 {
                 let _ = munmap(base.cast(), lead);
@@ -120,9 +119,10 @@ mod system {
     /// Returns the pages of a span to the system. Returns true if the span may be used again.
     ///
     /// # Safety
-    /// The content of the span is not used again.
+    /// The contents of the span are not used again.
     pub(super) unsafe fn cool(span: NonNull<u8>) -> bool {
-        // SAFETY: the span is in a region of ours. If it fails, its pages only stay in RAM.
+        // SAFETY: the span is in one of our regions. If the call fails, the only effect is that its
+        // pages stay in RAM.
         let _ = unsafe { madvise(span.as_ptr().cast(), SPAN_BYTES, Advice::LinuxDontNeed) };
         if cfg!(slab_guard) {
             // SAFETY: as above.

@@ -3,11 +3,11 @@
 //! Headers are accessed only through raw pointers, never through references. A reference to a
 //! header would claim bytes that another OS thread reads (`owner`), and pointers derived from it
 //! could not reach the slots. Every slot pointer is derived from the pointer to the whole block, so
-//! that masking it leads back to the header under Stacked and Tree Borrows.
+//! that masking it leads back to the header under Stacked Borrows and Tree Borrows.
 //!
 //! | bytes of a header | readers | writers |
 //! |---|---|---|
-//! | `owner` to `layout` | any user of a slot of the span | none after the span was made |
+//! | `owner` to `layout` | any user of a slot of the span | none after the span is made |
 //! | `moving` | the holder of the depot's lock | the holder of the depot's lock |
 
 use super::class::slot_bytes;
@@ -28,7 +28,7 @@ const _: () = assert!(HEADER_BYTES == 128);
 /// The class in the header of a span that holds a single object.
 pub(super) const DEDICATED: u8 = u8::MAX;
 
-/// A free slot links to the next one through its first word.
+/// A free slot links to the next free slot through its first word.
 pub(super) type Link = Option<NonNull<u8>>;
 
 /// The header of a span.
@@ -49,16 +49,16 @@ pub(super) struct Span {
     pub(super) moving: Moving,
 }
 
-/// The part of a header that changes. It has a cache line of its own, because `owner` is read
-/// without a lock.
+/// The part of a header that changes. It has its own cache line, because `owner` is read without a
+/// lock.
 #[repr(C, align(64))]
 pub(super) struct Moving {
-    /// The number of slots cut so far. Those behind have never been touched, so their pages need
-    /// not exist.
+    /// The number of slots cut so far. The slots after these have never been touched, so their
+    /// pages need not exist.
     carved: u32,
-    /// The number of slots in a magazine or in use.
+    /// The number of slots that are in a magazine or in use.
     used: u32,
-    /// The slots that were used and came back.
+    /// The slots that were used and have been returned.
     free: Link,
     /// Places in the depot's lists, see [`super::list::List`].
     pub(super) links: [Links; 2],
@@ -97,8 +97,8 @@ pub(super) unsafe fn set_link(slot: NonNull<u8>, next: Link) {
 
 /// Returns the span of a slot.
 ///
-/// One is subtracted before masking, because the object of a dedicated span with an alignment of
-/// [`SPAN_BYTES`] or more is exactly at the end of the first `SPAN_BYTES` after the header.
+/// One is subtracted before masking. The object of a dedicated span with an alignment of
+/// [`SPAN_BYTES`] or more begins exactly at the end of the first `SPAN_BYTES` after the header.
 #[inline]
 pub(super) fn span_of(slot: NonNull<u8>) -> *mut Span {
     slot.as_ptr()
@@ -118,7 +118,7 @@ impl Chain {
     /// # Safety
     /// The slot is free and belongs to the caller.
     unsafe fn push(&mut self, slot: NonNull<u8>) {
-        // SAFETY: both slots are free and ours: one by contract, the other since it was pushed.
+        // SAFETY: both slots are free and ours: one by contract, the other since its own push.
         unsafe {
             set_link(slot, None);
             match self.tail {
@@ -132,14 +132,14 @@ impl Chain {
 }
 
 impl Span {
-    /// Makes a span for the slots of a class, none of them carved.
+    /// Creates a span for the slots of a class, none of them carved yet.
     pub(super) fn new(owner: *const (), kind: Kind, class: usize) -> *mut Span {
         const LAYOUT: Layout = match Layout::from_size_align(SPAN_BYTES, SPAN_BYTES) {
             Ok(layout) => layout,
             Err(_) => panic!("a power of two"),
         };
         let slot_bytes = slot_bytes(class);
-        // SAFETY: the header fits in front of `SPAN_BYTES`, and the slots behind it.
+        // SAFETY: the header fits in front, and the slots behind it, within `SPAN_BYTES`.
         unsafe {
             Self::map(
                 LAYOUT,
@@ -158,7 +158,7 @@ impl Span {
         }
     }
 
-    /// Makes a span for one object, and returns it with the object's slot, which counts as used.
+    /// Creates a span for one object, and returns it with the object's slot, which counts as used.
     pub(super) fn new_dedicated(
         owner: *const (),
         kind: Kind,
@@ -173,9 +173,9 @@ impl Span {
         let Some(layout) = layout else {
             handle_alloc_error(object)
         };
-        // SAFETY: the size is that of the lead, the header (`first` is at least its size) and the
-        // object. The first slot is at a multiple of the object's alignment: at `first` if that is
-        // at most `SPAN_BYTES`, otherwise at `lead + SPAN_BYTES`, the alignment itself.
+        // SAFETY: the size is the sum of the lead, the header (`first` is at least its size) and
+        // the object. The first slot is at a multiple of the object's alignment: at `first` if that
+        // is at most `SPAN_BYTES`, otherwise at `lead + SPAN_BYTES`, the alignment itself.
         unsafe {
             let span = Self::map(
                 layout,
@@ -217,7 +217,7 @@ impl Span {
         }
     }
 
-    /// Returns a span to its origin: a dedicated one to the global allocator, others to the
+    /// Returns a span to its origin: a dedicated span to the global allocator, other spans to the
     /// regions.
     ///
     /// # Safety
@@ -252,8 +252,8 @@ impl Span {
     /// # Safety
     /// The caller holds the depot's lock, or the span is in no list yet; not all slots are carved.
     unsafe fn carve(span: *mut Span) -> NonNull<u8> {
-        // SAFETY: by contract. The state word is zeroed before the slot counts as carved, both
-        // under the lock, so `for_each_slot` never sees an uninitialized word.
+        // SAFETY: by contract. The state word is set to zero before the slot counts as carved. Both
+        // happen under the lock, so `for_each_slot` never sees an uninitialized word.
         unsafe {
             let slot = Self::slot(span, (*span).moving.carved);
             if let Kind::Thread = (*span).kind {
@@ -264,7 +264,8 @@ impl Span {
         }
     }
 
-    /// Moves free slots to `chain` until it is `want` long or the span has none left.
+    /// Moves free slots to `chain` until the chain has `want` slots or the span has no free slot
+    /// left.
     ///
     /// # Safety
     /// The caller holds the depot's lock and `span` is live.
@@ -289,9 +290,10 @@ impl Span {
     /// Takes a slot back.
     ///
     /// # Safety
-    /// The caller holds the depot's lock. The slot is one of the span's, free, and the caller's.
+    /// The caller holds the depot's lock. The slot belongs to the span, is free, and is the
+    /// caller's.
     pub(super) unsafe fn put(span: *mut Span, slot: NonNull<u8>) {
-        // SAFETY: under the lock, `moving` is ours; the slot is by contract.
+        // SAFETY: under the lock, `moving` is ours; the slot is ours by contract.
         unsafe {
             set_link(slot, (*span).moving.free);
             (*span).moving.free = Some(slot);

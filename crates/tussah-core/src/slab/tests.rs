@@ -1,4 +1,4 @@
-//! Tests of the slab. All of them also run under Miri.
+//! Tests of the slab. All of them run under Miri, too.
 
 use super::class::{CLASSES, SLOT_BYTES_MAX, batch_slots, class_of, slot_bytes};
 use super::span::{SPAN_BYTES, state_of};
@@ -19,10 +19,10 @@ fn layout(size: usize, align: usize) -> Layout {
 
 /// A pointer that may move to another OS thread, like an event.
 struct Sent(NonNull<u8>);
-// SAFETY: the tests pass each object on, they do not share it.
+// SAFETY: the tests pass each object on, but do not share it.
 unsafe impl Send for Sent {}
 
-/// Creates a slab whose owner does not count.
+/// Creates a slab whose owner is not counted.
 fn unowned() -> Slab {
     Slab::new(|_| {})
 }
@@ -156,7 +156,7 @@ fn the_owner_is_found_from_any_object() {
     let rig = Rig::new();
     let owner = 0u64;
     let owner: *const () = (&raw const owner).cast();
-    // SAFETY: the owner does not count.
+    // SAFETY: the owner is not counted.
     unsafe { rig.slab.set_owner(owner) };
     let aligns = [
         1,
@@ -235,8 +235,8 @@ fn memory_returns_after_a_peak() {
             (count / 63..=count / 63 + 2).contains(&peak),
             "spans are filled: {peak}"
         );
-        // Every other one first, so that spans pass through the list of partial ones in a mixed
-        // order.
+        // Every second slot is freed first, so that spans pass through the list of partial spans in
+        // a mixed order.
         for slot in slots
             .iter()
             .step_by(2)
@@ -329,7 +329,7 @@ fn no_sequence_goes_to_the_depot_every_time() {
         .collect();
     let mut depot_visits = 0;
     let mut held = rig.magazines.len(Kind::Event, class);
-    // A swing of two around every fill level in turn.
+    // Swings by two slots around each fill level in turn.
     while let Some(slot) = slots.pop() {
         for step in 0..5 {
             let before = held;
@@ -428,7 +428,8 @@ fn a_slot_is_written_only_in_its_first_word_while_free() {
     let rig = Rig::new();
     let layout = layout(64, 8);
     let slot = rig.alloc(Kind::Thread, layout, false);
-    // SAFETY: everything except the state word is ours to write, and only written bytes are read.
+    // SAFETY: everything except the state word may be written here, and only written bytes are
+    // read.
     unsafe {
         slot.write_bytes(0xab, 16);
         slot.add(24).write_bytes(0xab, 40);
@@ -459,7 +460,7 @@ fn allocated_here_freed_there() {
                     0 => assert!(!Slab::free(&*there, Kind::Event, slot, layout)),
                     _ => magazines.free(&there, Kind::Event, slot, layout),
                 }
-                // Some memory leaves again here, so that slots move between the two.
+                // Some memory is freed here again, so that slots move between the two.
                 if tag % 5 == 0 {
                     let own = magazines.alloc(&there, Kind::Event, layout);
                     own.cast::<u64>().write(u64::MAX);
@@ -475,7 +476,7 @@ fn allocated_here_freed_there() {
         let layout = layout([48, 64, 1024, 20_000][tag as usize % 4], 8);
         // SAFETY: one slab for these magazines; it outlives the objects.
         let slot = unsafe { magazines.alloc(&slab, Kind::Event, layout) };
-        // SAFETY: ours until it is sent.
+        // SAFETY: the slot is ours until it is sent.
         unsafe { slot.cast::<u64>().write(tag) };
         to_there.send((Sent(slot), layout, tag)).unwrap();
     }
@@ -528,7 +529,7 @@ fn visits_while_threads_come_and_go() {
                 }
             }
             for (slot, layout) in live {
-                // SAFETY: as above; `end_thread` returns when no visitor looks at more than the
+                // SAFETY: as above; `end_thread` returns when no visitor accesses more than the
                 // state.
                 unsafe {
                     end_thread(state_of(slot));
@@ -662,7 +663,7 @@ fn enter(ends: &mut BTreeMap<usize, usize>, slot: NonNull<u8>, layout: Layout) {
 fn run(steps: Vec<Step>) {
     let rig = Rig::new();
     let owner: *const () = (&raw const rig).cast();
-    // SAFETY: the owner does not count.
+    // SAFETY: the owner is not counted.
     unsafe { rig.slab.set_owner(owner) };
     let mut live: Vec<Object> = Vec::new();
     let mut ends = BTreeMap::new();
@@ -745,7 +746,7 @@ impl Owner {
         }
         let slab = Slab::new(retain);
         let owner = Arc::new(Self { slab });
-        // SAFETY: the pointer is what `retain` expects.
+        // SAFETY: the pointer is of the type that `retain` expects.
         unsafe { owner.slab.set_owner(Arc::as_ptr(&owner).cast()) };
         owner
     }
@@ -754,7 +755,7 @@ impl Owner {
         // SAFETY: the object is freed once.
         let slot = unsafe { self.slab.alloc(kind, layout) };
         if kind == Kind::Event {
-            // SAFETY: it is ours, and has room for a word.
+            // SAFETY: the slot is ours, and has room for a word.
             unsafe { slot.cast::<u64>().write(7) };
         }
         Sent(slot)
@@ -773,9 +774,9 @@ impl Drop for Owner {
     }
 }
 
-/// Frees an object, which may be the only one that keeps its owner.
+/// Frees an object, which may be the only object that keeps its owner alive.
 fn free(kind: Kind, slot: Sent, layout: Layout) {
-    // SAFETY: the object is in use, and keeps its owner; it is freed once.
+    // SAFETY: the object is in use, and keeps its owner alive; it is freed once.
     unsafe {
         let owner = owner_of(slot.0).cast::<Owner>();
         if Slab::free(&raw const (*owner).slab, kind, slot.0, layout) {
@@ -799,7 +800,7 @@ fn objects_in_use_keep_their_owner() {
     free(Kind::Event, event, small);
     free(Kind::Thread, thread, large);
     assert_eq!(weak.strong_count(), 1, "nothing is in use");
-    // A late object is kept as well, each time.
+    // A late object keeps it alive, too, each time.
     for (kind, layout) in [
         (Kind::Thread, small),
         (Kind::Event, large),

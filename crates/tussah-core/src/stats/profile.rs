@@ -2,21 +2,21 @@
 //!
 //! Space-Saving (Metwally, Agrawal, El Abbadi, "Efficient Computation of Frequent and Top-k
 //! Elements in Data Streams", ICDT 2005, §3): a color outside of the sketch replaces the lightest
-//! one and takes over its weight. So the sketch has every color with more than 1/64 of the time. No
-//! weight is too small; a weight is too large by at most that of the lightest.
+//! color in it and takes over its weight. So the sketch contains every color with more than 1/64 of
+//! the time. No weight is too small; a weight is too large by at most the lightest weight.
 
 use std::collections::HashMap;
 
 use super::Site;
 use crate::color::ColorName;
 
-/// Bound, in colors: the size of a worker's profile; any color with more than 1/64 of the time is
-/// found.
+/// Bound, in colors: the size of a worker's profile. It contains any color with more than 1/64 of
+/// the time.
 const COLORS_KEPT: usize = 64;
 
 /// One worker's sketch.
 pub(crate) struct Profile {
-    /// A number for each entry's color, and its time: dense, for the search.
+    /// A number for each entry's color, and its time, stored densely for the search.
     keys: Vec<u64>,
     times_ns: Vec<u64>,
     entries: Vec<Entry>,
@@ -29,7 +29,7 @@ pub(crate) struct Entry {
     pub(crate) color: ColorName,
     /// Set by `merge`.
     pub(crate) time_ns: u64,
-    /// The event that was last seen there.
+    /// The last event seen in the color.
     pub(crate) site: Option<Site>,
 }
 
@@ -51,7 +51,8 @@ impl Profile {
             ColorName::Value { number, .. } => !number,
         };
         let found = self.keys.iter().position(|&kept| kept == key);
-        // A number and a value may have the same key. The later one is searched among the rest.
+        // A number and a value may have the same key. The search for the value then continues in
+        // the rest.
         let found =
             found.and_then(|at| (at..self.keys.len()).find(|&at| self.entries[at].color == color));
         if let Some(at) = found {

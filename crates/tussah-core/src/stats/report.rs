@@ -1,4 +1,4 @@
-//! A report of the workers' activity and of what limits the speed-up.
+//! A report of the workers' activity and of the factors that limit the speed-up.
 
 use std::fmt;
 use std::panic::Location;
@@ -21,15 +21,16 @@ pub struct Stats {
     pub workers: Vec<WorkerStats>,
     /// The colors that took the most time, heaviest first; at most 16.
     pub colors: Vec<ColorStats>,
-    /// The largest speed-up that more CPUs can give: 1 / the share of the first of `colors`. `None`
-    /// if nothing was measured. The time of one color is serial, so this is Amdahl's law with that
-    /// color as the serial part (the thesis on libasync-mp, §5.2.2: a share of .35 gives 2.85).
+    /// The largest speed-up that more CPUs can give: 1 divided by the share of the first of
+    /// `colors`. `None` if nothing was measured. The time of one color is serial, so this is
+    /// Amdahl's law with that color as the serial part (the thesis on libasync-mp, §5.2.2: a share
+    /// of 0.35 gives 2.85).
     pub speedup_max: Option<f64>,
-    /// Number of colors given by number that the runtime remembers.
+    /// Number of remembered colors that were given by number.
     pub colors_remembered: usize,
     /// Statistics of the blocking pool.
     pub blocking: BlockingStats,
-    /// Memory for events and threads, in bytes.
+    /// Size of the memory for events and threads, in bytes.
     pub slab_bytes: usize,
 }
 
@@ -45,11 +46,11 @@ pub struct WorkerStats {
     pub queue_len: usize,
     /// Median length of the last measured turns.
     pub turn_median: Duration,
-    /// Number of times the worker stole from another.
+    /// Number of times that the worker stole from another worker.
     pub steals: u64,
     /// Number of runnable colors stolen.
     pub stolen: u64,
-    /// Number of times the worker went to sleep.
+    /// Number of times that the worker went to sleep.
     pub parks: u64,
     /// Number of panics caught.
     pub panics: u64,
@@ -65,7 +66,7 @@ pub struct ColorStats {
     pub time: Duration,
     /// That time as a fraction of all events' time, from 0 to 1.
     pub share: f64,
-    /// The type of the closure or future that ran last in the color; its path names the function.
+    /// The type of the closure or future that last ran in the color; its path names the function.
     pub event: Option<&'static str>,
     /// The source location that posted or spawned that event.
     pub location: Option<&'static Location<'static>>,

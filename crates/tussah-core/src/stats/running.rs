@@ -1,5 +1,5 @@
-//! The event that a worker is in, as others see it, and the number of events after which its turn
-//! ends.
+//! A worker's current event, as seen by other OS threads, and the number of events after which its
+//! turn ends.
 
 use std::panic::Location;
 
@@ -15,13 +15,14 @@ pub(crate) struct Site {
     pub(crate) location: Option<&'static Location<'static>>,
 }
 
-/// Words that the worker writes when an event begins. They are not read together as one: a reader
-/// that needs that reads the number before and after.
+/// Words that the worker writes when an event begins. Readers do not read them atomically as a
+/// whole: a reader that needs consistency reads the number before and after.
 #[derive(Default)]
 pub(crate) struct Running {
     /// The number of events that have begun.
     events: AtomicU64,
-    /// The worker looks at the clock before its next event once this many have begun; 0 means now.
+    /// The worker looks at the clock before its next event once this number of events have begun; 0
+    /// means now.
     due: AtomicU64,
     vtable: AtomicPtr<VTable>,
     location: AtomicPtr<Location<'static>>,
@@ -54,20 +55,21 @@ impl Running {
         self.due.load(Ordering::Relaxed) <= self.events()
     }
 
-    /// Makes a look due now. Called by anyone; the proof of promise 5 in `worker/README.md` depends
-    /// on it.
+    /// Makes the next look due now. Any OS thread may call it; the proof of promise 5 in
+    /// `worker/README.md` depends on it.
     #[inline]
     pub(crate) fn interrupt(&self) {
         self.due.store(0, Ordering::Relaxed);
     }
 
-    /// Lets `interval` look at the clock. It returns how many events may begin until the next look.
+    /// Calls `interval`, which looks at the clock. It returns the number of events that may begin
+    /// before the next look.
     #[inline]
     pub(crate) fn look(&self, interval: impl FnOnce(u64) -> u64) {
         let events = self.events();
         let due = events + 1;
-        // First, so that an interrupt after the look is not mistaken for one that the look has
-        // answered.
+        // This store comes first, so that an interrupt after the look is not mistaken for one that
+        // the look has already handled.
         self.due.store(due, Ordering::Relaxed);
         let next = events + interval(events);
         let _ = self
@@ -75,7 +77,7 @@ impl Running {
             .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Returns the event that began last.
+    /// Returns the site of the event that began last.
     pub(crate) fn site(&self) -> Option<Site> {
         // SAFETY: only references to statics were stored.
         let (vtable, location) = unsafe {

@@ -15,7 +15,7 @@ use crate::event::{Node, VTable};
 use crate::runtime::{Handle, Shared};
 use crate::slab::{Kind, Magazines};
 
-/// Bound, in operations a poll: a thread may do this many operations without waiting, inline
+/// Bound, in operations per poll: a thread may perform this many operations without waiting, inline
 /// entries included, before it goes to the end of the queue.
 const POLL_BUDGET: u32 = 128;
 
@@ -23,7 +23,7 @@ const POLL_BUDGET: u32 = 128;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Budget {
     Left,
-    /// The operation may still run, but the poll is to end with it.
+    /// The operation may still run, but the poll must end with it.
     Last,
     /// The operation has to wait for the next poll.
     Spent,
@@ -35,7 +35,7 @@ crate::loom::thread_local! {
 
 /// The private part of a worker. It is on the stack of the worker's OS thread.
 pub(crate) struct Worker {
-    /// The runtime, as the code that runs here gets it.
+    /// The runtime, as the code that runs here sees it.
     pub(crate) handle: Handle,
     pub(crate) remote: Arc<Remote>,
     pub(crate) index: usize,
@@ -44,7 +44,7 @@ pub(crate) struct Worker {
     color: Cell<*const ColorCell>,
     /// True if an event was appended to the FIFO of a color that this OS thread has entered.
     appended: Cell<bool>,
-    /// The number of operations that the running poll may still do.
+    /// The number of operations that the running poll may still perform.
     budget: Cell<u32>,
     /// The data of the running thread's wakers.
     thread: Cell<*const ()>,
@@ -53,7 +53,7 @@ pub(crate) struct Worker {
     /// True if an event was queued between two turns and this worker has not yet checked whether
     /// another worker must be notified.
     queued: Cell<bool>,
-    /// The beginning of the running turn if it is measured, in nanoseconds since the runtime's
+    /// The start of the running turn if the turn is measured, in nanoseconds since the runtime's
     /// start; otherwise 0.
     pub(crate) measured_since: Cell<u64>,
     /// The length of the running turn, in nanoseconds, if its color has measured it; otherwise 0.
@@ -127,14 +127,14 @@ impl Worker {
         f(unsafe { Self::here() })
     }
 
-    /// Returns the worker of this OS thread, if it is one. For functions that must be inlined,
-    /// because a closure may not be.
+    /// Returns the worker of this OS thread, if it is one. Use it in functions that must be
+    /// inlined, because a closure may not be inlined.
     ///
     /// # Safety
     /// The caller drops the reference before it returns.
     #[inline(always)]
     pub(crate) unsafe fn here<'a>() -> Option<&'a Worker> {
-        // While the OS thread is torn down there is no worker, because its loop has ended.
+        // While the OS thread is being torn down there is no worker, because its loop has ended.
         let worker = CURRENT.try_with(Cell::get).unwrap_or(std::ptr::null());
         // SAFETY: the pointer is set by `enter` as long as the worker is borrowed on this OS
         // thread's stack.
@@ -146,7 +146,7 @@ impl Worker {
         Self::with(|worker| worker.is_some())
     }
 
-    /// Returns whether the innermost color of this OS thread is this one, held with its token.
+    /// Returns whether this is the innermost color of this OS thread, held with its token.
     #[inline]
     pub(crate) fn is_in(&self, cell: NonNull<ColorCell>) -> bool {
         self.color.get() == cell.as_ptr()
@@ -170,7 +170,7 @@ impl Worker {
         self.remote.count_turn();
     }
 
-    /// Begins a turn of the color. This OS thread has its token, and no other color.
+    /// Begins a turn of the color. This OS thread has that color's token, and no other color.
     #[inline]
     pub(crate) fn begin_turn(&self, cell: NonNull<ColorCell>) {
         self.color.set(cell.as_ptr());
@@ -222,14 +222,14 @@ impl Worker {
         self.thread.set(thread);
     }
 
-    /// Ends a poll. Returns whether it asked to be queued again.
+    /// Ends a poll. Returns whether the poll asked to be queued again.
     #[inline]
     pub(crate) fn end_poll(&self) -> bool {
         self.thread.set(std::ptr::null());
         self.yielded.replace(false)
     }
 
-    /// Returns the thread that is polled here, as the data of its wakers; null between polls.
+    /// Returns the thread that is being polled here, as the data of its wakers; null between polls.
     pub(crate) fn thread(&self) -> *const () {
         self.thread.get()
     }
@@ -257,7 +257,7 @@ impl Worker {
         }
     }
 
-    /// Spends more operations, as far as any are left.
+    /// Spends more operations, as long as any are left.
     #[inline]
     #[cfg_attr(loom, allow(dead_code))]
     pub(crate) fn spend_more(&self, operations: u32) {
@@ -294,11 +294,11 @@ impl Worker {
         x
     }
 
-    /// Handles the panic of an event that has no waiter. The hook has printed it.
+    /// Handles the panic of an event that has no waiter. The hook has already printed it.
     #[cold]
     pub(crate) fn caught(&self, payload: Box<dyn Any + Send>) {
         self.count_panic();
-        // The payload is a user's value, whose destructor may panic too.
+        // The payload is a user's value, whose destructor may panic, too.
         crate::quietly::quietly(|| drop(payload));
     }
 
@@ -326,8 +326,9 @@ impl Worker {
             .add(color, site, took.saturating_mul(self.weight.get()));
     }
 
-    /// Queues a node here, behind the others. Makes sure that another worker takes it if this one
-    /// does not: at once in an event, which may be long, and otherwise when the next turn begins.
+    /// Queues a node at the end of this worker's queue. Makes sure that another worker takes it if
+    /// this one does not: immediately in an event, which may be long, and otherwise when the next
+    /// turn begins.
     #[inline]
     pub(crate) fn push(&self, node: NonNull<Node>) {
         self.requeue(node);
@@ -338,8 +339,8 @@ impl Worker {
         }
     }
 
-    /// Queues a node here without waking another worker. The node was queued before, so that was
-    /// done.
+    /// Queues a node on this worker without waking another worker. The node was queued before, so a
+    /// worker was woken then if necessary.
     #[inline]
     pub(crate) fn requeue(&self, node: NonNull<Node>) {
         // SAFETY: this is the worker that owns the ring.

@@ -1,5 +1,5 @@
-//! The list of sleeping workers: who keeps watch, and whom to wake. `README.md` beside this file
-//! has the protocol and its proof.
+//! The list of sleeping workers: which worker keeps watch, and which worker to wake. `README.md`
+//! beside this file has the protocol and its proof.
 
 use crate::loom::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use crate::loom::{Mutex, lock};
@@ -9,14 +9,14 @@ const PARKED: u32 = 1;
 /// A worker searches, or is parked with a time limit.
 const WATCHED: u32 = 2;
 
-/// Bound, in time limits: how long a watch that had to be called goes on after the last worker went
-/// to sleep. Events that come every millisecond then need no call each, and an idle runtime soon
-/// costs nothing.
+/// Bound, in time limits: how long a watch that had to be woken continues after the last worker
+/// went to sleep. With events every millisecond, no event then needs to wake a watch, and an idle
+/// runtime soon costs nothing.
 const GRACE: u32 = if cfg!(loom) { 0 } else { 2 };
 
 /// The sleepers of a runtime.
 pub(crate) struct Idle {
-    /// `PARKED` and `WATCHED`, written under the lock, so that the busy path reads one word.
+    /// `PARKED` and `WATCHED`, written under the lock, so that the busy path reads only one word.
     summary: AtomicU32,
     /// True if the watchdog sleeps until a worker runs; set under the lock.
     watchdog_sleeps: AtomicBool,
@@ -26,13 +26,14 @@ pub(crate) struct Idle {
 struct State {
     /// The number of workers that exist.
     active: usize,
-    /// The number of workers that look for work.
+    /// The number of workers that are searching for work.
     searching: usize,
-    /// True if a watch was called since the last one parked for good.
+    /// True if a watch had to be woken since the last worker parked without a time limit.
     called: bool,
-    /// The number of times that the watch may go on although no worker runs.
+    /// The number of times that the watch may continue although no worker runs.
     grace: u32,
-    /// The workers that sleep or are about to sleep. The last one has slept for the shortest time.
+    /// The workers that sleep or are about to sleep. The last entry has slept for the shortest
+    /// time.
     parked: Vec<Parked>,
     /// The number of times that a worker was added to `parked`.
     parks: u64,
@@ -41,7 +42,7 @@ struct State {
 #[derive(Clone, Copy)]
 struct Parked {
     worker: usize,
-    /// True if it keeps watch: it is parked with a time limit.
+    /// True if the worker keeps watch: it is parked with a time limit.
     timed: bool,
 }
 
@@ -50,7 +51,7 @@ impl State {
         self.searching > 0 || self.parked.iter().any(|parked| parked.timed)
     }
 
-    /// Moves one sleeper, the watch first, to the searchers.
+    /// Turns one sleeper, preferably the watch, into a searcher.
     fn wake_one(&mut self) -> Option<usize> {
         let watch = self.parked.iter().position(|parked| parked.timed);
         let at = watch.or(self.parked.len().checked_sub(1))?;
@@ -124,8 +125,8 @@ impl Idle {
     }
 
     /// Records that a searcher found work. Returns a successor to wake if other workers run and
-    /// none keeps watch. If no other worker runs, the caller checks whether it has more than it is
-    /// about to run, and then wakes a sleeper.
+    /// none keeps watch. If no other worker runs, the caller checks whether it has more work than
+    /// it is about to run, and if so wakes a sleeper.
     #[must_use]
     pub(crate) fn found(&self) -> Option<usize> {
         let successor = self.with(|state| {
@@ -139,15 +140,15 @@ impl Idle {
             }
         });
         if self.unwatched() {
-            // Pairs with the fence of a poster from outside: either it sees that no worker keeps
-            // watch, or we see its event.
+            // Pairs with the fence of a poster from outside: either the poster sees that no worker
+            // keeps watch, or this worker sees its event.
             fence(Ordering::SeqCst);
         }
         successor
     }
 
-    /// Announces that a searcher will park. Returns true if it keeps watch and must park with the
-    /// time limit.
+    /// Announces that a searcher will park. Returns true if the worker keeps watch and must park
+    /// with the time limit.
     ///
     /// The caller looks for work once more after this call and before it parks.
     pub(crate) fn park(&self, worker: usize) -> bool {
@@ -164,16 +165,17 @@ impl Idle {
             state.parks += 1;
             timed
         });
-        // Pairs with the fence of a poster from outside: either it sees us parked, or we see its
-        // event.
+        // Pairs with the fence of a poster from outside: either the poster sees this worker parked,
+        // or this worker sees its event.
         fence(Ordering::SeqCst);
         timed
     }
 
-    /// Records that a parked worker is awake, for any reason, and searches now.
+    /// Records that a parked worker is awake, for any reason, and is now searching.
     pub(crate) fn unpark(&self, worker: usize) {
         self.with(|state| {
-            // A waker of this worker has counted it as a searcher already.
+            // If another OS thread woke this worker, it has already counted the worker as a
+            // searcher.
             if let Some(at) = state
                 .parked
                 .iter()
@@ -185,8 +187,8 @@ impl Idle {
         });
     }
 
-    /// Returns how often workers have parked so far, if all are parked. Between two equal results
-    /// no worker has done anything.
+    /// If all workers are parked, returns the number of times that workers have parked so far.
+    /// Between two equal results no worker has done anything.
     pub(crate) fn all_parked(&self) -> Option<u64> {
         self.with(|state| (state.parked.len() == state.active).then_some(state.parks))
     }
@@ -201,8 +203,8 @@ impl Idle {
     }
 
     /// Returns whether the watchdog has to be woken. The caller has just called `found`, whose lock
-    /// orders this: either the watchdog saw that the caller was not parked, or its sleep is seen
-    /// here.
+    /// orders the two: either the watchdog saw that the caller was not parked, or this call sees
+    /// that the watchdog sleeps.
     #[inline]
     pub(crate) fn wake_watchdog(&self) -> bool {
         self.watchdog_sleeps.load(Ordering::Relaxed)
@@ -220,7 +222,8 @@ impl Idle {
         self.with(State::wake_one)
     }
 
-    /// Does the same for a worker that must not run on without a watch. Also used by the watchdog.
+    /// Does the same for a worker that must not continue without a watch. Also used by the
+    /// watchdog.
     #[must_use]
     pub(crate) fn call_watch(&self) -> Option<usize> {
         self.with(|state| {
@@ -251,7 +254,8 @@ impl Idle {
 mod tests {
     use super::{GRACE, Idle};
 
-    /// Parks the only worker, time limit after time limit. Returns how often it kept watch.
+    /// Parks the only worker for one time limit after another. Returns the number of times that it
+    /// kept watch.
     fn watches(idle: &Idle) -> u32 {
         let mut watches = 0;
         while idle.park(0) {

@@ -1,4 +1,4 @@
-//! Models of how workers sleep and are woken: the real sleepers' list, the real injectors, rings
+//! Models of how workers sleep and are woken: the real list of sleepers, the real injectors, rings
 //! and `Shared::inject`, under a reduced worker's loop (without clocks, timers and statistics).
 //!
 //! A worker that sleeps through work makes a model hang, which loom reports. So does an event that
@@ -114,13 +114,14 @@ fn a_post_from_outside_wakes_the_worker() {
     check(3, 1, 1, |rig| rig.model.shared.inject(node(rig, |_| ())));
 }
 
-/// The same with two workers: either may sleep, or may have been chosen.
+/// The same with two workers: the post may choose either of them, and either may be asleep.
 #[test]
 fn a_post_from_outside_wakes_one_of_two_workers() {
     check(1, 2, 1, |rig| rig.model.shared.inject(node(rig, |_| ())));
 }
 
-/// Two posters at once. The second finds the injector not empty, or the sleeper gone.
+/// Two posters at the same time. The second poster finds that the injector is not empty, or that no
+/// worker sleeps.
 #[test]
 fn two_posters_from_outside() {
     check(1, 1, 2, |rig| {
@@ -131,9 +132,9 @@ fn two_posters_from_outside() {
     });
 }
 
-/// A long event ends only when another one has run. Both come from outside, to the same worker
-/// unless the other one sleeps. So the other worker has to run one of them, even if it fell asleep
-/// before there was anything to watch.
+/// A long event ends only when another event has run. Both come from outside, to the same worker
+/// unless the other worker sleeps. So the other worker has to run one of them, even if it fell
+/// asleep before there was anything to watch.
 #[test]
 fn a_post_does_not_wait_behind_a_long_event() {
     check(1, 2, 2, |rig| {
@@ -146,7 +147,7 @@ fn a_post_does_not_wait_behind_a_long_event() {
     });
 }
 
-/// The same for an event that the long one posts itself, to its own worker.
+/// The same for an event that the long event itself posts, to its own worker.
 #[test]
 fn a_local_post_does_not_wait_behind_a_long_event() {
     check(1, 2, 2, |rig| {
@@ -178,7 +179,7 @@ fn a_completion_is_not_stuck_behind_a_long_event() {
     });
 }
 
-/// A worker ends while an event is posted, perhaps to it: the other one runs the event.
+/// A worker ends while an event is posted, perhaps to it: the other worker runs the event.
 #[test]
 fn a_post_to_a_worker_that_ends() {
     check(1, 2, 1, |rig| {
@@ -222,7 +223,7 @@ fn a_worker_moves_to_its_driver() {
             thread::spawn(move || {
                 let driver = maker.0.shared.driver_of(0);
                 maker.1.store(1, Ordering::Release);
-                // In place of a descriptor's report.
+                // This stands for a descriptor's report.
                 driver.wake();
             }),
         ];
@@ -231,8 +232,8 @@ fn a_worker_moves_to_its_driver() {
     });
 }
 
-/// A worker sleeps in its driver and is woken, while a peer that believed it stuck looks at the
-/// driver.
+/// A worker sleeps in its driver and is woken, while a peer that believes the worker to be stuck
+/// looks at the driver.
 #[test]
 fn a_peer_does_not_take_a_wake() {
     explore(3, || {

@@ -8,8 +8,8 @@ const INTERVAL_NS: u64 = 50_000;
 /// lasts 12 µs, and a look of 0.1 µs costs 1 %.
 const EVENTS_MAX: u64 = 1024;
 
-/// Chooses how many events may begin until the next look. This is an estimate, because the length
-/// of the next events is unknown. The watchdog ends the interval in any case: see "No starvation"
+/// Chooses how many events may begin until the next look. This is an estimate, because the lengths
+/// of the next events are unknown. The watchdog ends the interval in any case: see "No starvation"
 /// in `README.md`.
 pub(super) struct Interval {
     /// In events.
@@ -33,15 +33,15 @@ impl Interval {
         self.length
     }
 
-    /// Discards the present interval, which the worker has slept in: it does not show how long
+    /// Discards the current interval, during which the worker has slept: it does not show how long
     /// events are.
     pub(super) fn restart(&mut self, events: u64) {
         self.from_events = events;
     }
 
-    /// Ends an interval, given the total number of events, and returns the length of the next. That
-    /// is the number of events that would have fitted into this one, but at most twice as many as
-    /// before, so that a few short events between long ones have little effect.
+    /// Ends an interval, given the total number of events, and returns the length of the next
+    /// interval. That is the number of events that would have fitted into this one. It is at most
+    /// twice the previous number, so that a few short events between long ones have little effect.
     pub(super) fn next(&mut self, events: u64, now_ns: u64) -> u64 {
         let ran = events - self.from_events;
         if ran > 0 {

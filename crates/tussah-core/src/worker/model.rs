@@ -1,4 +1,4 @@
-//! Scaffolding of the loom models: a runtime without OS threads, whose workers are driven by hand.
+//! Scaffolding for the loom models: a runtime without OS threads, whose workers are driven by hand.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -19,12 +19,12 @@ use parking_lot::Mutex;
 
 thread_local! {
     /// Set if a panic occurred while a [`Report`] was present. Events and requests catch panics, so
-    /// the model has to be told. All threads of a model run on one OS thread.
+    /// this flag has to notify the model. All threads of a model run on one OS thread.
     static FAILED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Explores the executions of `f` with at most `preemptions` preemptions, unless
-/// `LOOM_MAX_PREEMPTIONS` says otherwise.
+/// `LOOM_MAX_PREEMPTIONS` sets another limit.
 pub(crate) fn explore(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
@@ -39,7 +39,8 @@ pub(crate) fn explore(preemptions: usize, f: impl Fn() + Send + Sync + 'static) 
     println!("{} runs", runs.get());
 }
 
-/// A place for one party at a time, each after the one before: loom checks both.
+/// A place that code may access only one at a time, each access after the one before: loom checks
+/// both.
 pub(crate) struct Probe(UnsafeCell<u64>);
 
 // SAFETY: the models check that accesses exclude each other.
@@ -78,8 +79,8 @@ impl Drop for Report {
     }
 }
 
-/// Counts drops and manual touches. Not part of the model: read after all of its threads are
-/// joined.
+/// Counts drops and manual touches. The count is not part of the model, and is read after all of
+/// the model's threads have been joined.
 #[derive(Clone, Default)]
 pub(crate) struct Count(Arc<AtomicUsize>);
 
@@ -130,7 +131,7 @@ impl Drop for Canary {
 /// A runtime in a model.
 pub(crate) struct Model {
     pub(crate) shared: Arc<Shared>,
-    /// The event that the next worker out of work finds completed between two events, as in its
+    /// The events that the next worker out of work finds completed between two events, as in its
     /// ring of file operations.
     completed: Mutex<Vec<Queued>>,
 }
@@ -153,7 +154,7 @@ impl Model {
                 seed: 1,
             },
             stealing: true,
-            // A worker that is looked at twice is stuck, because a model has no time.
+            // A worker that appears unchanged in two looks is stuck, because a model has no time.
             steal_delay: Duration::ZERO,
             pin: false,
             policy: None,
@@ -199,7 +200,8 @@ impl Model {
         self.completed.lock().push(Queued(node));
     }
 
-    /// Runs queued events like a worker that is not yet a searcher. Returns whether there were any.
+    /// Runs completed events like a worker that is not yet a searcher. Returns whether there were
+    /// any.
     fn serve_completed(&self, worker: &Worker) -> bool {
         let completed = std::mem::take(&mut *self.completed.lock());
         let any = !completed.is_empty();
@@ -222,8 +224,8 @@ impl Model {
         });
     }
 
-    /// Does so on a thread of its own. Loom does not explore the first thread of a model well
-    /// beside others, so that thread only starts and joins the others.
+    /// Does so on a separate thread. Loom does not explore the first thread of a model well beside
+    /// others, so that thread only starts and joins the other threads.
     pub(crate) fn start(self: &Arc<Self>, looks: usize) -> thread::JoinHandle<()> {
         self.start_at(0, looks)
     }
@@ -352,7 +354,7 @@ fn steal(worker: &Worker) -> bool {
     let victims = (0..shared.places()).filter(|&place| place != worker.index);
     for victim in victims.map(|place| shared.place(place)) {
         let mut got = victim.steal(1, |node| worker.requeue(node));
-        // A thief takes a worker's unseen nodes only if that is stuck: here, in an event.
+        // A thief takes a worker's unseen nodes only if that worker is stuck: here, in an event.
         if got == 0 && victim.is_in_event() {
             for node in victim.injector.take_all() {
                 worker.requeue(node);

@@ -15,7 +15,7 @@ use crate::stats::{Profile, Running};
 use crate::time::Shard;
 use parking_lot::Mutex;
 
-/// The part of a worker that thieves, posters and the shutdown see.
+/// The part of a worker that is visible to thieves, posters and the shutdown.
 pub(crate) struct Remote {
     pub(crate) ring: Ring<Node>,
     /// The candidates of a policy, ahead of the ring.
@@ -23,15 +23,16 @@ pub(crate) struct Remote {
     /// Events from OS threads that are not workers of this runtime.
     pub(crate) injector: Inbox<Node>,
     pub(crate) shard: Arc<Shard>,
-    /// The number of turns begun plus the number of turns ended: odd in a turn. If it does not
-    /// change, the worker is in one turn, or asleep. Written only by the worker.
+    /// The number of turns begun plus the number of turns ended: odd during a turn. If it does not
+    /// change, the worker is still in the same turn, or asleep. Written only by the worker.
     turns: AtomicU64,
-    /// How often the worker began, plus how often it ended, to call wakers: odd while it does. That
-    /// may take long, because a waker may be foreign code. Written only by the worker.
+    /// The number of times that the worker began to call wakers, plus the number of times that it
+    /// ended doing so: odd while it calls wakers. The calls may take long, because a waker may be
+    /// foreign code. Written only by the worker.
     wakes: AtomicU64,
     /// The median length of the sampled turns, in nanoseconds.
     pub(crate) turn_ns: AtomicU64,
-    /// True if the worker has to end.
+    /// True if the worker must end.
     pub(crate) stop: AtomicBool,
     pub(crate) counters: Counters,
     pub(crate) running: Running,
@@ -41,13 +42,13 @@ pub(crate) struct Remote {
     pub(crate) files: RingPlace,
     parker: Parker,
     /// The place where the worker waits for descriptors. Made with the worker's place, because
-    /// later the process may have no descriptors left.
+    /// later the process may have no free descriptors.
     driver: Driver,
     /// True if any descriptor is or was registered with the driver: the worker then sleeps there.
     in_use: AtomicBool,
 }
 
-/// The activity counts of a worker: written only by it, read by anyone.
+/// The activity counts of a worker: only the worker writes them, and any OS thread reads them.
 #[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) steals: AtomicU64,
@@ -91,7 +92,7 @@ impl Remote {
         Counters::add(&self.turns, 1);
     }
 
-    /// Returns a number that changes when a turn begins or ends: odd in a turn.
+    /// Returns a number that changes when a turn begins or ends: odd during a turn.
     #[inline]
     pub(crate) fn turns(&self) -> u64 {
         self.turns.load(Ordering::Relaxed)
@@ -103,19 +104,19 @@ impl Remote {
         self.turns() % 2 == 1
     }
 
-    /// Records that the worker calls wakers until the guard is dropped. It may be stuck there, as
-    /// in a turn. Called only by the worker.
+    /// Records that the worker calls wakers until the guard is dropped. The worker may be stuck
+    /// there, as in a turn. Called only by the worker.
     #[inline]
     pub(crate) fn begin_wakes(&self) -> Waking<'_> {
         Counters::add(&self.wakes, 1);
         Waking(self)
     }
 
-    /// Returns a number that changes when a turn or the calling of wakers begins or ends: odd in
-    /// between.
+    /// Returns a number that changes when a turn or a round of calls to wakers begins or ends: odd
+    /// in between.
     #[inline]
     pub(crate) fn steps(&self) -> u64 {
-        // The two never overlap, so one of them is even.
+        // The two never overlap, so at least one of the numbers is even.
         self.turns() + self.wakes.load(Ordering::Relaxed)
     }
 
@@ -155,25 +156,25 @@ impl Remote {
         self.parker.park(limit, self.driver(), events);
     }
 
-    /// Prepares for a worker that is about to be started.
+    /// Prepares the place for a worker that is about to be started.
     pub(crate) fn begin(&self) {
         self.stop.store(false, Ordering::Release);
         self.parker.state.store(EMPTY, Ordering::Release);
     }
 
-    /// Records the last act of the worker: it need not be woken any more.
+    /// Records the last act of the worker: from now on it need not be woken.
     pub(crate) fn end(&self) {
         self.parker.state.store(ENDED, Ordering::Release);
     }
 
-    /// Passes the wake on after another party has taken the edge that was to wake the worker.
+    /// Passes the wake on after other code has taken the edge that was to wake the worker.
     pub(crate) fn pass_wake_on(&self) {
         if self.parker.is_notified() {
             self.driver.wake();
         }
     }
 
-    /// Makes the calling OS thread the one that parks.
+    /// Makes the calling OS thread the one that parks here.
     pub(crate) fn bind(&self) {
         self.parker.bind();
     }
@@ -193,7 +194,7 @@ impl Remote {
     /// Returns the worker's driver, and makes the worker wait there from now on.
     pub(crate) fn use_driver(&self) -> &Driver {
         if !self.in_use.swap(true, Ordering::AcqRel) {
-            // The worker may be asleep on the futex, where no driver wakes it.
+            // The worker may be asleep on the futex, where no driver can wake it.
             self.unpark();
         }
         &self.driver
@@ -210,16 +211,16 @@ impl Drop for Waking<'_> {
     }
 }
 
-/// The worker is awake, and was not woken since it slept.
+/// The worker is awake, and has not been woken since it last slept.
 const EMPTY: u32 = 0;
-/// The worker sleeps, or is about to, on its OS thread's futex.
+/// The worker sleeps, or is about to sleep, on its OS thread's futex.
 const PARKED: u32 = 1;
-/// The worker sleeps, or is about to, in its driver.
+/// The worker sleeps, or is about to sleep, in its driver.
 const IN_DRIVER: u32 = 2;
-/// The worker has not seen its wake: its current or next sleep ends at once. Larger than the
-/// states above: see `unpark`.
+/// The worker has not seen its wake: its current or next sleep ends immediately. The value is
+/// larger than the states above: see `unpark`.
 const NOTIFIED: u32 = 3;
-/// There is no worker to wake. Larger than `NOTIFIED`.
+/// There is no worker to wake. The value is larger than `NOTIFIED`.
 const ENDED: u32 = 4;
 
 /// The place where a worker sleeps: its driver, if it has one, or a futex.
@@ -227,9 +228,9 @@ const ENDED: u32 = 4;
 struct Parker {
     state: AtomicU32,
     /// True if the worker is about to sleep in its driver, sleeps there, or is about to wake up. It
-    /// sees anything that it misses in `state`.
+    /// checks `state` for anything that it misses meanwhile.
     in_wait: AtomicBool,
-    /// The OS thread of the place's present worker.
+    /// The OS thread of the place's current worker.
     thread: crate::loom::Mutex<Option<thread::Thread>>,
 }
 
@@ -239,8 +240,9 @@ impl Parker {
     }
 
     fn unpark(&self, driver: &Driver) {
-        // Release pairs with the Acquire in `park`: whatever was posted before is seen after.
-        // Acquire pairs with the Release there: the driver in which the worker sleeps is seen here.
+        // Release pairs with the Acquire in `park`: the worker then sees everything posted before
+        // the wake. Acquire pairs with the Release there: this call sees the driver in which the
+        // worker sleeps.
         match self.state.fetch_max(NOTIFIED, Ordering::AcqRel) {
             PARKED => {
                 if let Some(thread) = &*lock(&self.thread) {
@@ -252,10 +254,10 @@ impl Parker {
         }
     }
 
-    /// Returns whether the worker was woken in its driver and has not seen that.
+    /// Returns whether the worker was woken in its driver but has not seen the wake yet.
     fn is_notified(&self) -> bool {
-        // In this order: the worker sets `in_wait` before `state` says where it sleeps, so before
-        // it can be woken there.
+        // The order matters: the worker sets `in_wait` before `state` shows where it sleeps, so
+        // before it can be woken there.
         self.state.load(Ordering::Acquire) == NOTIFIED && self.in_wait.load(Ordering::Acquire)
     }
 
@@ -268,7 +270,7 @@ impl Parker {
             self.state
                 .compare_exchange(EMPTY, asleep, Ordering::AcqRel, Ordering::Acquire);
         match (driver, limit) {
-            // The driver's reports are taken all the same.
+            // The driver's reports are taken nevertheless.
             (Some(driver), _) if notified.is_err() => driver.look(events),
             (Some(driver), limit) => driver.wait(limit, events),
             _ if notified.is_err() => {}

@@ -1,4 +1,4 @@
-//! The worker's loop: take a runnable color and run its turn; without one, search, then sleep.
+//! The worker's loop: takes a runnable color and runs its turn; otherwise searches, then sleeps.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -29,15 +29,15 @@ const TURNS_PER_LOOK: u64 = 16;
 /// Bound, in nanoseconds: after this time a look at the clock includes the driver.
 const LOOK_NS: u64 = 500_000;
 
-/// Bound, in colors: a worker with this many to run takes few reports, at most half its turns. The
-/// others wait in the driver, so data read for a report is in the cache when its event runs.
+/// Bound, in colors: a worker with this many to run takes few reports, at most one per two turns.
+/// The others wait in the driver, so that data read for a report is cached when its event runs.
 const QUEUE_FULL: usize = 64;
 
-/// Bound, in rounds over all workers: how long a searcher spins before it sleeps; the second is for
-/// a worker with a driver, which does not see its reports meanwhile.
+/// Bound, in rounds over all workers: how long a searcher spins before it sleeps. The second value
+/// is for a worker with a driver, which does not see its reports while it spins.
 const SEARCH_ROUNDS: [u32; 2] = if cfg!(loom) { [1; 2] } else { [32, 2] };
 
-/// The longest sleep of a worker while the kernel has not taken all of its file operations.
+/// The longest sleep of a worker if the kernel has not taken all of its file operations.
 const FLUSH_AGAIN: Duration = Duration::from_millis(1);
 
 /// Runs until the worker is asked to stop.
@@ -55,7 +55,7 @@ pub(crate) fn main(shared: Arc<Shared>, remote: Arc<Remote>, index: usize) {
     worker.enter(|| Loop::new(&worker).run());
 }
 
-/// Makes the worker's policy; the default one if the user's function panics.
+/// Makes the worker's policy, or the default policy if the user's function panics.
 fn make_policy(worker: &Worker) -> Guarded<Box<dyn Policy>> {
     let mut policy: Box<dyn Policy> = Box::new(Priorities);
     quietly(|| policy = (worker.handle.shared.policy)());
@@ -101,19 +101,19 @@ impl<'a> Loop<'a> {
     }
 
     fn run(&mut self) {
-        // One frame for all turns, because panics are rare and turns are not.
+        // One frame serves all turns, because panics are rare and turns are not.
         while let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.run_turns())) {
             self.recover(payload);
         }
         let shared = &self.worker.handle.shared;
         if shared.has_idlers() {
-            // They may count on this worker (`runtime/idlers.rs`). Its queue goes to the others.
+            // They may count on this worker (`runtime/idlers.rs`). Other workers take its queue.
             shared.wake_idlers();
         }
         if !self.searching {
             shared.idle.start_search();
         }
-        // No other worker knows of entries that the last events have left in the ring.
+        // No other worker knows of the entries that the last events left in the ring.
         self.worker.remote.files.flush_last();
         shared.worker_ended(self.worker);
     }
@@ -123,14 +123,14 @@ impl<'a> Loop<'a> {
     fn recover(&mut self, payload: Box<dyn Any + Send>) {
         let worker = self.worker;
         if !worker.remote.is_in_event() {
-            // A defect of ours.
+            // The panic is a defect of ours.
             resume_unwind(payload);
         }
         worker.caught(payload);
         if let Some(cell) = worker.end_turn() {
             worker.requeue(ColorCell::node(cell));
         }
-        // Its time is in the total but belongs to no color: the turn was not measured.
+        // The event's time is part of the total but belongs to no color: the turn was not measured.
         self.end_turn(false);
     }
 
@@ -191,7 +191,7 @@ impl<'a> Loop<'a> {
         node
     }
 
-    /// Runs one node, and measures some.
+    /// Runs one node, and measures some of the turns.
     #[inline]
     fn turn(&mut self, node: std::ptr::NonNull<Node>) {
         let worker = self.worker;
@@ -214,12 +214,12 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// Measures the turn that begins, and chooses the next one to measure at random, so that no
+    /// Measures the turn that begins, and chooses at random the next turn to measure, so that no
     /// pattern of turns stays hidden.
     #[cold]
     fn sample(&mut self) {
         let worker = self.worker;
-        // Long turns are measured more often: at least one in the number of events of an interval.
+        // Long turns are measured more often: at least one of every interval's number of events.
         let mean = self.interval.length().min(TURNS_PER_SAMPLE_MAX);
         self.until_sample = 1 + worker.random() % (2 * mean - 1);
         worker.weight.set(self.until_sample);
@@ -228,7 +228,7 @@ impl<'a> Loop<'a> {
             .set(worker.handle.shared.now_ns().max(1));
     }
 
-    /// Looks at the clock, and at everything that may have come meanwhile.
+    /// Looks at the clock, and at everything that may have arrived in the meantime.
     #[cold]
     fn tick(&mut self) {
         let worker = self.worker;
@@ -251,7 +251,7 @@ impl<'a> Loop<'a> {
         self.worker.handle.shared.fire_orphans();
     }
 
-    /// Takes the completions of files, and asks the driver now and then.
+    /// Takes the completions of file operations, and occasionally asks the driver.
     fn look_if_due(&mut self, now_ns: u64) {
         let remote = &self.worker.remote;
         let since_ns = now_ns.saturating_sub(self.looked_ns);
@@ -285,9 +285,9 @@ impl<'a> Loop<'a> {
         ended + reported
     }
 
-    /// Looks at this worker's own ring and driver before it searches, unseen by the others. A lone
-    /// worker need not ask its driver, because it is about to sleep there. File operations
-    /// come first, since those in memory complete at once; the driver is asked at the next tick.
+    /// Checks this worker's own ring and driver, which no other worker does, before it searches. A
+    /// lone worker need not ask its driver: it will sleep there. File operations come first, since
+    /// some complete at once; the driver is asked at the next tick.
     fn look_before_searching(&mut self) -> bool {
         let remote = &self.worker.remote;
         if remote.files.is_busy() {
@@ -327,7 +327,7 @@ impl<'a> Loop<'a> {
         );
     }
 
-    /// Looks for work elsewhere. Returns true if there may be some here now.
+    /// Looks for work elsewhere. Returns true if there may be work on this worker now.
     fn search(&mut self) -> bool {
         let worker = self.worker;
         self.fire(worker.handle.shared.world.clock.now_tick());
@@ -362,7 +362,7 @@ impl<'a> Loop<'a> {
         true
     }
 
-    /// Parks until there may be work. `README.md` proves that no event is slept through.
+    /// Parks until there may be work. `README.md` proves that it misses no event.
     fn sleep(&mut self) {
         let worker = self.worker;
         let shared = &worker.handle.shared;
@@ -389,7 +389,7 @@ impl<'a> Loop<'a> {
         shared.idle.unpark(worker.index);
         if !self.events.is_empty() {
             self.looked = true;
-            // After `unpark`, so that the worker counts as awake.
+            // This comes after `unpark`, so that the worker counts as awake.
             let _waking = worker.remote.begin_wakes();
             shared.dispatch(&mut self.events, worker.random());
         }

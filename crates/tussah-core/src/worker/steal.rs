@@ -1,11 +1,11 @@
-//! Stealing: choosing a victim, and deciding whether a steal pays.
+//! Stealing: choosing a victim, and deciding whether a steal pays off.
 //!
-//! A steal takes a runnable color, or a thread with a color of its own, and never one event of
-//! several: exclusion and order move with the cell (libasync-smp, "Scheduling callbacks"). Whether
-//! to steal is a question of cost, as in that system's direct successor (Gaud et al., "Efficient
-//! Workstealing for Multicore Event-Driven Systems", ICDCS 2010): a steal must save more time than
-//! it costs to move the color and its data. The programmer need not estimate either. The victim
-//! measures how long its turns are, and the length of its queue is known.
+//! A steal takes a runnable color, or a thread with a color of its own, but never a part of a
+//! color's events: exclusion and order move with the cell (libasync-smp, "Scheduling callbacks").
+//! Whether to steal is a question of cost, as in that system's direct successor (Gaud et al.,
+//! "Efficient Workstealing for Multicore Event-Driven Systems", ICDCS 2010): a steal must save more
+//! time than it costs to move the color and its data. The programmer need not estimate either cost.
+//! The victim measures how long its turns are, and the length of its queue is known.
 
 use std::time::Duration;
 
@@ -20,25 +20,26 @@ const MOVE_NS: u64 = 500;
 /// The cost of waking a worker, for both workers together, in nanoseconds.
 const WAKE_NS: u64 = 10_000;
 
-/// A thief's knowledge of a victim.
+/// A thief's knowledge about a victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sample {
     /// The number of runnable colors in the victim's queue.
     pub(crate) queue_len: usize,
     /// The median length of its turns, in nanoseconds; 0 if unknown.
     pub(crate) turn_ns: u64,
-    /// The time that the victim has been in its present turn, as far as the thief has observed.
+    /// The time that the victim has spent in its current turn, as far as the thief has observed it.
     pub(crate) stuck: Duration,
-    /// The time that the oldest color in its queue has waited, as far as the thief has observed.
+    /// The time that the oldest color in the victim's queue has waited, as far as the thief has
+    /// observed it.
     pub(crate) waited: Duration,
 }
 
-/// Returns how many runnable colors to steal; 0 if it does not pay.
+/// Returns the number of runnable colors to steal; 0 if a steal does not pay off.
 ///
 /// - If the oldest color has waited for `delay`, or the victim's turn has lasted that long,
-///   stealing half of the queue pays, whatever the cost.
-/// - One queued color is left alone: its worker reaches it before it could be moved.
-/// - Otherwise half of the queue is stolen, if a turn is worth more than a move.
+///   stealing half of the queue pays off, whatever the cost.
+/// - A single queued color is not stolen: its worker reaches it before it could be moved.
+/// - Otherwise half of the queue is stolen, if a turn takes longer than a move.
 pub(crate) fn worth(sample: Sample, delay: Duration) -> usize {
     let half = sample.queue_len.div_ceil(2);
     if sample.stuck >= delay || sample.waited >= delay {
@@ -51,9 +52,9 @@ pub(crate) fn worth(sample: Sample, delay: Duration) -> usize {
     }
 }
 
-/// Returns whether a worker that has queued a color wakes a sleeper at once. It does only if the
-/// sleeper would find work worth stealing, and the queued work lasts longer than the sleeper takes
-/// to wake.
+/// Returns whether a worker that has queued a color should wake a sleeper immediately. It should
+/// only if the sleeper would find work worth stealing, and if the queued work takes longer than
+/// waking the sleeper.
 pub(crate) fn worth_a_call(queue_len: usize, turn_ns: u64, delay: Duration) -> bool {
     let backlog = turn_ns.saturating_mul(queue_len as u64);
     let (stuck, waited) = (Duration::ZERO, Duration::ZERO);
@@ -66,7 +67,7 @@ pub(crate) fn worth_a_call(queue_len: usize, turn_ns: u64, delay: Duration) -> b
     backlog >= WAKE_NS && worth(sample, delay) > 0
 }
 
-/// A worker's memory of the others, which shows those that make no progress.
+/// A worker's memory of the other workers, which shows those that make no progress.
 pub(crate) struct Watch {
     seen: Vec<Seen>,
     events: Events,
@@ -74,11 +75,11 @@ pub(crate) struct Watch {
 
 #[derive(Clone, Copy, Default)]
 struct Seen {
-    /// The turn, or the calling of wakers, that the victim was in.
+    /// The turn, or the round of calls to wakers, that the victim was in.
     steps: u64,
     since_ns: u64,
-    /// The end of the victim's ring at some time. Until this many items were taken, some have
-    /// waited since then.
+    /// The end of the victim's ring at the time of the observation. Until this number of items have
+    /// been taken, some have waited since then.
     mark: u64,
     mark_ns: u64,
 }
@@ -128,7 +129,7 @@ impl Watch {
         }
         let steps = remote.steps();
         let seen = &mut self.seen[victim];
-        // A worker that is between turns, or asleep, is about to look at its queue by itself.
+        // A worker that is between turns, or asleep, is about to check its queue without help.
         if seen.steps != steps || seen.since_ns == 0 || steps % 2 == 0 {
             seen.steps = steps;
             seen.since_ns = *now_ns;

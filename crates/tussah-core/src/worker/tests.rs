@@ -1,5 +1,5 @@
-//! Tests of what an interrupt ends: a turn, and the time without a look at the timers. None depends
-//! on how long events take.
+//! Tests of the effects of an interrupt: it ends a turn, and the time without a look at the timers.
+//! No test depends on how long events take.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -27,7 +27,7 @@ fn running(f: impl FnOnce(&Running)) {
     Worker::with(|worker| f(&worker.expect("called in an event").remote.running));
 }
 
-/// Runs `f` as an event after which no look is due for long.
+/// Runs `f` as an event after which no look is due for a long time.
 fn long_before_a_look(runtime: &Runtime, f: impl FnOnce(&Handle) + Send + 'static) {
     let handle = runtime.handle().clone();
     let event = move || {
@@ -62,7 +62,7 @@ fn post(
 #[test]
 fn an_interrupted_turn_ends_after_the_event() {
     let runtime = runtime(Clock::real());
-    // Teaches the color that its events are short.
+    // Lets the color learn that its events are short.
     for _ in 0..10 * EVENTS {
         runtime.post_in(Color(1), || ()).expect("open");
     }

@@ -1,6 +1,6 @@
 //! The oldest runnable colors of a worker, from which a policy chooses.
 //!
-//! Used only if there is something to choose: with a user's policy, or once a color has a priority.
+//! Used only if there is a choice to make: with a user's policy, or once a color has a priority.
 //! The window comes before the ring and is filled from it. Thieves may take from it under its lock,
 //! so colors in it are never stuck behind a long turn.
 
@@ -42,8 +42,8 @@ impl Window {
         self.len.load(Ordering::Relaxed)
     }
 
-    /// Fills the window from `next` and takes the node that the policy chooses. `last` ran last on
-    /// this worker; it is only compared.
+    /// Fills the window from `next` and takes the node that the policy chooses. `last` is the node
+    /// that ran last on this worker; it is only compared.
     pub(crate) fn choose(
         &self,
         policy: &mut dyn Policy,

@@ -1,5 +1,4 @@
-//! Tests of a ring by itself: more operations than it has room for, overflowing completions,
-//! shutdown.
+//! Tests of a ring alone: more operations than it has room for, overflowing completions, shutdown.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -147,7 +146,7 @@ fn operations_beyond_the_size_of_the_ring_all_complete() {
     assert!(bench.ring.flush());
     assert_eq!(bench.ring.in_flight(), 16);
     assert_eq!(bench.ring.reap(), 0);
-    // More than the completion queue has room for.
+    // More than the completion queue can hold.
     bench.feed(60);
     bench.reap_until(60);
     bench.feed(40);
@@ -182,8 +181,8 @@ fn a_cancelled_operation_leaves_the_backlog_or_the_kernel() {
     let keys: Vec<_> = (0..500).filter_map(|_| bench.push().ok()).collect();
     assert_eq!(keys.len(), 500);
     bench.ring.flush();
-    // Waiting operations leave silently. For the others, the kernel reports that they were
-    // cancelled.
+    // Waiting operations leave without a completion. For the other operations, the kernel reports
+    // that they were cancelled.
     keys.iter().rev().for_each(|key| bench.ring.cancel(*key));
     bench.ring.flush();
     bench.reap_until(16);
@@ -245,7 +244,7 @@ fn a_closing_ring_hands_over_the_next_operation_without_waiting() {
     for _ in 0..1000 {
         assert!(bench.push_one(true, &bench.writer).is_ok());
     }
-    // Half of the limit is for operations that are carried out.
+    // Half of the limit is reserved for operations that are carried out.
     assert!(bench.ring.close(Duration::from_secs(20)));
     assert_eq!(bench.ends.get(), (1000, 0));
 }

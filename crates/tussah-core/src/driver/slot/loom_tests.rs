@@ -25,12 +25,12 @@ impl Pipe {
 
     /// Plays the kernel: makes data available, and reports it.
     fn fill(&self) {
-        // The kernel orders its steps by locks of its own.
+        // The kernel orders its steps by its own locks.
         self.bytes.fetch_add(1, Ordering::AcqRel);
         self.slot.report(0, READ).wake();
     }
 
-    /// Takes a byte if there is one: the operation that is tried.
+    /// Takes a byte if there is one: this is the operation that is tried.
     fn take(&self) -> bool {
         let take = |bytes: usize| bytes.checked_sub(1);
         let taken = self
@@ -90,7 +90,7 @@ fn a_report_wakes_all_waiters() {
     });
 }
 
-/// A short read clears the ready flag, unless a report came since.
+/// A short read clears the ready flag, unless a report has arrived since.
 #[test]
 fn a_report_is_not_forgotten() {
     loom::model(|| {

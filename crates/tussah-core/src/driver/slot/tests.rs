@@ -1,4 +1,4 @@
-//! Tests of a slot with one step at a time.
+//! Tests of a slot, one step at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -56,7 +56,7 @@ fn a_report_after_the_look_is_not_waited_for() {
     assert!(!slot.seen().is_ready(Direction::Read));
 }
 
-/// A descriptor that no waiter has registered is tried each time.
+/// A descriptor that no waiter has registered is tried every time.
 #[test]
 fn an_unregistered_descriptor_stays_ready() {
     let slot = Slot::new(0);
@@ -74,7 +74,7 @@ fn the_end_is_not_forgotten() {
         slot.seen().is_ready(Direction::Read),
         "the end is still to be read"
     );
-    // As after urgent data: an operation that would block is not at the end.
+    // As after urgent data: an operation that would block is not at the end of the stream.
     slot.exhausted(Direction::Read, slot.seen());
     assert!(!slot.seen().is_ready(Direction::Read));
 }
@@ -94,7 +94,7 @@ fn a_waiter_for_a_hang_up_leaves_the_direction_ready() {
     assert_eq!(slot.report(0, READ | CLOSED | HALF).wake(), 1);
     assert_eq!(count.0.load(Ordering::Relaxed), 1);
     assert!(wait(seen), "something was reported since");
-    // The flag stays after all was read, and does not mean the end of the connection.
+    // The flag stays after all data has been read, and does not mean the end of the connection.
     slot.lock().moved(0);
     slot.exhausted(Direction::Read, slot.seen());
     assert!(slot.seen().has(HALF) && !slot.seen().has(FULL));
@@ -171,7 +171,7 @@ fn a_descriptor_moves_after_sixteen_waits_elsewhere() {
     assert!(!inner.is_foreign(1));
 }
 
-/// Without a registration an operation is tried each time, because nothing would be reported.
+/// Without a registration an operation is tried every time, because nothing would be reported.
 #[test]
 fn a_failed_registration_leaves_the_descriptor_ready() {
     let slot = Slot::new(0);

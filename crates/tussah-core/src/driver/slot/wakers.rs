@@ -19,7 +19,7 @@ impl Wakers {
         }
     }
 
-    /// Prefetches what the first wakers point at.
+    /// Prefetches the targets of the first wakers.
     #[inline]
     fn prefetch(&self) {
         self.first.iter().for_each(TinyWaker::prefetch);
@@ -44,8 +44,8 @@ impl Wakers {
     }
 }
 
-/// Bound, in reports: calls run this far behind reports, so that the targets have reached the
-/// cache.
+/// Bound, in reports: the calls lag this far behind the reports, so that the targets have reached
+/// the cache.
 const BEHIND: usize = 4;
 
 /// The wakers of the last reports, which are called a little later.
@@ -62,7 +62,8 @@ impl Late {
         }
     }
 
-    /// Takes the wakers of a report, and calls those of an earlier one. Returns how many it called.
+    /// Takes the wakers of a report, and calls the wakers of an earlier report. Returns the number
+    /// of wakers called.
     #[inline]
     pub(in crate::driver) fn push(&mut self, wakers: Wakers) -> usize {
         wakers.prefetch();
@@ -70,7 +71,7 @@ impl Late {
         mem::replace(&mut self.wakers[self.next], wakers).wake()
     }
 
-    /// Calls all wakers that are left. Returns how many there were.
+    /// Calls all remaining wakers. Returns how many there were.
     pub(crate) fn wake(self) -> usize {
         self.wakers.into_iter().map(Wakers::wake).sum()
     }

@@ -1,6 +1,7 @@
-//! Models of the ring: an owner, thieves, and a buffer that is replaced while they read it.
+//! Models of the ring: an owner, thieves, and a buffer that is replaced while thieves read it.
 
-// The standard `Arc`: main joins all others and is the last to drop it, so it needs no model.
+// This is the standard `Arc`: the main thread joins all others and is the last to drop it, so it
+// needs no model.
 use std::sync::Arc;
 
 use super::super::{TestNode, TestNodes};
@@ -8,12 +9,12 @@ use super::*;
 use crate::loom::thread::{self, JoinHandle};
 use crate::worker::model::explore;
 
-/// Each model pushes at most this many items.
+/// The number of items that each model pushes at most.
 const ITEMS: usize = 5;
 
-/// The state that a model's OS threads share. The first OS thread only starts and joins the others,
-/// since loom does not explore it well beside them. When the others have ended it takes the rest,
-/// as the owner.
+/// The state that a model's OS threads share. The first OS thread only starts and joins the other
+/// OS threads, since loom does not explore it well beside them. When they have ended it takes the
+/// remaining items, as the owner.
 struct Model {
     ring: Ring<TestNode>,
     nodes: TestNodes,
@@ -59,8 +60,8 @@ impl Model {
         })
     }
 
-    /// Takes the rest, and checks that each of `pushed` items was taken once, by each taker in
-    /// order.
+    /// Takes the remaining items, and checks that each of `pushed` items was taken once, by each
+    /// taker in order.
     fn finish<const N: usize>(&self, pushed: usize, owner: Taker, thieves: [Taker; N]) {
         let mut own = owner.join().expect("no panic");
         let mut taken = Vec::from(thieves.map(|thief| thief.join().expect("no panic")));
@@ -83,8 +84,8 @@ impl Model {
 
 type Taker = JoinHandle<Vec<usize>>;
 
-/// The first buffer has two slots, so the ring grows twice. If a thief was fast, slots are used
-/// again instead.
+/// The first buffer has two slots, so the ring grows twice. If a thief was fast, slots are reused
+/// instead.
 #[test]
 fn two_thieves_while_the_ring_grows() {
     explore(2, || {
@@ -112,7 +113,7 @@ fn a_thief_while_the_ring_grows() {
     });
 }
 
-/// The owner and two thieves want the same two items; nothing grows.
+/// The owner and two thieves compete for the same two items; nothing grows.
 #[test]
 fn a_race_for_the_last_items() {
     explore(4, || {
@@ -123,7 +124,7 @@ fn a_race_for_the_last_items() {
     });
 }
 
-/// Slots are used again while a thief reads them. The buffer stays the same, unless the thief is
+/// Slots are reused while a thief reads them. The buffer stays the same, unless the thief is
 /// faster.
 #[test]
 fn a_thief_while_the_ring_wraps() {

@@ -35,7 +35,7 @@ fn first_in_first_out_across_growth() {
     let ring = Ring::new();
     assert_eq!(pop(&ring), None);
     assert_eq!(steal(&ring, 1), []);
-    // Off the beginning of the buffer, so that growing has to unroll it.
+    // Starts away from the beginning of the buffer, so that growing has to unroll it.
     for number in 1..=100 {
         push(&ring, number);
         assert_eq!(pop(&ring), Some(number));
@@ -137,8 +137,8 @@ proptest! {
     }
 }
 
-/// An owner lets its ring run full and empty, beside two thieves. Each item is taken once, and by
-/// each in order.
+/// An owner fills and empties its ring beside two thieves. Each item is taken once, and each taker
+/// takes items in order.
 #[test]
 fn stress() {
     const ITEMS: usize = if cfg!(miri) { 150 } else { 400_000 };
@@ -163,8 +163,8 @@ fn stress() {
         let mut pushed = 0;
         let mut burst = 1;
         while pushed < ITEMS {
-            // Bursts of 1 to 96, and somewhat fewer pops: the ring grows a few times, and is often
-            // empty.
+            // Bursts of 1 to 96 pushes, and somewhat fewer pops: the ring grows a few times, and is
+            // often empty.
             burst = burst * 5 % 97;
             for _ in 0..burst.min(ITEMS - pushed) {
                 // SAFETY: this is the only OS thread that pushes and pops.

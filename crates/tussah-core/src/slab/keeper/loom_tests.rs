@@ -10,16 +10,16 @@ use crate::worker::model::{Probe, explore};
 const EVENT: usize = 0;
 const THREAD: usize = 1;
 
-/// An owner like that of an `Arc`. A freed owner stays in memory, so that the model can look at it.
+/// An owner like that of an `Arc`. A freed owner stays in memory, so that the model can inspect it.
 struct Owner {
     references: AtomicUsize,
     depots: [Mutex<Keeper>; 2],
-    /// Read by each user of the owner, and touched by the party that frees it.
+    /// Read by each user of the owner, and touched by the code that frees it.
     memory: Probe,
 }
 
 impl Owner {
-    /// Creates an owner with the reference of the open slab, and one for each handle.
+    /// Creates an owner with the reference of the open slab, and one reference for each handle.
     fn new(handles: usize) -> Arc<Self> {
         Arc::new(Self {
             references: AtomicUsize::new(1 + handles),
@@ -57,7 +57,7 @@ impl Owner {
     }
 
     /// Does the same as `Slab::give` and its caller. The lock's release is the last use of an owner
-    /// that others keep.
+    /// that others keep alive.
     fn free(&self, kind: usize) {
         self.look();
         let last = lock(&self.depots[kind]).give(1);
@@ -94,7 +94,7 @@ fn run(owner: &Arc<Owner>, os_threads: Vec<fn(&Owner)>) {
     assert_eq!(owner.memory.look(), 1, "it is freed once");
 }
 
-/// A party with a handle makes a thread, and drops the handle before the thread.
+/// A party with a handle creates a thread, and drops the handle before the thread.
 #[test]
 fn a_spawn_around_the_close() {
     explore(4, || {
@@ -109,7 +109,8 @@ fn a_spawn_around_the_close() {
     });
 }
 
-/// Two make threads at the same time: the count of objects in use may reach zero more than once.
+/// Two parties create threads at the same time: the number of objects in use may reach zero more
+/// than once.
 #[test]
 fn two_spawns_around_the_close() {
     explore(3, || {
@@ -123,8 +124,8 @@ fn two_spawns_around_the_close() {
     });
 }
 
-/// Only an object keeps the owner while a party allocates another one, of the other kind, through
-/// it.
+/// Only an object keeps the owner alive while a party allocates another object, of the other kind,
+/// through it.
 #[test]
 fn an_object_makes_another_around_the_close() {
     explore(3, || {
