@@ -70,7 +70,7 @@ pub fn signal(signal: Signal) -> io::Result<Signals> {
 ///
 /// The first poll disables the default action, which ends the process, for the rest of the
 /// process's life: see [the module](self). A second Ctrl-C therefore does nothing, even if the
-/// program hangs while shutting down. Wait for it too, as in the [server with graceful
+/// program hangs while shutting down. Wait for it, too, as in the [server with graceful
 /// shutdown](crate::net#a-server-with-graceful-shutdown). To wait repeatedly, create one stream
 /// with [`signal`], which misses nothing between two receives.
 ///
@@ -134,7 +134,7 @@ impl Signals {
     /// Waits until the signal has been delivered since the last receive, or since the stream was
     /// created.
     ///
-    /// If several threads wait on one stream, one of them gets each delivery.
+    /// If several threads wait on one stream, each delivery goes to one of them.
     ///
     /// # Errors
     /// Returns `Other` when the runtime ends, and the system's error if no descriptors are left to
@@ -173,7 +173,7 @@ impl Stream for Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // This succeeds, because the handler was registered until now.
+        // The call succeeds, because the handler was registered until now.
         low_level::unregister(self.handler);
     }
 }
@@ -186,7 +186,7 @@ impl fmt::Debug for Signals {
     }
 }
 
-/// Calls a closure, in a thread of its own, for each receive of a signal, until the listener is
+/// Calls a closure, in a separate thread, for each receive of a signal, until the listener is
 /// dropped.
 ///
 /// The closure is dropped when the runtime ends. Dropping the listener does not interrupt a call in

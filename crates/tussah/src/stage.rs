@@ -5,7 +5,7 @@
 //!
 //! - a *handler*, which gets a batch of events at a time;
 //! - an incoming *queue*, which is bounded;
-//! - *servlets*: threads that each run one batch to its end before they take the next;
+//! - *servlets*: threads that each finish one batch before they take the next;
 //! - *controllers*, which decide how many servlets there are, how large a batch is, and which
 //!   events are admitted.
 //!
@@ -59,21 +59,21 @@
 //! # Kinds of handlers
 //! | handler | the next batch begins | made by |
 //! |---|---|---|
-//! | [`Handler`] (`&self`) | at once, on another servlet | [`StageBuilder::handler`] |
+//! | [`Handler`] (`&self`) | immediately, on another servlet | [`StageBuilder::handler`] |
 //! | the same, keyed | when no batch of its key runs; different keys run in parallel | [`StageBuilder::keyed_by`] |
 //! | [`SerialHandler`] (`&mut self`) | when the future has ended, including its awaits | [`StageBuilder::serial`] |
-//! | [`DirectHandler`] (`&self`, one event at a time, no awaiting) | at once, on another servlet or in the sender | [`StageBuilder::direct`] |
+//! | [`DirectHandler`] (`&self`, one event at a time, no awaiting) | immediately, on another servlet or in the sender | [`StageBuilder::direct`] |
 //! | a plain function that blocks | on another OS thread of a pool | [`StageBuilder::blocking`] |
 //!
 //! A closure that takes one event becomes a handler by [`each`] or [`each_mut`].
 //!
-//! A stage that never awaits has at most one busy servlet for each worker, because more would only
-//! take turns.
+//! A stage that never awaits has at most one busy servlet for each worker, because further servlets
+//! would only take turns.
 //!
 //! # Edges
-//! A handler is made together with the [`Edges`] over which it sends. A queue decouples. A call is
-//! a function call: the callee runs in the caller's servlet, on the caller's batch, with no queue
-//! and no admission. The choice is one word: `edges.to(&next).queue(100)` or
+//! A handler is made together with the [`Edges`] over which it sends. A queue decouples two stages.
+//! A call is a function call: the callee runs in the caller's servlet, on the caller's batch, with
+//! no queue and no admission. The choice is one word: `edges.to(&next).queue(100)` or
 //! `edges.to(&next).call()`. If the callee is a [`DirectHandler`], [`direct`](To::direct) costs no
 //! more than a function call.
 //!
@@ -83,12 +83,12 @@
 //! # Overload
 //! While a queue is full, [`send`](Sender::send) waits, [`try_send`](Sender::try_send) returns the
 //! event, and [`send_or`](Sender::send_or) calls a function with it. Waiting senders get free room
-//! in order; a sender that only tries gets the rest. With a latency [target](StageBuilder::target),
-//! the default controllers also reject events that would take longer. Events have classes,
-//! deadlines, costs and drop callbacks ([`Event`]), and their senders can
-//! [cancel](Event::cancellable) them. A sender that [asks](Sender::ask) waits for the value that
-//! the handler returns, and cancels the event when it stops waiting. [`Stage::log`] returns the
-//! decisions of the controllers with their inputs.
+//! in order; a sender that only tries gets what is left. With a latency
+//! [target](StageBuilder::target), the default controllers also reject events that would take
+//! longer. Events have classes, deadlines, costs and drop callbacks ([`Event`]), and their senders
+//! can [cancel](Event::cancellable) them. A sender that [asks](Sender::ask) waits for the value
+//! that the handler returns, and cancels the event when it stops waiting. [`Stage::log`] returns
+//! the controllers' decisions with their inputs.
 //!
 //! # Order
 //! Events of one sender and class are taken in the order in which they were sent. Several servlets
@@ -96,18 +96,19 @@
 //! them in order.
 //!
 //! # Observing and changing a running network
-//! A [`Network`] shows its stages and edges as a [graph](Network::graph), its statistics [at
-//! once](Network::stats) or [over time](Network::record) as CSV, and the path of [single
+//! A [`Network`] shows its stages and edges as a [graph](Network::graph), its statistics [at the
+//! moment](Network::stats) or [over time](Network::record) as CSV, and the path of [single
 //! events](Network::trace_one_in). A stage can be [paused](Stage::pause), [retuned](Stage::retune),
 //! given [another handler](Stage::swap), put [between](Stage::between) two others, and found by its
 //! [name](Network::find).
 //!
 //! # Shutdown
 //! [`Network::drain`] closes all stages and waits until they have handled their admitted events:
-//! first the stages at the beginning of the graph, then those that they send to. [`Stage::drain`]
-//! does the same with one stage. Close and settle [sockets](net) before. A runtime that ends closes
-//! its stages: it drops queued events with their callbacks, and its networks forget the stages. The
-//! runtime's [report](crate::ShutdownReport) does not count these events.
+//! first the stages at the beginning of the graph, then the stages to which they send.
+//! [`Stage::drain`] does the same with one stage. Close and settle [sockets](net) before you drain.
+//! A runtime that ends closes its stages: it drops queued events with their callbacks, and its
+//! networks forget the stages. The runtime's [report](crate::ShutdownReport) does not count these
+//! events.
 //!
 //! # When a handler is dropped
 //! A closed stage drops its handler, and the maker of a serial one, as soon as its last servlet has
@@ -116,31 +117,30 @@
 //!
 //! A stage that is never closed keeps its handler until nothing refers to the stage and it has
 //! handled its admitted events. Its network, [`Stage`] handles, senders and other edges refer to
-//! it; idle servlets do not. Its own handles and the handles of its stages refer to a network. When
-//! a network is dropped, its stages that are paused or have no handler are closed, because nothing
-//! could resume them.
+//! it; idle servlets do not. A network stays alive as long as its own handles or the handles of its
+//! stages exist. When a network is dropped, its stages that are paused or have no handler are
+//! closed, because nothing could resume them.
 //!
 //! Handlers and makers may hold stages and networks, even in a cycle. Such a cycle lasts until its
 //! network is drained or closed, or until the runtime ends. A [`Stage`] that knows the type of its
 //! handler keeps that handler alive; one from [`Network::find`] does not. [`Edges`] by call keep
 //! the handler that they call. The other parts of a stage, such as its drop callback and its
-//! controllers, are dropped with the stage: when its network has forgotten it or was dropped, and
-//! no handle or sender is left.
+//! controllers, are dropped with the stage. A stage is dropped when its network has forgotten it or
+//! was dropped, and no handle or sender is left.
 //!
 //! # What a handler sends
-//! Events that a handler sends are collected while the servlet runs, and handed over by the chunk:
-//! one lock and one wake-up for many events. They are handed over
+//! Events that a handler sends are collected while the servlet runs, and handed over in chunks: one
+//! lock and one wake-up for many events. They are handed over
 //!
 //! - when the chunk is full;
 //! - with an event that is sent while the receiver is idle;
 //! - after each run of batches;
-//! - before the handler waits for anything: at the latest when the current poll of the handler
-//!   ends.
+//! - before the handler waits for anything: at the latest when the handler's current poll ends.
 //!
 //! So a handler that computes for long after a send delays the sent events, unless it yields in
 //! between ([`yield_now`](crate::yield_now)). Until then no count includes the event, and no other
 //! sender gets the room that was reserved for the chunk: up to a batch. Events with a deadline, a
-//! drop callback, a cancellation, credits, a cohort or a trace are handed over at once.
+//! drop callback, a cancellation, credits, a cohort or a trace are handed over immediately.
 
 pub mod control;
 mod error;

@@ -43,8 +43,8 @@ where
 
 /// Starts a thread in a color: everything between two awaits runs as one event of that color.
 ///
-/// While the thread awaits, other events of the color can run. Threads do not inherit a color: what
-/// this thread spawns or posts runs in the color named in that call.
+/// While the thread awaits, other events of the color can run. Threads do not inherit a color:
+/// whatever this thread spawns or posts runs in the color named in that call.
 ///
 /// # Panics
 /// Panics if called outside a runtime, if the runtime is shut down, or if the color belongs to
@@ -74,7 +74,7 @@ where
 /// Runs a closure that may block, on the blocking pool. The returned handle is a future of the
 /// closure's result.
 ///
-/// A blocking job can wait for another one with [`BlockingHandle::join`] without risking a
+/// A blocking job can wait for another job with [`BlockingHandle::join`] without risking a
 /// deadlock.
 ///
 /// # Cancellation

@@ -99,7 +99,7 @@ impl<F: Future> Future for Timeout<F> {
     }
 }
 
-/// Error: a [`timeout`] elapsed before its future completed.
+/// The error of a [`timeout`] that elapsed before its future completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elapsed(());
 
@@ -203,7 +203,7 @@ impl Interval {
     }
 }
 
-/// The way an [`Interval`] handles missed ticks.
+/// The way in which an [`Interval`] handles missed ticks.
 ///
 /// A tick is missed if it is taken so late that the following tick is due as well. A shorter delay
 /// never shifts the ticks that follow.
@@ -215,7 +215,7 @@ pub enum MissedTicks {
     /// Delivers the missed ticks one after another, without waiting, until the interval has caught
     /// up.
     Burst,
-    /// Drops missed ticks. The next tick comes one period after the late one was taken.
+    /// Drops missed ticks. The next tick comes one period after the late tick was taken.
     #[default]
     Delay,
     /// Drops missed ticks. The next tick comes at the next multiple of the period since the first

@@ -70,7 +70,7 @@ impl Addresses {
     }
 
     /// Returns how long the addresses remain valid, in whole seconds, at most one day. This is the
-    /// shortest TTL of the records (RFC 1035, section 3.2.1), less their time in the cache.
+    /// shortest TTL of the records (RFC 1035, section 3.2.1), minus their time in the cache.
     #[must_use]
     pub fn ttl(&self) -> Duration {
         Duration::from_secs(self.ttl_seconds.into())
@@ -159,8 +159,8 @@ impl<T> IntoIterator for Records<T> {
 pub struct Srv {
     /// The priority. Servers with a lower number are tried first.
     pub priority: u16,
-    /// The share of clients that should choose this server, among those of equal priority. 0 means
-    /// hardly any.
+    /// The share of clients that should choose this server, among those of equal priority. Zero
+    /// means hardly any.
     pub weight: u16,
     /// The port of the service.
     pub port: u16,

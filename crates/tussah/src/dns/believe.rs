@@ -127,7 +127,7 @@ mod tests {
         check(vec![plain.clone()], Some(vec![plain.clone()]));
         // The case of names makes no difference.
         check(vec![a("WWW.Example.", 1, 60)], Some(vec![plain.clone()]));
-        // Another name, another type.
+        // Records of another name and of another type.
         let other = a("evil.example.", 66, 60);
         check(vec![other.clone()], Some(vec![]));
         check(
@@ -135,7 +135,7 @@ mod tests {
             Some(vec![plain.clone()]),
         );
         check(vec![soa("www.example.")], Some(vec![]));
-        // A chain, in any order, with the time to live of its shortest link.
+        // A chain, in any order, with the TTL of its shortest link.
         let first = cname("www.example.", "b.example.", 30);
         let second = cname("b.example.", "c.example.", 20);
         let end = a("c.example.", 1, 90);
@@ -145,14 +145,14 @@ mod tests {
             joined.clone(),
         );
         check(vec![end, other, second.clone(), first.clone()], joined);
-        // A chain that leads elsewhere is one alias.
+        // A chain that leads elsewhere counts as one alias.
         let shorter = cname("www.example.", "c.example.", 20);
         check(vec![first, second], Some(vec![shorter]));
-        // An address beside an alias is of no use (RFC 1034, section 3.6.2: there is nothing beside
-        // it).
+        // An address beside an alias is of no use (RFC 1034, section 3.6.2: no other record may
+        // stand beside an alias).
         let alias = cname("www.example.", "b.example.", 30);
         check(vec![plain, alias.clone()], Some(vec![alias.clone()]));
-        // Circles.
+        // Loops of aliases.
         check(vec![cname("www.example.", "www.example.", 1)], None);
         check(
             vec![alias.clone(), cname("b.example.", "www.example.", 1)],

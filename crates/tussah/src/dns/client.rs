@@ -23,16 +23,17 @@ use super::exchange::Server;
 use super::names::special;
 use crate::time::now;
 
-/// Bound, in questions: the most that a resolver has in flight; further ones wait. Each uses at
-/// most two descriptors (`SENDINGS_MAX`), so all of them stay well below the usual limit of 1024
+/// Bound, in questions: the most that a resolver has in flight. Further questions wait. Each uses
+/// at most two descriptors (`SENDINGS_MAX`), so all of them stay well below the usual limit of 1024
 /// per process.
 const QUESTIONS_MAX: usize = 128;
 
 /// Bound, in answers: the most that are needed to resolve a chain of aliases.
 const HOPS_MAX: usize = 8;
 
-/// Bound, in bytes: the largest answer in memory that is cached, about fifty addresses. Larger ones
-/// are requested again. A full cache of such answers takes 128 MiB at the default cache size.
+/// Bound, in bytes: the largest answer in memory that is cached, about fifty addresses. Larger
+/// answers are requested again. A full cache of such answers takes 128 MiB at the default cache
+/// size.
 const KEPT_BYTES_MAX: usize = 16 * 1024;
 
 /// Asks the servers of a resolver.
@@ -227,7 +228,7 @@ impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         let mut asking = self.client.asking();
         let mut over = None;
-        // A later question may have replaced one that has ended.
+        // A later question may have replaced a question that has ended.
         if let Entry::Occupied(mut entry) = asking.entry(self.query.clone())
             && entry.get().answer.ptr_eq(&self.answer)
         {

@@ -60,8 +60,8 @@ pub enum ServerOrder {
 
 /// A builder for a [`Resolver`].
 ///
-/// Settings that are not made come from `/etc/resolv.conf`, or from the defaults of resolv.conf(5).
-/// That file is not read if servers are set.
+/// Settings that were not made come from `/etc/resolv.conf`, or from the defaults of
+/// resolv.conf(5). That file is not read if servers are set.
 ///
 /// # Examples
 /// ```
@@ -142,7 +142,7 @@ impl ResolverBuilder {
         self
     }
 
-    /// Sets how often all servers are asked before a lookup fails. Default: 2; 0 counts as 1.
+    /// Sets how many times all servers are asked before a lookup fails. Default: 2; 0 counts as 1.
     pub fn attempts(mut self, attempts: usize) -> Self {
         self.attempts = Some(attempts);
         self
@@ -209,7 +209,7 @@ impl ResolverBuilder {
         if let Some(path) = &self.hosts
             && let Ok(text) = read_file(path)
         {
-            // A name that is not UTF-8 cannot be asked for.
+            // A name that is not valid UTF-8 cannot be asked for.
             let _ = hosts.read_hosts_conf(String::from_utf8_lossy(&text).as_bytes());
         }
         self.fill_in(&system, hosts)

@@ -70,8 +70,8 @@ impl<A: Send + 'static> Callback<A> {
 
     /// Creates a callback with a priority, in the current runtime.
     ///
-    /// A priority is a hint that orders colors, never the events within one. A color takes the
-    /// priority of the callback fired last.
+    /// A priority is a hint that orders colors, never the events within one color. A color takes
+    /// the priority of the callback that was fired last.
     ///
     /// # Panics
     /// Panics if called outside a runtime.

@@ -77,14 +77,14 @@ impl Sealed for Writer {
     }
 }
 
-/// Calls a callback whenever a read would not block: data, end of stream or an error is pending. On
-/// a listener, a connection is waiting to be accepted.
+/// Calls a callback whenever a read would not block, because data, the end of the stream or an
+/// error is pending. On a listener, a connection is waiting to be accepted.
 ///
 /// This is libasync's `fdcb` (Zeldovich 2002, table 2.1). The callback carries its color and
 /// priority (section 3.2).
 ///
 /// - The callback is called again as long as the descriptor stays readable, whether or not it
-///   reads. Each call is an event of its own and queues behind the events already waiting in its
+///   reads. Each call is a separate event and queues behind the events already waiting in its
 ///   color.
 /// - Readiness is checked in the event itself, before each call. Data that another callback has
 ///   read in the meantime causes no call.
@@ -97,8 +97,8 @@ impl Sealed for Writer {
 ///   A callback that owns its descriptor must therefore unregister it.
 ///
 /// A registration costs one thread and one table entry. Each call costs a system call (poll(2)) and
-/// one pass through the color's queue. Nothing runs while nothing is ready. Where `read().await`
-/// fits, it is cheaper: it tries first, and waits only when no data is there.
+/// one pass through the color's queue. Nothing runs while the descriptor is not ready. Where
+/// `read().await` fits, it is cheaper: it tries first, and waits only when no data is there.
 ///
 /// A runtime that is shut down drops the callback.
 ///
@@ -145,10 +145,10 @@ pub fn on_readable<S: Descriptor>(descriptor: &Arc<S>, callback: impl Into<Optio
     on_ready(descriptor, Direction::Read, callback.into());
 }
 
-/// Calls a callback whenever a write would not block: the buffer has room, or an error is pending.
-/// Otherwise like [`on_readable`].
+/// Calls a callback whenever a write would not block, because the buffer has room or an error is
+/// pending. Otherwise like [`on_readable`].
 ///
-/// A connection is writable nearly always. Register this callback only while data waits to be
+/// A connection is writable nearly all the time. Register this callback only while data waits to be
 /// written.
 ///
 /// # Panics
@@ -233,7 +233,7 @@ async fn call_when_ready<S: Descriptor>(
             Err(_) => return,
         }
         callback.announce();
-        // Makes the next call an event of its own.
+        // This makes the next call a separate event.
         yield_now().await;
     }
 }

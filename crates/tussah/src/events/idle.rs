@@ -8,7 +8,7 @@ use super::{Callback, handle_of};
 /// Calls a callback whenever a worker of its runtime is idle. A runtime has one such callback.
 ///
 /// This is libev's idle watcher (ev(3), `ev_idle`); libasync has no equivalent. The callback is
-/// called again and again while nothing else needs to run, so **one worker stays busy while it is
+/// called repeatedly while nothing else needs to run, so **one worker stays busy while it is
 /// registered**. Unregister it when its work is done. A worker is idle if it has no event to run or
 /// steal, no timer is due, and its descriptors report nothing. Other workers may be busy. A new
 /// event waits for at most one call. Each call is an event of the callback's color.

@@ -42,8 +42,8 @@ impl PostOptions {
         Self::default()
     }
 
-    /// Sets a deadline, by the runtime's clock. If the event's turn comes later, its closure is
-    /// dropped and does not run.
+    /// Sets a deadline, according to the runtime's clock. If the event's turn comes later, its
+    /// closure is dropped and does not run.
     pub fn deadline(mut self, deadline: Instant) -> Self {
         self.deadline = Some(deadline);
         self
@@ -64,7 +64,8 @@ impl PostOptions {
     }
 
     /// Sets the priority of the color from this post on. A priority is a hint that orders colors,
-    /// never the events within one; see [`ColorRef::set_priority`](crate::ColorRef::set_priority).
+    /// never the events within one color; see
+    /// [`ColorRef::set_priority`](crate::ColorRef::set_priority).
     pub fn priority(mut self, priority: i8) -> Self {
         self.priority = Some(priority);
         self

@@ -76,7 +76,7 @@ impl<T: 'static> Parcel<T> {
         Self(Some(value))
     }
 
-    /// Takes the value out. Returns `None` if it was handed back.
+    /// Takes the value out. Returns `None` if it has been handed back.
     pub(super) fn open(&mut self) -> Option<T> {
         self.0.take()
     }

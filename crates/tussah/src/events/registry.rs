@@ -22,7 +22,7 @@ use tussah_core::{AbortHandle, ColorRef, Handle};
 use super::Callback;
 use crate::process::Child;
 
-/// The source of events that a callback is registered for.
+/// The source of events for which a callback is registered.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Key {
     /// The registration keeps the descriptor open, so its number cannot be reused meanwhile.
@@ -36,7 +36,7 @@ pub(super) enum Key {
 /// The registrations of a runtime.
 ///
 /// The entries keep the runtime's memory alive, and the runtime keeps the registry alive. Each
-/// entry leaves with its thread, so the cycle ends with the runtime.
+/// entry is removed with its thread, so the cycle ends with the runtime.
 #[derive(Default)]
 pub(super) struct Registry(Mutex<Entries>);
 
@@ -57,7 +57,8 @@ pub(super) type OwnedChild = Arc<async_lock::Mutex<Child>>;
 
 /// True if a registration is still active.
 ///
-/// Accesses are Relaxed: the color orders events of one color, and nothing is promised to others.
+/// Accesses are Relaxed: the color orders events of one color, and nothing is promised to other
+/// callers.
 #[derive(Clone)]
 pub(super) struct Interest(Arc<AtomicBool>);
 
@@ -71,7 +72,7 @@ impl Interest {
     }
 
     /// Calls the closure inside the current event if the registration is active. Returns whether it
-    /// was.
+    /// was active.
     pub(super) fn call<A: Send + 'static>(&self, callback: &Callback<A>, argument: A) -> bool {
         let is_there = self.0.load(Ordering::Relaxed);
         if is_there {
@@ -143,7 +144,7 @@ impl Registry {
         }
     }
 
-    /// Stores the thread. Returns it if its entry is gone.
+    /// Stores the thread. Returns it if its entry no longer exists.
     fn keep(&self, key: Key, interest: &Interest, thread: AbortHandle) -> Option<AbortHandle> {
         match self.lock().entries.get_mut(&key) {
             Some(entry) if entry.interest.is_same(interest) => entry.thread.replace(thread),
@@ -201,7 +202,7 @@ impl Drop for Registered {
         let mine = lock.entries.get(&self.key);
         let mine = mine.is_some_and(|entry| entry.interest.is_same(&self.interest));
         let entry = mine.then(|| lock.entries.remove(&self.key));
-        // Do not keep the memory of a peak of registrations.
+        // The memory of a peak of registrations is not kept.
         if lock.entries.len() < lock.entries.capacity() / 8 {
             let len = lock.entries.len();
             lock.entries.shrink_to(2 * len);

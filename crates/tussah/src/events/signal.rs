@@ -13,12 +13,12 @@ use crate::time;
 /// Bound, in milliseconds: the polling interval for a signal while epoll has no room for its pipe.
 const LOOK_MS: u64 = 20;
 
-/// Calls a callback when a signal was delivered. A runtime has one callback for each signal.
+/// Calls a callback when a signal has been delivered. A runtime has one callback for each signal.
 ///
 /// This is libasync's `sigcb` (Zeldovich 2002, table 2.1). The call is an ordinary event of the
 /// callback's color, so it has none of the restrictions of a signal handler. Deliveries that arrive
 /// faster than calls may be merged into one. Unregistering does not restore the signal's default
-/// action. See [`crate::signal`] for both.
+/// action. See [`crate::signal`] for both behaviors.
 ///
 /// Registering another callback replaces this one, and `None` unregisters it, both as for
 /// [`on_readable`](super::on_readable). Callbacks of other runtimes are not affected: each runtime

@@ -78,10 +78,10 @@ pub(super) fn every(
         loop {
             interval.tick().await;
             // The panic hook has reported the panic. The thread's join handle, which would report
-            // it too, is gone.
+            // it too, no longer exists.
             quietly(&mut f);
-            // Makes each call an event of its own. It also ensures that a closure that cancels its
-            // own timer is not called again, however short the period.
+            // This makes each call a separate event. It also ensures that a closure that cancels
+            // its own timer is not called again, however short the period.
             yield_now().await;
         }
     });

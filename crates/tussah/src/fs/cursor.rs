@@ -10,7 +10,8 @@ use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
 
 use super::file::File;
 
-/// Bound, in bytes: the largest single read or write of a cursor, and so the size of its buffer.
+/// Bound, in bytes: the largest single read or write of a cursor, and therefore the size of its
+/// buffer.
 const CHUNK: usize = 64 * 1024;
 
 /// A file with a position that reading and writing advance, for code that takes `AsyncRead`,
@@ -47,7 +48,7 @@ pub struct Cursor {
     file: File,
     /// The offset of the next byte to read or write.
     position: u64,
-    /// Bytes read ahead, not all of them taken yet.
+    /// Bytes that were read ahead; some of them may have been taken already.
     ahead: Vec<u8>,
     /// The number of bytes taken from `ahead`.
     taken: usize,

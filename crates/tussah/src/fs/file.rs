@@ -14,7 +14,7 @@ use crate::io_error::context;
 /// An open file, read and written at offsets. Clones are cheap and refer to the same open file.
 ///
 /// The file is closed when the last clone is dropped and the last operation has ended. Dropping the
-/// last clone closes it immediately, as in `std`, which may block if closing writes delayed data,
+/// last clone closes it immediately, as in `std`. This may block if closing writes delayed data,
 /// for example on a network file system. [`close`](Self::close) closes without blocking and reports
 /// errors. The [module](super) describes what all operations have in common, such as their order.
 ///
@@ -90,7 +90,7 @@ impl File {
     /// than the buffer holds; 0 bytes mean the end of the file.
     ///
     /// A `Vec` is overwritten from its start, up to its capacity, and then holds exactly the bytes
-    /// read. After an error the buffer's content is unspecified.
+    /// read. After an error the buffer's contents are unspecified.
     ///
     /// # Errors
     /// Returns `InvalidInput` if the offset exceeds `i64::MAX`, and otherwise the errors of
@@ -159,7 +159,8 @@ impl File {
         (self.context(result, "write"), buffer)
     }
 
-    /// Writes the whole buffer, in the file's order. No other write of this file comes in between.
+    /// Writes the whole buffer, in the file's order. No other write of this file takes place in
+    /// between.
     ///
     /// # Errors
     /// Returns the errors of [`write_at`](Self::write_at), or `WriteZero` if the system accepts no
@@ -213,7 +214,7 @@ impl File {
         self.context(self.open.sync(false).await, "sync")
     }
 
-    /// Flushes the data, and only the metadata needed to read it back, to the device. In the file's
+    /// Flushes the data, and only the metadata needed to read it back, to the device, in the file's
     /// order.
     ///
     /// # Errors

@@ -198,7 +198,7 @@ pub async fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
 /// Removes a directory and everything in it. If the path is a symbolic link, removes only the link.
 ///
 /// # Errors
-/// Returns the first error. Part of the content may have been removed.
+/// Returns the first error. Part of the contents may have been removed.
 ///
 /// # Panics
 /// Panics outside a runtime.

@@ -74,24 +74,24 @@ pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
     })
 }
 
-/// Writes a whole file. Creates the file if it does not exist, and replaces its content otherwise.
+/// Writes a whole file. Creates the file if it does not exist, and replaces its contents otherwise.
 ///
 /// # Errors
 /// Returns the errors of [`File::create`] and [`File::write_all_at`]. The file may then hold part
-/// of the content.
+/// of the contents.
 ///
 /// # Panics
 /// Panics outside a runtime.
 ///
 /// # Cancellation
-/// The file may be empty, or hold part or all of the content.
+/// The file may be empty, or hold part or all of the contents.
 pub async fn write(path: impl AsRef<Path>, content: impl IoBuf) -> io::Result<()> {
     let file = File::create(path).await?;
     file.write_all_at(content, 0).await.0?;
     file.close().await
 }
 
-/// Copies the content and permissions of a file, and returns its length in bytes. The copy is made
+/// Copies the contents and permissions of a file, and returns its length in bytes. The copy is made
 /// by the kernel, on the blocking pool.
 ///
 /// # Errors

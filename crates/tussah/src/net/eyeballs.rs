@@ -63,7 +63,7 @@ pub(super) enum Step {
 pub(super) struct Eyeballs {
     attempt_delay: Duration,
     deadline: Instant,
-    /// By family: addresses not tried yet.
+    /// By family: addresses that have not been tried yet.
     waiting: [VecDeque<SocketAddr>; 2],
     /// By family: whether the lookup has ended.
     answered: [bool; 2],
@@ -91,7 +91,7 @@ impl Eyeballs {
         }
     }
 
-    /// Records the addresses of a family; none if its lookup failed or was not made.
+    /// Records the addresses of a family; an empty list if its lookup failed or was not made.
     pub(super) fn answer(
         &mut self,
         now: Instant,
@@ -111,13 +111,14 @@ impl Eyeballs {
         };
     }
 
-    /// Records a failed attempt. The next one need not wait.
+    /// Records a failed attempt. The next attempt need not wait.
     pub(super) fn failed(&mut self) {
         self.running -= 1;
         self.not_before = None;
     }
 
-    /// Returns the next step. Call it again after each `Connect`, and whenever something happened.
+    /// Returns the next step. Call it again after each `Connect`, and whenever something has
+    /// happened.
     pub(super) fn step(&mut self, now: Instant) -> Step {
         if now >= self.deadline {
             return Step::TimedOut;

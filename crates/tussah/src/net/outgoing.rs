@@ -16,8 +16,7 @@ use crate::io_error;
 pub use options::{OutgoingOptions, WhenFull};
 pub use writer::BreakOff;
 
-/// A bounded queue of buffers for one peer. A thread of its own writes them in order, many at a
-/// time.
+/// A bounded queue of buffers for one peer. A separate thread writes them in order, many at a time.
 ///
 /// Clones refer to the same queue. When the last clone is dropped, the queued buffers are still
 /// written, and the stream is then closed for writing.
@@ -52,7 +51,7 @@ pub struct Outgoing<B> {
     _last: Arc<Last<B>>,
 }
 
-/// Error: a buffer was rejected.
+/// The error of a rejected buffer.
 pub struct PushError<B> {
     /// The rejected buffer.
     pub buffer: B,
@@ -60,10 +59,10 @@ pub struct PushError<B> {
     pub closed: Option<io::Error>,
 }
 
-/// The content and the counters of an [`Outgoing`].
+/// The contents and the counters of an [`Outgoing`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutgoingStats {
-    /// Number of queued bytes that are not written yet.
+    /// Number of queued bytes that have not been written yet.
     pub bytes: usize,
     /// Number of buffers queued or being written.
     pub buffers: usize,
@@ -220,8 +219,8 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     ///
     /// # Errors
     /// Returns the error that ended the writing early. This is `TimedOut` if the peer was [too
-    /// slow](WhenFull::Close), or too slow to take [the rest](OutgoingOptions::finish_max), and
-    /// `ConnectionAborted` after [`break_off`](Self::break_off).
+    /// slow](WhenFull::Close) or took too long to receive [the rest](OutgoingOptions::finish_max),
+    /// and `ConnectionAborted` after [`break_off`](Self::break_off).
     pub async fn finish(&self) -> io::Result<()> {
         self.shared.finish();
         loop {
@@ -264,7 +263,7 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
         }
     }
 
-    /// Returns the content and the counters of the queue.
+    /// Returns the contents and the counters of the queue.
     #[must_use]
     pub fn stats(&self) -> OutgoingStats {
         self.shared.lock().stats

@@ -150,7 +150,7 @@ impl<T, F: Future<Output = io::Result<T>>, O: Fn(SocketAddr) -> F> Race<'_, F, O
     }
 }
 
-/// Error: an attempt had no answer when the total time was up.
+/// The error of an attempt that had no answer when the total time was up.
 #[derive(Debug)]
 struct NotInTime(Duration);
 

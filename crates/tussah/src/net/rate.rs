@@ -41,9 +41,9 @@ const PIECES: f64 = 8.0;
 /// ```
 #[derive(Debug)]
 pub struct RateLimit {
-    /// In bytes per second.
+    /// The limit, in bytes per second.
     bytes: Option<f64>,
-    /// In reads per second.
+    /// The limit, in reads per second.
     reads: Option<f64>,
     window: Mutex<Window>,
 }
@@ -143,7 +143,7 @@ impl RateLimit {
             return None;
         }
         window.reads_delayed += u64::from(!again);
-        // Never rounded down to zero, which would make the caller ask forever.
+        // The result is never rounded down to zero, which would make the caller ask forever.
         Some(Duration::from_secs_f64(seconds).max(Duration::from_nanos(1)))
     }
 

@@ -25,12 +25,12 @@
 //! # Completion-based carriers
 //!
 //! A completion-based carrier (such as `io_uring`) owns the buffer while an operation runs, so it
-//! cannot serve a borrowed one. The owned-buffer operations of the types above are the place for
-//! it. They already give the buffer away, and use an attempt with `operate` only because this
-//! carrier has nothing better. A completion-based carrier would add the operations
+//! cannot serve a borrowed buffer. It would implement the owned-buffer operations of the types
+//! above. These operations already give the buffer away, and use an attempt with `operate` only
+//! because this carrier has nothing better. A completion-based carrier would add the operations
 //! `receive_owned(buffer) -> (io::Result<usize>, buffer)` and `send_owned`. When their future is
-//! dropped, the buffer stays with the carrier until the operation is done. For borrowed buffers it
-//! would continue to report readiness.
+//! dropped, the buffer stays with the carrier until the operation has ended. For borrowed buffers
+//! the carrier would continue to report readiness.
 
 mod message;
 mod multicast;
@@ -71,7 +71,7 @@ pub(crate) enum Socket {
     Os(Source),
 }
 
-/// Settings.
+/// Settings of a socket.
 impl Socket {
     /// Creates a socket in the current runtime.
     ///
@@ -165,7 +165,7 @@ impl Socket {
     }
 }
 
-/// Attempts. An interrupted attempt is repeated immediately.
+/// Attempts at operations. An interrupted attempt is repeated immediately.
 impl Socket {
     /// Accepts a connection for the runtime of this socket. If `spread` is set, its events may go
     /// to any worker; otherwise they stay with the worker that first waits for it.
@@ -184,7 +184,7 @@ impl Socket {
             return Err(error);
         }
         match net::getpeername(self.as_fd()) {
-            // Woken for another reason.
+            // The task was woken for another reason.
             Err(Errno::NOTCONN) => Err(io::ErrorKind::WouldBlock.into()),
             other => Ok(other.map(drop)?),
         }

@@ -74,7 +74,8 @@ impl Writer {
         self.end.as_ref().map(|end| end.source.as_fd())
     }
 
-    /// Writes some of the bytes, at least one unless there are none, and returns how many.
+    /// Writes some of the bytes, at least one unless there are none, and returns the number of
+    /// bytes written.
     ///
     /// # Errors
     /// Returns `BrokenPipe` if all readers have closed the pipe, any other error of the system, or

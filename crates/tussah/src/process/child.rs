@@ -1,4 +1,4 @@
-//! A child process that is running, or has exited and was not waited for.
+//! A child process that is running, or has exited and has not been waited for.
 
 #[cfg(test)]
 mod tests;
@@ -30,7 +30,7 @@ pub type ChildStderr = Reader;
 
 /// A child process, started by [`Command::spawn`](super::Command::spawn).
 ///
-/// A child that is dropped before it was waited for continues to run, unless
+/// A child that is dropped before it has been waited for continues to run, unless
 /// [`kill_on_drop`](super::Command::kill_on_drop) is set. It is reaped when it exits; see [the
 /// module](super).
 pub struct Child {
@@ -40,7 +40,7 @@ pub struct Child {
     pub stdout: Option<ChildStdout>,
     /// The child's standard error, if [piped](super::Stdio::piped).
     pub stderr: Option<ChildStderr>,
-    /// Always `Some` until `drop`.
+    /// This is always `Some` until `drop`.
     child: Option<std::process::Child>,
     /// Readable when the child has exited. `None` where the system provides no pidfd.
     pidfd: Option<Source>,
@@ -63,7 +63,7 @@ impl Child {
         let stdin = child.stdin.take();
         let stdout = child.stdout.take();
         let stderr = child.stderr.take();
-        // Made first, so that the child is reaped whatever fails below.
+        // This comes first, so that the child is reaped whatever fails below.
         let mut this = Self {
             stdin: None,
             stdout: None,
@@ -91,13 +91,13 @@ impl Child {
         Ok(this)
     }
 
-    /// Returns the PID. The system may reuse it once the child was waited for.
+    /// Returns the PID. The system may reuse it once the child has been waited for.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.as_ref().map_or(0, std::process::Child::id)
     }
 
-    /// Closes `stdin`, unless it was taken, and waits until the child exits.
+    /// Closes `stdin`, unless it has been taken, and waits until the child exits.
     ///
     /// A child blocks forever on a full pipe that nobody reads: see
     /// [`wait_with_output`](Self::wait_with_output).
@@ -139,7 +139,7 @@ impl Child {
                     child.try_wait()?.ok_or(io::ErrorKind::WouldBlock.into())
                 });
                 match ended.await {
-                    // epoll has no room for the pidfd. An error about the child itself comes up
+                    // epoll has no room for the pidfd. An error about the child itself will occur
                     // again.
                     Err(error) if error.raw_os_error().is_some() => self.wait_without_pidfd().await,
                     ended => ended,
@@ -253,7 +253,7 @@ impl Child {
         self.wait().await
     }
 
-    /// Kills the child with `SIGKILL`. Does nothing if the child was already waited for.
+    /// Kills the child with `SIGKILL`. Does nothing if the child has already been waited for.
     ///
     /// # Errors
     /// Returns the system's error, for example if the child now belongs to another user.

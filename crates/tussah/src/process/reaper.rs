@@ -33,14 +33,14 @@ static REAPER: Mutex<Reaper> = Mutex::new(Reaper::NEW);
 /// The epoll instance of the OS thread.
 struct Place {
     epoll: OwnedFd,
-    /// Wakes the thread. Edge-triggered, so it need never be read.
+    /// Wakes the thread. It is edge-triggered, so it need never be read.
     wake: OwnedFd,
 }
 
 struct Reaper {
     /// True if the OS thread is running.
     is_running: bool,
-    /// `None` also while the process has no descriptors for it.
+    /// This is `None` also while the process has no descriptors for it.
     place: Option<Arc<Place>>,
     /// Children whose pidfd is in the epoll instance, by their key there.
     watched: Option<HashMap<u64, (Child, OwnedFd)>>,
@@ -59,7 +59,7 @@ pub(super) fn hand_over(mut child: Child, pidfd: Option<OwnedFd>) {
     reaper.add(child, pidfd);
 }
 
-/// Retries what failed earlier.
+/// Retries the operations that failed earlier.
 pub(super) fn look_again() {
     let mut reaper = lock();
     if !reaper.is_running && !reaper.unwatched.is_empty() {
@@ -72,7 +72,7 @@ fn lock() -> MutexGuard<'static, Reaper> {
     REAPER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reaps a child that has exited. Returns true as well if other code has waited for it.
+/// Reaps a child that has exited. Returns true, too, if other code has waited for it.
 fn has_ended(child: &mut Child) -> bool {
     !matches!(child.try_wait(), Ok(None))
 }
@@ -105,8 +105,8 @@ impl Reaper {
         let thread = thread::Builder::new().name("tussah-reaper".into());
         self.is_running = thread.spawn(run).is_ok();
         if self.is_running {
-            // Made only now. Otherwise the next attempt would replace it and forget the children
-            // watched there.
+            // The epoll instance is made only now. Otherwise the next attempt would replace it and
+            // forget the children watched there.
             self.place = Place::new().ok().map(Arc::new);
         }
     }

@@ -95,7 +95,8 @@ impl<E> Children<E> {
     pub(super) fn fail(&self, failure: Failure<E>) {
         let mut state = self.state();
         let later = match state.failure {
-            // A later failure is foreign code: drop it after releasing the lock.
+            // The value of a later failure runs foreign code when it is dropped: drop it after
+            // releasing the lock.
             Some(_) => Some(failure),
             None => {
                 state.failure = Some(failure);
@@ -153,12 +154,13 @@ impl<E> Children<E> {
         Poll::Pending
     }
 
-    /// Returns whether the scope has failed. If not, registers the scope's waker for that.
+    /// Returns whether the scope has failed. If it has not failed, registers the scope's waker for
+    /// a failure.
     pub(super) fn poll_failed(&self, context: &Context<'_>) -> bool {
         self.register(context, |state| state.failure.is_some())
     }
 
-    /// Waits for the last child, then refuses new ones.
+    /// Waits for the last child, and then refuses new children.
     pub(super) fn poll_ended(&self, context: &Context<'_>) -> Poll<()> {
         let ended = self.register(context, |state| {
             state.over = state.running.is_empty();
@@ -212,8 +214,8 @@ impl<E> Children<E> {
 }
 
 pin_project! {
-    /// The future of a child. The fields drop in order, so the child leaves after its future is
-    /// gone.
+    /// The future of a child. The fields are dropped in order, so the child leaves after its future
+    /// has been dropped.
     pub(super) struct Running<F, E> {
         #[pin]
         future: F,

@@ -7,12 +7,12 @@ use std::pin::Pin;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tussah_core::quietly;
 
-/// A set of child futures that may borrow from their parent, which polls them in turn.
+/// A set of child futures that may borrow from their parent, which polls them one at a time.
 ///
 /// Children run while the parent awaits [`next`](Nursery::next) or [`join`](Nursery::join). They
-/// run in the parent's color, one at a time, and each is polled only after it was woken (by
-/// `FuturesUnordered` of futures-util). For parallel children use [`scope`](crate::scope()), or
-/// start threads and await their handles here.
+/// run in the parent's color, one at a time, and each is polled only after it was woken
+/// (`FuturesUnordered` of futures-util provides this). For parallel children use
+/// [`scope`](crate::scope()), or start threads and await their handles here.
 ///
 /// # Cancellation
 /// Dropping the nursery drops its children. Dropping the future of `next` loses nothing.

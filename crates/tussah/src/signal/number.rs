@@ -70,7 +70,7 @@ signals! {
 }
 
 impl Signal {
-    /// Returns the signal with a number, or `None` if none of the constants has it.
+    /// Returns the signal with a number, or `None` if none of the constants has that number.
     #[must_use]
     pub fn from_raw(number: i32) -> Option<Self> {
         let signal = Number::from_named_raw(number).map(Self);

@@ -1,4 +1,4 @@
-//! A limited resource with a name, which counts who holds it and who waits for it.
+//! A limited resource with a name, which counts the holders of its permits and the waiting futures.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,13 +16,14 @@ use crate::time::now;
 
 /// A limit on concurrent use of a scarce resource: a pool of connections, licenses, another server.
 ///
-/// It has a name, and counts who holds a permit and who waits for one. Clones share the permits.
+/// It has a name, and counts how many futures hold a permit and how many wait for one. Clones share
+/// the permits.
 ///
-/// Waiters get permits in order of arrival, and nobody overtakes them: a returned permit is handed
-/// over to the longest waiter. A [`Semaphore`](super::Semaphore) may be overtaken.
+/// Waiters get permits in order of arrival, and no later arrival overtakes them: a returned permit
+/// is handed to the longest waiter. Waiters of a [`Semaphore`](super::Semaphore) may be overtaken.
 ///
-/// A limit works on any executor and across runtimes. Times are by the clock of the runtime in
-/// which a permit is acquired and dropped ([`now`]).
+/// A limit works on any executor and across runtimes. Times are measured by the clock of the
+/// runtime in which a permit is acquired and dropped ([`now`]).
 ///
 /// # Examples
 ///
@@ -51,13 +52,13 @@ struct Shared {
     state: Mutex<State>,
 }
 
-/// While anybody waits, no permit is free.
+/// While any future waits, no permit is free.
 struct State {
     permits: usize,
-    /// Permits that are held, or have been handed to a future that has not been polled since. Above
-    /// `permits` after those were lowered.
+    /// Permits that are held, or have been handed to a future that has not been polled since. This
+    /// exceeds `permits` after `permits` was lowered.
     in_use: usize,
-    /// The wakers of waiting futures, one each, by tickets in order of arrival. A future whose
+    /// The wakers of waiting futures, one for each, by tickets in order of arrival. A future whose
     /// ticket is missing has been handed a permit.
     queue: BTreeMap<u64, Waker>,
     next_ticket: u64,
@@ -99,7 +100,7 @@ impl State {
 }
 
 impl Limit {
-    /// Creates a limit with `permits` permits. With zero, everybody waits until
+    /// Creates a limit with `permits` permits. With zero, every future waits until
     /// [`set_permits`](Self::set_permits) adds some.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, permits: usize) -> Self {
@@ -128,12 +129,12 @@ impl Limit {
 
     /// Waits for a permit. The future takes its place in the queue when it is first polled.
     ///
-    /// A thread that holds a permit and waits for another of the same limit can deadlock.
+    /// A thread that holds a permit and waits for another permit of the same limit can deadlock.
     ///
     /// # Cancellation
     ///
-    /// Dropping the future gives up its place. If it had been handed a permit, the permit goes to
-    /// the next in the queue.
+    /// Dropping the future gives up its place in the queue. If the future had been handed a permit,
+    /// the permit goes to the next future in the queue.
     pub async fn acquire(&self) -> LimitPermit {
         consume_budget().await;
         if let Some(permit) = self.try_acquire() {
@@ -151,8 +152,8 @@ impl Limit {
         }
     }
 
-    /// Takes a permit if one is free. It does not overtake waiters: while anybody waits, no permit
-    /// is free.
+    /// Takes a permit if one is free. It does not overtake waiters: while any future waits, no
+    /// permit is free.
     #[must_use]
     pub fn try_acquire(&self) -> Option<LimitPermit> {
         let since = now();
@@ -163,8 +164,8 @@ impl Limit {
         })
     }
 
-    /// Sets the number of permits. Additional permits go to waiters. If more are in use than
-    /// `permits`, all holders keep theirs, and nobody gets one until enough have been returned.
+    /// Sets the number of permits. Additional permits go to waiters. If more than `permits` are in
+    /// use, all holders keep theirs, and no waiter gets one until enough have been returned.
     pub fn set_permits(&self, permits: usize) {
         let mut state = self.shared.state.lock();
         state.permits = permits;
@@ -175,7 +176,7 @@ impl Limit {
         }
     }
 
-    /// Returns the present state and the counters.
+    /// Returns the current state and the counters.
     #[must_use]
     pub fn stats(&self) -> LimitStats {
         let state = self.shared.state.lock();
@@ -213,7 +214,7 @@ pub struct LimitStats {
     pub name: Arc<str>,
     /// The number of permits.
     pub permits: usize,
-    /// Permits in use. More than `permits` for a while after those were lowered.
+    /// Permits in use. This exceeds `permits` for a while after `permits` was lowered.
     pub in_use: usize,
     /// Futures waiting for a permit.
     pub waiting: usize,
@@ -222,15 +223,15 @@ pub struct LimitStats {
     /// Times from arrival to the permit; zero for permits that were free. Futures that were dropped
     /// before they had a permit are not counted.
     pub wait: Digest,
-    /// Times for which permits were held. Permits that are held now are not counted.
+    /// Times for which permits were held. Permits that are currently held are not counted.
     pub hold: Digest,
 }
 
-/// A permit of a [`Limit`]. Dropping it returns the permit, also during a panic; a leaked one stays
-/// in use for ever.
+/// A permit of a [`Limit`]. Dropping it returns the permit, even during a panic; a leaked permit
+/// stays in use forever.
 ///
-/// Move the permit into the closure or thread that does the work. Then the permit is in use until
-/// the work has really ended, also when the caller that waits for the result is cancelled.
+/// Move the permit into the closure or thread that does the work. The permit then stays in use
+/// until the work has really ended, even if the caller that waits for the result is cancelled.
 ///
 /// ```
 /// # tussah::Runtime::builder().workers(1).build().unwrap().block_on(async {
@@ -273,7 +274,8 @@ impl fmt::Debug for LimitPermit {
 }
 
 impl Shared {
-    /// Returns a permit; `held_ns` says how long somebody had it.
+    /// Gives a permit back; `held_ns` is the time for which it was held, or `None` if it was never
+    /// taken.
     fn release(&self, held_ns: Option<u64>) {
         let next = {
             let mut state = self.state.lock();
@@ -297,7 +299,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Ready with a permit, which is the caller's from now on.
+    /// Completes with a permit, which then belongs to the caller.
     fn poll(&mut self, waker: &Waker) -> Poll<Instant> {
         let (waker, now) = (waker.clone(), now());
         let mut state = self.shared.state.lock();

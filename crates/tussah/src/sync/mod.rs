@@ -4,11 +4,11 @@
 //! something across an `await`, to count, or to pass values on. Everything here works across
 //! runtimes, and on OS threads that belong to no runtime.
 //!
-//! | | what | order of waiters | dropping a waiting future |
+//! | | purpose | order of waiters | dropping a waiting future |
 //! |---|---|---|---|
 //! | [`Mutex`], [`RwLock`] | a value, locked across awaits | eventually fair; writers first | gives up its place |
 //! | [`Semaphore`] | a limited number of permits | woken in order, may be overtaken | gives up its place |
-//! | [`Limit`] | the same with a name, and counted | in order | gives up its place |
+//! | [`Limit`] | the same, with a name and statistics | in order | gives up its place |
 //! | [`Barrier`] | a meeting point for N threads | all at once | still counts as arrived |
 //! | [`OnceCell`] | a value that is initialized once | the first waiter initializes it | the next waiter initializes it |
 //! | [`Notify`] | a notification without a value | in order | passes its notification on |
@@ -122,7 +122,7 @@ pub use async_lock::{
 /// Permits are acquired one at a time. Waiters are woken in order, but a newly arriving thread may
 /// take the permit before the woken waiter does. Under constant pressure a thread can wait for a
 /// long time. Dropping the waiting future gives up its place. Dropping the guard returns the
-/// permit, also during a panic. [`Limit`] is fair, and counts.
+/// permit, also during a panic. [`Limit`] is fair, and has statistics.
 ///
 /// ```
 /// # futures_lite::future::block_on(async {

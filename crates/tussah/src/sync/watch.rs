@@ -41,10 +41,11 @@ const CLOSED: usize = 1;
 const STEP: usize = 2;
 
 struct Shared<T> {
-    /// Poisoning is ignored: a closure that panics leaves the value as it was at that moment.
+    /// Poisoning is ignored: if a closure panics, the value stays as the closure left it.
     value: RwLock<T>,
-    /// Grows by [`STEP`] with each value, under the write lock. [`CLOSED`] is set at the end. The
-    /// version wraps, so a receiver that skips exactly half the range of `usize` misses a value.
+    /// Grows by [`STEP`] with each value, under the write lock. [`CLOSED`] is set when the last
+    /// sender is dropped. The version wraps, so a receiver that skips exactly half the range of
+    /// `usize` misses a value.
     version: AtomicUsize,
     senders: AtomicUsize,
     receivers: AtomicUsize,
@@ -63,7 +64,7 @@ impl<T> Shared<T> {
 
     fn version(&self) -> usize {
         // Acquire: pairs with the Release in `modify` and in the drop of the last sender. A reader
-        // that sees the new version sees everything done before it.
+        // that sees the new version sees everything that was done before it.
         self.version.load(Ordering::Acquire)
     }
 
@@ -161,8 +162,8 @@ impl<T> Sender<T> {
         });
     }
 
-    /// Changes the value in place, and wakes the receivers if `change` returns true. Returns what
-    /// `change` returned.
+    /// Changes the value in place, and wakes the receivers if `change` returns true. Returns the
+    /// result of `change`.
     ///
     /// # Panics
     ///
@@ -172,7 +173,7 @@ impl<T> Sender<T> {
     }
 
     /// Returns the value, locked against senders. Hold the guard only briefly, and take no second
-    /// one meanwhile.
+    /// guard meanwhile.
     #[must_use]
     pub fn borrow(&self) -> Ref<'_, T> {
         self.shared.read()
@@ -230,7 +231,7 @@ impl<T> Clone for Sender<T> {
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        // AcqRel: pairs with itself, so that the last sender publishes what all senders did.
+        // AcqRel: pairs with itself, so that the last sender publishes the writes of all senders.
         if self.shared.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
             // Release: pairs with the Acquire in `version`.
             self.shared.version.fetch_or(CLOSED, Ordering::Release);
@@ -247,7 +248,7 @@ impl<T> fmt::Debug for Sender<T> {
     }
 }
 
-/// The receiving side of a watch channel. A clone has seen what the original has seen.
+/// The receiving side of a watch channel. A clone has seen the same values as the original.
 pub struct Receiver<T> {
     shared: Arc<Shared<T>>,
     /// The version, without [`CLOSED`], of the latest value that was seen.
@@ -255,12 +256,12 @@ pub struct Receiver<T> {
 }
 
 impl<T> Receiver<T> {
-    /// Waits for a value that was not seen yet, and marks the latest one as seen. Completes
+    /// Waits for a value that has not been seen yet, and marks the latest value as seen. Completes
     /// immediately if there is one.
     ///
     /// # Errors
     ///
-    /// Returns an error if the latest value was seen and all senders were dropped.
+    /// Returns an error if the latest value has been seen and all senders were dropped.
     ///
     /// # Cancellation
     ///
@@ -302,7 +303,7 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Returns whether there is a value that was not seen yet.
+    /// Returns whether there is a value that has not been seen yet.
     ///
     /// # Errors
     ///
@@ -316,7 +317,7 @@ impl<T> Receiver<T> {
     }
 
     /// Returns the latest value, locked against senders. Hold the guard only briefly, and take no
-    /// second one meanwhile.
+    /// second guard meanwhile.
     ///
     /// The value is not marked as seen.
     #[must_use]

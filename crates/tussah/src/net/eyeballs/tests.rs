@@ -1,4 +1,4 @@
-//! Tables of what happens when, and what is done then.
+//! Tables of events with their times, and the resulting steps.
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -13,9 +13,9 @@ enum Event {
     V6(u8),
     /// The other family has N addresses.
     V4(u8),
-    /// The oldest attempt that goes on fails.
+    /// The oldest attempt in progress fails.
     Fails,
-    /// Nothing but that time has passed.
+    /// Nothing has happened, but the time has passed.
     Time,
 }
 
@@ -26,8 +26,8 @@ fn addresses(family: Family, count: u8) -> impl Iterator<Item = SocketAddr> {
     })
 }
 
-/// Plays the events; writes down what is done after each: `6.1` for an attempt at the first address
-/// of IPv6, `until 50` for waiting.
+/// Plays the events, and writes the step after each: `6.1` for an attempt at the first address of
+/// IPv6, `until 50` for waiting.
 fn play(events: &[(u64, Event)]) -> String {
     let start = Instant::now();
     let at = |ms: u64| start + Duration::from_millis(ms);
@@ -75,22 +75,23 @@ use Event::{Fails, Time, V4, V6};
 
 #[test]
 fn resolution() {
-    // The preferred family need not wait for the other.
+    // The preferred family need not wait for the other family.
     check(&[(3, V6(1))], "6.1 until 10000");
     check(&[(3, V6(2))], "6.1 until 253");
-    // The other one waits for it, for 50 ms.
+    // The other family waits for the preferred family, for 50 ms.
     check(&[(3, V4(1))], "until 53");
     check(
         &[(3, V4(1)), (52, Time), (53, Time)],
         "until 53; until 53; 4.1 until 10000",
     );
     check(&[(3, V4(2)), (53, Time)], "until 53; 4.1 until 303");
-    // Until it is there.
+    // Until the preferred family's addresses arrive.
     check(&[(3, V4(1)), (20, V6(1))], "until 53; 6.1 until 270");
-    // Or is known to have none, or not to be known: both are an answer of none.
+    // Or until that family is known to have no address, or its lookup has failed: both count as an
+    // empty answer.
     check(&[(3, V4(1)), (20, V6(0))], "until 53; 4.1 until 10000");
     check(&[(3, V6(0)), (20, V4(1))], "until 10000; 4.1 until 10000");
-    // What comes after the beginning joins, and does not hasten anything.
+    // Addresses that arrive after the beginning join the others, and do not hasten anything.
     check(
         &[(0, V4(2)), (50, Time), (60, V6(1)), (300, Time)],
         "until 50; 4.1 until 300; until 300; 6.1 until 550",
@@ -116,7 +117,7 @@ fn the_families_alternate() {
 
 #[test]
 fn attempts() {
-    // One that fails makes room at once; others go on.
+    // An attempt that fails makes room immediately; other attempts continue.
     check(&[(0, V6(2)), (10, Fails)], "6.1 until 250; 6.2 until 10000");
     check(
         &[(0, V6(3)), (250, Time), (260, Fails), (270, Fails)],
@@ -133,7 +134,7 @@ fn the_end() {
         &[(0, V6(1)), (1, V4(0)), (2, Fails)],
         "6.1 until 10000; until 10000; Exhausted",
     );
-    // Not before both are known.
+    // Not before both lookups have ended.
     check(&[(0, V6(1)), (2, Fails)], "6.1 until 10000; until 10000");
     check(
         &[(0, V6(1)), (2, Fails), (9, V4(0))],

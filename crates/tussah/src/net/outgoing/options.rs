@@ -23,8 +23,8 @@ pub enum WhenFull {
     Wait,
     /// The buffer is returned and counted, and the peer misses it.
     Drop,
-    /// The peer counts as too slow: the connection is aborted, and the queued buffers are
-    /// dropped. SEDA's packet router had to learn this (SOSP 2001, section 5.2.2).
+    /// The peer counts as too slow: the connection is aborted, and the queued buffers are dropped.
+    /// SEDA's packet router needed this, too (SOSP 2001, section 5.2.2).
     Close,
 }
 
@@ -84,7 +84,7 @@ impl OutgoingOptions {
         Self { finish_max, ..self }
     }
 
-    /// Returns whether a queue with this content has room for a buffer of `len` bytes, with a
+    /// Returns whether a queue with these contents has room for a buffer of `len` bytes, with a
     /// further bound in bytes.
     pub(super) fn fits(&self, held: &OutgoingStats, len: usize, bytes_max: usize) -> bool {
         let few = held.buffers < self.buffers_max;

@@ -1,4 +1,4 @@
-//! Races between connections that are none, by a clock that is moved by hand.
+//! Races between simulated connections, with a clock that is moved by hand.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,16 +12,16 @@ const LIMIT: Duration = Duration::from_secs(10);
 const V6: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 80);
 const V4: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 80);
 
-/// The outcome of an attempt.
+/// The outcome of a connection attempt.
 #[derive(Clone, Copy)]
 enum Fate {
     Connected,
     Refused,
-    /// Nothing, ever.
+    /// There is never an answer.
     Silence,
 }
 
-/// Counts attempts that go on, and tells of those that begin.
+/// Counts the attempts in progress, and reports each attempt that begins.
 #[derive(Clone)]
 struct Network {
     open: Arc<AtomicUsize>,
@@ -55,7 +55,7 @@ impl Network {
     }
 }
 
-/// Races to [`V6`] and [`V4`]; `advance` moves the clock while it goes on.
+/// Runs a race to [`V6`] and [`V4`]; `advance` moves the clock in the meantime.
 fn run(
     fates: [Fate; 2],
     advance: impl FnOnce(&crate::ManualClock, &mpsc::Receiver<SocketAddr>),

@@ -91,7 +91,7 @@ impl Socket {
                 descriptors.extend(some);
             }
         }
-        // The space is rounded up, so it may have held one more.
+        // The space is rounded up, so it may have held one descriptor more.
         let too_many = descriptors.len() > descriptors_max;
         descriptors.truncate(descriptors_max);
         spend_bytes(received.bytes);
@@ -122,8 +122,8 @@ impl Socket {
         Ok(len)
     }
 
-    /// Sends datagrams, each to its address or to the peer, with one system call. Returns how many
-    /// were sent.
+    /// Sends datagrams, each to its address or to the peer, with one system call. Returns the
+    /// number of datagrams sent.
     pub(crate) fn send_many<'a>(
         &self,
         datagrams: impl Iterator<Item = (&'a [u8], Option<SocketAddrAny>)>,

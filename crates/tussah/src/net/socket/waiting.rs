@@ -61,7 +61,7 @@ impl Socket {
         }
     }
 
-    /// Waits until the peer has hung up as far as `hangup` says, according to the driver's last
+    /// Waits until the peer has hung up at least as far as `hangup`, according to the driver's last
     /// report.
     pub(crate) fn poll_hangup(
         &self,
@@ -73,8 +73,8 @@ impl Socket {
         }
     }
 
-    /// Returns whether the peer has hung up as far as `hangup` says, according to the driver's last
-    /// report.
+    /// Returns whether the peer has hung up at least as far as `hangup`, according to the driver's
+    /// last report.
     pub(crate) fn has_hung_up(&self, hangup: Hangup) -> bool {
         match self {
             Self::Os(source) => source.has_hung_up(hangup),

@@ -21,7 +21,7 @@ const PAUSE_MS_MAX: u64 = 1000;
 /// The meaning of an accept error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    /// That connection failed and is gone; the next one may succeed.
+    /// That connection has failed; the next one may succeed.
     Again,
     /// The process or the system has no descriptor or memory left; the connection stays queued.
     Pause,
@@ -75,7 +75,7 @@ impl Pauses {
     pub(crate) async fn wait(&mut self) {
         let freed = FREED.notified();
         let _waiting = Waiting::new();
-        // Whichever comes first, it is worth another attempt.
+        // Whichever comes first, another attempt is worthwhile.
         let _ = timeout(self.next, freed).await;
         self.next = (self.next * 2).min(Duration::from_millis(PAUSE_MS_MAX));
     }
@@ -100,8 +100,8 @@ fn tell(error: &io::Error) {
     }
 }
 
-/// Notified when a stream is closed, if any thread waits for that. Process-wide, since descriptors
-/// are.
+/// Notified when a stream is closed, if any thread waits for that. It is process-wide, since
+/// descriptors are.
 static FREED: Notify = Notify::new();
 
 /// The number of waiting threads.
@@ -123,7 +123,7 @@ impl Drop for Waiting {
 }
 
 /// Dropped after a descriptor, to wake the threads that wait for one. A thread that is just
-/// starting to wait may be missed; it then waits for its pause at most.
+/// starting to wait may miss this; it then waits at most for its pause.
 pub(crate) struct Freed;
 
 impl Drop for Freed {

@@ -18,7 +18,7 @@ use crate::time::now;
 pub(in crate::net) struct Extra {
     /// Timeouts of reading and writing, in nanoseconds; 0 means none.
     timeout_ns: [AtomicU64; 2],
-    /// The timers of each direction's `poll_` functions, which have no future to keep them in.
+    /// The timers of each direction's `poll_` functions, which have no future that could hold them.
     polled: [Mutex<Polled>; 2],
     /// The rate limit of reads.
     limit: RwLock<Option<Arc<RateLimit>>>,
@@ -40,7 +40,7 @@ impl Extra {
     }
 
     pub(in crate::net) fn set_timeout(&self, direction: Direction, timeout: Option<Duration>) {
-        // More than 584 years count as no limit.
+        // More than 584 years counts as no limit.
         let ns = timeout.map_or(0, |timeout| timeout.as_nanos().try_into().unwrap_or(0));
         self.timeout_ns[direction as usize].store(ns, Ordering::Relaxed);
     }
@@ -71,7 +71,7 @@ impl Extra {
         }
     }
 
-    /// Returns how many of `len` bytes may be read at once.
+    /// Returns how many of `len` bytes may be read immediately.
     pub(super) fn allowed(&self, len: usize) -> usize {
         self.limit()
             .map_or(len, |limit| len.min(limit.piece_bytes()))

@@ -8,7 +8,7 @@ macro_rules! time_limits {
         /// next operation on. No data is lost: a later read continues. Without a timeout (`None`,
         /// the default) this costs nothing.
         ///
-        /// The `poll_` functions do not learn that a caller has given up. Polling again continues
+        /// The `poll_` functions cannot know that a caller has given up. Polling again continues
         /// the earlier wait, unless its timeout elapsed more than a second ago.
         ///
         /// # Errors

@@ -101,10 +101,10 @@ impl ListenOptions {
         }
     }
 
-    /// Bound, in connections: sets how many accepted streams may be open. At that number accepting
-    /// waits, and further clients stay in the system's queue. A stream that was split counts until
-    /// both halves are dropped. The listeners of [`bind_per_worker`](Self::bind_per_worker) share
-    /// the limit. Default: no limit.
+    /// Bound, in connections: sets how many accepted streams may be open. When that number is
+    /// reached, accepting waits, and further clients stay in the system's queue. A stream that was
+    /// split counts until both halves are dropped. The listeners of
+    /// [`bind_per_worker`](Self::bind_per_worker) share the limit. Default: no limit.
     ///
     /// # Panics
     /// Panics if the number is 0.

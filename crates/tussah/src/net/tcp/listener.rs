@@ -25,13 +25,13 @@ use crate::net::socket::{Direction, Socket, internet};
 /// A TCP socket that accepts connections.
 ///
 /// When the process or the system has no descriptor or memory left for a connection, accepting
-/// waits. A wait lasts 1 ms at first and up to one second later, or until a stream of this process
-/// is closed. A faulty connection never prevents accepting others. An error of
-/// [`accept`](Self::accept) is therefore about the listener itself, and an accept loop may end with
-/// it.
+/// waits. The first wait lasts 1 ms, and later waits up to one second; a wait ends early if a
+/// stream of this process is closed. A faulty connection never prevents accepting others. An error
+/// of [`accept`](Self::accept) is therefore about the listener itself, and an accept loop may end
+/// with it.
 ///
 /// # Examples
-/// A thread for each connection, with at most a thousand connections:
+/// This server starts a thread for each connection, and accepts at most a thousand connections:
 /// ```
 /// use tussah::net::{TcpListener, TcpStream};
 ///
@@ -81,7 +81,7 @@ pub struct AcceptStats {
     pub attempts: u64,
     /// Number of accepted connections.
     pub accepted: u64,
-    /// Number of connections that broke before they were accepted, as far as the system reports
+    /// Number of connections that failed before they were accepted, as far as the system reports
     /// them.
     pub failed: u64,
     /// Number of pauses because the system had no descriptor or memory left.
@@ -158,9 +158,10 @@ impl TcpListener {
     /// Waits for a connection and accepts it. If the number of connections is limited, also waits
     /// for a free place.
     ///
-    /// The events of a listener's connections go to the workers in turn, whichever thread accepts.
-    /// With one listener per worker ([`bind_per_worker`](Self::bind_per_worker)), they stay with
-    /// the worker that first waits for them.
+    /// The events of a listener's connections are distributed over the workers in rotation,
+    /// whichever thread accepts. With one listener per worker
+    /// ([`bind_per_worker`](Self::bind_per_worker)), they stay with the worker that first waits for
+    /// them.
     ///
     /// # Cancellation
     /// A dropped future has accepted nothing.

@@ -19,8 +19,8 @@ pub struct KeepAlive {
     pub idle: Duration,
     /// Time between two probes, with the same range.
     pub interval: Duration,
-    /// Bound, in probes: after this many unanswered probes the connection is broken and operations
-    /// return `TimedOut`; 1 to 127.
+    /// Bound, in probes: after this number of unanswered probes, 1 to 127, the connection is broken
+    /// and operations return `TimedOut`.
     pub count: u32,
 }
 

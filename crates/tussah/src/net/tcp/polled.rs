@@ -1,12 +1,12 @@
-//! The timer of a stream's `poll_` functions, which have no future to keep it in.
+//! The timer of a stream's `poll_` functions, which have no future that could hold it.
 //!
 //! A caller of these functions may give up without notice, so a call either continues an earlier
-//! wait or begins a new one. It begins a new one if nobody has polled for too long after the timer
-//! fired, or if the timeout has changed.
+//! wait or begins a new wait. It begins a new wait if nobody has polled for too long after the
+//! timer fired, or if the timeout has changed.
 //!
 //! A call takes the timer out of its place and puts it back if it still waits. Calls can overlap,
 //! even on one OS thread, when dropping a waker in one call makes another call. Each of them then
-//! begins a wait, and the timer of the last one to end stays.
+//! begins a wait, and the timer of the call that ends last stays.
 
 use std::sync::{Arc, OnceLock};
 use std::task::{Wake, Waker};
@@ -18,7 +18,7 @@ use super::transfer::Pace;
 use crate::time::now;
 
 /// Bound, in milliseconds: how late after its timer a thread may poll and still continue its wait.
-/// On a busy worker the thread runs late.
+/// On a busy worker a thread runs late.
 const LATE_MS_MAX: u64 = 1000;
 
 /// The timer of one direction.

@@ -10,7 +10,7 @@ use super::transfer::{Limited as _, Verb};
 use crate::net::Hangup;
 use crate::net::socket::Direction;
 
-/// Reading.
+/// Operations that read.
 impl TcpStream {
     /// Waits for data and reads it into `buffer`. Returns 0 at the end of the stream, or if
     /// `buffer` is empty.
@@ -163,13 +163,15 @@ impl TcpStream {
         done.map_err(|error| self.failed(Verb::Read, error))
     }
 
-    /// Waits until the peer has hung up as far as `hangup` says, according to the driver's reports.
+    /// Waits until the peer has hung up at least as far as `hangup`, according to the driver's
+    /// reports.
     ///
     /// Unread data does not hide a hang-up from this function, as it does from a read. Only the
     /// first wait costs a system call. If several tasks wait with this function,
     /// [`poll_readable`](Self::poll_readable) or `poll_read`, only the last caller is woken.
     ///
-    /// A peer that loses power or its network does not hang up. Only a timeout detects that.
+    /// A peer that loses power or its network does not hang up. Only a timeout detects such a
+    /// failure.
     ///
     /// # Errors
     /// Same as [`poll_readable`](Self::poll_readable).
@@ -198,7 +200,7 @@ impl TcpStream {
         done.map_err(|error| self.failed(Verb::Read, error))
     }
 
-    /// Returns whether the peer has hung up as far as `hangup` says, without a system call. The
+    /// Returns whether the peer has hung up at least as far as `hangup`, without a system call. The
     /// driver reports nothing before the first wait on the stream.
     #[must_use]
     #[inline]

@@ -26,8 +26,8 @@ use crate::net::socket::TRANSFER_MAX;
 /// Bound, in bytes: the buffer for reading a piece into the page cache, or for copying it.
 const SCRATCH_BYTES: usize = 64 * 1024;
 
-/// Error: a file ended while it was being sent. It was truncated, or is shorter than the caller
-/// assumed.
+/// The error of a file that ended while it was being sent. It was truncated, or is shorter than the
+/// caller assumed.
 ///
 /// The [`io::Error`] of [`TcpStream::send_file`] contains this error and has the kind
 /// `UnexpectedEof`.
@@ -43,11 +43,11 @@ impl TcpStream {
     /// Sends `len` bytes of a file, starting at `offset`. The file's own position is neither used
     /// nor changed.
     ///
-    /// A worker does not block on the disk: the blocking pool first reads what is not in memory. A
-    /// file that sendfile(2) does not support, such as some files in `/proc`, is read and written
-    /// instead. The file is sent in pieces, and other threads may write to the stream between two
-    /// pieces. Unlike the other operations, this one raises `SIGPIPE` if the peer is gone. Rust
-    /// programs ignore that signal by default.
+    /// A worker does not block on the disk: the blocking pool first reads the data that is not in
+    /// memory. A file that sendfile(2) does not support, such as some files in `/proc`, is read and
+    /// written instead. The file is sent in pieces, and other threads may write to the stream
+    /// between two pieces. Unlike the other operations, this one raises `SIGPIPE` if the peer is
+    /// gone. Rust programs ignore that signal by default.
     ///
     /// # Cancellation
     /// Part of the file may have been sent.
@@ -105,7 +105,7 @@ impl TcpStream {
         Ok(())
     }
 
-    /// Reads a piece, or the start of one, and writes all of that. Returns 0 at the end of the
+    /// Reads a piece, or the start of a piece, and writes all of it. Returns 0 at the end of the
     /// file.
     async fn copy(&self, file: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<usize> {
         let read = read(file, offset, len).await;
@@ -120,15 +120,15 @@ impl TcpStream {
     }
 }
 
-/// Returns whether `sendfile` does not support this file. Any other problem shows up when it is
-/// read.
+/// Returns whether `sendfile` does not support this file. Any other problem appears when the file
+/// is read.
 fn cannot_send(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     matches!(errno, Some(Errno::INVAL | Errno::NOSYS))
 }
 
-/// Rejects files that could return `WouldBlock` themselves, which would be mistaken for the
-/// socket's.
+/// Rejects files that could return `WouldBlock` themselves, which would be mistaken for that of the
+/// socket.
 fn check(file: BorrowedFd<'_>) -> io::Result<()> {
     match FileType::from_raw_mode(fstat(file)?.st_mode) {
         FileType::RegularFile | FileType::BlockDevice => Ok(()),

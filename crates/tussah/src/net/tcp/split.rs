@@ -33,7 +33,7 @@ pub struct OwnedWriteHalf {
     forgotten: bool,
 }
 
-/// Error: the two halves belong to different streams.
+/// The error of two halves that belong to different streams.
 #[derive(Debug)]
 pub struct ReuniteError(
     /// The reading half.

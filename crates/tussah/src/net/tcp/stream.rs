@@ -19,10 +19,10 @@ use crate::time::sleep;
 
 /// A TCP connection: an ordered byte stream in both directions.
 ///
-/// Its operations take `&self`, so threads may share it. Each direction can be shut down by itself.
-/// The bytes of one `write` stay together only if no other thread writes at the same time. Dropping
-/// the stream closes the connection; the system still delivers the bytes already written, if the
-/// peer accepts them.
+/// Its operations take `&self`, so threads may share it. Each direction can be shut down
+/// separately. The bytes of one `write` stay together only if no other thread writes at the same
+/// time. Dropping the stream closes the connection; the system still delivers the bytes already
+/// written, if the peer accepts them.
 ///
 /// The futures of `read` and `write` occupy 64 bytes. The `poll_` functions of `futures_io` keep no
 /// state.
@@ -79,7 +79,7 @@ impl TcpStream {
         }
     }
 
-    /// Adds an extra part, before the stream is shared.
+    /// Adds an extra part before the stream is shared.
     pub(super) fn with_extra(self, extra: Extra) -> Self {
         let extra = OnceLock::from(Box::new(extra));
         Self { extra, ..self }
@@ -144,8 +144,9 @@ impl TcpStream {
         }
     }
 
-    /// Shuts down one direction or both. Bytes written before are still delivered, and the peer
-    /// then reads the end of the stream. Threads that are reading or writing the stream are woken.
+    /// Shuts down one direction or both. Bytes that were written earlier are still delivered, and
+    /// the peer then reads the end of the stream. Threads that are reading or writing the stream
+    /// are woken.
     ///
     /// # Errors
     /// Returns `NotConnected` if the connection is already broken, and otherwise the system's

@@ -56,19 +56,19 @@ impl Verb {
 pub(in crate::net) trait Limited {
     fn socket(&self) -> &Socket;
 
-    /// Returns the place of the part that only some streams have.
+    /// Returns the place of the state that only some streams have.
     fn extra_place(&self) -> &OnceLock<Box<Extra>>;
 
     /// Converts an error for users.
     fn failed(&self, verb: Verb, error: io::Error) -> io::Error;
 
-    /// Returns the part that only some streams have.
+    /// Returns the state that only some streams have.
     #[inline]
     fn extra(&self) -> Option<&Extra> {
         self.extra_place().get().map(|extra| &**extra)
     }
 
-    /// Returns the same, and creates it if necessary.
+    /// Returns the same state, and creates it if necessary.
     fn make_extra(&self) -> &Extra {
         self.extra_place().get_or_init(Box::default)
     }
@@ -115,7 +115,7 @@ pub(in crate::net) fn poll_transfer<S: Limited, R>(
 
 /// A timer that an operation waits for.
 pub(super) struct Pace {
-    /// True if the timer enforces the rate limit. If not, it enforces the timeout.
+    /// True if the timer enforces the rate limit. Otherwise it enforces the timeout.
     limited: bool,
     /// Boxed again to keep operations movable.
     sleep: Pin<Box<Sleep>>,

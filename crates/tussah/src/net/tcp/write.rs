@@ -7,7 +7,7 @@ use super::stream::TcpStream;
 use super::transfer::{Limited as _, Verb};
 use crate::net::socket::Direction;
 
-/// Writing.
+/// Operations that write.
 impl TcpStream {
     /// Waits for room and writes as much of `buffer` as fits. Returns the number of bytes written.
     ///

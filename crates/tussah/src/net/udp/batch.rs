@@ -111,11 +111,12 @@ impl UdpSocket {
         Ok(count)
     }
 
-    /// Sends datagrams, each to its address, or to the peer if it has none. Returns how many of
-    /// them, from the first on, the system accepted: at least one unless there are none.
+    /// Sends datagrams, each to its address, or to the peer if it has none. Returns the number of
+    /// datagrams, counted from the first, that the system accepted: at least one unless there are
+    /// none.
     ///
     /// One call sends at most 32 datagrams, by one system call (`sendmmsg`). An error after the
-    /// first datagram shows up when the rest is sent.
+    /// first datagram is reported when the rest is sent.
     ///
     /// # Cancellation
     /// A dropped future has sent nothing.

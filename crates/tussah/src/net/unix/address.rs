@@ -37,7 +37,7 @@ pub(super) fn of_path(path: &Path) -> io::Result<SocketAddr> {
 /// cannot represent, becomes the unnamed address.
 ///
 /// A path may take up all 108 bytes, and the system then counts a NUL byte after them. A peer may
-/// choose such a path, and it must do no harm.
+/// choose such a path, and must not be able to cause harm with it.
 ///
 /// # Errors
 /// Returns an error if the address belongs to another family.
@@ -50,7 +50,7 @@ pub(super) fn from_any(address: Option<SocketAddrAny>) -> io::Result<SocketAddr>
     let Some(unix) = unix else {
         return SocketAddr::from_pathname("");
     };
-    // No name at all comes as an empty one.
+    // A missing name arrives as an empty name.
     if let Some(name) = unix.abstract_name()
         && !name.is_empty()
     {
@@ -75,7 +75,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Extends the error for an address in use: possibly only its file remains.
+/// Extends the error for an address in use, because possibly only its file remains.
 pub(super) fn in_use(error: io::Error, address: &SocketAddr) -> io::Error {
     if error.kind() != io::ErrorKind::AddrInUse || address.as_pathname().is_none() {
         return error;

@@ -15,8 +15,8 @@ use crate::io_error::context;
 use crate::net::socket::{Direction, Socket};
 use crate::net::tcp::Pauses;
 
-/// A Unix datagram socket. Unlike UDP datagrams, its datagrams arrive in order and none is lost,
-/// because a sender waits for room.
+/// A Unix datagram socket. Unlike UDP datagrams, they arrive in order and none is lost, because a
+/// sender waits for room.
 ///
 /// A datagram longer than the buffer is truncated, and the rest is lost;
 /// [`recv_fds`](Self::recv_fds) reports that.
@@ -131,7 +131,7 @@ impl UnixDatagram {
     ///
     /// # Errors
     /// Returns `NotFound` if the file does not exist, `ConnectionRefused` if no socket is bound to
-    /// it any more, and otherwise the system's error.
+    /// it any longer, and otherwise the system's error.
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
         let address = of_path(path);
@@ -157,7 +157,7 @@ impl UnixDatagram {
     /// A dropped future has sent nothing.
     ///
     /// # Errors
-    /// Returns `NotConnected` without a peer, `ConnectionRefused` if the peer is gone, and
+    /// Returns `NotConnected` without a peer, `ConnectionRefused` if the peer no longer exists, and
     /// otherwise the system's error.
     pub async fn send(&self, data: &[u8]) -> io::Result<usize> {
         let send = self
@@ -169,8 +169,8 @@ impl UnixDatagram {
     /// Waits for room and sends a datagram to the socket at a path.
     ///
     /// The system does not report when a socket other than the peer has room again. The send is
-    /// then retried after 1 ms at first, and up to one second later. [Connect](Self::connect) where
-    /// that matters.
+    /// then retried, at first after 1 ms, and later after up to one second. Use a
+    /// [connected](Self::connect) socket where that matters.
     ///
     /// # Cancellation
     /// A dropped future has sent nothing.

@@ -12,12 +12,12 @@ use crate::net::tcp::{Limited as _, Verb, transfer};
 /// The descriptors are close-on-exec, and are closed when this value is dropped.
 #[derive(Debug)]
 pub struct ReceivedFds {
-    /// Number of bytes in the buffer. 0 means the end of a stream, or an empty datagram.
+    /// Number of bytes in the buffer. Zero means the end of a stream, or an empty datagram.
     pub len: usize,
     /// The descriptors, in the order in which they were sent.
     pub fds: Vec<OwnedFd>,
-    /// True if more descriptors were sent than requested or allowed for this process. The rest were
-    /// closed.
+    /// True if more descriptors were sent than requested or allowed for this process. The other
+    /// descriptors were closed.
     pub fds_lost: bool,
     /// True if a datagram was longer than the buffer, so that its end is lost. Always false for
     /// streams.

@@ -115,7 +115,8 @@ impl UnixListener {
 
     /// Waits for a connection and accepts it.
     ///
-    /// The events of its connections go to the workers in turn, whichever thread accepts.
+    /// The events of its connections are distributed over the workers in rotation, whichever thread
+    /// accepts.
     ///
     /// # Cancellation
     /// A dropped future has accepted nothing.

@@ -22,7 +22,7 @@ use crate::net::tcp::{Extra, Freed, Limited, Pauses, Verb, time_limits, transfer
 /// A connection between Unix sockets: an ordered byte stream in both directions that can also carry
 /// descriptors.
 ///
-/// Its operations take `&self`, as those of [`TcpStream`](crate::net::TcpStream) do. The stream and
+/// Its operations take `&self`, like those of [`TcpStream`](crate::net::TcpStream). The stream and
 /// references to it implement [`AsyncRead`](futures_io::AsyncRead) and
 /// [`AsyncWrite`](futures_io::AsyncWrite), for one thread per direction.
 ///
@@ -82,15 +82,15 @@ impl UnixStream {
 
     /// Connects to the listener at a path.
     ///
-    /// If the listener's queue is full, connecting is retried after 1 ms at first, and up to one
-    /// second later. The system does not report when the queue has room.
+    /// If the listener's queue is full, connecting is retried, at first after 1 ms, and later after
+    /// up to one second. The system does not report when the queue has room again.
     ///
     /// # Cancellation
     /// Dropping the future abandons the attempt.
     ///
     /// # Errors
     /// Returns `NotFound` if the file does not exist, `ConnectionRefused` if no process listens
-    /// there any more, and otherwise the system's error.
+    /// there any longer, and otherwise the system's error.
     ///
     /// # Panics
     /// The first poll panics outside a runtime.
@@ -272,9 +272,9 @@ impl UnixStream {
     /// A dropped future has written nothing.
     ///
     /// # Errors
-    /// Returns `BrokenPipe` or `ConnectionReset` if the peer is gone or this end was shut down,
-    /// `TimedOut` after the [write timeout](Self::set_write_timeout), and otherwise the system's
-    /// error.
+    /// Returns `BrokenPipe` or `ConnectionReset` if the peer no longer exists or this end was shut
+    /// down, `TimedOut` after the [write timeout](Self::set_write_timeout), and otherwise the
+    /// system's error.
     pub async fn write(&self, data: &[u8]) -> io::Result<usize> {
         let write = || self.socket.send(data).map(Some);
         transfer(self, Verb::Write, write).await

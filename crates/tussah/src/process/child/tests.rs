@@ -1,4 +1,4 @@
-//! Waiting where the system has no pidfds, or no room to report on them.
+//! Tests of waiting where the system has no pidfds, or no room to report on them.
 
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -50,7 +50,7 @@ fn the_pool_waits_where_there_is_no_pidfd() {
 fn the_pool_waits_where_the_system_does_not_report_on_a_pidfd() {
     run(async {
         let (mut child, writer) = without_pidfd().await;
-        // What epoll refuses stands for what it has no room for.
+        // A descriptor that epoll refuses stands for one that it has no room for.
         let refused = std::fs::File::open("/dev/null").expect("there is one");
         child.pidfd = Some(Source::new_in(&child.handle, refused.into()));
         {

@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt};
 
-/// Error: no receiver exists. Contains the value that was to be sent.
+/// The error of a send without receivers. It contains the value that was to be sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
 
@@ -20,7 +20,7 @@ impl<T> fmt::Display for SendError<T> {
 
 impl<T> Error for SendError<T> {}
 
-/// Error: all senders were dropped, and the latest value was seen.
+/// The error when all senders were dropped and the latest value has been seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecvError(());
 
