@@ -222,7 +222,8 @@ impl ResolverBuilder {
             servers.extend(listed.filter_map(|server| address(server, self.port)));
         }
         if servers.is_empty() {
-            // Without any server, one on this machine is used: resolv.conf(5), `nameserver`.
+            // Without any server in the file, the server on this machine is used: resolv.conf(5),
+            // `nameserver`.
             servers.push((Ipv4Addr::LOCALHOST, self.port).into());
         }
         let search = match &self.search {

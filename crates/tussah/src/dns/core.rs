@@ -103,11 +103,12 @@ impl Ready {
         Self { settings, client }
     }
 
-    /// Returns what is known without asking: a literal address, or an entry of the hosts file.
+    /// Returns the records that are known without asking: a literal address, or an entry of the
+    /// hosts file.
     ///
     /// # Errors
-    /// Returns an error if the file has the name, but no address of these families. No server is
-    /// asked in that case.
+    /// Returns an error if the file contains the name, but no address of these families. No server
+    /// is asked in that case.
     pub(super) fn known(
         &self,
         name: &str,
@@ -192,7 +193,8 @@ impl Ready {
         full: &Name,
         record_type: RecordType,
     ) -> Result<(Vec<Record>, u32), Error> {
-        // Addresses of hosts were already looked up. The file also has the names for addresses.
+        // Addresses of hosts have already been looked up. The file also contains the names of
+        // addresses.
         if record_type == RecordType::PTR {
             let query = Query::query(full.clone(), record_type);
             if let Some(known) = self.settings.hosts.lookup_static_host(&query) {

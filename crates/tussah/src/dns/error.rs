@@ -60,7 +60,7 @@ pub(super) enum Reason {
     /// The name exists, but has no records of this type.
     NoRecords,
     TimedOut(Duration),
-    /// SERVFAIL, and all codes without a variant of their own.
+    /// SERVFAIL, and all other codes that have no variant here.
     ServerFailure(ResponseCode),
     /// REFUSED.
     Refused,
@@ -105,7 +105,7 @@ impl Error {
     }
 
     /// Returns whether the name does not exist (NXDOMAIN) or has no records of this type (RFC 2308,
-    /// section 2). Retrying soon gives the same answer.
+    /// section 2). A retry soon afterwards gives the same answer.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self.reason(), Reason::NoSuchName | Reason::NoRecords)
@@ -153,8 +153,8 @@ impl Error {
         self.is_not_found() || self.is_server_failure() || self.is_refused()
     }
 
-    /// Selects the failure to report: the first one that is not "not found". If all differ only in
-    /// their record types, the types are combined.
+    /// Selects the failure to report: the first one that is not "not found". If all errors differ
+    /// only in their record types, the types are combined.
     pub(crate) fn worst<'a>(errors: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
         let errors: Vec<_> = errors.into_iter().collect();
         let first = errors.first()?;

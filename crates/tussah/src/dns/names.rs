@@ -56,9 +56,9 @@ pub(super) fn parse(name: &str) -> Result<Name, String> {
     Name::from_str_relaxed(name).map_err(|error| error.to_string())
 }
 
-/// Returns what is known of a name without asking. This covers names of this machine (RFC 6761,
-/// section 6.3; their addresses are those of `localhost`) and names that never exist (RFC 6761,
-/// section 6.4, and RFC 7686, section 2).
+/// Returns the record that is known for a name without asking. This covers names of this machine
+/// (RFC 6761, section 6.3; their addresses are those of `localhost`) and names that never exist
+/// (RFC 6761, section 6.4, and RFC 7686, section 2).
 pub(super) fn special(name: &Name, record_type: RecordType) -> Option<Result<Record, Reason>> {
     if usage::INVALID.zone_of(name) || usage::ONION.zone_of(name) {
         return Some(Err(Reason::NoSuchName));

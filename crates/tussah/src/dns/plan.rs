@@ -9,7 +9,7 @@ use super::config::IpStrategy;
 use super::error::Error;
 use super::resolver::Resolver;
 
-/// The way to the addresses of a host.
+/// The way to find the addresses of a host.
 #[derive(Debug)]
 pub(crate) enum Plan {
     /// Known addresses, in order: a literal address, or an entry of the hosts file.

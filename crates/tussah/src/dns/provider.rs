@@ -19,7 +19,7 @@ use crate::time;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The environment of the library. It names no runtime: sockets, timers and threads belong to the
-/// runtime in which a lookup is polled, and `Resolver` ensures that this is its own.
+/// runtime in which a lookup is polled, and `Resolver` ensures that this is the resolver's runtime.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Provider;
 
@@ -65,7 +65,7 @@ impl Spawn for Threads {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timer;
 
-// The signatures follow `async_trait`. The time counts from the call, not from the first poll.
+// The signatures follow `async_trait`. The time is measured from the call, not from the first poll.
 impl Time for Timer {
     fn delay_for<'a>(duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(time::sleep(duration))

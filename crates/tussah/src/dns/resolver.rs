@@ -25,10 +25,10 @@ use super::error::{Error, Reason};
 ///   server. Names in `invalid` never exist.
 /// - A name in the hosts file has only the addresses listed there.
 /// - A name without a final dot is completed according to resolv.conf(5). The next candidate is
-///   tried if one does not exist, has no such records, or if all servers fail or refuse. It is not
-///   tried if no server answers.
-/// - Answers are cached for their TTL, and negative answers for as long as the zone says (RFC 2308,
-///   section 5).
+///   tried if a candidate does not exist or has no such records, or if all servers fail or refuse.
+///   It is not tried if no server answers.
+/// - Answers are cached for their TTL, and negative answers for as long as the zone specifies (RFC
+///   2308, section 5).
 /// - Identical concurrent questions are sent only once. The number of lookups is unlimited; at most
 ///   128 questions are in flight.
 /// - A question is sent over UDP from a random port with a random ID, and again after a third of a
@@ -223,7 +223,7 @@ impl Resolver {
     }
 
     /// Looks up the names of an address (PTR records: RFC 1035, section 3.5; RFC 3596, section
-    /// 2.5), each with a final dot. Whoever controls the address can claim any name: look up the
+    /// 2.5), each with a final dot. The owner of the address can claim any name: look up the
     /// addresses of the name before trusting it.
     ///
     /// # Errors

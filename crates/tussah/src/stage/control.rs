@@ -5,7 +5,7 @@
 //! OS thread that queues an event or ends a batch. So it must be short, and must not call the
 //! stage. A stage in which nothing happens calls no controller.
 //!
-//! Each setting has one owner: building a stage fails if two controllers own the same one.
+//! Each setting has one owner: building a stage fails if two controllers own the same setting.
 
 mod auto;
 mod cost;
@@ -70,7 +70,8 @@ pub trait Controller: Send + 'static {
     /// Returns the name of the controller in logs and tables.
     fn name(&self) -> &'static str;
 
-    /// Returns the settings that the controller decides. Others that it returns are ignored.
+    /// Returns the settings that the controller decides. The stage ignores any other setting that
+    /// it returns.
     fn owns(&self) -> Owns;
 
     /// Returns how often the controller receives a sample.
@@ -99,7 +100,7 @@ pub trait Controller: Send + 'static {
     }
 
     /// Returns the latency target that the controller works towards now, if it has one. It may
-    /// exceed the requested target. Only called on the owner of [`Owns::ADMISSION`], before and
+    /// exceed the configured target. Only called on the owner of [`Owns::ADMISSION`], before and
     /// after a sample.
     fn effective_target(&self) -> Option<Duration> {
         None
@@ -120,11 +121,11 @@ pub trait Controller: Send + 'static {
         Admission::Admit
     }
 
-    /// Returns how many of `most` consecutive events are admitted at once. They cost one credit
-    /// each and are of no cohort; `first` is the first of them.
+    /// Returns how many of `most` consecutive events are admitted immediately. They cost one credit
+    /// each and belong to no cohort; `first` is the first of them.
     ///
-    /// The stage calls [`on_enqueue`](Self::on_enqueue) for the others; by default, for all. Only
-    /// events that `on_enqueue` would admit may be counted.
+    /// The stage calls [`on_enqueue`](Self::on_enqueue) for the other events; by default, for all
+    /// of them. Only events that `on_enqueue` would admit may be counted.
     fn on_enqueue_many(&mut self, _first: &Arrival, _most: u64) -> u64 {
         0
     }
@@ -163,7 +164,7 @@ impl Owns {
     /// The time between two reads of sockets; see
     /// [`Sockets::control_reads`](super::net::Sockets::control_reads).
     pub const PACE: Owns = Owns(8);
-    /// The bound on what is queued to be written to each peer of sockets; see
+    /// The bound on the data queued to be written to each peer of sockets; see
     /// [`Sockets::control_writes`](super::net::Sockets::control_writes).
     pub const OUTGOING: Owns = Owns(16);
 
@@ -253,7 +254,7 @@ impl Cadence {
 /// values into their ranges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Settings {
-    /// The number of servlets that may be at work at once; from one to `Servlets::max`.
+    /// The number of servlets that may be at work at the same time; from one to `Servlets::max`.
     pub servlets: Option<usize>,
     /// The maximum number of events in a batch; from one to the stage's own bound.
     pub batch: Option<usize>,
@@ -261,12 +262,12 @@ pub struct Settings {
     pub threshold: Option<u64>,
     /// The end of the queue that is served next.
     pub order: Option<Order>,
-    /// For sockets: the shortest time between two reads, in nanoseconds; 0 is none.
+    /// For sockets: the shortest time between two reads, in nanoseconds; 0 means none.
     pub pace_ns: Option<u64>,
-    /// For sockets: how many bytes may be queued to be written to each peer, at most the sockets'
-    /// own bound.
+    /// For sockets: the number of bytes that may be queued to be written to each peer, at most the
+    /// sockets' own bound.
     pub outgoing_max: Option<u64>,
-    /// The reason, if the numbers of the sample do not tell it.
+    /// The reason, if the numbers of the sample do not show it.
     pub why: Why,
 }
 
@@ -288,7 +289,7 @@ pub struct Arrival {
     /// The cost of the event.
     pub credits: u32,
     /// The cohort: a number that the sender gave the event, or a random one. It is the same for all
-    /// events of a user, so that a user is rejected or served as a whole.
+    /// events of a user, so that all events of a user are rejected or served together.
     pub cohort: u16,
     /// Credits in the queue, without this event.
     pub queue_len: u64,
@@ -297,7 +298,7 @@ pub struct Arrival {
     pub ahead: u64,
     /// Events in service.
     pub in_service: u64,
-    /// The time of the arrival, in nanoseconds since the process had its first network.
+    /// The time of the arrival, in nanoseconds since the process created its first network.
     pub now_ns: u64,
     /// A random number of 64 bits.
     pub random: u64,
@@ -312,7 +313,7 @@ pub struct Departure {
     pub sojourn_ns: u64,
     /// Credits that stay in the queue.
     pub queue_len: u64,
-    /// The time of the departure, in nanoseconds since the process had its first network.
+    /// The time of the departure, in nanoseconds since the process created its first network.
     pub now_ns: u64,
 }
 
@@ -322,7 +323,7 @@ pub enum Admission {
     /// The event is queued.
     Admit,
     /// The stage's degradation hook reduces the event, and then it is queued. Without a hook, it is
-    /// queued as it is.
+    /// queued unchanged.
     Degrade,
     /// The event goes back to its sender.
     Reject,
@@ -333,6 +334,6 @@ pub enum Admission {
 pub enum Verdict {
     /// The event is served.
     Serve,
-    /// The event is dropped, and its drop callback gets the reason.
+    /// The event is dropped, and its drop callback receives the reason.
     Shed,
 }

@@ -1,10 +1,10 @@
-//! Errors of making or finding a stage or an edge.
+//! Errors of creating or finding a stage or an edge.
 
 use std::fmt;
 
 use super::control::Owns;
 
-/// The reason why a stage or an edge could not be made or found.
+/// The reason why a stage or an edge could not be created or found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -63,7 +63,7 @@ pub enum BuildError {
         /// The network of the sending stage.
         expected: String,
     },
-    /// A proxy needs an edge, and there is none.
+    /// A proxy requires an edge, and there is none.
     NoEdge {
         /// The sending stage.
         from: String,

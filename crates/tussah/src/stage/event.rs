@@ -27,8 +27,8 @@ pub(crate) use self::watch::{NEVER, Watch, Watcher};
 
 /// A value for a stage, with its class, its cost, its deadline and its drop callback.
 ///
-/// Senders take plain values too. [`map`](Self::map) makes an event with another value and keeps
-/// the rest, so that a deadline or a drop callback holds through a whole pipeline.
+/// Senders accept plain values, too. [`map`](Self::map) makes an event with another value and keeps
+/// everything else, so that a deadline or a drop callback applies through a whole pipeline.
 ///
 /// # Examples
 /// ```
@@ -61,11 +61,12 @@ pub(crate) struct More {
     pub(crate) charged: u32,
     pub(crate) cohort: Option<u16>,
     pub(crate) within: Option<Duration>,
-    /// Set when the event is first queued; 0 is none.
+    /// Set when the event is first queued; 0 means none.
     pub(crate) deadline_ns: u64,
-    /// Never locked: it makes an event as [`Sync`] as its value, although a callback need not be.
+    /// Never locked: the mutex only makes an event as [`Sync`] as its value, although a callback
+    /// need not be `Sync`.
     on_drop: Mutex<Option<Told>>,
-    /// The number of the event's trace; 0 is none.
+    /// The number of the event's trace; 0 means none.
     pub(crate) trace: u64,
     /// The state shared with its cancel handles.
     pub(crate) cancel: Option<Arc<Cancel>>,
@@ -106,33 +107,33 @@ impl<E> Event<E> {
         self
     }
 
-    /// Sets how many credits the event takes from the queue. 0 counts as 1; more than the whole
-    /// queue counts as the whole queue.
+    /// Sets the number of credits that the event takes from the queue. Zero counts as 1; more than
+    /// the whole queue counts as the whole queue.
     #[must_use]
     pub fn credits(mut self, credits: u32) -> Self {
         self.more().credits = credits.max(1);
         self
     }
 
-    /// Drops the event if no handler has taken it out of a batch by this deadline. The time begins
+    /// Drops the event if no handler has taken it out of a batch by this deadline. The time starts
     /// when the event is first queued, or when a stage is first [called](super::Call) with it.
     ///
     /// A queued event ends within a millisecond of its deadline, or within 100 ns for each queued
     /// event if that is longer, even if its stage is paused or busy. Once a servlet has taken the
-    /// event, it ends when the handler comes to it: the [batch](super::Batch) skips late events.
-    /// The lateness of the runtime's timers delays the drop callback further. A runtime that has
-    /// ended has no timers: then a queued event ends with its stage.
+    /// event, it ends when the handler reaches it: the [batch](super::Batch) skips late events. The
+    /// lateness of the runtime's timers delays the drop callback further. A runtime that has ended
+    /// has no timers: a queued event then ends with its stage.
     ///
-    /// The deadline also holds in other networks that the event is sent to. Runtimes with manual
-    /// clocks must share one clock for that.
+    /// The deadline also applies in other networks to which the event is sent. For that, runtimes
+    /// with manual clocks must share one clock.
     #[must_use]
     pub fn within(mut self, time: Duration) -> Self {
         self.more().within = Some(time);
         self
     }
 
-    /// Sets the cohort, for controllers that reject some users wholly instead of all users a
-    /// little.
+    /// Sets the cohort, for controllers that reject some users completely instead of all users
+    /// partially.
     #[must_use]
     pub fn cohort(mut self, cohort: u16) -> Self {
         self.more().cohort = Some(cohort);
@@ -151,8 +152,8 @@ impl<E> Event<E> {
         self
     }
 
-    /// Traces the event through all stages under this number; 0 is none. The trace includes the
-    /// events that a handler sends after it has taken this event and before it takes the next.
+    /// Traces the event through all stages under this number; 0 means none. The trace includes the
+    /// events that a handler sends after it has taken this event and before it takes the next one.
     /// [`Network::traces`](super::Network::traces) returns the recorded spans.
     #[must_use]
     pub fn traced(mut self, number: u64) -> Self {
@@ -190,7 +191,7 @@ impl<E> Event<E> {
         self.stamp
     }
 
-    /// Sets the queueing time, and the deadline in the first queue.
+    /// Sets the queueing time and, in the first queue, the deadline.
     #[inline(always)]
     pub(crate) fn queued(&mut self, now_ns: u64) {
         self.stamp = now_ns << 8 | self.stamp & 0xff;
@@ -233,7 +234,7 @@ impl<E> Event<E> {
         }
     }
 
-    /// Returns the number of its trace; 0 is none.
+    /// Returns the number of its trace; 0 means none.
     #[inline(always)]
     pub(crate) fn trace(&self) -> u64 {
         match &self.more {
@@ -242,7 +243,7 @@ impl<E> Event<E> {
         }
     }
 
-    /// Returns the deadline for its handler to begin; 0 is none, or not known yet.
+    /// Returns the deadline by which its handler must begin; 0 means none, or not known yet.
     #[inline(always)]
     pub(crate) fn deadline_ns(&self) -> u64 {
         match &self.more {
@@ -261,7 +262,7 @@ impl<E> Event<E> {
         }
     }
 
-    /// Adds the event to a trace, unless it has one already.
+    /// Adds the event to a trace, unless it already has one.
     #[cold]
     pub(crate) fn trace_on(&mut self, trace: u64) {
         let more = self.more();
@@ -336,8 +337,8 @@ impl Drop for More {
     }
 }
 
-/// Returns when an event with this stamp was queued, in nanoseconds since the process had its first
-/// network.
+/// Returns the time at which an event with this stamp was queued, in nanoseconds since the process
+/// created its first network.
 #[inline]
 pub(crate) fn queued_ns(stamp: u64) -> u64 {
     stamp >> 8

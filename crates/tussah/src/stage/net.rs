@@ -1,9 +1,10 @@
 //! Sockets whose events go to the queues of stages.
 //!
 //! [`Sockets`] takes listeners, makes connections, and sends their events to a stage as
-//! [`SocketEvent`]s: a connection was accepted or made, a packet arrived, packets were written, the
-//! peer has finished sending, the connection is closed. The stage answers on the [`Connection`]
-//! that each event carries. This is the *asyncSocket* layer of SEDA (SOSP 2001, section 4.1).
+//! [`SocketEvent`]s. Such an event reports that a connection was accepted or made, a packet
+//! arrived, packets were written, the peer has finished sending, or the connection is closed. The
+//! stage responds on the [`Connection`] that each event carries. This is the *asyncSocket* layer of
+//! SEDA (SOSP 2001, section 4.1).
 //!
 //! ```
 //! use tussah::net::{TcpListener, TcpStream};
@@ -60,10 +61,11 @@
 //!   event of a connection, and [`Closed`](SocketEvent::Closed) is the last. Each is sent once. The
 //!   descriptor is closed before `Closed` is sent, even if a handler still holds the
 //!   [`Connection`].
-//! - A connection ends when both sides have finished sending. The peer finishes by itself
-//!   ([`Ended`](SocketEvent::Ended)). This side finishes by [`close`](Connection::close), or when
-//!   the last [`Connection`] is dropped after the peer has finished.
-//! - A connection ends at once when an operation fails, when the peer is too slow, or when the
+//! - A connection ends when both sides have finished sending. The peer finishes on its own
+//!   ([`Ended`](SocketEvent::Ended)). This side finishes when it calls
+//!   [`close`](Connection::close), or when the last [`Connection`] is dropped after the peer has
+//!   finished.
+//! - A connection ends immediately when an operation fails, when the peer is too slow, or when the
 //!   connection is [aborted](Connection::break_off).
 //!
 //! # Everything is bounded
@@ -79,10 +81,10 @@
 //! | the time to wait for the peer to finish | [`SocketOptions::linger`] | the descriptor is closed |
 //! | the input rate | [`Sockets::control_reads`], [`SocketOptions::limit_each`] | the next read is delayed |
 //!
-//! When the stage's queue is full, the connection waits with its packet and reads nothing more, so
-//! that the TCP window closes. Queued bytes are still written meanwhile. So a stage that waits for
-//! a peer and a connection that waits for the stage cannot deadlock. [`WhenRejected`] says what
-//! happens to an event that a controller of the stage rejects: it is dropped, it waits, or it
+//! When the stage's queue is full, the connection waits with its packet and stops reading, so that
+//! the TCP window closes. Queued bytes are still written in the meantime. So a stage that waits for
+//! a peer and a connection that waits for the stage cannot deadlock. [`WhenRejected`] determines
+//! what happens to an event that a controller of the stage rejects: it is dropped, it waits, or it
 //! closes its connection.
 //!
 //! A stage that sheds events *from* its queue may shed any of these, including the last event of a
@@ -92,15 +94,16 @@
 //! # Scheduling
 //!
 //! SEDA has three stages for all sockets (`readStage`, `writeStage`, `listenStage`). Each serves
-//! its queue of requests and the system's queue of readiness alternately, by a timeout.
+//! its queue of requests and the system's queue of readiness alternately, switching after a
+//! timeout.
 //!
 //! Here each connection is a thread that serves both: the bytes to write (requests) and the bytes
-//! to read (readiness). Each poll begins with the other one of the two, and the bytes that it moves
-//! spend the budget of the poll, so neither starves the other. Connections take turns as all
-//! threads do; of those that become ready together, a random one is first. [`SocketStats`] has the
-//! figures that the three stages would show. So does the network's [graph](super::Network::graph),
-//! which shows the queues of the sockets as stages with edges to the stages that receive the
-//! events.
+//! to read (readiness). Each poll begins with the direction that the previous poll served second,
+//! and the bytes that it moves spend the budget of the poll, so neither direction starves the
+//! other. Connections take turns like all threads; among those that become ready together, a random
+//! one is first. [`SocketStats`] contains the numbers that the three stages would show. So does the
+//! network's [graph](super::Network::graph), which shows the queues of the sockets as stages with
+//! edges to the stages that receive the events.
 
 mod address;
 mod buffer;

@@ -1,18 +1,19 @@
 //! The default controllers of a stage.
 //!
-//! If the stage waits, its servlets are [Aspen's](super::aspen). Otherwise there are as many as
-//! keep the workers busy, because servlets that compute only take turns: one for each worker, and
-//! more in proportion to their additional waits.
+//! If the stage waits, its servlets are [Aspen's](super::aspen). Otherwise it has as many servlets
+//! as keep the workers busy, because servlets that compute only take turns: one for each worker,
+//! and more in proportion to their additional waits.
 //!
 //! Servlets that are tussah threads cost almost nothing, so a waiting stage has twice as many as
 //! are busy on average, without viscosity. While all of them wait and events are queued, their
-//! number doubles, because no average shows the new waits yet. It is bounded by twice the number
-//! that keeps the workers busy: more would make each event late and none sooner. A stage about
-//! which nothing is known has all servlets that it may have.
+//! number doubles, because no average shows the new waits yet. The bound is twice the number that
+//! keeps the workers busy: more servlets would make each event late and none sooner. A stage about
+//! which nothing is known yet has all servlets that it may have.
 //!
-//! Batches are [SEDA's](super::seda_batch). With a latency target, [`AutoTarget`] decides servlets
-//! and admission together: it rejects events that would miss the target, and detects that something
-//! that handlers wait for is scarce. Without a target, only the queue's own bounds refuse events.
+//! Batches are [SEDA's](super::seda_batch). With a latency target, [`AutoTarget`] decides on
+//! servlets and admission together: it rejects events that would miss the target, and detects that
+//! a resource for which handlers wait is scarce. Without a target, only the queue's own bounds
+//! refuse events.
 
 mod switch;
 mod target;
@@ -44,11 +45,11 @@ pub fn auto(target: Option<Duration>) -> Vec<Box<dyn Controller>> {
     auto_besides(target, Owns::NOTHING)
 }
 
-/// Returns the default controllers for the settings that other controllers leave: those own
-/// `taken`.
+/// Returns the default controllers for the settings that other controllers leave; these other
+/// controllers own `taken`.
 ///
-/// If only one of servlets and admission is taken, [`AutoServlets`] or [`Predict`] decides the
-/// other one.
+/// If only one of servlets and admission is taken, [`AutoServlets`] or [`Predict`] decides on the
+/// other.
 ///
 /// # Examples
 /// ```
@@ -84,35 +85,36 @@ pub fn auto_besides(target: Option<Duration>, taken: Owns) -> Vec<Box<dyn Contro
 }
 
 /// A stage waits if it computes for less than this share of its service time. A stage that waited
-/// computes again above the second share.
+/// counts as computing again above the second share.
 const WAITS_BELOW: f64 = 0.25;
 const COMPUTES_ABOVE: f64 = 0.5;
 
-/// The share of all workers' time above which the workers hold a stage up, so that more servlets
-/// would only share them.
+/// The share of all workers' time above which the workers limit a stage, so that additional
+/// servlets would only share them.
 const WORKERS_FULL: f64 = 0.9;
 
-/// The number of workers that servlets keep busy if they wait for each other. With less, they wait
-/// for something else.
+/// The number of workers that servlets keep busy if the servlets wait for each other. If they keep
+/// fewer busy, they wait for something else.
 const EACH_OTHER: f64 = 0.5;
 
 /// The ratio of service time to computing time below which one servlet for each worker is enough.
-/// Above it there are spare servlets, if more do help.
+/// Above this ratio there are spare servlets, if additional servlets do help.
 const WAITS_LITTLE: f64 = 1.5;
 
-/// The spare servlets of such a stage, in square roots of those that keep the workers busy. Of four
-/// servlets that wait as long as they compute, all wait for 1.5 % of the time; of three, for 6 %
-/// (the machine repair model, with exponential times).
+/// The number of spare servlets of such a stage, in square roots of the number that keeps the
+/// workers busy. Four servlets that wait as long as they compute all wait at once for 1.5 % of the
+/// time; three, for 6 % (the machine repair model, with exponential times).
 const SPARE_ROOT: f64 = 1.5;
 
-/// How many times the servlets needed to keep the workers busy a waiting stage may have.
+/// The maximum number of servlets of a waiting stage, as a multiple of the number needed to keep
+/// the workers busy.
 const SPARE: f64 = 2.0;
 
 /// Aspen's LOW for cheap servlets: with twice as many as are busy on average, all of them are
 /// rarely busy.
 const CHEAP_LOW: f64 = 0.5;
 
-/// Bound, in nanoseconds: the shortest time between two decisions; if events take less than a
+/// Bound, in nanoseconds: the shortest time between two decisions. If events take less than a
 /// microsecond, ten arrivals are too few to pay for a decision.
 const INTERVAL_NS: u64 = 100_000;
 
@@ -122,26 +124,26 @@ const WINDOW: u64 = 200;
 /// The number of events that must have finished before a stage can count as waiting.
 const FINISHED_MIN: u64 = 10;
 
-/// A controller of servlets: Aspen's for a stage that waits, and one for each worker in a stage
-/// that computes.
+/// A controller of servlets: Aspen's for a stage that waits, and one servlet for each worker in a
+/// stage that computes.
 ///
-/// A blocking stage waits: its OS threads take no worker. For other stages, the controller compares
-/// the time that batches spent on workers with their total time. It begins with one servlet for
-/// each worker, so that a wait for a worker does not count as another wait. A wait after a yield is
-/// known to be a wait for a worker, and does not count.
+/// A blocking stage counts as waiting: its OS threads take no worker. For other stages, the
+/// controller compares the time that batches spent on workers with their total time. It begins with
+/// one servlet for each worker, so that a wait for a worker does not count as another wait. A wait
+/// after a yield is known to be a wait for a worker, and does not count.
 #[derive(Debug)]
 pub struct AutoServlets {
-    /// Aspen for servlets that are tussah threads, and for OS threads.
+    /// Aspen for servlets that are tussah threads, and for servlets that are OS threads.
     cheap: Aspen,
     dear: Aspen,
     waits: bool,
     finished: u64,
     service_ns: u64,
     compute_ns: u64,
-    /// The same since the last check of the workers, with the time that has passed.
+    /// The same sums since the last check of the workers, with the time that has passed.
     window: Window,
     /// The number of workers that the stage kept busy in the last window, and whether these were
-    /// all.
+    /// all workers.
     at_work: f64,
     full: bool,
     trial: Trial,
@@ -169,7 +171,7 @@ impl Default for AutoServlets {
 }
 
 impl AutoServlets {
-    /// Returns whether the controller considers the stage as waiting.
+    /// Returns whether the controller considers the stage to be waiting.
     #[must_use]
     pub fn waits(&self) -> bool {
         self.waits
@@ -191,7 +193,7 @@ impl AutoServlets {
                 WAITS_BELOW
             };
             let waits = (self.compute_ns as f64) < limit * self.service_ns as f64;
-            // If all workers are busy, a service may be long because it waits for one.
+            // If all workers are busy, a service may take long because it waits for a worker.
             let may = self.waits || !self.full;
             self.waits = waits && may && (!self.trial.is_on() || self.at_work < EACH_OTHER);
         }
@@ -201,7 +203,7 @@ impl AutoServlets {
         self.waits |= sample.blocking;
         let window = &mut self.window;
         window.add(sample);
-        // Computing time is known when a batch ends, so few ended batches say little, unless more
+        // Computing time is known when a batch ends, so few ended batches show little, unless more
         // should have ended.
         let enough = window.finished >= FINISHED_MIN.max(sample.servlets.busy as u64);
         let mean_ns = self.service_ns / self.finished.max(1);
@@ -213,7 +215,7 @@ impl AutoServlets {
         }
     }
 
-    /// Returns how many servlets keep the workers busy, including those that wait.
+    /// Returns the number of servlets that keeps the workers busy, including servlets that wait.
     fn kept_at_work(&self, workers: usize) -> f64 {
         workers as f64 * self.service_ns as f64 / self.compute_ns.max(1) as f64
     }
@@ -255,8 +257,8 @@ impl Controller for AutoServlets {
     }
 
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings {
-        // Servlets that wait for room in the next stage or for a worker would only be joined by
-        // more of them.
+        // If servlets wait for room in the next stage or for a worker, additional servlets would
+        // only join them.
         let not_ns = sample.held_up_ns.saturating_add(sample.ready_ns);
         let sample = &Sample {
             service_ns: sample.service_ns.saturating_sub(not_ns),
@@ -270,12 +272,13 @@ impl Controller for AutoServlets {
         };
         let by_load = aspen.sample(sample, now_ns);
         let now = sample.servlets.target;
-        // If all servlets wait, more could begin events; the load does not show this yet.
+        // If all servlets wait, additional servlets could begin events; the load does not show this
+        // yet.
         let unknown = !sample.blocking && self.finished < FINISHED_MIN;
         let stuck = self.waits && sample.waiting >= now && sample.queue_len > 0 && !self.full;
         let wanted = if unknown {
-            // Nothing says that an event should be held back. Only as many as there are workers
-            // compute at once in any case, and others begin when these wait.
+            // There is no known reason to hold back an event. In any case, only as many servlets
+            // compute at the same time as there are workers, and others begin when these wait.
             sample.servlets.max
         } else if stuck {
             let more = by_load.servlets.unwrap_or(now).max(now.saturating_mul(2));
@@ -343,7 +346,7 @@ mod tests {
     fn servlets_that_wait_for_each_other_keep_their_number() {
         let mut auto = AutoServlets::default();
         assert_eq!(at_work(&mut auto, &look(2, 20, 10)), Some(8));
-        // The workers have nothing more to do.
+        // The workers have no other work.
         assert_eq!(at_work(&mut auto, &look(8, 80, 10)), Some(2));
         assert!(!auto.waits());
         let mut events = 0;
@@ -351,7 +354,7 @@ mod tests {
             events += 10;
         }
         assert!((3_900..4_200).contains(&events), "{events}");
-        // Now they do.
+        // Now they have other work.
         assert_eq!(at_work(&mut auto, &look(8, 80, 20)), None);
         assert!(!auto.trial.is_on());
     }
@@ -443,7 +446,7 @@ mod tests {
         let max = quiet().servlets.max;
         assert_eq!(auto.sample(&fresh(0), 0).servlets, Some(max));
         assert_eq!(auto.sample(&fresh(FINISHED_MIN - 1), 0).servlets, Some(max));
-        // The stage is known to compute, with servlets that have nothing to do.
+        // The stage is known to compute, and its servlets have nothing to do.
         let computed = Sample {
             finished: 1,
             ..look(max, 10, 10)
@@ -477,7 +480,7 @@ mod tests {
         let mut auto = AutoServlets::default();
         auto.sample(&look(2, 100, 1), 0);
         assert!(auto.waits());
-        // They wait for workers now: 19 of 20 ms of workers were used in 10 ms.
+        // The servlets wait for workers now: 19 of 20 ms of workers were used in 10 ms.
         assert_eq!(auto.sample(&look(10, 400, 19), 0).servlets, None);
         assert_eq!(auto.sample(&look(10, 400, 10), 0).servlets, Some(60));
     }
@@ -508,7 +511,8 @@ mod tests {
     fn batches_that_cost_something_are_not_made_small_in_overload() {
         use crate::stage::sim::{Arrivals, Distribution, EventEnd, Service, Simulation};
         let target = Duration::from_millis(1);
-        // In batches of 12 the one CPU does 70,000 per second; in batches of 1, 16,000.
+        // In batches of 12, the single CPU completes 70,000 events per second; in batches of 1,
+        // 16,000.
         let service = Service {
             batch_ns: 50_000,
             ..Service::computing(Distribution::Exponential(10_000.0))

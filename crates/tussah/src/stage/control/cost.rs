@@ -1,18 +1,18 @@
 //! The cost of a batch, and the cost of each event in it.
 //!
-//! The time of servlets is a linear function of the number of batches and the number of events.
-//! Weighted least squares over samples fit the two slopes; the weights account for the larger
-//! variance of many events.
+//! The time that servlets spend is a linear function of the number of batches and the number of
+//! events. Weighted least squares over samples give the two slopes; the weights account for the
+//! larger variance of many events.
 
-/// Bound, in samples: after this many, earlier samples count for half. They suffice to tell the
-/// slopes from noise like that of an exponential time.
+/// Bound, in samples: after this many, the weight of earlier samples is halved. This number is
+/// enough to distinguish the slopes from noise like that of an exponential time.
 const WINDOW: f64 = 256.0;
 
-/// The number of samples, and of standard errors, that make a cost of batches credible.
+/// The numbers of samples and of standard errors that make the cost of a batch credible.
 const SAMPLES_MIN: f64 = 16.0;
 const ERRORS: f64 = 3.0;
 
-/// The smallest share of its mean time that an event takes.
+/// The smallest time of an event, as a share of the mean time.
 const EVENT_MIN: f64 = 0.05;
 
 /// Sums over samples, each divided by its number of events.
@@ -119,7 +119,8 @@ mod tests {
     #[test]
     fn the_cost_of_a_batch_is_separated_from_that_of_its_events() {
         let (batch_ns, event_ns) = fit(5, 5000.0, 1000.0);
-        // The batch cost is reduced by at most three errors, which the events bear.
+        // The batch cost is reduced by at most three standard errors, which are then part of the
+        // events' costs.
         assert!((4000.0..5000.0).contains(&batch_ns), "{batch_ns}");
         assert!((900.0..1500.0).contains(&event_ns), "{event_ns}");
     }

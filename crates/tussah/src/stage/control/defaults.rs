@@ -30,10 +30,12 @@ pub(crate) fn owned(controllers: &[Box<dyn Controller>]) -> Owns {
     owns.fold(Owns::NOTHING, |all, owns| all | owns)
 }
 
-/// Checks whether a controller may be added to others of a stage that has these settings.
+/// Checks whether a controller may be added to the other controllers of a stage with these
+/// settings.
 ///
 /// # Errors
-/// If the controller owns a setting that the stage does not have, or that another controller owns.
+/// Fails if the controller owns a setting that the stage does not have, or that another controller
+/// owns.
 pub(crate) fn one_owner(
     stage: &str,
     has: Owns,

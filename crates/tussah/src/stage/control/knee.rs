@@ -1,7 +1,7 @@
-//! The number of events that a stage with waiting handlers has in service at once.
+//! The number of events that a stage with waiting handlers should have in service at once.
 //!
 //! Handlers may wait for a scarce resource that the stage cannot see, such as a pool, a lock or a
-//! busy backend. No class, deadline or admission reaches a wait inside of a handler. So the stage
+//! busy backend. No class, deadline or admission affects a wait inside a handler. So the stage
 //! should have just enough events in service to keep the resource busy, and queue the others.
 //!
 //! # The model
@@ -9,22 +9,24 @@
 //! events per unit of time. Let S be the *unloaded* time of a service, without scarcity, and C the
 //! highest rate of the scarce resource. Then X(N) = N / S while N < C S, and X(N) = C above that.
 //! The elasticity d ln X / d ln N is 1 below the knee at N = C S, and 0 above it. A long service
-//! alone proves nothing, since a backend may just be slow.
+//! alone proves nothing, since a backend may simply be slow.
 //!
 //! # The phases
 //! - **Free.** No scarcity is known, and all events are in service at once. Without scarcity, the
-//!   stage holds as many events as arrived within the last S; the others are an *excess*. It
-//!   suggests scarcity if it would take over half of the target, is no chance, and does not shrink.
-//! - **Turn and probe.** The controller cuts the number in service, and compares the throughput. If
-//!   that is unchanged, a resource is scarce and the cut stays. If it fell with the number, nothing
-//!   is scarce: the controller takes the cut back, and S becomes the time that it just measured.
-//! - **Held.** The number in service is what keeps the resource busy for S and a slack. C and S may
-//!   change, so now and then the controller tries half or twice the number, and compares again.
-//!   After a trial in vain, the next one waits twice as long.
+//!   stage holds as many events as arrived within the last S; further events are an *excess*. The
+//!   excess suggests scarcity if working it off would take over half of the target, if it is not
+//!   due to chance, and if it does not shrink.
+//! - **Turn and probe.** The controller reduces the number in service, and compares the throughput.
+//!   If the throughput is unchanged, a resource is scarce and the reduction stays. If it fell with
+//!   the number, nothing is scarce: the controller reverts the reduction, and S becomes the time
+//!   that it just measured.
+//! - **Held.** The number in service is the number that keeps the resource busy for S and some
+//!   slack. C and S may change, so from time to time the controller tries half or twice the number,
+//!   and compares again. After an unsuccessful trial, it waits twice as long before the next one.
 //!
-//! All decisions use counts over time. Only S uses service times, and only near no load, since the
-//! services that end first are short and their mean is too low while most still run. [`pace`] has
-//! the comparison and related work.
+//! All decisions use counts over time. Only S uses service times, and only near no load: the
+//! services that end first are short, so their mean is too low while most services still run.
+//! [`pace`] describes the comparison and related work.
 
 mod history;
 mod pace;
@@ -38,46 +40,46 @@ use self::unloaded::Unloaded;
 use super::predict::waiting;
 use super::{Sample, Why};
 
-/// The number of completions that a rate is measured over: where it is needed at once, and where it
-/// may take longer.
+/// The number of completions over which a rate is measured: where it is needed immediately, and
+/// where it may take longer.
 const RATE_SOON: f64 = 16.0;
 const RATE: f64 = 32.0;
 
 /// The number of marks in an unloaded time or in a target. Arrivals are counted over an unloaded
-/// time and one mark more, so that a burst is counted until it is done.
+/// time plus one mark, so that a burst is counted until it is done.
 const MARKS: f64 = 16.0;
 
-/// The number of standard deviations above which an excess is no chance. The deviation is at most
-/// that of two independent counts.
+/// The number of standard deviations above which an excess is not due to chance. The deviation is
+/// at most that of two independent counts.
 const EXCESS_ERRORS: f64 = 3.0;
 
-/// With at most this number in service, a cut would show nothing.
+/// With at most this number in service, a reduction would show nothing.
 const SERVLETS_MIN: f64 = 4.0;
 
-/// The smallest and the largest share that the first cut leaves. A smaller cut would not show, and
-/// a larger one would starve a resource that is not scarce during the trial. Later cuts are
-/// smaller, since less is in doubt.
+/// The smallest and the largest share that the first reduction leaves. A smaller reduction would
+/// not show; a larger one would starve a resource that is not scarce. Later reductions are smaller,
+/// since less is in doubt.
 const CUT: (f64, f64) = (0.2, 0.7);
 const CUT_LATER: f64 = 0.4;
 
-/// The share of the servlets that have to be busy for the throughput to count. A short queue is
-/// empty now and then.
+/// The share of the servlets that must be busy for the throughput to count. A short queue is
+/// occasionally empty.
 const FULL: f64 = 0.6;
 
-/// The slack is S, within these shares of the target. Without a slack, the scarce resource would be
-/// idle whenever a servlet is between two events.
+/// The slack is S, limited to these shares of the target. Without slack, the scarce resource would
+/// be idle whenever a servlet is between two events.
 const SLACK: (f64, f64) = (1.0 / 32.0, 1.0 / 8.0);
 
 /// Bound, in unloaded times: after this time without a waiting event, and after a target if that is
-/// longer, nothing is scarce any more.
+/// longer, nothing is considered scarce.
 const CALM_SERVICES: f64 = 4.0;
 
-/// Bound, in windows of [`RATE`] completions: the pause after a trial in vain, the first one and
-/// the longest.
+/// Bound, in windows of [`RATE`] completions: the pause after an unsuccessful trial, the first
+/// pause and the longest.
 const REST_MIN: f64 = 2.0;
 const REST_MAX: f64 = 64.0;
 
-/// The least number of completions, since a change, of the events that were in service before it.
+/// The minimum number of completions, since a change, of events that were in service before.
 const OLD_MIN: f64 = 4.0;
 
 #[derive(Clone, Copy, Debug)]
@@ -92,9 +94,9 @@ enum Phase {
         known: Option<Pace>,
         old: Pace,
     },
-    /// The throughput is compared with the one before.
+    /// The throughput is being compared with the earlier throughput.
     Probe { before: f64, pace: Pace },
-    /// Something is scarce.
+    /// A resource is scarce.
     Held,
 }
 
@@ -131,10 +133,10 @@ pub(super) struct Knee {
     rate: f64,
     /// The throughput with all servlets busy, since the phase began.
     pace: Pace,
-    /// The windows until the next trial, and the pause after the next trial in vain.
+    /// The windows until the next trial, and the pause after the next unsuccessful trial.
     rest: f64,
     rest_next: f64,
-    /// True if the last trial was of more servlets, not of fewer.
+    /// True if the last trial used more servlets, not fewer.
     tried_more: bool,
     /// The time without a waiting event, in nanoseconds.
     calm_ns: f64,
@@ -244,7 +246,7 @@ impl Knee {
         self.rate * (self.unloaded.mean_ns() + self.slack_ns())
     }
 
-    /// Makes the first cut and returns true if a resource may have become scarce.
+    /// Makes the first reduction and returns true if a resource may have become scarce.
     fn finds_excess(&mut self, sample: &Sample<'_>) -> bool {
         self.unloaded
             .see(&self.history, sample.workers, sample.waiting);
@@ -260,7 +262,7 @@ impl Knee {
         let rate = self.history.rate(RATE_SOON);
         let delay_ns = excess / (rate * per_batch).max(f64::MIN_POSITIVE);
         self.unloaded.learn(delay_ns, &self.history);
-        // The excess does not shrink if no fewer events came than went, but for chance.
+        // Apart from chance, the excess does not shrink if at least as many events came as went.
         let stays = came >= gone - gone.sqrt();
         let sure = excess > EXCESS_ERRORS * (inside + came).sqrt();
         let busy = sample.servlets.busy as f64;
@@ -323,14 +325,14 @@ impl Knee {
         self.why = why;
     }
 
-    /// Restores the number after a trial in vain, and doubles the pause before the next one.
+    /// Restores the number after an unsuccessful trial, and doubles the pause before the next.
     fn take_back(&mut self, before: f64, why: Why) {
         self.rest = self.rest_next;
         self.rest_next = (2.0 * self.rest_next).min(REST_MAX);
         self.hold(before, why);
     }
 
-    /// Compares the throughput with the one that `before` servlets had.
+    /// Compares the throughput with the throughput of `before` servlets.
     fn compare(&mut self, before: f64, old: &Pace, full: bool, max: f64) {
         let pace = self.pace;
         if !full {

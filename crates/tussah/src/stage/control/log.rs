@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Order, Rule, Sample, Settings, Why};
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Bound, in decisions of a stage: how many of the newest are kept; about 46 KiB.
+/// Bound, in decisions of a stage: the number of newest decisions kept, about 46 KiB.
 pub const DECISIONS_MAX: usize = 256;
 
 /// The latest decisions about one stage.
@@ -31,9 +31,9 @@ pub const DECISIONS_MAX: usize = 256;
 pub struct Log {
     decisions: VecDeque<Decision>,
     forgotten: u64,
-    /// By class.
+    /// One entry for each class.
     courses: [Option<Course>; CLASSES_MAX],
-    /// The effective target that was logged last, or the first one.
+    /// The effective target that was last logged, or the first target.
     target: Option<Duration>,
 }
 
@@ -82,7 +82,7 @@ impl Course {
 /// One setting that a controller changed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Decision {
-    /// The time, in nanoseconds since the process had its first network.
+    /// The time, in nanoseconds since the process created its first network.
     pub at_ns: u64,
     /// The controller's name.
     pub controller: &'static str,
@@ -97,7 +97,7 @@ pub struct Decision {
 /// A changed setting, with its values before and after the change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// The number of servlets that may be at work at once.
+    /// The number of servlets that may be at work at the same time.
     Servlets(usize, usize),
     /// The maximum number of events in a batch.
     Batch(usize, usize),
@@ -107,8 +107,8 @@ pub enum Change {
     Order(Order, Order),
     /// The shortest time between two reads of sockets, in nanoseconds.
     Pace(u64, u64),
-    /// How many bytes may be queued to be written to each peer of sockets; `u64::MAX` if no
-    /// controller has set a bound.
+    /// The number of bytes that may be queued to be written to each peer of sockets; `u64::MAX` if
+    /// no controller has set a bound.
     Outgoing(u64, u64),
     /// The rule by which events of a class are admitted.
     Rule(Class, Rule, Rule),
@@ -125,7 +125,7 @@ pub struct Inputs {
     pub queue_len: u64,
     /// Events offered in the interval.
     pub arrived: u64,
-    /// Events refused in the interval.
+    /// Events rejected in the interval.
     pub refused: u64,
     /// Events shed in the interval.
     pub shed: u64,
@@ -236,7 +236,7 @@ impl Log {
     }
 
     /// Logs a change of the target in force, as soon as it differs by a tenth from the last logged
-    /// one.
+    /// target.
     pub fn note_target(
         &mut self,
         at_ns: u64,
@@ -259,7 +259,7 @@ impl Log {
         });
     }
 
-    /// Logs one decision. If there are [`DECISIONS_MAX`], the oldest is dropped.
+    /// Logs one decision. If there are already [`DECISIONS_MAX`], the oldest decision is dropped.
     pub fn push(&mut self, decision: Decision) {
         if self.decisions.len() == DECISIONS_MAX {
             self.decisions.pop_front();
@@ -268,12 +268,12 @@ impl Log {
         self.decisions.push_back(decision);
     }
 
-    /// Iterates over the kept decisions, the oldest first.
+    /// Iterates over the kept decisions, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Decision> + ExactSizeIterator {
         self.decisions.iter()
     }
 
-    /// Returns how many older decisions were dropped.
+    /// Returns the number of older decisions that were dropped.
     #[must_use]
     pub fn forgotten(&self) -> u64 {
         self.forgotten
@@ -410,7 +410,7 @@ mod tests {
         let check = |rules: &[Rule], expected: &[(Rule, Rule)]| {
             let mut log = Log::default();
             for (at_ns, pair) in (1..).zip(rules.windows(2)) {
-                // Each class is logged separately: the second one does not change.
+                // Each class is logged separately: the second class does not change.
                 let still = (Rule::Below(7), Rule::Below(7));
                 log.note_rules(at_ns, "c", &[(pair[0], pair[1]), still], &quiet());
             }
@@ -424,7 +424,7 @@ mod tests {
             assert_eq!(noted, expected);
         };
         let rate = Rule::Rate;
-        // The first value, and another kind.
+        // The first value, and another kind of rule.
         check(
             &[Rule::All, rate(50), Rule::All],
             &[(Rule::All, rate(50)), (rate(50), Rule::All)],
@@ -435,7 +435,7 @@ mod tests {
         // A value that stays near is not logged, but the turning point is.
         let turns = [100, 104, 97, 103, 109, 105, 95, 90].map(rate);
         check(&turns, &[(rate(109), rate(90))]);
-        // A difference of one counts as none for small numbers; so does one percent of all.
+        // For small numbers, a difference of one counts as none; so does one percent of all events.
         check(
             &[3, 4, 3, 2, 4, 5].map(Rule::Below),
             &[(Rule::Below(2), Rule::Below(5))],

@@ -134,8 +134,8 @@ impl Odd {
     }
 }
 
-/// Shows a controller extreme samples and events. It must ask for at least one servlet and one
-/// event in a batch.
+/// Gives a controller extreme samples and events. It must ask for at least one servlet and one
+/// event per batch.
 fn show(controller: &mut dyn Controller, odd: &mut Odd) {
     let name = controller.name();
     let classes: Vec<_> = (0..odd.number().min(8)).map(|_| odd.class()).collect();

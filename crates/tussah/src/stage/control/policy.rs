@@ -1,6 +1,6 @@
-//! The laws of papers and of other systems, as controllers.
+//! The control laws of papers and of other systems, as controllers.
 //!
-//! The default controllers use some of them; the others are for comparison, or for a service that
+//! The default controllers use some of them; the others serve for comparison, or for a service that
 //! was tuned with them. Each names its source.
 
 mod aspen;

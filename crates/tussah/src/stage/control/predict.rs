@@ -5,26 +5,27 @@
 //! several targets, and sheds none, because most queues drain by themselves: a load of 80 % reaches
 //! a queue of about 60 events by chance alone, and so does a burst. In *overload* it admits an
 //! event while the predicted wait (the events queued and in service, over the capacity) is within a
-//! budget. It sheds events that have waited beyond the target's reach, so that a standing queue is
-//! gone at once. Lower classes get less room, because later events of higher classes go first
-//! (Cobham, "Priority assignment in waiting line problems", 1954).
+//! budget. It sheds events that have waited too long for the target, so that a standing queue
+//! disappears immediately. Lower classes get less room, because later events of higher classes go
+//! first (Cobham, "Priority assignment in waiting line problems", 1954).
 //!
-//! A burst of more than several targets starts an overload at once. Otherwise three tests decide:
+//! A burst of more than several targets starts an overload immediately. Otherwise three tests
+//! decide:
 //!
-//! - a sequential test of the arrivals against the capacity, so that a lasting load is found after
-//!   as many services as certainty takes;
-//! - a test of whether the queue stands: in a closed loop, in which clients send again when they
-//!   are answered, no more arrives than is done, and yet waits are long;
-//! - a test of the throughput against the capacity, so that a stage that has become slower is found
-//!   as soon.
+//! - a sequential test of the arrivals against the capacity, which detects a lasting load after as
+//!   many services as certainty requires;
+//! - a test of whether the queue stands: in a closed loop, where clients wait for a response before
+//!   they send again, no more events arrive than finish, yet waits are long;
+//! - a test of the throughput against the capacity, which detects just as quickly that a stage has
+//!   become slower.
 //!
-//! Rejected clients come again, perhaps all at once; so for some time after an overload, less
-//! evidence suffices for another one.
+//! Rejected clients come back, perhaps all at once; so for some time after an overload, less
+//! evidence is enough for another overload.
 //!
-//! By Little's law, the length of a queue over the rate at which it drains predicts a wait. Nichols
-//! and Jacobson distinguish a queue that stays from one that goes ("Controlling queue delay", ACM
-//! Queue 2012). They take longer than an interval of 100 ms for a stay, while this controller asks
-//! for evidence.
+//! By Little's law, the length of a queue divided by the rate at which it drains predicts a wait.
+//! Nichols and Jacobson distinguish a queue that stays from a queue that goes away ("Controlling
+//! queue delay", ACM Queue 2012). For them, a queue stays if it lasts longer than an interval of
+//! 100 ms, while this controller asks for evidence.
 
 mod capacity;
 mod limit;
@@ -44,24 +45,25 @@ use super::{
 };
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Bound, in events: how many places each worker's senders may have reserved ahead of time, which
-/// count as queued.
+/// Bound, in events: the number of places that the senders of each worker may have reserved ahead
+/// of time, which count as queued.
 const RESERVED_MAX: f64 = 128.0;
 
-/// Bound, in nanoseconds: the shortest time between two samples; the controller's own cost stays
+/// Bound, in nanoseconds: the shortest time between two samples. The controller's own cost stays
 /// below one percent.
 const SLOT_NS_MIN: u64 = 50_000;
 
-/// Bound, in nanoseconds: the longest time between two samples of an active stage; a person does
+/// Bound, in nanoseconds: the longest time between two samples of an active stage. A person does
 /// not notice it.
 const SLOT_NS_MAX: u64 = 10_000_000;
 
 /// A controller that in overload rejects and sheds events that could not be served within a latency
 /// target.
 ///
-/// The only parameter is the target: 90 % of the admitted events are to be answered within it, from
-/// their arrival in the queue to the end of their batch. It should be at least ten mean service
-/// times; below eight, the service alone takes the time that is reserved for variation.
+/// The only parameter is the target. 90 % of the admitted events should be answered within it,
+/// measured from their arrival in the queue to the end of their batch. It should be at least ten
+/// mean service times; below eight, the service alone takes the time that is reserved for
+/// variation.
 ///
 /// In overload, each class is judged by the events ahead of it: its own and those of the classes
 /// above. So lower classes are rejected first.
@@ -70,20 +72,20 @@ pub struct Predict {
     target_ns: u64,
     slot_ns: u64,
 
-    /// Events asked about since the last sample, and their credits.
+    /// The number of events asked about since the last sample, and their credits.
     asked: u64,
     asked_credits: u64,
-    /// True if one of them found an idle servlet.
+    /// True if one of these events found an idle servlet.
     found_idle: bool,
 
     /// The rule for arrivals, set by each sample.
     overloaded: bool,
-    /// The credits ahead from which no event is admitted even in the normal state, because the
-    /// stage will be overloaded by the next sample.
+    /// The number of credits ahead from which no event is admitted even in the normal state,
+    /// because the stage will be overloaded by the next sample.
     far: u64,
     servlets: u64,
-    /// For each class, the credits ahead, in the queue and in service, from which it is not
-    /// admitted, and its recent share of the capacity.
+    /// For each class, the number of credits ahead, in the queue and in service, from which its
+    /// events are not admitted, and its recent share of the capacity.
     room: [u64; CLASSES_MAX],
     taken: [f64; CLASSES_MAX],
     sojourn_ns_max: u64,
@@ -92,7 +94,7 @@ pub struct Predict {
     sojourn_ns_max_since: u64,
     /// The lowest class.
     lowest: u8,
-    /// The mean cost of an event in credits, times 256.
+    /// The mean cost of an event, in credits times 256.
     cost_256: u64,
 
     capacity: Capacity,
@@ -102,7 +104,8 @@ pub struct Predict {
     load: Load,
     /// Events in the queue at the last sample.
     queued: f64,
-    /// The factor of the budget of a wait; less than 1 while responses take longer than predicted.
+    /// The factor applied to the budget of a wait; less than 1 while responses take longer than
+    /// predicted.
     correction: f64,
     response_mean_ns: f64,
     /// The share of idle time in overload.
@@ -155,7 +158,7 @@ impl Predict {
     }
 
     /// Returns the estimated capacity of the stage, in events per second; 0 until enough events
-    /// were finished.
+    /// have finished.
     #[must_use]
     pub fn capacity_per_second(&self) -> f64 {
         self.capacity.per_ns().unwrap_or(0.0) * 1e9
@@ -199,7 +202,7 @@ impl Controller for Predict {
         let queued = sample.queue_len as f64 * 256.0 / self.cost_256.max(1) as f64;
         let idle = self.found_idle || sample.busy_ns < sample.interval_ns;
         // A queue that could not have been emptied in the interval shows this by its length alone,
-        // and so without a bias. In overload no queue is that long, and hardly an interval is not
+        // and so without bias. In overload no queue is that long, and nearly every interval is
         // full.
         let drained_ns = self.capacity.per_ns().unwrap_or(0.0) * sample.interval_ns as f64;
         let backlogged = self.queued > 3.0 * drained_ns + 4.0

@@ -1,7 +1,7 @@
 //! The servlets of a whole process: how stages share them, and which stage causes an overload.
 //!
-//! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and §6, which name these as ideas and leave
-//! them open: a global notion of stage priority, a bound on the threads of the whole system, a
+//! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and §6, name these as ideas and leave them
+//! open: a global notion of stage priority, a bound on the threads of the whole system, a
 //! preference for stages that free resources over those that take them, and finding the cause of an
 //! overload.
 
@@ -14,7 +14,7 @@ pub struct StageLoad<'a> {
     pub name: &'a str,
     /// The stage's priority: 0 comes before 1.
     pub priority: u8,
-    /// True if the stage's events free resources that others take: it writes answers, closes
+    /// True if the stage's events free resources that others take: it writes responses, closes
     /// connections or returns buffers.
     pub frees_resources: bool,
     /// Servlets at work.
@@ -27,7 +27,7 @@ pub struct StageLoad<'a> {
     /// events.
     pub growing: bool,
     /// The share of the time since the last plan in which its servlets were at work, relative to
-    /// the number that it may have; from 0 to 1.
+    /// the number of servlets that it may have; from 0 to 1.
     pub utilisation: f64,
     /// The index of the stage whose full queue its servlets wait for, if any.
     pub waits_for: Option<usize>,
@@ -49,9 +49,9 @@ pub struct Cause {
     pub stage: usize,
     /// The stage's name.
     pub name: String,
-    /// The reason why it cannot do more.
+    /// The reason why the stage cannot do more.
     pub why: Constraint,
-    /// The time that it has been overloaded, in nanoseconds.
+    /// The time for which it has been overloaded, in nanoseconds.
     pub since_ns: u64,
     /// The number of stages that wait for it, directly or through others.
     pub held_up: usize,
@@ -61,7 +61,7 @@ pub struct Cause {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Constraint {
-    /// All servlets that it asked for are at work.
+    /// All servlets that the stage asked for are at work.
     Busy,
     /// The stage asks for more servlets than the process allows it.
     Capped,
@@ -73,9 +73,9 @@ pub enum Constraint {
 /// A policy that divides the servlets of a process among its stages, and finds the cause of an
 /// overload.
 ///
-/// Each stage has at least one servlet. The others go to the stages that ask for them: higher
-/// priorities first, within a priority first the stages that free resources, and among equals one
-/// by one. All stages share the remainder, so that a stage can grow until the next plan.
+/// Each stage has at least one servlet. The other servlets go to the stages that ask for them:
+/// higher priorities first, within a priority first the stages that free resources, and among
+/// equals one by one. All stages share the remainder, so that a stage can grow until the next plan.
 ///
 /// # Examples
 /// ```
@@ -95,13 +95,13 @@ pub struct Governor {
     since_ns: Vec<Option<u64>>,
 }
 
-/// The utilisation from which a stage counts as busy: nine tenths, because even a servlet that is
-/// always at work is between batches now and then.
+/// The utilization from which a stage counts as busy: nine tenths, because even a servlet that is
+/// always at work is occasionally between batches.
 const UTILISATION_BUSY: f64 = 0.9;
 
 impl Governor {
     /// Creates a governor of this many servlets in all. If there are more stages than that, each
-    /// has one.
+    /// has one servlet.
     #[must_use]
     pub fn new(servlets_max: usize) -> Self {
         Self {
@@ -125,8 +125,8 @@ impl Governor {
         self
     }
 
-    /// Plans how many servlets each stage may have, and finds the cause of an overload. Stages keep
-    /// their indices from one call to the next, and a new stage comes at the end.
+    /// Plans the number of servlets that each stage may have, and finds the cause of an overload.
+    /// Stages keep their indices from one call to the next, and a new stage comes at the end.
     pub fn plan(&mut self, stages: &[StageLoad<'_>], now_ns: u64) -> Plan {
         let caps = self.divide(stages);
         self.since_ns.resize(stages.len(), None);
@@ -137,7 +137,7 @@ impl Governor {
         Plan { caps, cause }
     }
 
-    /// Removes the stage at this index; those behind it move up by one.
+    /// Removes the stage at this index; the stages behind it move up by one.
     pub fn remove(&mut self, place: usize) {
         if place < self.since_ns.len() {
             self.since_ns.remove(place);
@@ -165,7 +165,8 @@ impl Governor {
         };
         let ends: Vec<_> = (0..stages.len()).map(|place| end(stages, place)).collect();
         let overloaded = (0..stages.len()).filter(|place| long(place).is_some());
-        // The stage for which most others wait; of several, the one that was overloaded first.
+        // The stage for which most other stages wait; if there are several, the one that was
+        // overloaded first.
         let stage = overloaded.map(|place| ends[place]).max_by_key(|place| {
             let held_up = ends.iter().filter(|end| *end == place).count();
             (held_up, long(place).unwrap_or(0), usize::MAX - place)
@@ -188,7 +189,8 @@ impl Governor {
     }
 }
 
-/// Raises the caps of `places` one by one, up to what each asks for. Returns what is left.
+/// Raises the caps of `places` one by one, up to the number that each asks for. Returns the number
+/// that is left.
 fn fill(
     caps: &mut [usize],
     places: &[usize],
@@ -200,7 +202,7 @@ fn fill(
         if open.is_empty() || left == 0 {
             return left;
         }
-        // Raises all by as much as all can take; the remainder goes to the first ones.
+        // This raises all caps by as much as all can take; the first ones get the remainder.
         let room = open.iter().map(|p| wanted(**p) - caps[**p]).min();
         let each = room.unwrap_or(0).min(left / open.len());
         for place in &open {
@@ -216,7 +218,7 @@ fn fill(
     }
 }
 
-/// Returns the stage that `place` finally waits for; in a cycle, the one that closes it.
+/// Returns the stage that `place` ultimately waits for; in a cycle, the stage that closes it.
 fn end(stages: &[StageLoad<'_>], mut place: usize) -> usize {
     for _ in 0..stages.len() {
         match stages[place].waits_for {

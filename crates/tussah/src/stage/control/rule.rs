@@ -12,12 +12,12 @@ pub enum Rule {
     All,
     /// All events, reduced by the stage's degradation hook.
     Degraded,
-    /// The events that can be answered in time, as the controller predicts.
+    /// The events that can be answered in time, according to the controller's prediction.
     InTime,
-    /// All events. The controller only observes; otherwise it would reject those that cannot be
+    /// All events. The controller only observes; otherwise it would reject events that cannot be
     /// answered in time.
     Observed,
-    /// An event that finds fewer credits in the queue and events in service than this.
+    /// An event that finds fewer credits in the queue and events in service than this number.
     Below(u64),
     /// This number of events per second.
     Rate(u64),

@@ -1,7 +1,7 @@
 //! The input of a controller.
 
 /// The activity of a stage since the controller's last sample, and its current state. Queue lengths
-/// are in credits; these are events if each event costs one.
+/// are in credits, which equal events if each event costs one credit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample<'a> {
     /// The time since the last sample, or since the stage began, in nanoseconds; never zero.
@@ -23,10 +23,10 @@ pub struct Sample<'a> {
     /// Events that were shed from the queue in the interval: by a controller, or after their
     /// deadline.
     pub shed: u64,
-    /// Events whose batch ended in the interval, without those that failed.
+    /// Events whose batch ended in the interval, without events that failed.
     pub finished: u64,
     /// Events that failed in the interval: the handler reported them (`Batch::fail`), for example
-    /// after a timeout, or lost them in a panic. They are part of no other figure.
+    /// after a timeout, or lost them in a panic. They are part of no other number.
     pub failed: u64,
     /// Events in service now: they were taken, and their batch has not ended.
     pub in_service: u64,
@@ -57,7 +57,8 @@ pub struct Sample<'a> {
     /// The part of the busy servlets whose handlers have waited since they began their batch.
     /// Yielding does not count as waiting.
     pub waiting: usize,
-    /// How many servlets can compute at the same time: the number of the runtime's workers.
+    /// The number of servlets that can compute at the same time: the number of the runtime's
+    /// workers.
     pub workers: usize,
     /// True if the handler blocks, so that its servlets are OS threads and do not take turns on
     /// workers.
@@ -66,25 +67,25 @@ pub struct Sample<'a> {
     pub process_servlets: usize,
     /// The moving average of `process_servlets`.
     pub process_servlets_mean: f64,
-    /// The time between two reads of sockets in force, in nanoseconds.
+    /// The time between two reads of sockets that is in force, in nanoseconds.
     pub pace_ns: u64,
     /// The bound in force on the bytes that are queued to each peer of sockets; `u64::MAX` if no
-    /// controller has set one.
+    /// controller has set a bound.
     pub outgoing_max: u64,
     /// A random number of 64 bits.
     pub random: u64,
-    /// The figures of each class of the stage.
+    /// The numbers for each class of the stage.
     pub classes: &'a [ClassSample],
 }
 
 /// The servlets of a stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Servlets {
-    /// Servlets that work on a batch.
+    /// Servlets that are working on a batch.
     pub busy: usize,
     /// Servlets that exist and wait for events.
     pub parked: usize,
-    /// The number of servlets that may be at work at once now.
+    /// The number of servlets that may currently be at work at the same time.
     pub target: usize,
     /// The upper bound of the target.
     pub max: usize,

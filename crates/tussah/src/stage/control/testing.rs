@@ -1,4 +1,4 @@
-//! Test support for controllers: samples by hand, and a queue with servers on a virtual clock.
+//! Test support for controllers: handmade samples, and a queue with servers on a virtual clock.
 
 mod clients;
 
@@ -78,7 +78,7 @@ pub(super) enum Service {
     Exponential,
     /// The standard deviation equals the mean.
     Lognormal,
-    /// One in ten takes five times as long as the others.
+    /// One service in ten takes five times as long as the others.
     Bimodal,
     Constant,
 }
@@ -206,7 +206,7 @@ impl<C: Controller> Sim<C> {
         }
     }
 
-    /// Runs on for this time, at a multiple of the initial capacity of the model.
+    /// Continues for this time, at a multiple of the initial capacity of the model.
     pub(super) fn run(&mut self, load: f64, capacity: f64, for_ns: u64) {
         let until_ns = self.now_ns + for_ns;
         let gap_ns = 1.0 / (load * capacity);
@@ -214,14 +214,14 @@ impl<C: Controller> Sim<C> {
         self.go(until_ns, Some(gap_ns));
     }
 
-    /// Runs on for this time in a closed loop: only these clients send, each after its previous
-    /// answer.
+    /// Continues for this time in a closed loop: only these clients send, each after its previous
+    /// response.
     pub(super) fn run_closed(&mut self, clients: Clients, for_ns: u64) {
         self.clients = Some(clients);
         self.go(self.now_ns + for_ns, None);
     }
 
-    /// Runs on with the same clients.
+    /// Continues with the same clients.
     pub(super) fn go_on(&mut self, for_ns: u64) {
         self.go(self.now_ns + for_ns, None);
     }
@@ -359,7 +359,7 @@ impl<C: Controller> Sim<C> {
             let response_ns = self.now_ns - at_ns;
             self.counts.finished += 1;
             let sample = &mut self.classes[usize::from(class)];
-            // Holds the sum until the sample is taken.
+            // This holds the sum until the sample is taken.
             sample.response_mean_ns += response_ns;
             sample.finished += 1;
             self.done.push(Done {

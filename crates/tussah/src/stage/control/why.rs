@@ -6,19 +6,19 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Why {
-    /// The numbers in the log tell the reason.
+    /// The numbers in the log show the reason.
     #[default]
     Unsaid,
-    /// More events wait than arrived within a service time. Something that handlers wait for may be
-    /// scarce; then fewer in service would complete as many.
+    /// More events wait than arrived within a service time. A resource for which handlers wait may
+    /// be scarce; in that case, fewer events in service would complete as many.
     TriesFewer,
-    /// Something that was scarce may no longer be.
+    /// A resource that was scarce may no longer be scarce.
     TriesMore,
-    /// Something that handlers wait for is scarce.
+    /// A resource for which handlers wait is scarce.
     MoreDoNoMore,
-    /// Nothing is scarce: services just take their time.
+    /// Nothing is scarce: services simply take that long.
     FewerDoLess,
-    /// Nothing is scarce any more.
+    /// Nothing is scarce any longer.
     NobodyWaits,
 }
 

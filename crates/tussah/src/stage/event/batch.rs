@@ -1,4 +1,4 @@
-//! The events that a handler gets at once.
+//! The events that a handler receives at once.
 
 mod parts;
 mod watched;
@@ -16,7 +16,7 @@ use crate::stage::observe::Marks;
 /// A run of events in the order in which they were queued, which queues hand over as a whole.
 pub(crate) type Chunk<E> = VecDeque<Event<E>>;
 
-/// The events that a handler gets at once, up to the stage's batch size.
+/// The events that a handler receives at once, up to the stage's batch size.
 ///
 /// A handler takes them one by one with [`next`](Self::next), or with
 /// [`next_event`](Self::next_event), which keeps their metadata. It may reorder them
@@ -24,16 +24,16 @@ pub(crate) type Chunk<E> = VecDeque<Event<E>>;
 /// into one.
 ///
 /// The events that it leaves go back to the head of the queue. If it leaves more events than it
-/// got, the queue takes as many of the additional ones as it has room for; the others end as
-/// [shed](Reason::Shed). The time of an event begins there if the handler made it or gave it a
-/// deadline. The handler does not get an event whose deadline has passed, or that was
+/// received, the queue takes as many of the additional events as it has room for; the others end as
+/// [shed](Reason::Shed). The time of an event starts there if the handler made it or gave it a
+/// deadline. The handler does not receive an event whose deadline has passed, or that was
 /// [cancelled](crate::stage::CancelHandle).
 ///
 /// If the handler panics, the events that it has not taken go back to the head of the queue. The
 /// drop callbacks of the taken events are called, except for those that were
 /// [settled](Self::settle).
 pub struct Batch<E> {
-    /// The chunk from which events are taken; the later ones are in `more`.
+    /// The chunk from which events are taken; the later chunks are in `more`.
     head: Chunk<E>,
     more: VecDeque<Chunk<E>>,
     /// The number of events in `head` and `more`.
@@ -42,7 +42,7 @@ pub struct Batch<E> {
     /// The number of the taken events that are settled.
     settled: usize,
     failed: u64,
-    /// The taken events, as runs of one stamp.
+    /// The taken events, as runs with the same stamp.
     waves: Vec<Wave>,
     /// The metadata of events that were taken without it.
     #[expect(clippy::vec_box, reason = "they come in boxes, and are rare")]
@@ -50,13 +50,13 @@ pub struct Batch<E> {
     traces: Marks,
     /// True if the handler has had access to the events, so that their metadata must be checked.
     touched: bool,
-    /// The stage that late and cancelled events are reported to.
+    /// The stage to which late and cancelled events are reported.
     at: Option<Weak<dyn Expires<E>>>,
     /// True if `at` is a stage that was called with a batch that no servlet has filled.
     called: bool,
-    /// Events that were late when the handler was to get them.
+    /// Events that were late when the handler was about to receive them.
     expired: u64,
-    /// Events that were cancelled when the handler was to get them.
+    /// Events that were cancelled when the handler was about to receive them.
     passed_over: u64,
     /// Events that were cancelled after they were taken.
     cancelled: u64,
@@ -116,8 +116,8 @@ impl<E> Batch<E> {
         }
     }
 
-    /// Returns how many events can still be taken, including those whose deadline may pass before
-    /// that.
+    /// Returns the number of events that can still be taken, including those whose deadline may
+    /// pass before that.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -167,7 +167,7 @@ impl<E> Batch<E> {
         }
     }
 
-    /// Returns a token that tells whether the event that was taken last has been cancelled.
+    /// Returns a token that shows whether the last event taken has been cancelled.
     #[must_use]
     pub fn cancellation(&self) -> CancellationToken {
         CancellationToken::of(self.cancel.as_ref())
@@ -206,7 +206,7 @@ impl<E> Batch<E> {
                 }
             }
         } else {
-            // Each is looked at as it is taken, for what the handler may do with it.
+            // Each event is checked when it is taken, because the handler may have changed it.
             (self.traces.any, self.touched) = (true, true);
         }
         self.contiguous()
@@ -241,7 +241,8 @@ impl<E> Batch<E> {
         self.traces.pause();
         self.left = kept.len();
         self.head = kept;
-        // Dropped after everything else is in its place, because an event may panic when dropped.
+        // The dropped events come last, after everything else is in its place, because an event may
+        // panic when it is dropped.
         drop(dropped);
     }
 
@@ -250,7 +251,7 @@ impl<E> Batch<E> {
     #[inline]
     pub fn settle(&mut self) {
         self.settled = self.taken;
-        // They have ended, and cannot be cancelled any more.
+        // These events have ended, and can no longer be cancelled.
         self.kept.clear();
         if !self.served.is_empty() {
             self.settle_served();
@@ -260,7 +261,7 @@ impl<E> Batch<E> {
 
     /// Marks the last `events` events taken as failed, for example by an error or a timeout. They
     /// count as [`failed`](crate::stage::observe::StageStats::failed): no mean, percentile or
-    /// controller sees their time, because it does not tell how fast the stage can be.
+    /// controller uses their time, because it does not show how fast the stage can be.
     pub fn fail(&mut self, events: u64) {
         let mut left = events;
         for wave in self.waves.iter_mut().rev() {
@@ -330,7 +331,7 @@ impl<E> Batch<E> {
         self.fail(self.unsettled().saturating_sub(self.cancelled - before));
     }
 
-    /// Returns how many events have been taken and not settled.
+    /// Returns the number of events that have been taken and not settled.
     pub(crate) fn unsettled(&self) -> u64 {
         (self.taken - self.settled) as u64
     }
@@ -345,7 +346,7 @@ impl<E> Batch<E> {
         &mut self.waves
     }
 
-    /// Returns how many events have ended without being given to the handler.
+    /// Returns the number of events that ended without being given to the handler.
     pub(crate) fn withheld(&self) -> u64 {
         self.expired + self.passed_over
     }
@@ -354,8 +355,8 @@ impl<E> Batch<E> {
         std::mem::take(&mut self.expired)
     }
 
-    /// Returns how many events the handler did not get because they were cancelled, and how many
-    /// were cancelled later.
+    /// Returns the number of events that the handler did not receive because they were cancelled,
+    /// and the number that were cancelled later.
     #[inline]
     pub(crate) fn take_cancelled(&mut self) -> (u64, u64) {
         if !self.served.is_empty() {

@@ -1,4 +1,4 @@
-//! Cancellation of events: a queued event ends at once, and a handler is notified.
+//! Cancellation of events: a queued event ends immediately, and a handler is notified.
 //!
 //! # Design
 //! 1. An event that can be cancelled shares a [cell](Cell) with its [handle](CancelHandle). The
@@ -11,21 +11,21 @@
 //!    of the event's place reads it under the same lock. So either the canceller finds the event in
 //!    a queue, or the next owner finds it cancelled.
 //! 4. A stage changes its counts only under its own lock, together with the cell. The canceller
-//!    names the visit at which it found the event. If the event has left the queue since, the visit
-//!    or the place differs, and the canceller leaves the rest to the servlet that took it. So an
-//!    event is counted once.
+//!    names the visit at which it found the event. If the event has left the queue since then, the
+//!    visit or the place differs, and the canceller leaves the rest to the servlet that took it. So
+//!    an event is counted once.
 //! 5. A cancelled event in a queue is *buried*: the stage counts it as cancelled and frees its
-//!    credits at once. Its value leaves at the next sweep.
+//!    credits immediately. Its value is removed at the next sweep.
 //! 6. A sweep goes through one part of the queue, a class or a key, when one in [`BURIED_PART`] of
-//!    its events is buried. So in a part of up to eight events a cancelled one leaves at once,
-//!    cancelling n of n events costs at most 8 n looks, and cancelled values take at most an eighth
-//!    of the queue's room.
-//! 7. An event that is cancelled while its sender has it ends when it is queued. One that a servlet
-//!    has taken ends when the handler comes to it.
+//!    its events is buried. So in a part of up to eight events, a cancelled event is removed
+//!    immediately. Cancelling n of n events costs at most 8 n checks, and cancelled values take at
+//!    most an eighth of the queue's room.
+//! 7. An event that is cancelled while its sender has it ends when it is queued. An event that a
+//!    servlet has taken ends when the handler reaches it.
 //! 8. If a handler has only this event, cancelling it wakes the servlet, which drops the handler's
-//!    future. Other handlers have to ask. At the end of the batch, the stage looks at the cells of
-//!    its events: an event that is cancelled and has not been sent on (the visit is the same)
-//!    counts as cancelled.
+//!    future. Other handlers have to check for themselves. At the end of the batch, the stage
+//!    checks the cells of its events: an event that is cancelled and has not been sent on (the
+//!    visit is the same) counts as cancelled.
 //!
 //! `loom_tests.rs` has models of the sender, the servlet, the canceller and the end. These are the
 //! states of a cell, and the owners of the changes:
@@ -57,13 +57,13 @@ pub(crate) use cell::Left;
 
 use super::Event;
 
-/// Bound, in events of a class or key for each cancelled one: with this many or fewer, the
-/// cancelled values are swept out. A sweep costs at most this many looks for each of them.
+/// Bound, in events of a class or key for each cancelled event: with this many or fewer, the
+/// cancelled values are swept out. A sweep costs at most this many checks for each of them.
 pub(crate) const BURIED_PART: usize = 8;
 
 /// A stage, for callers that cancel an event in its queue.
 pub(crate) trait Recall: Send + Sync {
-    /// Ends an event that was in the queue at this visit, if it still is.
+    /// Ends an event that was in the queue at this visit, if it is still there.
     fn recall(self: Arc<Self>, cell: &Cell, visit: u32);
 }
 
@@ -97,7 +97,7 @@ impl Cancel {
     async fn cancelled(&self) {
         let mut told = pin!(self.told.notified());
         told.as_mut().enable();
-        // From here on no cancellation is missed.
+        // From here on, no cancellation is missed.
         if !self.cell.is_cancelled() {
             told.await;
         }
@@ -113,23 +113,24 @@ impl Cancel {
     }
 }
 
-/// Cancels an event when it is dropped, or earlier. Made by [`Event::cancellable`].
+/// A handle that cancels an event when it is dropped, or earlier. [`Event::cancellable`] creates
+/// it.
 ///
 /// | place of the event | effect |
 /// |---|---|
-/// | in a queue | The event ends. Its credits are free at once, and its drop callbacks get [`Reason::Cancelled`](crate::stage::Reason::Cancelled). If its class or key has more than eight events, up to an eighth of them may be cancelled values that have yet to be dropped. |
+/// | in a queue | The event ends. Its credits are free immediately, and its drop callbacks get [`Reason::Cancelled`](crate::stage::Reason::Cancelled). If its class or key has more than eight events, up to an eighth of them may be cancelled values that have yet to be dropped. |
 /// | with its sender | The event ends when it is queued. |
 /// | in a batch | The handler does not get the event. |
 /// | with a [`Handler`](crate::stage::Handler) whose stage has [batches of one](crate::stage::StageBuilder::batch) and no keys | The handler's future is dropped, and the drop callback gets `Reason::Cancelled`. |
-/// | with another handler | The handler goes on, and can ask a [`CancellationToken`]. |
+/// | with another handler | The handler continues, and can check a [`CancellationToken`]. |
 /// | ended | None. |
 ///
-/// Threads that the handler has spawned and blocking work go on. An event counts as
+/// Threads that the handler has spawned, and blocking work, continue. An event counts as
 /// [`cancelled`](crate::stage::observe::StageStats::cancelled) and not as finished if it is
-/// cancelled before its batch has ended or been [settled](crate::stage::Batch::settle). Then no
-/// mean, percentile or controller sees its time.
+/// cancelled before its batch has ended or been [settled](crate::stage::Batch::settle). In that
+/// case, no mean, percentile or controller uses its time.
 ///
-/// To cancel a request when its caller stops waiting for the answer, use
+/// To cancel a request when its caller stops waiting for the response, use
 /// [`Sender::ask`](crate::stage::Sender::ask).
 ///
 /// # Examples
@@ -162,7 +163,7 @@ impl Cancel {
 pub struct CancelHandle(Option<Arc<Cancel>>);
 
 impl CancelHandle {
-    /// Cancels the event. Returns false if it has ended, or was cancelled before.
+    /// Cancels the event. Returns false if it has already ended, or was cancelled earlier.
     pub fn cancel(&self) -> bool {
         self.0.as_ref().is_some_and(|cancel| cancel.cancel())
     }
@@ -193,12 +194,12 @@ impl fmt::Debug for CancelHandle {
     }
 }
 
-/// A view of an event's cancellation. It is cheap to clone, and outlives the event. Made by
-/// [`Event::cancellation`] and [`Batch::cancellation`](crate::stage::Batch::cancellation). The
-/// token of an event without a [`CancelHandle`] is never cancelled.
+/// A view of an event's cancellation. It is cheap to clone, and outlives the event.
+/// [`Event::cancellation`] and [`Batch::cancellation`](crate::stage::Batch::cancellation) create
+/// it. The token of an event without a [`CancelHandle`] is never cancelled.
 ///
-/// A handler that gets only the value, such as a [`DirectHandler`](crate::stage::DirectHandler),
-/// needs a token inside the value.
+/// A handler that receives only the value, such as a
+/// [`DirectHandler`](crate::stage::DirectHandler), needs a token inside the value.
 ///
 /// # Examples
 /// ```
@@ -224,7 +225,7 @@ impl CancellationToken {
         is_cancelled(self.0.as_deref())
     }
 
-    /// Waits until the event is cancelled. If the event ends otherwise, this waits forever.
+    /// Waits until the event is cancelled. If the event ends in another way, this waits forever.
     pub async fn cancelled(&self) {
         match &self.0 {
             Some(cancel) => cancel.cancelled().await,
@@ -250,7 +251,7 @@ impl<E> Event<E> {
     /// wherever it waits; see [`CancelHandle`].
     ///
     /// Each further call returns another handle of the same event. The event is cancelled when any
-    /// of them is dropped.
+    /// of these handles is dropped.
     #[must_use = "the event is cancelled when the handle is dropped"]
     pub fn cancellable(mut self) -> (Self, CancelHandle) {
         let cancel = self.more().cancel.get_or_insert_with(|| {
@@ -269,7 +270,7 @@ impl<E> Event<E> {
         is_cancelled(self.cancel().map(|cancel| &**cancel))
     }
 
-    /// Returns a token that tells whether the event was cancelled.
+    /// Returns a token that shows whether the event was cancelled.
     #[must_use]
     pub fn cancellation(&self) -> CancellationToken {
         CancellationToken::of(self.cancel())

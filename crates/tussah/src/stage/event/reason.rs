@@ -12,7 +12,7 @@ pub enum Refusal {
     KeyFull,
     /// The controller with this name rejected the event.
     Rejected(&'static str),
-    /// The stage admits nothing any more.
+    /// The stage no longer admits events.
     Closed,
     #[doc(hidden)]
     Degrade,

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use tussah_core::time::Clock;
 
-/// The time of stages. It begins with the process or with the manual clock, not with a network, so
+/// The time of stages. It starts with the process or with the manual clock, not with a network, so
 /// that a deadline means the same in all networks.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub struct Time {
 
 impl Time {
     pub(crate) fn new(clock: Clock) -> Self {
-        /// All networks share this clock, because each real clock counts from its creation.
+        /// All networks share this clock, because each real clock counts from its own creation.
         static REAL: LazyLock<Clock> = LazyLock::new(Clock::real);
         let clock = if clock.is_manual() {
             clock
@@ -24,7 +24,7 @@ impl Time {
         Self { clock }
     }
 
-    /// Returns the nanoseconds since the beginning.
+    /// Returns the nanoseconds since the start.
     #[inline]
     pub(crate) fn now_ns(&self) -> u64 {
         self.clock.now_ns()

@@ -3,9 +3,10 @@
 /// The schedule of checks for deadlines in a queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
-    /// The earliest deadline among the events that were queued since the last check or left by it.
+    /// The earliest deadline among the events that were queued since the last check or left by that
+    /// check.
     pub(crate) due_ns: u64,
-    /// The time of the watcher's next check; never if there is no watcher.
+    /// The time of the watcher's next check; never, if there is no watcher.
     pub(crate) looks_ns: u64,
     /// True if there is a watcher.
     pub(crate) there: bool,
@@ -35,7 +36,7 @@ pub(crate) enum Watcher {
 }
 
 impl Watch {
-    /// Notes that an event with this deadline is queued; 0 is none.
+    /// Notes that an event with this deadline is queued; 0 means none.
     pub(crate) fn queued(&mut self, deadline_ns: u64) {
         if deadline_ns != 0 {
             self.due_ns = self.due_ns.min(deadline_ns);

@@ -17,7 +17,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// Returns the address if it is that of a TCP socket.
+    /// Returns the address if it is the address of a TCP socket.
     #[must_use]
     pub fn tcp(&self) -> Option<SocketAddr> {
         match self {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Bytes to be sent. They are owned, static or shared; shared bytes that go to many peers are not
-/// copied for each.
+/// copied for each peer.
 ///
 /// # Examples
 /// ```

@@ -48,11 +48,11 @@ pub(super) struct Counts {
     pub(super) bytes: AtomicU64,
     /// Packets that the stage rejected.
     pub(super) rejected: AtomicU64,
-    /// Packets that arrived after the connection was closed here.
+    /// Packets that arrived after the connection was closed on this side.
     pub(super) late: AtomicU64,
     /// Reads that a limit delayed.
     pub(super) delayed: AtomicU64,
-    /// The length of the packet that waits for room in the stage's queue; 0 is none.
+    /// The length of the packet that waits for room in the stage's queue; 0 means none.
     pub(super) waiting_bytes: AtomicU64,
     /// True if the connection ended because the peer was slow, or because of an error.
     pub(super) slow: AtomicBool,
@@ -100,7 +100,7 @@ impl Shared {
     }
 
     /// Notes that the peer has finished sending. The caller must then make and drop a handle, so
-    /// that the connection ends if there is no other.
+    /// that the connection ends if there is no other handle.
     pub(super) fn set_ended(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
@@ -176,8 +176,8 @@ impl Connection {
     /// Queues bytes to be written, and returns the number of the packet. If
     /// [`WhenFull::Wait`](crate::net::WhenFull::Wait) was chosen, it waits for room.
     ///
-    /// A servlet that waits here serves no other peer meanwhile, so one slow peer can hold up the
-    /// stage for any length of time.
+    /// A servlet that waits here serves no other peer in the meantime, so one slow peer can hold up
+    /// the stage for any length of time.
     ///
     /// # Cancellation
     /// Dropping the future while it waits drops the bytes.
@@ -192,19 +192,20 @@ impl Connection {
     }
 
     /// Finishes sending: queued bytes are written, and no others are accepted. The connection is
-    /// closed when the peer has finished sending too, or when
-    /// [`linger`](super::SocketOptions::linger) has passed. Packets that arrive meanwhile are
+    /// closed when the peer has finished sending, too, or when
+    /// [`linger`](super::SocketOptions::linger) has passed. Packets that arrive in the meantime are
     /// dropped.
     pub fn close(&self) {
         self.shared.outgoing.end();
     }
 
-    /// Aborts the connection at once, and drops the queued bytes.
+    /// Aborts the connection immediately, and drops the queued bytes.
     pub fn break_off(&self) {
         self.shared.outgoing.break_off();
     }
 
-    /// Returns what is queued to be written, and what was written.
+    /// Returns the number of bytes and buffers queued to be written, and the counters of the
+    /// written ones.
     #[must_use]
     pub fn outgoing(&self) -> OutgoingStats {
         self.shared.outgoing.stats()
@@ -214,7 +215,7 @@ impl Connection {
     /// with the last `Connection`.
     ///
     /// # Panics
-    /// If the data was created with another type.
+    /// Panics if the data was created with another type.
     ///
     /// # Examples
     /// ```
@@ -254,8 +255,8 @@ impl Clone for Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         let shared = &self.shared;
-        // AcqRel: with itself. `ended` is set before the last handle of the thread is made. Either
-        // this drop is of that handle, or it came before the count of that one.
+        // AcqRel: pairs with itself. `ended` is set before the last handle of the thread is made.
+        // Either this drop is the drop of that handle, or it came before that handle was counted.
         if shared.handles.fetch_sub(1, Ordering::AcqRel) == 1
             && shared.ended.load(Ordering::Relaxed)
         {

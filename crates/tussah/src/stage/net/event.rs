@@ -8,22 +8,22 @@ use super::server::Server;
 
 /// An event of a socket. [The module](super) describes the order.
 ///
-/// A stage that also takes other events has an enum of its own, with `impl From<SocketEvent>`.
+/// A stage that also takes other events has its own enum, with `impl From<SocketEvent>`.
 #[derive(Debug)]
 pub enum SocketEvent {
     /// A server has accepted a connection.
     Accepted(Connection),
-    /// A requested connection was made.
+    /// A requested connection was established.
     Connected(Connection),
     /// The connection with this number, which [`Sockets::connect`](super::Sockets::connect)
-    /// returned, could not be made. The error names the peer and the reason.
+    /// returned, could not be established. The error names the peer and the reason.
     NotConnected(u64, io::Error),
     /// Bytes have arrived: at least one, at most 16 KB. The boundaries are those of the system's
     /// reads.
     Packet(Connection, Vec<u8>),
     /// All packets up to this number were given to the system; [`Connection::send`] returned the
     /// numbers. Only sent if [`SocketOptions::completions`](super::SocketOptions::completions) is
-    /// on. One event may stand for several packets: the difference of the numbers says how many.
+    /// on. One event may represent several packets: the difference of the numbers shows how many.
     Sent(Connection, u64),
     /// The peer has finished sending, and may still read. The stage can send until it
     /// [closes](Connection::close) the connection or drops the last [`Connection`].
@@ -31,20 +31,20 @@ pub enum SocketEvent {
     /// The connection is closed. This is its last event.
     Closed(Connection, CloseReason),
     /// A server could not accept because the process or the system has no descriptor or no memory
-    /// left. The server goes on. The event is sent once until accepting succeeds again.
+    /// left. The server continues. The event is sent once, until accepting succeeds again.
     AcceptFailed(Server, io::Error),
     /// A server has stopped: it was [closed](Server::close), or it failed with this error. This is
     /// its last event.
     Stopped(Server, Option<io::Error>),
 }
 
-/// How a connection ended.
+/// The way in which a connection ended.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// Regularly: everything that was sent was written.
+    /// The connection ended normally: everything that was sent was written.
     Finished,
-    /// By [`Connection::break_off`].
+    /// [`Connection::break_off`] aborted it.
     BrokenOff,
     /// A controller of the stage rejected a packet, and
     /// [`WhenRejected::Close`](super::WhenRejected::Close) ended the connection.

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum Mode {
-    /// Decides.
+    /// Decides on servlets and admission.
     #[default]
     On,
     /// Admits all events, and counts those that it would have rejected. The log shows when it would
-    /// have begun and ended to reject.
+    /// have begun and ended rejecting.
     Observe,
     /// Admits all events.
     Off,
@@ -21,7 +21,7 @@ pub enum Mode {
 /// returns what the controller has observed.
 ///
 /// Unless the mode is [`Mode::On`], the stage has the servlets of
-/// [`AutoServlets`](super::AutoServlets), as without a target, and only its own bounds refuse
+/// [`AutoServlets`](super::AutoServlets), as without a target, and only its own bounds reject
 /// events.
 #[derive(Clone, Debug, Default)]
 pub struct Switch(Arc<Shared>);
@@ -36,11 +36,11 @@ struct Shared {
 
 /// The decisions that an [`AutoTarget`](super::AutoTarget) would have made while it observed.
 ///
-/// The queue is longer than it would have been otherwise, so these are more events than it would
-/// have rejected.
+/// The queue is longer than it would have been with the controller on, so these are more events
+/// than it would have rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Observed {
-    /// Events that it would have refused.
+    /// Events that it would have rejected.
     pub refused: u64,
     /// Events that it would have shed from the queue.
     pub shed: u64,
@@ -65,7 +65,7 @@ impl Switch {
         }
     }
 
-    /// Returns what has been observed since the controller was made.
+    /// Returns the observations since the controller was created.
     #[must_use]
     pub fn observed(&self) -> Observed {
         Observed {

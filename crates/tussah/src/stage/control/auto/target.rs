@@ -11,27 +11,27 @@ use crate::stage::control::{
 };
 use crate::stage::event::Class;
 
-/// A controller that decides how many events are in service and which are admitted, so that answers
-/// meet a latency target.
+/// A controller that decides how many events are in service and which events are admitted, so that
+/// responses meet a latency target.
 ///
-/// In a stage that computes, it has the servlets of [`AutoServlets`], and [`Predict`] admits as
-/// many events as they can handle in time. In a stage that waits, or about which nothing is known,
-/// all events are in service at once while nothing that handlers wait for is scarce; so no event is
-/// held back without a reason. If something is scarce, as many are in service as keep it busy. The
-/// others wait in the queue, and `Predict` admits as many as the scarce resource can handle in
-/// time.
+/// In a stage that computes, it uses the servlets of [`AutoServlets`], and [`Predict`] admits as
+/// many events as these can handle in time. In a stage that waits, or about which nothing is known,
+/// all events are in service at once while no resource for which handlers wait is scarce. So no
+/// event is held back without a reason. If such a resource is scarce, the number of events in
+/// service is just enough to keep it busy. The other events wait in the queue, and `Predict` admits
+/// as many as the scarce resource can handle in time.
 ///
-/// The controller finds out by itself whether something is scarce: it compares the throughput with
+/// The controller finds out by itself whether a resource is scarce: it compares the throughput with
 /// more and with fewer events in service. That takes some tens of completions and about three
-/// service times. With fewer than about 20 completions within a target, it is too late to help
+/// service times. If fewer than about 20 events complete within a target, this is too late to help
 /// much.
 ///
-/// The target may be out of reach for the service alone. If 90 % of services take up to t with
-/// nothing scarce, and t is more than half of the target, the *effective target* is t plus half of
-/// the target, so that events are not rejected for missing an impossible target.
+/// The service time alone may put the target out of reach. Let 90 % of services take up to t while
+/// nothing is scarce. If t is more than half of the target, the *effective target* is t plus half
+/// of the target. Events are then not rejected for missing an impossible target.
 ///
 /// # Examples
-/// An operator who does not trust a target yet can see what it would do:
+/// An operator who does not yet trust a target can see what it would do:
 /// ```
 /// use std::time::Duration;
 /// use tussah::stage::{Batch, BuildError, Handler, Network};
@@ -55,8 +55,8 @@ pub struct AutoTarget {
 }
 
 impl AutoTarget {
-    /// Creates a controller for this target, from an event's arrival to its answer. A target below
-    /// a microsecond counts as one.
+    /// Creates a controller for this target, which is the time from an event's arrival to its
+    /// response. A target below a microsecond counts as one.
     #[must_use]
     pub fn new(target: Duration) -> Self {
         let admission = Predict::new(target);
@@ -68,7 +68,7 @@ impl AutoTarget {
         }
     }
 
-    /// Returns a handle that switches the controller off and on, or makes it observe only.
+    /// Returns a handle that switches the controller off or on, or makes it only observe.
     #[must_use]
     pub fn switch(&self) -> Switch {
         self.switch.clone()
@@ -154,7 +154,7 @@ impl Controller for AutoTarget {
     }
 
     fn on_enqueue_many(&mut self, first: &Arrival, most: u64) -> u64 {
-        // It is asked one by one about the events that this does not admit.
+        // For the events that this does not admit, the stage asks one by one.
         self.admission.on_enqueue_many(first, most)
     }
 

@@ -3,21 +3,22 @@
 use super::super::Sample;
 
 /// The number of events with all servlets busy before a trial begins, and in the trial. More
-/// servlets help if the workers then gain at least half of the expected work. A trial needs an
-/// expected gain of this factor.
+/// servlets help if the workers then gain at least half of the expected work. A trial requires an
+/// expected gain of at least the second number, a factor.
 const TRIAL: u64 = 64;
 const HELPS: f64 = 1.1;
 
-/// After a trial that did not help, because servlets wait for each other, the next one begins after
-/// this many events; later after twice as many, up to the second number.
+/// After a trial that did not help, because servlets wait for each other, the next trial begins
+/// after this many events; the pause then doubles, up to the second number.
 const REST_MIN: u64 = 4_000;
 const REST_MAX: u64 = 16_000;
 
-/// A test of whether more servlets help a stage that computes most of the time. They do not if
+/// A test of whether more servlets help a stage that computes most of the time. They do not help if
 /// servlets wait for each other.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trial {
-    /// The work done while all servlets were busy; in a trial, while more were busy than before it.
+    /// The work done while all servlets were busy; in a trial, while more servlets were busy than
+    /// before it.
     window: Window,
     /// The number of servlets before the trial, and the number of busy workers that the trial has
     /// to reach.
@@ -29,7 +30,7 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    /// Returns whether a trial runs, or did not help a short while ago.
+    /// Returns whether a trial is running, or has recently not helped.
     pub(super) fn is_on(&self) -> bool {
         self.before.is_some()
     }
@@ -63,7 +64,7 @@ impl Trial {
         let Some((_, aim)) = self.before else {
             return;
         };
-        // The events that the new servlets have begun with are in no sum yet.
+        // The sums do not include the events that the new servlets have begun.
         if self.window.finished >= TRIAL.saturating_add(sample.servlets.target as u64) {
             if self.window.workers() > aim {
                 *self = Self::default();
@@ -74,7 +75,7 @@ impl Trial {
         }
     }
 
-    /// Returns the number of servlets to use if `wanted` are wanted.
+    /// Returns the number of servlets to use if the controller wants `wanted`.
     pub(super) fn servlets(&mut self, sample: &Sample<'_>, wanted: usize) -> usize {
         let now = sample.servlets.target;
         match self.before {
@@ -97,7 +98,7 @@ impl Trial {
     }
 }
 
-/// The work done in some time.
+/// The work done in a period.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Window {
     pub(super) finished: u64,
@@ -112,7 +113,7 @@ impl Window {
         self.interval_ns = self.interval_ns.saturating_add(sample.interval_ns);
     }
 
-    /// Returns how many workers were kept busy.
+    /// Returns the number of workers that were kept busy.
     pub(super) fn workers(&self) -> f64 {
         self.compute_ns as f64 / self.interval_ns.max(1) as f64
     }

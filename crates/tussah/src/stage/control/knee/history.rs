@@ -4,28 +4,27 @@ use std::collections::VecDeque;
 
 use crate::stage::control::Sample;
 
-/// Bound, in marks: those that are kept, for four unloaded times or four targets, whichever is
-/// longer.
+/// Bound, in marks: the number kept, for four unloaded times or four targets, whichever is longer.
 const MARKS_MAX: usize = 64;
 
-/// Counts since the beginning.
+/// Counts since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mark {
     pub(super) at_ns: f64,
-    /// Admitted events, without those that were shed.
+    /// Admitted events, without events that were shed.
     admitted: f64,
-    /// Events finished.
+    /// Finished events.
     finished: f64,
     pub(super) batches: f64,
-    /// The time of batches, without their waits for room in other stages.
+    /// The total time of batches, without their waits for room in other stages.
     pub(super) service_ns: f64,
-    /// The part of that time that they computed.
+    /// The part of that time that the batches computed.
     pub(super) compute_ns: f64,
     /// The sum of the squares of the service times, in square nanoseconds.
     pub(super) squares: f64,
 }
 
-/// Counts since the beginning, and their values at some times in the past.
+/// Counts since the start, and their values at some times in the past.
 #[derive(Debug, Default)]
 pub(super) struct History {
     marks: VecDeque<Mark>,
@@ -77,7 +76,7 @@ impl History {
         (since(|mark| mark.admitted), since(|mark| mark.finished))
     }
 
-    /// Returns the batches per nanosecond, over about the last `batches` of them.
+    /// Returns the batches per nanosecond, over about the last `batches` batches.
     pub(super) fn rate(&self, batches: f64) -> f64 {
         let enough = self.total.batches - batches;
         let from = self.marks.partition_point(|mark| mark.batches <= enough);
@@ -110,7 +109,7 @@ mod tests {
         assert!((came - 51.0).abs() < 0.1 && (gone - 102.0).abs() < 0.1);
         assert!((history.rate(100.0) * MS as f64 - 2.0).abs() < 1e-6);
         assert_eq!(history.events_per_batch(), 2.0);
-        // The marks that are kept bound the time.
+        // The kept marks limit the time.
         let (came, _) = history.within(f64::INFINITY);
         assert!((1260.0..=2000.0).contains(&came), "{came}");
     }

@@ -1,41 +1,41 @@
-//! A test of whether more events in service complete more.
+//! A test of whether the stage completes more events when more are in service.
 //!
 //! # Related work
 //! Welsh and Culler ("Adaptive overload control for busy Internet servers", USITS 2003) control the
 //! rate of admission by the 90th percentile of responses, without a model but slowly. Breakwater
-//! (Cho et al., OSDI 2020) issues credits by the queueing delay, which a server has to be able to
-//! measure. Netflix' gradient limit compares short-term with long-term times, which drift up under
-//! lasting load. BBR (Cardwell et al., "BBR: Congestion-based congestion control", ACM Queue 2016)
-//! meets the same problem: one side of the knee shows the delay, and the other one the rate. So it
-//! probes up and down in turn, as this controller does. Little's law is from "A proof for the
-//! queuing formula L = λW" (Operations Research 1961).
+//! (Cho et al., OSDI 2020) issues credits based on the queueing delay, which a server has to be
+//! able to measure. Netflix's gradient limit compares short-term with long-term times, which drift
+//! up under lasting load. BBR (Cardwell et al., "BBR: Congestion-based congestion control", ACM
+//! Queue 2016) faces the same problem: one side of the knee shows the delay, and the other side
+//! shows the rate. So it probes up and down alternately, as this controller does. Little's law is
+//! from "A proof for the queuing formula L = λW" (Operations Research 1961).
 
 use super::unloaded::P90;
 use crate::stage::control::Sample;
 
-/// The number of batches that the spread of service times is measured over.
+/// The number of batches over which the spread of service times is measured.
 const WINDOW: f64 = 256.0;
 
-/// The least batches, and the least long services, of a comparison. Before that, the services that
-/// began together also end together.
+/// The minimum number of batches, and of long services, of a comparison. Before that, the services
+/// that began together also end together.
 const BATCHES_MIN: f64 = 16.0;
 const SERVICES_MIN: f64 = 2.0;
 
-/// The standard errors at which a comparison is sure. One in forty is wrong, and the comparison is
-/// repeated.
+/// The number of standard errors at which a comparison is considered certain. One comparison in
+/// forty is wrong, and it is repeated.
 const SURE: f64 = 2.0;
 
-/// The least dispersion of counts of completions. Even the counts of constant services vary with
+/// The minimum dispersion of counts of completions. Even the counts of constant services vary with
 /// the start of the window.
 const DISPERSION_MIN: f64 = 0.25;
 
-/// The number of batches after which a comparison is decided as it stands, for services as spread
-/// as constant ones. The cost decides about an elasticity near a half: more servlets stay if it is
-/// above a half, and fewer stay unless it is well above.
+/// The number of batches after which a comparison is decided as it stands, if services are spread
+/// like constant ones. The cost decides if the elasticity is near a half: more servlets stay if it
+/// is above a half, and fewer stay unless it is well above.
 pub(super) const ENOUGH: f64 = 128.0;
 const DOUBT: f64 = 1.0;
 
-/// The number of batches of one side from which there are many; below it, there are few.
+/// The number of batches at which one side counts as having many.
 const MANY: f64 = 64.0;
 
 /// The result of a comparison.
@@ -45,7 +45,7 @@ pub(super) enum Verdict {
     Unknown,
     /// There are too few batches of the other side.
     OldUnsure,
-    /// Fewer servlets have the same throughput.
+    /// Fewer servlets achieve the same throughput.
     Scarce,
     /// The throughput is proportional to the number in service.
     Proportional,
@@ -71,9 +71,9 @@ impl Spread {
         }
     }
 
-    /// Returns about the 90th percentile of services, in nanoseconds, and the dispersion: the
-    /// variance of the number completed over its mean. For as many renewal processes as there are
-    /// servlets, that is the square of the coefficient of variation.
+    /// Returns approximately the 90th percentile of services, in nanoseconds, and the dispersion:
+    /// the variance of the number completed, divided by its mean. For as many renewal processes as
+    /// there are servlets, that is the square of the coefficient of variation.
     fn long_and_dispersion(&self) -> (f64, f64) {
         let mean_ns = self.service_ns / self.batches.max(1.0);
         let variance = (self.squares / self.batches.max(1.0) - mean_ns * mean_ns).max(0.0);
@@ -82,7 +82,7 @@ impl Spread {
     }
 }
 
-/// The batches completed in some time.
+/// The batches completed in a period.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
     pub(super) batches: f64,
@@ -113,8 +113,8 @@ impl Pace {
         self.servlets_ns / self.ns.max(1.0)
     }
 
-    /// Compares the throughput with the earlier one, of another number in service. It tests the
-    /// elasticity of the throughput against a half.
+    /// Compares the throughput with the earlier throughput, at another number in service. It tests
+    /// the elasticity of the throughput against a half.
     pub(super) fn compare(&self, old: &Pace, spread: &Spread) -> Verdict {
         let (long_ns, dispersion) = spread.long_and_dispersion();
         if self.batches < BATCHES_MIN || self.ns < SERVICES_MIN * long_ns {
@@ -181,10 +181,10 @@ mod tests {
         check((20, 400), (40, 800), Verdict::Proportional);
         check((80, 800), (40, 800), Verdict::Scarce);
         check((80, 1600), (40, 800), Verdict::Proportional);
-        // Few batches decide nothing, whichever side has too few.
+        // A few batches decide nothing, whichever side has too few.
         check((20, 15), (40, 30), Verdict::Unknown);
         check((20, 30), (40, 45), Verdict::Unknown);
-        // In doubt, fewer servlets stay, and more do not.
+        // In doubt, the smaller number of servlets stays, and the larger one does not.
         check((20, 800), (40, 1150), Verdict::Scarce);
     }
 

@@ -1,4 +1,4 @@
-//! The aims of the controller on simulated stages whose handlers wait.
+//! The goals of the controller on simulated stages whose handlers wait.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 const TARGET_NS: u64 = 100 * MS;
 
-/// Eight permits that are held for 10 ms: 800 a second.
+/// Eight permits that are held for 10 ms each: 800 events per second.
 fn permits(load: f64) -> Simulation {
     Simulation {
         until_ns: 4 * SECOND,
@@ -47,8 +47,8 @@ fn waits(waits: Vec<(u64, Distribution)>, arrivals: Arrivals) -> Simulation {
     }
 }
 
-/// Runs a simulation, and counts the events that arrived from `from_ns` on. Returns those of each
-/// class that were answered within `late_ns`, those that were turned away, and the ticks.
+/// Runs a simulation, and counts the events that arrived from `from_ns` on. Returns the events of
+/// each class that were answered within `late_ns`, the events that were turned away, and the ticks.
 fn run(
     simulation: &Simulation,
     seed: u64,
@@ -181,7 +181,7 @@ fn the_log_says_why() {
     );
 }
 
-/// Handlers that compute for 20 ms and then wait for 10 ms: each worker does 50 a second.
+/// Handlers that compute for 20 ms and then wait for 10 ms: each worker completes 50 per second.
 fn mixed(workers: usize, arrivals: Arrivals) -> Simulation {
     let service = Service {
         wait: Distribution::Constant(10e6),

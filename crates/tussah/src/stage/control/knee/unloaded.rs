@@ -1,32 +1,32 @@
-//! The time that a service takes if nothing is scarce.
+//! The time that a service takes while nothing is scarce.
 
 use super::history::{History, Mark};
 
-/// The number of batches of the first estimate, and of later ones.
+/// The number of batches of the first estimate, and of later estimates.
 const FIRST: f64 = 16.0;
 const WINDOW: f64 = 32.0;
 
-/// The weight of a new window. A shorter time is news, since nothing makes a service shorter than
-/// it is. A longer one may come from load.
+/// The weight of a new window. A shorter time is reliable, since nothing makes a service shorter
+/// than it is. A longer time may be due to load.
 const SHORTER: f64 = 0.3;
 const LONGER: f64 = 0.1;
 
-/// The share of the workers' time above which services may be long because the workers are busy.
+/// The share of the workers' time above which services may take long because the workers are busy.
 const WORKERS_FULL: f64 = 0.75;
 
-/// The standard errors of a mean above which a difference is no chance.
+/// The number of standard errors of a mean above which a difference is not due to chance.
 const ERRORS: f64 = 2.0;
 
-/// Bound, in batches: those that count as the basis of the estimate, since old ones are gradually
-/// forgotten.
+/// Bound, in batches: the number that counts as the basis of the estimate, since old batches are
+/// gradually forgotten.
 const KNOWN_MAX: f64 = 256.0;
 
-/// The load counts as near zero while the excess takes less than this share of the target to work
-/// off.
+/// The load counts as near zero while working off the excess takes less than this share of the
+/// target.
 const NEAR: f64 = 1.0 / 8.0;
 
-/// The 90th percentile of a normal distribution, in standard deviations above the mean. That of an
-/// exponential distribution is at 1.3.
+/// The 90th percentile of a normal distribution, in standard deviations above the mean. For an
+/// exponential distribution it is 1.3.
 pub(super) const P90: f64 = 1.28;
 
 /// The unloaded time of a service: its mean, and its 90th percentile.
@@ -35,7 +35,7 @@ pub(super) struct Unloaded {
     target_ns: f64,
     mean_ns: f64,
     p90_ns: f64,
-    /// The number of batches that the estimate is based on, up to [`KNOWN_MAX`].
+    /// The number of batches on which the estimate is based, up to [`KNOWN_MAX`].
     known: f64,
     /// The start of the current window.
     from: Mark,
@@ -88,9 +88,9 @@ impl Unloaded {
         (mean_ns, mean_ns + P90 * deviation_ns, batches)
     }
 
-    /// Makes the first estimate. If these batches kept the workers busy, most of their times may
-    /// have been waits for a worker; so only what they computed counts. Those that are `waiting`
-    /// have computed as well.
+    /// Makes the first estimate. If these batches kept the workers busy, most of their time may
+    /// have been waits for a worker; so only their computing time counts. The `waiting` batches
+    /// have also computed.
     pub(super) fn see(&mut self, history: &History, workers: usize, waiting: usize) {
         if self.mean_ns > 0.0 {
             return;
@@ -109,7 +109,7 @@ impl Unloaded {
         self.restart(history);
     }
 
-    /// Learns from a full window, while an excess takes `delay_ns` to work off.
+    /// Learns from a full window, while working off the excess takes `delay_ns`.
     pub(super) fn learn(&mut self, delay_ns: f64, history: &History) {
         let (mean_ns, p90_ns, batches) = self.window(history);
         if batches < WINDOW {
@@ -130,8 +130,8 @@ impl Unloaded {
         (self.p90_ns - self.mean_ns).max(0.0) / P90
     }
 
-    /// Returns an upper bound of the mean, in nanoseconds. If a few services are long, the mean of
-    /// some tens is not the mean of all.
+    /// Returns an upper bound of the mean, in nanoseconds. If a few services take long, the mean of
+    /// some tens of services is not the mean of all.
     pub(super) fn mean_ns_max(&self) -> f64 {
         self.mean_ns + ERRORS * self.deviation_ns() / self.known.max(1.0).sqrt()
     }
@@ -148,14 +148,14 @@ impl Unloaded {
         }
     }
 
-    /// Lowers the mean to a time that was measured, maybe under scarcity.
+    /// Lowers the mean to a time that was measured, possibly under scarcity.
     pub(super) fn at_most(&mut self, mean_ns: f64) {
         if mean_ns < self.mean_ns {
             self.scale(mean_ns);
         }
     }
 
-    /// Lowers the mean towards a time that was measured for a while, maybe under scarcity.
+    /// Lowers the mean toward a time that was measured for a while, possibly under scarcity.
     pub(super) fn lower(&mut self, mean_ns: f64) {
         if mean_ns < self.mean_ns {
             self.mean_ns += SHORTER * (mean_ns - self.mean_ns);
@@ -169,7 +169,8 @@ mod tests {
     use super::super::super::testing::{MS, quiet};
     use super::*;
 
-    /// Records `batches` batches around `mean_ms`: half take the deviation less, and half more.
+    /// Records `batches` batches around `mean_ms`: half of them take less by the deviation, and
+    /// half take more by it.
     fn show(history: &mut History, batches: u64, mean_ms: u64, deviation_ms: f64) {
         let squares = (mean_ms as f64).powi(2) + deviation_ms * deviation_ms;
         let sample = Sample {

@@ -8,7 +8,7 @@
 //! - L = R S / (LOW ν_spawn) and
 //! - U = R S HIGH ν_kill.
 //!
-//! The viscosities slow down changes while the number of servlets in the process is off its
+//! The viscosities slow down changes while the number of servlets in the process differs from its
 //! average: with Δ = |servlets - average| and ρ = sgn(servlets - average), ν_spawn = e^(Δ^ρ) and
 //! ν_kill = e^(Δ^-ρ).
 //!
@@ -35,23 +35,23 @@ const EXPONENT_MAX: f64 = 2.0;
 /// A difference of less than half a servlet from the average counts as none.
 const DIFFERENCE_MIN: f64 = 0.5;
 
-/// Bound, in events: the number over which the service time is averaged, as in the paper; each
-/// entry stands for at least one.
+/// Bound, in events: the number over which the service time is averaged, as in the paper. Each
+/// entry represents at least one event.
 const ITEMS: u64 = 100;
 
 /// Parameters of [`Aspen`]; the defaults are the paper's.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AspenConfig {
-    /// LOW: the divisor of the lower bound; positive, else 1. A larger value provides servlets for
-    /// a part of the load only.
+    /// LOW: the divisor of the lower bound; positive, otherwise 1. A larger value provides servlets
+    /// for only part of the load.
     pub low: f64,
-    /// HIGH: the factor of the upper bound; at least `1 / low`, else raised to that. A larger value
-    /// keeps idle servlets longer.
+    /// HIGH: the factor of the upper bound; at least `1 / low`, otherwise raised to that. A larger
+    /// value keeps idle servlets longer.
     pub high: f64,
     /// k: the number of arrivals between two decisions; at least one.
     pub arrivals: u64,
-    /// The largest exponent of a viscosity; not negative, else 2. With 0, nothing slows changes
-    /// down.
+    /// The largest exponent of a viscosity; not negative, otherwise 2. With 0, nothing slows down
+    /// changes.
     pub exponent_max: f64,
 }
 

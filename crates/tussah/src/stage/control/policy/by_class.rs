@@ -19,11 +19,11 @@ impl ByClass {
     /// Creates a controller that admits class i while the queue is filled to less than `shares[i]`
     /// of its bound. With 0, it rejects the whole class.
     ///
-    /// Shares are clamped to the range from 0 to 1, and NaN counts as 1. Further classes have the
+    /// Shares are clamped to the range from 0 to 1, and NaN counts as 1. Further classes use the
     /// last share, or 1 if there is none.
     ///
     /// # Panics
-    /// If there are more shares than [`CLASSES_MAX`].
+    /// Panics if there are more shares than [`CLASSES_MAX`].
     #[must_use]
     pub fn new(shares: &[f64]) -> Self {
         let given = shares.len();
@@ -63,7 +63,7 @@ impl Controller for ByClass {
     }
 
     fn cadence(&self) -> Cadence {
-        // Only to learn the queue's bound.
+        // This sample serves only to learn the queue's bound.
         Cadence::every_ns(1_000_000)
     }
 

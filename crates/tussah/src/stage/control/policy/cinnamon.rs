@@ -1,27 +1,27 @@
 //! Cinnamon: a PID controller finds the share of requests to reject, and priorities select them.
 //!
-//! Uber Engineering, "Cinnamon: Using Century Old Tech to Build a Mean Load Shedder" (November
-//! 2023) and "PID Controller for Cinnamon" (November 2023). Every interval, the error is
-//! `(in - (out + free)) / out`: `in` requests were admitted to the queue, `out` left it for
-//! service, and `free` more could be in service. A controller with a proportional, an integral and
-//! a differential part turns the error into a share to reject.
+//! The sources are Uber Engineering, "Cinnamon: Using Century Old Tech to Build a Mean Load
+//! Shedder" (November 2023) and "PID Controller for Cinnamon" (November 2023). Every interval, the
+//! error is `(in - (out + free)) / out`: `in` requests were admitted to the queue, `out` left it
+//! for service, and `free` more could be in service. A controller with a proportional, an integral
+//! and a differential part turns the error into a share to reject.
 //!
 //! A request has one of six tiers and one of 128 cohorts; a user's cohort is always the same. The
 //! share is cut off the lower end of the recent priorities. So lower tiers are rejected first, and
-//! of a tier some users wholly instead of all users a little. A request that was in the queue for
-//! too long is dropped.
+//! within a tier some users are rejected completely instead of all users partially. A request that
+//! was in the queue for too long is dropped.
 //!
 //! This implementation differs in these points:
 //! - The error is divided by the number of offered events if that is more than `out`, so that the
 //!   loop's gain does not grow with the overload.
 //! - `free` is the number of events that idle servlets could have handled in the interval. With
-//!   short services, the number of servlets that are idle at its end says little.
-//! - With an empty queue, nothing was prevented from leaving, so the error is at most 0.
+//!   short services, the number of servlets that are idle at the end of the interval says little.
+//! - With an empty queue, nothing kept events from leaving, so the error is at most 0.
 //! - Tiers are the stage's classes.
-//! - The gains and the interval are our own, for this error. The similar design of failsafe-go
-//!   began with gains of 0.1 and 0.14.
-//! - The distribution of priorities is that of the last 500 to 1000 arrivals; in the original, of
-//!   1000.
+//! - The gains and the interval are our own, chosen for this error. The similar design of
+//!   failsafe-go began with gains of 0.1 and 0.14.
+//! - The distribution of priorities is that of the last 500 to 1000 arrivals; in the original, that
+//!   of the last 1000.
 
 use std::time::Duration;
 
@@ -30,12 +30,12 @@ use crate::stage::control::{
 };
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Bound, in cohorts of a class: the same as in the original. It is the finest part of a class that
-/// can be rejected.
+/// Bound, in cohorts of a class: the same as in the original. It is the smallest part of a class
+/// that can be rejected.
 pub const COHORTS: usize = 128;
 
-/// Bound, in arrivals: the window of the distribution of priorities; between half of it and all of
-/// it count.
+/// Bound, in arrivals: the window of the distribution of priorities. The counts cover between half
+/// a window and a whole one.
 const WINDOW: u32 = 1000;
 
 /// Parameters of [`Cinnamon`].
@@ -45,19 +45,19 @@ pub struct CinnamonConfig {
     pub interval_ns: u64,
     /// The longest time that an event may be in the queue, in nanoseconds.
     pub queued_ns_max: u64,
-    /// The gain of the error; 0 or more, else 0.1.
+    /// The gain of the error; 0 or more, otherwise 0.1.
     pub proportional: f64,
-    /// The gain of the error's sum over the intervals; 0 or more, else 0.2.
+    /// The gain of the error's sum over the intervals; 0 or more, otherwise 0.2.
     pub integral: f64,
-    /// The gain of the error's change; 0 or more, else 0.
+    /// The gain of the error's change; 0 or more, otherwise 0.
     pub differential: f64,
-    /// The largest share to reject; from 0 to 1, else 0.99. Below 1, the controller notices the end
-    /// of an overload.
+    /// The largest share to reject; from 0 to 1, otherwise 0.99. Below 1, the controller notices
+    /// the end of an overload.
     pub reject_max: f64,
 }
 
 impl CinnamonConfig {
-    /// Creates parameters with this bound on the time in the queue, and defaults for the rest.
+    /// Creates parameters with this bound on the time in the queue, and defaults for the others.
     #[must_use]
     pub fn new(queued_max: Duration) -> Self {
         Self {
@@ -149,7 +149,8 @@ impl Cinnamon {
         let mut rejected = f64::from(self.arrived) * self.share;
         self.rejected_from = self.arrivals.len();
         for (priority, arrivals) in self.arrivals.iter().enumerate().rev() {
-            // A cohort that exceeds the share is admitted: a share below a cohort rejects nobody.
+            // A cohort that exceeds the share is admitted: a share smaller than a cohort rejects
+            // nobody.
             rejected -= f64::from(*arrivals);
             if rejected < 0.0 {
                 break;

@@ -1,5 +1,5 @@
-//! Controlled delay with adaptive LIFO: it limits the wait in a queue that has not been empty for
-//! long.
+//! Controlled delay with adaptive LIFO: it limits the wait in a queue that has not been empty for a
+//! long time.
 //!
 //! Maurer, "Fail at Scale" (ACM Queue 13(8), 2015), "Controlled Delay" and "Adaptive LIFO", after
 //! Nichols and Jacobson's CoDel ("Controlling queue delay", ACM Queue 10(5), 2012; RFC 8289). If
@@ -8,9 +8,9 @@
 //! is not regularly empty, the newest request is served first, because the oldest has the least
 //! time left.
 //!
-//! This implementation differs in one point: in the article the limit is fixed when a request is
-//! queued; here it is the limit in force when the event leaves the queue, so that a standing queue
-//! is cut when it is found. Events that newer ones overtake are shed when the queue comes to them.
+//! This implementation differs in one point. In the article, the limit is fixed when a request is
+//! queued. Here it is the limit in force when the event leaves the queue, so that a standing queue
+//! is cut when it is found. Events that newer events overtake are shed when the queue reaches them.
 //!
 //! Two relatives differ more. The same company's code (folly's `Codel`, once wangle's) detects a
 //! standing queue by the shortest wait in an interval, and lets a request wait for two targets in
@@ -27,7 +27,7 @@ use crate::stage::control::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CodelConfig {
     /// M: how long an event may wait in a standing queue, in nanoseconds; at most `interval_ns`,
-    /// else lowered to that.
+    /// otherwise lowered to that.
     pub target_ns: u64,
     /// N: the time after which a queue that was not empty counts as standing, in nanoseconds; at
     /// least one. Until then, an event may wait for this long.
@@ -41,7 +41,7 @@ impl Default for CodelConfig {
 }
 
 impl CodelConfig {
-    /// Creates parameters with this M and this N.
+    /// Creates parameters with these values of M and N.
     #[must_use]
     pub fn new(target: Duration, interval: Duration) -> Self {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -52,8 +52,8 @@ impl CodelConfig {
     }
 }
 
-/// A controller that sheds events that waited too long, and serves the newest first while the queue
-/// stands.
+/// A controller that sheds events that waited too long, and serves the newest event first while the
+/// queue is standing.
 #[derive(Debug)]
 pub struct Codel {
     config: CodelConfig,

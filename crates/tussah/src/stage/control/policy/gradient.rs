@@ -1,16 +1,16 @@
 //! A limit on the events in the stage, which follows the ratio of response times without a queue to
 //! current ones.
 //!
-//! Netflix's Gradient2 (the library concurrency-limits, `Gradient2Limit`). With the response of the
-//! last interval and a long-term mean of it, gradient = max(0.5, min(1, tolerance · long / short)),
-//! and limit = limit · gradient + allowance, smoothed. As in the library, the limit does not change
-//! while less than half of it is used.
+//! Netflix's Gradient2 (the library concurrency-limits, `Gradient2Limit`). With the response time
+//! of the last interval and its long-term mean, gradient = max(0.5, min(1, tolerance · long /
+//! short)), and limit = limit · gradient + allowance, smoothed. As in the library, the limit does
+//! not change while less than half of it is used.
 //!
 //! This implementation differs, because the library's limit is known to grow without end in two
 //! cases:
 //! - Under modest overload, the long-term mean learns the queue's own delay, so that every response
-//!   looks normal and the limit grows. Here the mean learns only from intervals in which nothing
-//!   was refused and the limit was not reached. It is at least the mean service time, which
+//!   seems normal and the limit grows. Here the mean learns only from intervals in which nothing
+//!   was rejected and the limit was not reached. It is at least the mean service time, which
 //!   contains no wait.
 //! - If a downstream service fails with constant timeouts (the library's issue 137), all responses
 //!   are alike. Here an interval with too many failed events cuts the limit, and the mean learns
@@ -21,7 +21,7 @@
 //! - The limit is between 4 and 1000 instead of 20 and 200; two servlets have no use for 18 waiting
 //!   events.
 //! - An interval is 10 ms and ten responses instead of 1 s and ten, and responses below 100 µs
-//!   count too (the library's `WindowedLimit`).
+//!   count, too (the library's `WindowedLimit`).
 //! - The long-term mean begins with the first interval's response, not with the mean of the first
 //!   ten.
 
@@ -30,8 +30,8 @@ use crate::stage::control::{
 };
 use crate::stage::event::Class;
 
-/// Parameters of [`Gradient`]; the defaults are the library's where it has them and this module
-/// does not differ.
+/// Parameters of [`Gradient`]; the defaults are those of the library, if it has them and this
+/// module does not differ.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct GradientConfig {
     /// The initial limit, in credits queued plus events in service.
@@ -45,18 +45,18 @@ pub struct GradientConfig {
     /// The factor by which responses may exceed the long-term mean before the limit shrinks; at
     /// least one.
     pub tolerance: f64,
-    /// The growth of the limit while responses are normal; at least one, or the limit would not
-    /// grow.
+    /// The growth of the limit while responses are normal; at least one, since the limit would
+    /// otherwise not grow.
     pub allowance: f64,
-    /// The weight of a new limit against the old one; above 0 and at most 1, else 0.2.
+    /// The weight of a new limit against the old limit; above 0 and at most 1, otherwise 0.2.
     pub smoothing: f64,
-    /// The weight of an interval's response in the long-term mean; above 0 and at most 1, else
+    /// The weight of an interval's response in the long-term mean; above 0 and at most 1, otherwise
     /// 2/601.
     pub weight: f64,
-    /// The share of failed events that makes an interval a failure; above 0 and at most 1, else
-    /// 0.1.
+    /// The share of failed events that makes an interval a failure; above 0 and at most 1,
+    /// otherwise 0.1.
     pub failed: f64,
-    /// The factor by which a failure multiplies the limit; from 0 to below 1, else 0.9.
+    /// The factor by which a failure multiplies the limit; from 0 to below 1, otherwise 0.9.
     pub backoff: f64,
 }
 
@@ -101,8 +101,8 @@ impl GradientConfig {
     }
 }
 
-/// A controller that rejects events above a limit on the events in the stage. It finds the limit by
-/// the gradient of responses.
+/// A controller that rejects events above a limit on the events in the stage. It finds the limit
+/// from the gradient of response times.
 #[derive(Debug)]
 pub struct Gradient {
     config: GradientConfig,
@@ -149,13 +149,13 @@ impl Gradient {
             self.long_ns += self.config.weight * (short_ns - self.long_ns);
         }
         if self.long_ns > 2.0 * short_ns {
-            // As in the library: a mean that was learned in a bad time is forgotten sooner than it
-            // was learned.
+            // As in the library, a mean that was learned in a bad period is forgotten faster than
+            // it was learned.
             self.long_ns *= 0.95;
         }
         let service_ns = sample.service_ns as f64 / sample.finished.max(1) as f64;
         self.long_ns = self.long_ns.max(service_ns.min(short_ns));
-        // A first response may contain a wait.
+        // The first response may contain a wait.
         if !free {
             self.long_ns = self.long_ns.min(short_ns);
         }

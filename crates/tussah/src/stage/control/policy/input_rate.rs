@@ -5,22 +5,22 @@
 //! packet rate and introducing artificial delays into the event-processing loop to achieve a
 //! certain rate target".
 //!
-//! The paper gives neither the average nor the delay. Here the average decays at the rate of the
-//! limit, so that it is 1 after one second's worth was read at once. From then on, until the
+//! The paper specifies neither the average nor the delay. Here the average decays at the rate of
+//! the limit, so that it is 1 after one second's worth was read at once. From then on, until the
 //! average is below a half, the time between two reads is that of the limit times the average. So
 //! the average settles at 1, where the limit is met exactly. After a pause, half a second's worth
 //! passes without delay.
 
 use crate::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 
-/// The average below which nothing is delayed any more.
+/// The average below which nothing is delayed.
 const CALM: f64 = 0.5;
 
-/// The largest value of the average that counts; otherwise one large read would stop all others for
-/// long.
+/// The largest value of the average that counts; otherwise one large read would delay all others
+/// for long.
 const AVERAGE_MAX: f64 = 2.0;
 
-/// The relative change of the time between two reads that is worth a new setting.
+/// The relative change of the time between two reads that justifies a new setting.
 const CHANGE: f64 = 0.1;
 
 /// The weight of the newest sample in the mean length of a read.
@@ -29,9 +29,9 @@ const PART: f64 = 0.125;
 /// A controller that limits the rate at which all sockets together are read: in packets, in bytes,
 /// or in both.
 ///
-/// It is for [`Sockets::control_reads`](crate::stage::net::Sockets::control_reads). Bytes that are
-/// not read stay with the system and then with the peers, which stop sending. Waiting connections
-/// take turns to read.
+/// It is for [`Sockets::control_reads`](crate::stage::net::Sockets::control_reads). Unread bytes
+/// stay with the system and then with the peers, which stop sending. Waiting connections take turns
+/// to read.
 ///
 /// # Examples
 /// ```
@@ -78,19 +78,19 @@ impl Average {
 }
 
 impl InputRate {
-    /// Limits the packets per second.
+    /// Creates a limit in packets per second.
     ///
     /// # Panics
-    /// If the limit is 0.
+    /// Panics if the limit is 0.
     #[must_use]
     pub fn packets(per_second: u64) -> Self {
         Self::default().and_packets(per_second)
     }
 
-    /// Limits the bytes per second.
+    /// Creates a limit in bytes per second.
     ///
     /// # Panics
-    /// If the limit is 0.
+    /// Panics if the limit is 0.
     #[must_use]
     pub fn bytes(per_second: u64) -> Self {
         Self::default().and_bytes(per_second)
@@ -99,7 +99,7 @@ impl InputRate {
     /// Adds a limit on the packets per second.
     ///
     /// # Panics
-    /// If the limit is 0.
+    /// Panics if the limit is 0.
     #[must_use]
     pub fn and_packets(self, per_second: u64) -> Self {
         let packets = Average::new(per_second);
@@ -109,7 +109,7 @@ impl InputRate {
     /// Adds a limit on the bytes per second.
     ///
     /// # Panics
-    /// If the limit is 0.
+    /// Panics if the limit is 0.
     #[must_use]
     pub fn and_bytes(self, per_second: u64) -> Self {
         let bytes = Average::new(per_second);
@@ -200,7 +200,7 @@ mod tests {
         let check = |mut rate: InputRate, len, limit: u64| {
             let packets = read(&mut rate, len, 10_000, 20);
             let so_far: u64 = packets.iter().sum();
-            // The first second's worth passes at once.
+            // The first second's worth passes immediately.
             assert!(
                 (limit * 20..=limit * 21 + 2).contains(&so_far),
                 "{packets:?}"

@@ -1,25 +1,25 @@
-//! A bound on what is queued to be written to each peer.
+//! A bound on the data queued to be written to each peer.
 //!
 //! SEDA (Welsh, Culler and Brewer, SOSP 2001), §5.2.2: a packet router ran out of memory, as "a
 //! large number of outgoing packets were queueing up for certain wide-area connections"; the
 //! solution was "to impose a threshold on the outgoing packet queue for each socket, and close
-//! connections that exceed their threshold". The paper's threshold is fixed. This one can also
+//! connections that exceed their threshold". The paper's threshold is fixed. This bound can also
 //! divide an amount of memory among the existing connections.
 
 use crate::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 
-/// The smallest part of the common memory for a peer, in bytes: one packet.
+/// The smallest part of the shared memory for a peer, in bytes: one packet.
 const LEAST: u64 = 16 * 1024;
 
 /// The time between two counts of the connections, in nanoseconds. In this time a new connection
-/// can hardly queue much.
+/// can hardly queue much data.
 const INTERVAL_NS: u64 = 20_000_000;
 
 /// A controller that bounds the bytes queued to be written to each peer.
 ///
 /// It is for [`Sockets::control_writes`](crate::stage::net::Sockets::control_writes).
-/// [`SocketOptions::when_full`](crate::stage::net::SocketOptions::when_full) says what happens to a
-/// peer that exceeds the bound: by default its connection is closed.
+/// [`SocketOptions::when_full`](crate::stage::net::SocketOptions::when_full) decides what happens
+/// to a peer that exceeds the bound: by default its connection is closed.
 ///
 /// # Examples
 /// ```
@@ -54,7 +54,8 @@ impl OutgoingBound {
 
     /// Also bounds the bytes queued to all peers together. Each socket, including servers, gets an
     /// equal part: at least 16 KiB, and at most the bound of [`each`](Self::each). When the part
-    /// shrinks, a peer keeps what is queued above it, and nothing more is queued to it.
+    /// shrinks below what is queued for a peer, the peer keeps its queued data, but nothing more is
+    /// queued for it.
     #[must_use]
     pub fn of_all(self, bytes: u64) -> Self {
         let all = Some(bytes);

@@ -3,10 +3,10 @@
 //! Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance" (IEEE/ACM
 //! Transactions on Networking 1(4), 1993), §4 and figure 2; SEDA §5.2.3 names it as a policy for
 //! queues of stages. The average queue length is a moving average, updated at each arrival. Below
-//! `queue_min` no event is rejected, and from `queue_max` on every event is. Between the two, p_b =
-//! p_max (avg - min) / (max - min), and the probability of a rejection is p_a = p_b / (1 - count
-//! p_b), where count is the number of arrivals since the last rejection. This spreads rejections
-//! evenly.
+//! `queue_min` no event is rejected; from `queue_max` on, every event is rejected. Between the two,
+//! p_b = p_max (avg - min) / (max - min), and the probability of a rejection is p_a = p_b / (1 -
+//! count p_b), where count is the number of arrivals since the last rejection. This spreads
+//! rejections evenly.
 //!
 //! This implementation differs in one point. While the queue is empty, the paper lets the average
 //! decay as if m small packets had arrived in the meantime. Here m is the time that the queue was
@@ -20,17 +20,17 @@ use crate::stage::control::{
 /// times as much, p_max 1/50, w_q 0.002).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RedConfig {
-    /// The average length up to which every event is admitted, in credits; from 0 to 10^18, else
-    /// 50.
+    /// The average length up to which every event is admitted, in credits; from 0 to 10^18,
+    /// otherwise 50.
     pub queue_min: f64,
     /// The average length from which no event is admitted, in credits; at least one more than
     /// `queue_min`.
     pub queue_max: f64,
-    /// p_max: the probability of a rejection just below `queue_max`; above 0 and at most 1, else
-    /// 0.02.
+    /// p_max: the probability of a rejection just below `queue_max`; above 0 and at most 1,
+    /// otherwise 0.02.
     pub reject_max: f64,
-    /// w_q: the weight of an arrival's queue length in the average; above 0 and at most 1, else
-    /// 0.002.
+    /// w_q: the weight of an arrival's queue length in the average; above 0 and at most 1,
+    /// otherwise 0.002.
     pub weight: f64,
 }
 
@@ -45,7 +45,7 @@ impl Default for RedConfig {
     }
 }
 
-/// A controller that rejects events at random, by the average length of the queue.
+/// A controller that rejects events at random, based on the average length of the queue.
 #[derive(Debug)]
 pub struct Red {
     config: RedConfig,
@@ -53,7 +53,7 @@ pub struct Red {
     /// Arrivals since the last rejection; -1 while the average is below `queue_min`.
     count: f64,
     service_ns: f64,
-    /// When the queue became empty, or when an arrival last found it empty.
+    /// The time at which the queue became empty, or at which an arrival last found it empty.
     emptied_ns: u64,
 }
 
@@ -165,7 +165,7 @@ mod tests {
     use crate::stage::control::testing::{MS, Random, arrival, quiet};
     use crate::stage::event::Class;
 
-    /// Returns how many arrivals at a queue of this length are rejected, after the average has
+    /// Returns the number of rejected arrivals at a queue of this length, after the average has
     /// settled.
     fn rejected(queue_len: u64, arrivals: u64, gaps: &mut Vec<u64>) -> u64 {
         let mut red = Red::default();

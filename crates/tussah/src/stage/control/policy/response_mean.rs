@@ -5,11 +5,12 @@
 //! of 5 sec, the controller exponentially reduces the stage's queue threshold. When the response
 //! time is below the threshold, the controller increases the queue threshold by a fixed amount."
 //!
-//! The paper itself measures that it misses its target: the 90th percentile was 11.8 s for a target
-//! of 5 s, because a mean says little about the slowest responses, and the threshold is high
-//! whenever a burst comes. This module exists for comparisons.
+//! The paper itself measures that the controller misses its target: the 90th percentile was 11.8 s
+//! for a target of 5 s. A mean says little about the slowest responses, and the threshold is high
+//! whenever a burst arrives. This module exists for comparisons.
 //!
-//! The paper gives neither the factor nor the amount nor the interval; the defaults are our own.
+//! The paper specifies neither the factor nor the amount nor the interval; the defaults are our
+//! own.
 
 use std::time::Duration;
 
@@ -22,15 +23,15 @@ pub struct ResponseMeanConfig {
     pub target_ns: u64,
     /// The time between two changes of the threshold, in nanoseconds.
     pub interval_ns: u64,
-    /// The factor of the threshold above the target; above 0 and below 1, else 0.5.
+    /// The factor of the threshold above the target; above 0 and below 1, otherwise 0.5.
     pub factor: f64,
     /// The number of credits by which the threshold is raised below the target; at least one.
     pub raise: u64,
 }
 
 impl ResponseMeanConfig {
-    /// Creates parameters for this target: ten decisions within it, a factor of one half, and steps
-    /// of ten credits.
+    /// Creates parameters for this target: ten decisions per target, a factor of one half, and
+    /// steps of ten credits.
     #[must_use]
     pub fn new(target: Duration) -> Self {
         let target_ns = u64::try_from(target.as_nanos()).unwrap_or(u64::MAX);
@@ -92,7 +93,7 @@ impl Controller for ResponseMean {
             response_ns = response_ns.saturating_add(class_ns);
         }
         if finished == 0 {
-            // Nothing was observed.
+            // There were no observations.
             return Settings::default();
         }
         let now = sample.threshold;

@@ -8,25 +8,25 @@
 //! class that misses its target first takes from those below it. With degradation (§3.4), quality
 //! is reduced before any event is rejected.
 //!
-//! This implementation differs from the paper or, where it is silent, from its authors' code
+//! This implementation differs from the paper or, where the paper is silent, from its authors' code
 //! (Sandstorm's `ResponseTimeControllerMulticlass`):
 //! - No class is limited until a class misses its target. A cut begins at the admitted rate, and a
 //!   limit ends when a whole interval rejected nothing. The paper's rate is always limited, to at
 //!   most 5000 per second, and its code begins with 100.
-//! - A decision comes after 100 finished or 1000 offered events of all classes, so that there is
-//!   one even if all events are rejected. The paper counts the events of each class, and has a
-//!   timeout of 1 s.
-//! - At each decision, a class that misses its target takes adj_d from one class: the lowest one
-//!   that has something to give, or finally itself. The code divides the
-//!   rates of all lower classes by 10 each time, and holds them there while the higher class misses
-//!   its target.
-//! - The credit that a class may save up is a time, so that it grows with the rate; in the code it
-//!   is one event.
+//! - A decision is made after 100 finished or 1000 offered events of all classes, so that there are
+//!   decisions even if all events are rejected. The paper counts the events of each class, and has
+//!   a timeout of 1 s.
+//! - At each decision, a class that misses its target takes adj_d from one class: the lowest class
+//!   that has something to give, or finally itself. The code divides the rates of all lower classes
+//!   by 10 each time, and holds them there while the higher class misses its target.
+//! - The credit that a class may accumulate is a time, so that it grows with the rate; in the code
+//!   it is one event.
 //! - The filter begins with the first percentile, not with 0.
 //! - Quality has two levels. It is restored after a whole interval below err_i without rejections.
 //!
 //! adj_i is 2 events per second as in the paper, which fits services of some hundreds per second. A
-//! faster service should use more, or it takes minutes to recover from an overload.
+//! faster service should use a larger value, since it otherwise takes minutes to recover from an
+//! overload.
 
 use std::time::Duration;
 
@@ -42,23 +42,24 @@ pub struct ResponseP90Config {
     pub target_ns: u64,
     /// nreq: the number of finished events between two decisions; at least one.
     pub finished: u64,
-    /// α: the share of the filtered percentile that each step keeps; from 0 to below 1, else 0.7.
+    /// α: the share of the filtered percentile that each step keeps; from 0 to below 1, otherwise
+    /// 0.7.
     pub keep: f64,
-    /// err_d: the error above which the rate is cut; a finite number, else 0.
+    /// err_d: the error above which the rate is cut; a finite number, otherwise 0.
     pub error_cut: f64,
-    /// err_i: the error below which the rate is raised; a finite number, else -0.5. At most
-    /// `error_cut`, else lowered to that.
+    /// err_i: the error below which the rate is raised; a finite number, otherwise -0.5. At most
+    /// `error_cut`, otherwise lowered to that.
     pub error_raise: f64,
-    /// adj_d: the divisor of a cut; above 1, else 1.2.
+    /// adj_d: the divisor of a cut; above 1, otherwise 1.2.
     pub cut: f64,
-    /// adj_i: the raise of the rate, in events per second; above 0, else 2.
+    /// adj_i: the raise of the rate, in events per second; above 0, otherwise 2.
     pub raise: f64,
-    /// c_i: the error at which the raise is zero; a finite number, else -0.1. At least
-    /// `error_raise`, else raised to that.
+    /// c_i: the error at which the raise is zero; a finite number, otherwise -0.1. At least
+    /// `error_raise`, otherwise raised to that.
     pub raise_offset: f64,
-    /// rate_min: the lowest rate, in events per second; above 0, else 0.05.
+    /// rate_min: the lowest rate, in events per second; above 0, otherwise 0.05.
     pub rate_min: f64,
-    /// The time for which a class may save up unused admissions, in nanoseconds; at least one
+    /// The time for which a class may accumulate unused admissions, in nanoseconds; at least one
     /// event.
     pub burst_ns: u64,
     /// True if quality is degraded before events are rejected. If the stage has no hook for it,
@@ -110,10 +111,10 @@ struct Bucket {
     rate: f64,
     tokens: f64,
     filled_ns: u64,
-    /// The filtered 90th percentile, in nanoseconds; none before the first.
+    /// The filtered 90th percentile, in nanoseconds; `None` before the first one.
     p90_ns: Option<f64>,
     degraded: bool,
-    /// An upper bound of the class's events that are queued or in service: events that are shed or
+    /// An upper bound on the class's events that are queued or in service: events that are shed or
     /// expire are not reported by class.
     inside: u64,
 }
@@ -170,7 +171,7 @@ impl ResponseP90 {
                     .map_or(p90_ns, |old| keep * old + (1.0 - keep) * p90_ns),
             );
         } else if seen.refused > 0 && bucket.inside == 0 {
-            // No event of the class is inside, and some were refused.
+            // The stage holds no event of the class, and some were rejected.
             bucket.p90_ns = Some(0.0);
         } else {
             return None;
@@ -179,8 +180,8 @@ impl ResponseP90 {
         bucket.p90_ns.map(|p90_ns| (p90_ns - target_ns) / target_ns)
     }
 
-    /// Degrades the lowest class at or below `class` that is not degraded yet. If there is none,
-    /// cuts the rate of the lowest class that has one to cut.
+    /// Degrades the lowest class at or below `class` that is not yet degraded. If there is none,
+    /// cuts the rate of the lowest class whose rate can be cut.
     fn relieve(&mut self, class: usize, sample: &Sample<'_>) {
         let present = |c: &usize| sample.classes[*c].arrived > 0 || *c == class;
         let classes = sample.classes.len().min(CLASSES_MAX);
@@ -362,7 +363,7 @@ mod tests {
         };
         assert_eq!(look(in_service(8, 0, 4)), limited);
         assert_eq!(look(in_service(8, 0, 8)), limited);
-        // They end, still late.
+        // The events end, but still late.
         assert!(look(in_service(0, 8, 0)) < limited);
         let lower = look(in_service(0, 0, 0));
         assert!(look(in_service(8, 0, 0)) > lower, "nobody is here");
@@ -387,7 +388,7 @@ mod tests {
         assert!(near(c.rate(0), 1000.0 / 1.2));
         show(&mut c, &[class(101, 100)]);
         assert!(near(c.rate(0), 1000.0 / 1.44));
-        // Between half of the target and the target nothing changes: 0.7 101 + 0.3 60 is 88.7.
+        // Between half of the target and the target, nothing changes: 0.7 · 101 + 0.3 · 60 is 88.7.
         show(&mut c, &[class(60, 100)]);
         assert!(near(c.rate(0), 1000.0 / 1.44));
         for _ in 0..3 {
@@ -464,7 +465,7 @@ mod tests {
             arrival.now_ns = i * SECOND / 10_000;
             admitted += u64::from(c.on_enqueue(&arrival) == Admission::Admit);
         }
-        // In 2 s at 833 per second, with 8 saved up.
+        // In 2 s at 833 per second, with 8 events accumulated.
         assert!((1655..=1676).contains(&admitted), "{admitted}");
     }
 

@@ -1,25 +1,26 @@
 //! SEDA's batches: the smallest that sustain the output rate.
 //!
 //! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and figure 9: large batches are efficient,
-//! small ones answer sooner. The controller observes a moving average of the rate at which events
-//! leave the stage. It makes batches smaller until the rate begins to degrade, a little larger if
-//! it has degraded slightly, and as large as possible after a sudden drop.
+//! and small batches give responses sooner. The controller observes a moving average of the rate at
+//! which events leave the stage. It makes batches smaller until the rate begins to degrade, a
+//! little larger if it has degraded slightly, and as large as possible after a sudden drop.
 //!
 //! This implementation differs in these points:
-//! - The paper takes any output rate, even that of a lightly loaded stage, whose rate is that of
-//!   the arrivals. Here the rate counts in an interval in which the stage was always busy, if it
-//!   left more than a batch in the queue or turned events away. In the latter case, batches are at
-//!   most as large as the observed ones. In a lightly loaded stage, batches have no limit, because
-//!   a queue that is shorter than a batch is taken whole anyway.
-//! - The rate to sustain is the highest average so far, and fades. Against the last average alone,
-//!   many small losses would go unnoticed. If even the largest batches do not reach it, the rate
-//!   that they reach takes its place.
-//! - The controller also learns the cost of batches and events, and tries no batch that could do
-//!   far less than the largest. If events are turned away, fewer arrive as less gets done, and a
-//!   search by the rate alone can get stuck at the bottom. Then batches are large enough to do
-//!   nearly what the largest would do.
-//! - With a target, a batch takes at most half of it, because all its events are answered at its
-//!   end. This does not apply if a batch without events would take a quarter of the target already.
+//! - The paper accepts any output rate, even that of a lightly loaded stage, where the output rate
+//!   is the arrival rate. Here the rate counts only if the stage was always busy in the interval,
+//!   and left more than a batch in the queue or turned events away. In the latter case, batches are
+//!   at most as large as the observed batches. In a lightly loaded stage, batches have no limit,
+//!   because a queue that is shorter than a batch is taken whole anyway.
+//! - The rate to sustain is the highest average so far, which fades. Against the last average
+//!   alone, many small losses would go unnoticed. If even the largest batches do not reach this
+//!   rate, the rate that they do reach takes its place.
+//! - The controller also learns the cost of batches and events, and tries no batch that could
+//!   achieve far less than the largest one. If events are turned away, fewer events arrive as less
+//!   gets done, and a search by the rate alone can get stuck at the bottom. In that case, batches
+//!   are large enough to achieve nearly as much as the largest one would.
+//! - With a target, a batch takes at most half of it, because all its events are answered at the
+//!   end of the batch. This does not apply if an empty batch would already take a quarter of the
+//!   target.
 
 use crate::stage::control::cost::Cost;
 use crate::stage::control::{Cadence, Controller, Owns, Sample, Settings};
@@ -30,20 +31,21 @@ pub struct SedaBatchConfig {
     /// The time between two checks of the rate, in nanoseconds; shorter while events are turned
     /// away.
     pub interval_ns: u64,
-    /// The maximum number of events in a batch; at least one. The stage's own bound applies too.
+    /// The maximum number of events in a batch; at least one. The stage's own bound applies, too.
     pub batch_max: usize,
-    /// The weight of a new rate in the average; above 0 and at most 1, else 0.3.
+    /// The weight of a new rate in the average; above 0 and at most 1, otherwise 0.3.
     pub weight: f64,
     /// The share of the highest average above which batches shrink; above `drop` and at most 1,
-    /// else 0.95.
+    /// otherwise 0.95.
     pub sustained: f64,
-    /// The share of the highest average below which a rate is a sudden drop; from 0 to 1, else 0.5.
+    /// The share of the highest average below which a rate is a sudden drop; from 0 to 1, otherwise
+    /// 0.5.
     pub drop: f64,
     /// The time within which an event should be answered, in nanoseconds, if there is such a
     /// target; at least one. A batch should take at most half of it.
     pub target_ns: Option<u64>,
-    /// The relative change of a batch in one step; above 0 and at most 1, else 0.1. A step is at
-    /// least one event.
+    /// The relative change of a batch in one step; above 0 and at most 1, otherwise 0.1. A step is
+    /// at least one event.
     pub step: f64,
 }
 
@@ -61,15 +63,15 @@ impl Default for SedaBatchConfig {
     }
 }
 
-/// The share of its distance to the average that the highest average loses in a nanosecond: after
+/// The share of its distance to the average that the highest average loses per nanosecond: after
 /// tens of seconds, one lucky measurement is forgotten.
 const FADING: f64 = 1e-10;
 
 /// The shortest time between two checks while events are turned away, in nanoseconds.
 const LOOK_NS: u64 = 1_000_000;
 
-/// Bound, in events: the minimum number over which the rate is averaged; the rate of exponential
-/// services is then within 2 %.
+/// Bound, in events: the minimum number over which the rate is averaged. The rate of exponential
+/// services is then accurate to 2 %.
 const EVENTS: f64 = 4000.0;
 
 /// The number of events that must have ended before their rate can count as a sudden drop.
@@ -81,13 +83,13 @@ const LOOK_EVENTS: u64 = 32;
 /// The number of consecutive events without a rejection after which batches have no limit.
 const CALM_EVENTS: u64 = 256;
 
-/// The share of the largest batch's estimated rate that a batch must reach to be tried. In overload
-/// the search would not recover from a smaller one: fewer events are admitted then, so the large
-/// batches that would do more are not observed.
+/// The share of the largest batch's estimated rate that a batch must reach to be tried. In
+/// overload, the search would not recover from a smaller batch: fewer events are then admitted, so
+/// the large batches that would achieve more are not observed.
 const LEAST: f64 = 0.8;
 
-/// The same share while events are turned away, because the loss of small batches is turned away as
-/// well.
+/// The same share while events are turned away, because the stage then turns away even more events
+/// if small batches lose time.
 const LEAST_TURNING_AWAY: f64 = 0.98;
 
 /// A controller that searches for the smallest batch that sustains the output rate.
@@ -97,15 +99,15 @@ pub struct SedaBatch {
     /// Events per nanosecond; 0 before the first measurement.
     average: f64,
     highest: f64,
-    /// The batch as a real number.
+    /// The batch size as a real number.
     batch: f64,
-    /// The number of events in the average, up to `EVENTS` and beyond.
+    /// The number of events in the average, which may exceed `EVENTS`.
     seen: f64,
-    /// Ended events and their time: in the current check, and in the current check for a sudden
+    /// The ended events and their time, in the current check and in the current check for a sudden
     /// drop.
     look: (f64, f64),
     drop: (f64, f64),
-    /// The number of events that ended since one was turned away.
+    /// The number of events that have ended since an event was turned away.
     calm: u64,
     cost: Cost,
 }
@@ -199,8 +201,8 @@ impl SedaBatch {
         ((within_ns - batch_ns) / event_ns).clamp(1.0, most)
     }
 
-    /// Returns the smallest useful batch: by the measured costs, no smaller one sustains the rate
-    /// of the largest.
+    /// Returns the smallest useful batch: by the measured costs, no smaller batch sustains the rate
+    /// of the largest one.
     fn least(&self) -> f64 {
         let Some((batch_ns, event_ns)) = self.cost.fit() else {
             return 1.0;
@@ -331,8 +333,8 @@ mod tests {
             let lost = 1.0 - stage.rate(stage.batch) / stage.rate(100);
             assert!(lost < 0.1, "{lost} of the rate is lost");
         };
-        // If a batch costs nothing, the smallest is as good. If it costs as much as 1 or 5 events,
-        // batches of about 13 and 50 lose 5 %.
+        // If a batch costs nothing, the smallest batch is as good as any other. If a batch costs as
+        // much as 1 or 5 events, batches of about 13 and 50 lose 5 %.
         check(1000.0, 0.0, 1..=1);
         check(1000.0, 1000.0, 9..=30);
         check(1000.0, 5000.0, 35..=70);
@@ -356,7 +358,7 @@ mod tests {
         );
         stage.look(0.4);
         assert_eq!(stage.batch, 100);
-        // The current rate is the one to sustain from now on.
+        // The current rate is the rate to sustain from now on.
         stage.look(0.4);
         assert_eq!(stage.batch, 90);
     }

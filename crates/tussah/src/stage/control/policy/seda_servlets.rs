@@ -1,8 +1,8 @@
-//! SEDA's servlets: one more while the queue is long, one less when one is idle.
+//! SEDA's servlets: one more while the queue is long, one less when a servlet is idle.
 //!
-//! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and figure 8: the queue is checked every 2 s,
-//! a thread is added if it has more than 100 events, up to 20 threads per stage, and threads that
-//! were idle for 5 s are removed.
+//! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and figure 8: the queue is checked every 2 s.
+//! A thread is added if the queue has more than 100 events, up to 20 threads per stage, and threads
+//! that were idle for 5 s are removed.
 //!
 //! This implementation differs in one point: it detects an idle servlet by the total batch time in
 //! the interval instead of a timer in each servlet. So an idle stage needs no timer; it shrinks
@@ -35,7 +35,7 @@ impl Default for SedaServletsConfig {
 }
 
 /// A controller that adds servlets one by one while the queue is long, and removes them one by one
-/// when one is idle.
+/// when a servlet is idle.
 #[derive(Debug)]
 pub struct SedaServlets {
     config: SedaServletsConfig,
@@ -174,7 +174,7 @@ mod tests {
             assert_eq!(controller.sample(&look(0, 1, 1, 2), 0).servlets, None);
             assert_eq!(controller.sample(&look(1, 2, 1, 2), 0).servlets, None);
         }
-        // A batch that takes minutes: nothing ends, but no servlet is idle.
+        // A batch that takes minutes: no batch ends, but no servlet is idle.
         let long = Sample {
             service_ns: 0,
             ..look(0, 2, 2, 60)

@@ -35,8 +35,8 @@ impl Controller for Threshold {
     }
 
     fn cadence(&self) -> Cadence {
-        // The queue enforces the threshold by itself. It has to be set once, and again when the
-        // queue's bound changes.
+        // The queue enforces the threshold itself. The threshold has to be set once, and again when
+        // the queue's bound changes.
         Cadence::every_ns(100_000_000)
     }
 

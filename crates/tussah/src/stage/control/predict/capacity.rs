@@ -1,10 +1,11 @@
-//! The capacity of a stage: how much it does when it has enough to do.
+//! The capacity of a stage: its throughput when it has enough work.
 //!
-//! There are two measurements. The first is the service time times the number of allowed servlets.
-//! It is known at any load, and averages many services; if there are more servlets than workers,
-//! the computing time of an event bounds it. But it is wrong if servlets hinder each other, and
-//! slow to follow. The second one is the number of events that finish while others wait. It is the
-//! truth, but only known in that case. The first counts until the second clearly contradicts it.
+//! There are two measurements. The first is the number of allowed servlets divided by the service
+//! time. It is known at any load, and averages many services; if there are more servlets than
+//! workers, the computing time of an event bounds it. But it is wrong if servlets hinder each
+//! other, and it is slow to follow changes. The second one counts the events that finish while
+//! others wait. It is accurate, but available only in that case. The first measurement counts until
+//! the second one clearly contradicts it.
 
 use std::f64::consts::LN_2;
 
@@ -14,32 +15,33 @@ use super::super::cost::Cost;
 /// The number of events that must have finished before there is an estimate.
 const FINISHED_MIN: f64 = 16.0;
 
-/// Bound, in events: the window of service times; between half of it and all of it counts. With
-/// this many, the mean of exponential times is within 3 %.
+/// Bound, in events: the window of service times. The counts are halved when they exceed it, so the
+/// mean covers between half a window and a whole one. With this many events, the mean of
+/// exponential times is accurate to 3 %.
 const WINDOW: f64 = 2048.0;
 
 /// Bound, in events: the window of events that finished while others waited.
 const BACKLOG_WINDOW: f64 = 256.0;
 
 /// The number of events that must have finished while others waited before they count, and the
-/// ratio by which the measurements then have to differ: four standard deviations for exponential
+/// ratio by which the measurements must then differ: four standard deviations for exponential
 /// services.
 const BACKLOG_MIN: f64 = 128.0;
 const DIFFERENCE: f64 = 0.7;
 
-/// The weight, in events, of what another controller knows.
+/// The weight, in events, of the knowledge of another controller.
 const KNOWN: f64 = 64.0;
 
-/// The sum at which the capacity has fallen to half or less: by chance, less than once in 10^9
-/// events.
+/// The sum at which the capacity is considered to have fallen to half or less: by chance, this
+/// happens less than once in 10^9 events.
 const FALL_SUM: f64 = 22.0;
 
-/// A test of whether less is done than possible, on the sum of the log-likelihood ratios of half as
-/// much.
+/// A test of whether the stage does less than it could: it sums the log-likelihood ratios of half
+/// the capacity.
 #[derive(Debug, Default)]
 struct Fall {
     sum: f64,
-    /// The events done since the sum was last 0, and the time.
+    /// The number of events finished since the sum was last 0, and the time since then.
     finished: f64,
     ns: f64,
 }
@@ -48,7 +50,8 @@ struct Fall {
 pub(super) struct Capacity {
     finished: f64,
     service_ns: f64,
-    /// The part of `service_ns` that was computed, and how many servlets can compute at once.
+    /// The part of `service_ns` that was computed, and the number of servlets that can compute at
+    /// the same time.
     compute_ns: f64,
     workers: f64,
     backlog_finished: f64,
@@ -63,7 +66,7 @@ pub(super) struct Capacity {
 }
 
 impl Capacity {
-    /// Adds a sample; `backlogged` if events waited all the time.
+    /// Adds a sample; `backlogged` is true if events waited all the time.
     pub(super) fn observe(&mut self, sample: &Sample<'_>, backlogged: bool, batch_ns: f64) {
         self.cost
             .observe(sample.batches, sample.finished, sample.service_ns);
@@ -94,7 +97,7 @@ impl Capacity {
                 self.backlog_ns /= 2.0;
             }
         } else {
-            // This is evidence about a time that is over.
+            // This is evidence about a time that has passed.
             self.backlog_finished *= 0.98;
             self.backlog_ns *= 0.98;
         }
@@ -117,8 +120,8 @@ impl Capacity {
         self.fall = Fall::default();
     }
 
-    /// Detects that the stage has become slower before the windows show it; `full` if there was
-    /// work for all servlets all the time.
+    /// Detects that the stage has become slower before the windows show it; `full` is true if there
+    /// was work for all servlets all the time.
     pub(super) fn watch(&mut self, sample: &Sample<'_>, full: bool) {
         let Some(per_ns) = self.per_ns.filter(|_| full) else {
             self.fall = Fall::default();
@@ -131,7 +134,7 @@ impl Capacity {
         if self.fall.sum <= 0.0 {
             self.fall = Fall::default();
         }
-        // The events in service may all end the next moment.
+        // The events in service may all end in the next moment.
         let unseen = sample.in_service as f64 * LN_2;
         if self.fall.sum > FALL_SUM * self.doubt() + unseen {
             let Fall { finished, ns, .. } = std::mem::take(&mut self.fall);
@@ -147,12 +150,13 @@ impl Capacity {
         self.per_ns
     }
 
-    /// Returns the factor by which early estimates are less certain than later ones; 1 is no doubt.
+    /// Returns the factor by which early estimates are less certain than later ones; 1 means no
+    /// doubt.
     pub(super) fn doubt(&self) -> f64 {
         1.0 + 32.0 / self.finished.max(1.0)
     }
 
-    /// Returns the time of a servlet for an event, in nanoseconds.
+    /// Returns the time that a servlet takes for an event, in nanoseconds.
     pub(super) fn service_ns(&self) -> f64 {
         self.service_ns / self.finished.max(1.0)
     }
@@ -162,8 +166,8 @@ impl Capacity {
         self.service_ns_free
     }
 
-    /// Returns the time of an event in a batch of this length, which may be less than in the
-    /// observed batches.
+    /// Returns the service time per event in a batch that takes `batch_ns`. It may be less than in
+    /// the observed batches.
     fn service_in_ns(&self, batch_ns: f64) -> f64 {
         let service_ns = self.service_ns();
         let Some((each_batch_ns, event_ns)) = self.cost.fit() else {
@@ -172,8 +176,8 @@ impl Capacity {
         let events = (batch_ns - each_batch_ns) / event_ns;
         let share = self.cost.batches_per_event();
         let saved_ns = each_batch_ns * (share - 1.0 / events.max(1.0));
-        // The two windows do not cover the same events, so the computed saving may exceed what
-        // there is to save.
+        // The two windows do not cover the same events, so the computed saving may exceed the
+        // possible saving.
         (service_ns - saved_ns.max(0.0)).max(event_ns.min(service_ns))
     }
 
@@ -201,7 +205,8 @@ mod tests {
     use super::super::super::testing::{MS, Random, quiet};
     use super::*;
 
-    /// A millisecond in which this many events ended, with a tenth of it for each, on two servlets.
+    /// Shows a millisecond in which this number of events ended, each of which took a tenth of it,
+    /// on two servlets.
     fn show(capacity: &mut Capacity, finished: u64, backlogged: bool) {
         let sample = Sample {
             finished,
@@ -261,7 +266,7 @@ mod tests {
             show(&mut capacity, 10, true);
         }
         assert_eq!(per_ms(&capacity), Some(10.0));
-        // A difference that may be chance does not count.
+        // A difference that may be due to chance does not count.
         let mut capacity = Capacity::default();
         for _ in 0..100 {
             show(&mut capacity, 16, true);
@@ -269,7 +274,8 @@ mod tests {
         assert_eq!(per_ms(&capacity), Some(20.0));
     }
 
-    /// Milliseconds in which this many events end, with work for all servlets.
+    /// Feeds `capacity` `ms` samples of one millisecond each, in which `finished` events end and
+    /// every servlet has work.
     fn watch(capacity: &mut Capacity, ms: u64, finished: u64, in_service: u64) {
         for _ in 0..ms {
             let sample = Sample {
@@ -285,12 +291,12 @@ mod tests {
     fn a_falling_capacity_is_seen_at_once() {
         let mut capacity = Capacity::default();
         show(&mut capacity, 1000, false);
-        // 22 (1 + 32 / 1000) over 10 - 10 ln 2 is 7.4.
+        // 22 (1 + 32 / 1000) divided by 10 - 10 ln 2 is 7.4.
         watch(&mut capacity, 7, 10, 0);
         assert_eq!(per_ms(&capacity), Some(20.0));
         watch(&mut capacity, 1, 10, 0);
         assert_eq!(per_ms(&capacity), Some(10.0));
-        // No event at all is less than one event.
+        // No event at all counts as less than one event.
         watch(&mut capacity, 200, 0, 0);
         assert!(per_ms(&capacity) < Some(0.05), "{capacity:?}");
     }

@@ -8,20 +8,20 @@ use crate::stage::control::knee::Scarce;
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Limit {
     pub(in super::super) scarce: Scarce,
-    /// The number of events in service at once.
+    /// The number of events in service at the same time.
     pub(in super::super) servlets: usize,
 }
 
 impl Predict {
-    /// Sets the target, which may exceed the requested one, and the limit of a scarce resource. A
-    /// limit replaces the capacity of the servlets, and starts an overload at once.
+    /// Sets the target, which may exceed the configured target, and the limit of a scarce resource.
+    /// A limit replaces the capacity of the servlets, and starts an overload immediately.
     pub(in super::super) fn limit(&mut self, target_ns: u64, limit: Option<Limit>) {
         self.target_ns = target_ns;
         self.limit = limit;
     }
 
-    /// Returns whether a resource is newly known to be scarce, or more events wait for it than half
-    /// of the target allows.
+    /// Returns whether a resource is newly known to be scarce, or whether more events wait for it
+    /// than half of the target allows.
     pub(super) fn is_past_limit(&self, sample: &Sample<'_>) -> bool {
         let Some(Limit { scarce, .. }) = self.limit else {
             return false;

@@ -1,72 +1,75 @@
-//! The load of a stage: a test of whether more is offered than it can do.
+//! The load of a stage: a test of whether more events are offered than the stage can handle.
 //!
 //! These are sequential tests of two hypotheses each about the rate of arrivals, on the sums of
 //! their log-likelihood ratios: Page, "Continuous inspection schemes" (Biometrika 1954). One test
-//! is for a load that is far too high. Another one is for a load that can just be served while
-//! waits are long, which is what a closed loop looks like.
+//! detects a load that is far too high. Another test detects a load that can just be served while
+//! waits are long, as in a closed loop.
 //!
-//! Arrivals in clumps say less than as many single ones, so the threshold grows with their
-//! dispersion. It is measured over short times and over longer ones, in which regular clumps
-//! disappear; the smaller value counts. An empty queue with a spare servlet refutes an overload,
-//! whatever the sums are. So an estimate of the capacity that is too low does no harm.
+//! Arrivals in clumps are weaker evidence than the same number of single arrivals, so the threshold
+//! grows with their dispersion. The dispersion is measured over short times and over longer ones,
+//! in which regular clumps disappear; the smaller value counts. An empty queue with a spare servlet
+//! refutes an overload, whatever the sums are. So an estimate of the capacity that is too low does
+//! no harm.
 
 use super::super::Sample;
 use super::capacity::Capacity;
 
-/// The loads between which the test of a rise distinguishes. It finds a load of 1.4 after about 160
-/// services.
+/// The loads between which the test for a rise distinguishes. It finds a load of 1.4 after about
+/// 160 services.
 const RISE: (f64, f64) = (0.8, 1.4);
 
-/// The sum at which the load has risen: by chance, less than once in 10^9 arrivals at a load of
-/// 0.8.
+/// The sum at which the load is considered to have risen: by chance, this happens less than once in
+/// 10^9 arrivals at a load of 0.8.
 const RISE_SUM: f64 = 22.0;
 
-/// The loads between which the test of a stand distinguishes: a queue that neither grows nor
-/// shrinks, as in a closed loop. The events queued when waits become long count as if they had just
-/// arrived, up to this many, because a burst of any length may still drain. A burst that precedes a
-/// load of 0.8 is mistaken for a stand less than once in 40 times.
+/// The loads between which the test for a standing queue distinguishes: a queue that neither grows
+/// nor shrinks, as in a closed loop. The events queued when waits become long count as if they had
+/// just arrived, up to this number, because a burst of any length may still drain. A burst that
+/// precedes a load of 0.8 is mistaken for a standing queue less than once in 40 times.
 const STAND: (f64, f64) = (0.8, 1.0);
 const STAND_QUEUE_MAX: f64 = 64.0;
 
-/// The sum at which the queue stands: by chance, less than once in 10^7 arrivals at a load of 0.8.
-/// With 64 clients, it is reached after about 250 services.
+/// The sum at which the queue is considered to stand: by chance, this happens less than once in
+/// 10^7 arrivals at a load of 0.8. With 64 clients, it is reached after about 250 services.
 const STAND_SUM: f64 = 18.0;
 
-/// After an overload, a smaller part of each sum suffices for another one, because rejected clients
-/// come again. The part grows from this share to all of the sum within this many services.
+/// After an overload, a smaller part of each sum is enough for another overload, because rejected
+/// clients come back. The part grows from this share to the whole sum within this number of
+/// services.
 const MEMORY: f64 = 2000.0;
 const MEMORY_SHARE: f64 = 0.2;
 
-/// The loads between which the test of a fall distinguishes. They are high, because at a load of
+/// The loads between which the test for a fall distinguishes. They are high, because at a load of
 /// 0.95 most responses would be late without an overload state.
 const FALL: (f64, f64) = (1.0, 0.85);
 
-/// The sum at which the load has fallen: after about 500 services at a load of 0.8.
+/// The sum at which the load is considered to have fallen: this takes about 500 services at a load
+/// of 0.8.
 const FALL_SUM: f64 = 10.0;
 
-/// A queue of this many events, or of this many targets if these are more, occurs by chance once in
+/// A queue of this many events, or of this many targets if that is more, occurs by chance once in
 /// 10^12 arrivals at a load of 0.8. If it stays for `QUEUE_STAYS` targets, it counts as an
-/// overload, whatever the arrivals say. This finds a stage that has become slower.
+/// overload, whatever the arrivals show. This detects a stage that has become slower.
 const QUEUE_LONG: f64 = 128.0;
 const QUEUE_LONG_TARGETS: f64 = 2.0;
 const QUEUE_STAYS: f64 = 4.0;
 
-/// A queue that is long and exceeds this many targets is an overload at once: even if it drains by
-/// itself, its answers come too late.
+/// A queue that is long and exceeds this many targets is an overload immediately: even if it drains
+/// by itself, its responses come too late.
 const QUEUE_FAR_TARGETS: f64 = 4.0;
 
-/// Waits of over half a target that last for this many services are an overload too. At a load r, a
-/// queue of exponential services lasts for n of them with a probability of about exp(-n (1 - sqrt
-/// r)^2); at 0.8 that is once in 10^10. This finds a load that is just above 1.
+/// Waits of over half a target that last for this many services are an overload, too. At a load r,
+/// a queue of exponential services lasts for n of them with a probability of about exp(-n (1 - sqrt
+/// r)^2); at 0.8 that is once in 10^10. This detects a load that is just above 1.
 const SERVICES_LATE: f64 = 2000.0;
 
-/// The dispersion is measured in intervals in which this many events could be served. Shorter ones
-/// would show that a sample is taken when an event arrives. In the longer ones, regular clumps
-/// disappear.
+/// The dispersion is measured in intervals in which this many events could be served. Shorter
+/// intervals would show that a sample is taken when an event arrives. In longer intervals, regular
+/// clumps disappear.
 const PART: f64 = 8.0;
 const PART_LONG: f64 = 64.0;
 
-/// A new measurement of the dispersion counts as at most this multiple of the known one.
+/// A new measurement of the dispersion counts as at most this multiple of the known value.
 const SURPRISE: f64 = 16.0;
 
 /// The number of targets without a rejection after which an overload ends.
@@ -76,29 +79,31 @@ const CALM_TARGETS: f64 = 64.0;
 pub(super) struct Load {
     rise: f64,
     /// Since the sum of the rise was last 0: the arrivals, the events that the capacity could
-    /// serve, and those that servlets took.
+    /// serve, and the events that servlets took.
     arrived: f64,
     able: f64,
     taken: f64,
     fall: f64,
-    /// Since waits were last short: the evidence for a stand in addition to the arrivals and the
-    /// time, which are summed.
+    /// Since waits were last short: the evidence for a standing queue in addition to the arrivals
+    /// and the time, which are summed.
     stand: Stand,
-    /// The number of services of the memory that are left.
+    /// The number of services for which the last overload is still remembered.
     remembered: f64,
     threshold_scale: f64,
     /// The dispersion of the arrivals, in short intervals and in long ones.
     clumps: Dispersion,
     surges: Dispersion,
-    /// The variance of the services over the square of their mean; 1 for exponential ones.
+    /// The variance of the services divided by the square of their mean; 1 for exponential
+    /// services.
     service_dispersion: f64,
-    /// The number of services that were done since waits were last short.
+    /// The number of services completed since waits were last short.
     late: f64,
-    /// How long waits have been long, in nanoseconds, and the events that the queue's bound refused
-    /// in that time.
+    /// The time for which waits have been long, in nanoseconds, and the number of events that the
+    /// queue's bound refused in that time.
     slow_ns: f64,
     refused: u64,
-    /// How long the queue has been long, and how long no event was rejected, in nanoseconds.
+    /// The time for which the queue has been long, and the time for which no event has been
+    /// rejected, in nanoseconds.
     long_ns: f64,
     calm_ns: f64,
 }
@@ -106,15 +111,15 @@ pub(super) struct Load {
 /// A test of whether a queue stands, while waits are long.
 #[derive(Debug, Default)]
 struct Stand {
-    /// The part of the sum for the queue's length when waits became long; none before.
+    /// The part of the sum for the queue's length when waits became long; `None` before that.
     since: Option<f64>,
     arrived: f64,
     ns: f64,
 }
 
 impl Stand {
-    /// Returns the sum. Time counts by the current estimate of the capacity, which is better than
-    /// the one at the time. Arrivals beyond the capacity are left to the test of a rise.
+    /// Returns the sum. Time is weighted by the current estimate of the capacity, which is better
+    /// than the estimate at the time. Arrivals beyond the capacity are left to the test for a rise.
     fn sum(&self, per_ns: f64) -> f64 {
         let able = per_ns * self.ns;
         let queue = self.since.unwrap_or(0.0);
@@ -123,7 +128,7 @@ impl Stand {
     }
 }
 
-/// The variance of the arrivals in an interval over their mean; 1 for independent arrivals.
+/// The variance of the arrivals in an interval divided by their mean; 1 for independent arrivals.
 #[derive(Debug)]
 struct Dispersion {
     value: f64,
@@ -143,8 +148,8 @@ impl Default for Dispersion {
 }
 
 impl Dispersion {
-    /// Adds a measurement from the difference of two neighbouring parts, which hardly shows a step
-    /// of the load.
+    /// Adds a measurement from the difference of two neighboring parts, in which a step of the load
+    /// is hardly visible.
     fn observe(&mut self, arrived: f64, interval_ns: f64, part_ns: f64) {
         self.part.0 += arrived;
         self.part.1 += interval_ns;
@@ -157,7 +162,7 @@ impl Dispersion {
         if interval_ns_before > 0.0 && both > 0.0 {
             let difference = arrived * interval_ns_before - arrived_before * interval_ns;
             let seen = difference * difference / (interval_ns * interval_ns_before * both);
-            // One burst says little about how arrivals come; repeated clumps soon do.
+            // One burst says little about the pattern of arrivals; repeated clumps soon do.
             let seen = seen.min(SURPRISE * self.value);
             self.value += (seen - self.value) / 32.0;
             self.value = self.value.max(1.0);
@@ -190,7 +195,8 @@ impl Default for Load {
 }
 
 impl Load {
-    /// Adds the arrivals of a sample, against the capacity; `idle` if a servlet had nothing to do.
+    /// Adds the arrivals of a sample, against the capacity; `idle` is true if a servlet had nothing
+    /// to do.
     pub(super) fn observe(
         &mut self,
         sample: &Sample<'_>,
@@ -206,7 +212,7 @@ impl Load {
         let interval_ns = sample.interval_ns as f64;
         let able = per_ns * interval_ns;
         // One burst is not a load: simultaneous arrivals count as at most twice the capacity,
-        // unless they always come so.
+        // unless they always arrive like that.
         let counted = arrived.min(2.0 * able + 4.0 * self.clumps.value);
         self.clumps.observe(arrived, interval_ns, PART / per_ns);
         self.surges
@@ -216,7 +222,7 @@ impl Load {
         self.arrived += counted;
         self.able += able;
         self.taken += taken;
-        // If a batch costs something, large ones can do more than was observed.
+        // If a batch has a cost of its own, large batches can achieve more than was observed.
         let able_run = self.able.max(self.taken);
         self.rise = self.arrived * (RISE.1 / RISE.0).ln() - able_run * (RISE.1 - RISE.0);
         if idle || self.rise <= 0.0 {
@@ -239,25 +245,25 @@ impl Load {
         self.fall = (self.fall + ratio).max(0.0);
     }
 
-    /// Returns the dispersion of the arrivals, as far as it matters for a load.
+    /// Returns the dispersion of the arrivals, as far as it is relevant for a load.
     fn dispersion(&self) -> f64 {
         self.clumps.value.min(self.surges.value)
     }
 
-    /// Returns the dispersion of queue lengths: the mean of those of arrivals and services
-    /// (Kingman's approximation).
+    /// Returns the dispersion of queue lengths: the mean of the dispersions of arrivals and
+    /// services (Kingman's approximation).
     fn dispersion_of_queues(&self) -> f64 {
         ((self.dispersion() + self.service_dispersion) / 2.0).max(1.0)
     }
 
-    /// Returns the length from which a queue is an overload.
+    /// Returns the length at which a queue is an overload.
     pub(super) fn far(&self, capacity: &Capacity, target_ns: f64) -> f64 {
         let long = QUEUE_LONG * self.dispersion_of_queues() * capacity.doubt();
         let per_ns = capacity.per_ns().unwrap_or(f64::INFINITY);
         long.max(QUEUE_FAR_TARGETS * target_ns * per_ns)
     }
 
-    /// Returns whether a stage that was not overloaded is now.
+    /// Returns whether a stage that was not overloaded is overloaded now.
     pub(super) fn risen(
         &mut self,
         queued: f64,
@@ -297,7 +303,7 @@ impl Load {
         self.remembered = (self.remembered - sample.finished as f64).max(0.0);
         let part = 1.0 - (1.0 - MEMORY_SHARE) * self.remembered / MEMORY;
         let scale = part * self.threshold_scale;
-        // Events that the queue's bound refuses may as well be rejected in time.
+        // Events that the queue's bound refuses may just as well be rejected early.
         let bounded = self.refused > 0 && self.slow_ns > QUEUE_STAYS * target_ns;
         bounded
             || late && self.rise > RISE_SUM * scale
@@ -318,7 +324,7 @@ impl Load {
         self.fall > FALL_SUM * self.dispersion() || self.calm_ns > CALM_TARGETS * target_ns
     }
 
-    /// Forgets the evidence for the change that was made, but not that there was an overload.
+    /// Forgets the evidence for the change that has been made, but not the overload itself.
     pub(super) fn turned(&mut self) {
         self.stand = Stand::default();
         self.remembered = MEMORY;
@@ -344,7 +350,7 @@ mod tests {
     use super::super::super::testing::{MS, Random, quiet};
     use super::*;
 
-    /// Arrivals of 10 events per millisecond.
+    /// Ten events arrive per millisecond.
     fn capacity() -> Capacity {
         let mut capacity = Capacity::default();
         let sample = Sample {
@@ -356,7 +362,8 @@ mod tests {
         capacity
     }
 
-    /// Returns how many milliseconds pass until an overload is found, if it is within 10 s.
+    /// Returns the number of milliseconds after which an overload is detected, if that happens
+    /// within 10 s.
     fn risen(arrived: impl Fn(u64) -> u64, idle: bool, queued: f64, wait_ms: f64) -> Option<u64> {
         let mut load = Load::default();
         let capacity = capacity();
@@ -377,10 +384,10 @@ mod tests {
     fn arrivals_above_the_capacity_are_an_overload_unless_a_servlet_is_idle_or_waits_are_short() {
         let at = |load| risen(move |_| load, false, 60.0, 6.0);
         assert_eq!(at(8), Some(200));
-        // 22 (1 + 32 / 1000) over 14 ln 1.75 - 6, and over 20 ln 1.75 - 6.
+        // 22 (1 + 32 / 1000) divided by 14 ln 1.75 - 6, and by 20 ln 1.75 - 6.
         assert_eq!(at(14), Some(12));
         assert_eq!(at(20), Some(4));
-        // Lasting waits are found all the same.
+        // Lasting waits are detected nevertheless.
         assert_eq!(risen(|_| 40, true, 60.0, 6.0), Some(200));
         assert_eq!(risen(|_| 40, false, 60.0, 4.0), None);
     }
@@ -404,13 +411,13 @@ mod tests {
                 load.risen(queued, queued / 10.0 * MS as f64, &sample, 10.0 * MS as f64)
             })
         };
-        // 18 (1 + 32 / 1000) - 62 ln 1.25, over 10 ln 1.25 - 2; later a fifth of the 18 and more,
-        // over the same.
+        // 18 (1 + 32 / 1000) - 62 ln 1.25, divided by 10 ln 1.25 - 2; later a fifth of the 18 and
+        // more, divided by the same.
         assert_eq!(found(false, 10, 62.0), Some(21));
         assert_eq!(found(true, 10, 62.0), Some(0));
         assert_eq!(found(false, 10, 51.0), Some(32));
         assert_eq!(found(false, 8, 62.0), None);
-        // Some time has to pass for any number of waiting events.
+        // Some time has to pass, whatever the number of waiting events.
         assert_eq!(found(false, 10, 190.0), Some(19));
         assert_eq!(found(false, 6, 190.0), None);
     }
@@ -502,7 +509,7 @@ mod tests {
             })
         };
         assert_eq!(fallen(10, 1), None);
-        // 10 over 1.5 - 8 ln (1 / 0.85), and over 1.5.
+        // 10 divided by 1.5 - 8 ln (1 / 0.85), and by 1.5.
         assert_eq!(fallen(8, 1), Some(50));
         assert_eq!(fallen(0, 1), Some(6));
         assert_eq!(fallen(10, 0), Some(640));

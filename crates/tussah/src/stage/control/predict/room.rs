@@ -1,39 +1,39 @@
-//! The room of each class in overload: the budget of a wait, and how it is corrected and shared.
+//! The room of each class in overload: the budget of a wait, and its correction and distribution.
 
 use super::Predict;
 use crate::stage::control::Sample;
 
 /// The share of the target that a wait may take in overload, if services are short. The rest is for
-/// the service and for waits that turn out longer than predicted: one in a hundred exponential
-/// services takes five times the mean.
+/// the service itself and for waits that turn out longer than predicted: one in a hundred
+/// exponential services takes five times the mean.
 pub(super) const WAIT_SHARE_MAX: f64 = 0.27;
 
-/// The share of the target that a wait may take even if services take most of the target. With
-/// less, servers would be idle in overload.
+/// The share of the target that a wait may take even if services take most of the target. With a
+/// smaller share, servers would be idle in overload.
 const WAIT_SHARE_MIN: f64 = 0.2;
 
-/// The number of events that may wait in overload even if that takes a larger share of the target,
-/// up to the second constant. With fewer, a servlet that has finished two of them soon has none,
-/// and a stage of one servlet would be idle for a tenth of the time.
+/// The number of events that may wait in overload even if they take a larger share of the target,
+/// up to the second constant. With fewer events, a servlet that has finished two of them would soon
+/// have none, and a stage of one servlet would be idle for a tenth of the time.
 const WAITING_MIN: f64 = 4.0;
 const WAIT_SHARE_FEW: f64 = 0.4;
 
-/// How many mean services of the target are left for the service itself: one exponential service in
-/// a thousand takes longer.
+/// The part of the target that is left for the service itself, in mean services: one exponential
+/// service in a thousand takes longer.
 const SERVICES_LEFT: f64 = 7.0;
 
-/// How many standard deviations beyond the budget an event may have been queued in overload and
-/// still be served, assuming exponential services.
+/// The number of standard deviations by which the time in the queue may exceed the budget in
+/// overload, if the event is still to be served. Services are assumed to be exponential.
 const OVERDUE: f64 = 1.4;
 
-/// The share of idle time of all servlets in overload from which a wait may take a larger share of
+/// The share of idle time of all servlets in overload at which a wait may take a larger share of
 /// the target, and that larger share.
 const IDLE: f64 = 0.1;
 const WAIT_SHARE_CLUMPS: f64 = 0.9;
 
-/// How many mean services of the target are left when an event is shed in a stage with classes.
-/// Higher classes may have passed it over, and the event that would take its place comes later
-/// still: one exponential service in thirty takes longer.
+/// The part of the target that is left when an event is shed in a stage with classes, in mean
+/// services. Higher classes may have passed it over, and the event that would take its place
+/// arrives even later: one exponential service in thirty takes longer.
 const SERVICES_LEFT_CLASSES: f64 = 3.5;
 
 /// Bound, in events: the window for the share of the capacity that a class takes.
@@ -50,8 +50,8 @@ impl Predict {
     }
 
     /// Learns from responses that take longer than predicted, for example on a worker with other
-    /// load. If the mean is half of the target, 90 % are within it even if responses vary as much
-    /// as exponential times (2.3 times the mean).
+    /// load. If the mean is half of the target, 90 % of responses are within the target even if
+    /// they vary as much as exponential times (2.3 times the mean).
     pub(super) fn correct(&mut self, sample: &Sample<'_>) {
         for class in sample.classes {
             if class.finished > 0 {
@@ -86,7 +86,7 @@ impl Predict {
         (credits as u64).min(u64::MAX >> 1)
     }
 
-    /// Learns how much of the capacity each class takes.
+    /// Learns the share of the capacity that each class takes.
     pub(super) fn share(&mut self, sample: &Sample<'_>, per_ns: f64) {
         let able = per_ns * sample.interval_ns as f64;
         let weight = able / (able + TAKEN_WINDOW);
@@ -96,25 +96,25 @@ impl Predict {
         }
     }
 
-    /// Sets the room in overload.
+    /// Sets the room of each class in overload.
     pub(super) fn allot(&mut self, per_ns: f64) {
         let budget_ns = self.wait_budget_ns(per_ns);
         let lowest = usize::from(self.lowest);
         let mut above = 0.0_f64;
         for class in 0..=lowest {
-            // Events of higher classes that arrive meanwhile go first.
+            // Events of higher classes that arrive in the meantime go first.
             let mut wait_ns = budget_ns * (1.0 - above).max(0.0);
             if class < lowest {
                 // Servers that lower classes keep busy find their queue full more often than if
                 // this class were alone.
                 wait_ns *= 2.0;
             }
-            // As many events as can be served at the same time wait for no other.
+            // As many events as can be served at the same time do not wait for any other event.
             let events = per_ns * (wait_ns + self.capacity.service_ns_free());
             self.room[class] = self.credits(events).max(self.servlets).max(1);
             above += self.taken[class];
         }
-        // The sum of few services is less certain than that of many.
+        // The sum of a few services is less certain than that of many.
         let spread = OVERDUE / (per_ns * budget_ns).max(0.25).sqrt();
         self.sojourn_ns_max = (budget_ns * (1.0 + spread)) as u64;
         let left_ns = self.target_ns as f64 - SERVICES_LEFT_CLASSES * self.capacity.service_ns();

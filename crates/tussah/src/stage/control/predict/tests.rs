@@ -1,4 +1,4 @@
-//! The properties that the controller has to have, on simulated queues.
+//! The required properties of the controller, on simulated queues.
 
 mod closed;
 
@@ -9,7 +9,7 @@ fn sim(model: Model, target_ns: u64, seed: u64) -> Sim<Predict> {
     Sim::new(Predict::new(Duration::from_nanos(target_ns)), model, seed)
 }
 
-/// Events answered within the target, a nanosecond.
+/// Events answered within the target, per nanosecond.
 fn goodput(done: &[Done], target_ns: u64, for_ns: u64) -> f64 {
     let good = done.iter().filter(|d| d.response_ns <= target_ns).count();
     good as f64 / for_ns as f64
@@ -21,15 +21,16 @@ fn percentile(done: &[Done], share: f64) -> u64 {
     responses[(responses.len() as f64 * share) as usize]
 }
 
-/// Returns the time after which any hundred consecutive completions have at most one late one.
+/// Returns the time from which any hundred consecutive completions include at most one that is
+/// late.
 fn settled_ns(done: &[Done], target_ns: u64, start_ns: u64) -> u64 {
     let late = |window: &&[Done]| window.iter().filter(|d| d.response_ns > target_ns).count() > 1;
     let last = done.windows(100).rfind(late);
     last.map_or(0, |window| window[99].at_ns - start_ns)
 }
 
-/// Runs at 80 % for half a second, then at `load` for as long. Returns the median over the seeds of
-/// `f` on the second half.
+/// Runs at 80 % for half a second, then at `load` for the same time. Returns the median over the
+/// seeds of `f` on the second half.
 fn step(load: f64, service: Service, seeds: u64, f: impl Fn(&Sim<Predict>, u64) -> f64) -> f64 {
     let model = Model {
         service,
@@ -85,7 +86,7 @@ fn nine_in_ten_are_within_the_target() {
 fn admitted_events_meet_the_target_20_ms_after_an_overload() {
     for load in [1.4, 2.0, 10.0] {
         let settled = step(load, Service::Exponential, 15, |sim, start_ns| {
-            // Of the thousands later, some hundred has two that are late by chance.
+            // Of the thousands of events after that, some hundred have two that are late by chance.
             let soon = |done: &&Done| done.at_ns < start_ns + 100 * MS;
             let done: Vec<_> = sim.done.iter().take_while(soon).copied().collect();
             settled_ns(&done, MS, start_ns) as f64
@@ -232,7 +233,7 @@ fn higher_classes_are_let_in_first() {
     sim.run(1.6, model.capacity(), SECOND / 20);
     sim.done.clear();
     sim.run(1.6, model.capacity(), SECOND / 2);
-    // Each class brings four tenths of the capacity, so there is room for two and a half.
+    // Each class brings four tenths of the capacity, so there is room for two and a half classes.
     let mut served = [0.0; 4];
     for done in sim.done.iter().filter(|done| done.response_ns <= MS) {
         served[usize::from(done.class)] += 1.0 / (SECOND / 2) as f64 / model.capacity();
@@ -261,8 +262,8 @@ fn the_highest_class_is_within_the_target_when_it_alone_is_an_overload() {
     assert!(goodput(&sim.done, MS, SECOND / 4) > 0.95 * model.capacity());
 }
 
-/// Returns how many events are refused of a load of a half and a burst of `size`, with services of
-/// 10 µs, and whether the load is an overload at the end.
+/// Returns how many events are refused from a load of one half and a burst of `size`, with services
+/// of 10 µs. Also returns whether the load is an overload at the end.
 fn burst(size: u64, slots: u64) -> (u64, bool) {
     let mut predict = Predict::new(Duration::from_millis(1));
     let mut random = Random::new(1);
@@ -312,7 +313,7 @@ fn a_burst_is_let_in_whole() {
 #[test]
 fn a_burst_of_many_targets_is_refused_at_once() {
     let (refused, overloaded) = burst(1000, 3001);
-    // All but 400 and what senders may have places for.
+    // All but 400 events and those for which senders may have reserved places.
     assert!((330..=360).contains(&refused) && overloaded, "{refused}");
     assert!(!burst(1000, 4000).1, "it is never over");
 }
@@ -321,7 +322,8 @@ fn a_burst_of_many_targets_is_refused_at_once() {
 fn places_that_senders_ask_for_are_no_burst() {
     let mut predict = Predict::new(Duration::from_millis(1));
     for slot in 0..1000u64 {
-        // Of services of a tenth of a millisecond, few wait; but each sender asks for a chunk.
+        // With services of a tenth of a millisecond, few events wait; but each sender asks for a
+        // whole chunk.
         predict.on_enqueue_many(&arrival(0, 3, 1), 128);
         assert_eq!(predict.on_enqueue(&arrival(0, 131, 1)), Admission::Admit);
         let classes = [super::super::ClassSample {
@@ -387,7 +389,7 @@ fn responses_longer_than_predicted_make_the_room_smaller() {
     assert_eq!(show(true, MS, MS / 2), 1.0);
     assert_eq!(show(true, MS, MS / 2 + 10), 0.25);
     assert_eq!(show(true, MS, MS / 4), 1.0);
-    // Servlets without work have it made larger.
+    // Servlets without work make the correction larger.
     assert!(show(true, MS / 2, MS / 4) > 3.0);
     assert_eq!(show(true, MS, MS / 4), 1.0);
 }
@@ -397,7 +399,8 @@ fn clumps_above_the_capacity_are_an_overload_and_those_below_are_none() {
     use crate::stage::sim::{Arrivals, Distribution, EventEnd, Service, Simulation};
     const TARGET_NS: u64 = 5 * MS;
     let run = |clump: u32| {
-        // Of so many each 2.5 ms, where 50 can be done; before that, 80 % of what can be done.
+        // A clump of `clump` events every 2.5 ms, a time in which 50 can be handled; before that,
+        // 80 % of the capacity.
         let bursts = (200..1000).map(|i| (i * 5 * MS / 2, clump)).collect();
         let simulation = Simulation {
             until_ns: 5 * SECOND / 2,

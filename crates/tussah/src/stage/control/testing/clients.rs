@@ -1,4 +1,4 @@
-//! Clients in a closed loop: each sends, waits for the answer, thinks, and sends again.
+//! Clients in a closed loop: each sends, waits for the response, thinks, and sends again.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,9 +10,9 @@ use super::{Random, SECOND};
 pub(crate) enum Back {
     /// After this many nanoseconds.
     After(u64),
-    /// After the time in a `Retry-After` header like that of a web server: once a second, the
-    /// events queued and in service over the events done in that second, in whole seconds, at least
-    /// one. Each client gets once to twice that time.
+    /// After the time in a `Retry-After` header like that of a web server. Once per second, this is
+    /// the number of events queued and in service, divided by the events finished in that second,
+    /// in whole seconds, at least one. Each client gets between one and two times that time.
     WhenTold,
 }
 
@@ -20,7 +20,7 @@ pub(crate) enum Back {
 pub(crate) struct Clients {
     think_mean_ns: f64,
     back: Back,
-    /// The send times of the clients that are not waiting for an answer.
+    /// The send times of the clients that are not waiting for a response.
     next: BinaryHeap<Reverse<u64>>,
     /// The events answered in the current second, and the announced retry time.
     answered: u64,

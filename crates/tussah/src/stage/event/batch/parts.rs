@@ -7,7 +7,7 @@ use crate::stage::event::Event;
 use crate::stage::event::Watch;
 
 impl<E> Batch<E> {
-    /// Adds a chunk behind the others, and returns a spare empty one if there is one.
+    /// Adds a chunk behind the others, and returns a spare empty chunk if there is one.
     pub(crate) fn put(&mut self, chunk: Chunk<E>) -> Option<Chunk<E>> {
         self.left += chunk.len();
         if self.head.is_empty() && self.more.is_empty() {
@@ -30,7 +30,7 @@ impl<E> Batch<E> {
         }
     }
 
-    /// Moves the next event to `to`, together with all events that `same` finds equal to it. If
+    /// Moves the next event to `to`, together with all events that `same` considers equal to it. If
     /// `same` panics, all events stay.
     pub(crate) fn part(&mut self, to: &mut Batch<E>, same: impl Fn(&Event<E>, &Event<E>) -> bool) {
         // Late events are detected when they are taken: the queue's lock may be held here.
@@ -117,7 +117,7 @@ impl<E> Batch<E> {
                 self.put_one(event);
             }
         }
-        // The next events there are checked anew.
+        // The next events in `from` are checked again.
         from.traces.any &= from.left > 0;
     }
 
@@ -141,7 +141,7 @@ impl<E> Batch<E> {
     }
 
     /// Takes the next chunk, or up to `limit` of its events, and stamps its events with `now_ns`.
-    /// Notes their deadlines, and returns how many of them have metadata.
+    /// Notes their deadlines, and returns the number of events that have metadata.
     pub(crate) fn pass(&mut self, limit: usize, now_ns: u64, watch: &mut Watch) -> (Chunk<E>, u64) {
         while self.head.is_empty() {
             match self.more.pop_front() {

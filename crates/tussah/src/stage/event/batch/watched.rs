@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 use super::{Batch, Served};
 use crate::stage::event::{Event, Reason, queued_ns};
 
-/// A receiver of the events that a handler does not get: their deadline has passed, or they were
-/// cancelled.
+/// A receiver of the events that a handler does not receive: their deadline has passed, or they
+/// were cancelled.
 pub(crate) trait Expires<E>: Send + Sync {
     /// Returns whether a deadline has passed.
     fn is_late(&self, deadline_ns: u64) -> bool;
@@ -14,7 +14,7 @@ pub(crate) trait Expires<E>: Send + Sync {
     /// Ends such an event.
     fn end(&self, event: Event<E>, why: Reason);
 
-    /// Counts such an event if it came by a call, so that no stage has counted it.
+    /// Counts such an event if it arrived by a call, so that no stage has counted it.
     fn count_called(&self, why: Reason);
 }
 
@@ -44,8 +44,8 @@ impl<E> Batch<E> {
         self.traces.any
     }
 
-    /// Returns whether a stage that is called with it has to look at its events, or to note those
-    /// that have been taken.
+    /// Returns whether a stage that is called with this batch has to check its events, or to note
+    /// those that have been taken.
     #[inline]
     pub(crate) fn is_watched(&mut self) -> bool {
         self.look_again();
@@ -53,7 +53,7 @@ impl<E> Batch<E> {
     }
 
     /// Does the same for a batch that a stage is called with, unless a servlet has filled it. The
-    /// time of an event begins now, unless it was queued or came by a call since it got its
+    /// time of an event starts now, unless it was queued or arrived by a call after it received its
     /// deadline.
     pub(crate) fn check_called<S: Expires<E> + 'static>(&mut self, at: &Arc<S>, now_ns: u64)
     where
@@ -69,7 +69,7 @@ impl<E> Batch<E> {
         self.begin(now_ns);
     }
 
-    /// Begins the time of the events that have not been queued, or not since they got their
+    /// Starts the time of the events that have not been queued, or not since they received their
     /// deadline.
     pub(crate) fn begin(&mut self, now_ns: u64) {
         for event in self.contiguous() {
@@ -94,7 +94,7 @@ impl<E> Batch<E> {
         }
     }
 
-    /// Returns the event, unless it is late or cancelled; then it ends.
+    /// Returns the event, unless it is late or cancelled; in that case, the event ends.
     #[cold]
     pub(super) fn wanted(&mut self, event: Event<E>) -> Option<Event<E>> {
         let deadline_ns = event.deadline_ns();

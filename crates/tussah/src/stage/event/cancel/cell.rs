@@ -13,8 +13,8 @@ pub(crate) struct Cell<H> {
 
 struct Inside<H> {
     place: Place<H>,
-    /// The number of queues that the event has been in. It tells a stage whether the event has been
-    /// sent on since.
+    /// The number of queues in which the event has been. It shows a stage whether the event has
+    /// been sent on since then.
     visit: u32,
 }
 
@@ -64,12 +64,13 @@ impl<H: Clone> Cell<H> {
 
     /// Returns whether the event was cancelled before its end.
     pub(crate) fn is_cancelled(&self) -> bool {
-        // Acquire: with the Release in `cancel`, so that the canceller's earlier writes are seen.
+        // Acquire pairs with the Release in `cancel`, so that the canceller's earlier writes are
+        // seen.
         self.cancelled.load(Ordering::Acquire)
     }
 
-    /// Cancels the event. Returns `None` if the event has ended or was cancelled before; otherwise
-    /// the stage whose queue it is in, if any, and the visit there.
+    /// Cancels the event. Returns `None` if the event has ended or was cancelled earlier. Otherwise
+    /// returns the stage in whose queue it is, if any, and the visit there.
     pub(crate) fn cancel(&self) -> Option<Option<(H, u32)>> {
         let inside = self.inside.lock();
         let home = match &inside.place {
@@ -77,13 +78,13 @@ impl<H: Clone> Cell<H> {
             Place::Queued(spot) => Some((spot.home.clone(), inside.visit)),
             Place::Out | Place::Buried(_) | Place::Dropped => None,
         };
-        // Release: with the Acquire in `is_cancelled`.
+        // Release pairs with the Acquire in `is_cancelled`.
         let before = self.cancelled.swap(true, Ordering::Release);
         (!before).then_some(home)
     }
 
     /// Notes that the event is queued. If it was cancelled, it is buried, and the stage gets the
-    /// spot back to count it so.
+    /// spot back to count it accordingly.
     pub(crate) fn queued(&self, spot: Spot<H>) -> Option<Spot<H>> {
         let mut inside = self.inside.lock();
         inside.visit = inside.visit.wrapping_add(1);
@@ -95,7 +96,7 @@ impl<H: Clone> Cell<H> {
         None
     }
 
-    /// Buries the event, unless it has left the queue that it was in at this visit.
+    /// Buries the event, unless it has left the queue in which it was at this visit.
     pub(crate) fn bury(&self, visit: u32) -> Option<Spot<H>> {
         let mut inside = self.inside.lock();
         if inside.visit != visit {
@@ -125,13 +126,13 @@ impl<H: Clone> Cell<H> {
         }
     }
 
-    /// Returns how many queues the event has been in.
+    /// Returns the number of queues in which the event has been.
     pub(crate) fn visit(&self) -> u32 {
         self.inside.lock().visit
     }
 
     /// Returns whether the event was cancelled and has not been sent on since this visit. If so, it
-    /// counts as cancelled there.
+    /// counts as cancelled by that stage.
     pub(crate) fn is_cancelled_at(&self, visit: u32) -> bool {
         let inside = self.inside.lock();
         inside.visit == visit && self.is_cancelled()

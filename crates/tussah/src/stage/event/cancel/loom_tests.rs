@@ -105,7 +105,7 @@ fn cancel(cell: &Cell<Stage>) -> bool {
     true
 }
 
-/// Takes what is left, and checks that the event was counted once.
+/// Takes the remaining event, and checks that the event was counted once.
 fn settle(cell: &Cell<Stage>, stage: &Stage) -> i32 {
     take(cell, stage);
     let counts = lock(stage);
@@ -136,7 +136,7 @@ fn a_sender_a_servlet_and_a_canceller() {
         assert!(canceller.join().expect("no panic"));
         settle(&cell, &stage);
         assert!(cell.is_cancelled());
-        // One that is taken first has to find it out.
+        // If the event was taken first, the servlet has to detect the cancellation.
         assert_eq!(lock(&stage).arrived, 1);
     });
 }
@@ -158,7 +158,7 @@ fn a_canceller_that_comes_after_the_event_was_sent_on() {
         let cancelled = settle(&cell, &first);
         assert_eq!(cancelled, i32::from(!sent_on));
         if sent_on {
-            // It ends there: nobody has taken it.
+            // The event ends there: nobody has taken it.
             assert_eq!(settle(&cell, &second), 1);
         }
     });

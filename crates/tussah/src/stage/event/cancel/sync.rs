@@ -1,4 +1,4 @@
-//! The atomic and the lock of a cell; loom's in its models.
+//! The atomic and the lock of a cell; they are loom's in its models.
 
 pub(crate) use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,4 +1,4 @@
-//! Sweeps of cancelled events, counted.
+//! Tests that count the sweeps of cancelled events.
 
 use std::sync::Weak;
 
@@ -30,7 +30,7 @@ fn filled(mut queue: Queue<usize>) -> (Queue<usize>, Vec<(CancelHandle, usize)>)
     (queue, handles)
 }
 
-/// Buries the events in an order, and returns how many events the sweeps looked at.
+/// Buries the events in an order, and returns the number of events that the sweeps checked.
 fn looks(queue: Queue<usize>, order: impl Fn(usize) -> usize) -> usize {
     let (mut queue, handles) = filled(queue);
     let (mut looks, mut left) = (0, EVENTS);
@@ -58,7 +58,7 @@ fn each_cancelled_event_costs_a_few_looks() {
     let orders: [fn(usize) -> usize; 3] = [
         |n| n,
         |n| EVENTS - 1 - n,
-        // Each once, as the factor has no divisor in common with their number.
+        // Each event is buried once, as the factor has no divisor in common with their number.
         |n| n * 7919 % EVENTS,
     ];
     for order in orders {

@@ -1,4 +1,5 @@
-//! Closed loops: a few clients that come again are as much of an overload as many that come once.
+//! Closed loops: a few clients that come back are as much of an overload as many clients that come
+//! once.
 
 use super::super::super::testing::{Back, Clients};
 use super::*;
@@ -6,7 +7,8 @@ use super::*;
 const TOLD: Back = Back::WhenTold;
 const SOON: Back = Back::After(20 * MS);
 
-/// Stages that do 50 or 100 a second: by computing, and by servlets of which half wait at a time.
+/// Stages that handle 50 or 100 events per second: by computing, or with servlets half of which
+/// wait at a time.
 fn stages() -> [Model; 4] {
     let stage = |servers, service, ms: u64| Model {
         servers,
@@ -22,9 +24,9 @@ fn stages() -> [Model; 4] {
     ]
 }
 
-/// Returns the longest 90th percentile of 200 consecutive responses over the target, and the
-/// goodput over the capacity. They are measured for 20 s or ten targets, after 500 services or ten
-/// targets, whichever is longer.
+/// Returns the longest 90th percentile of 200 consecutive responses divided by the target, and the
+/// goodput divided by the capacity. They are measured for 20 s or ten targets, after 500 services
+/// or ten targets, whichever is longer.
 fn settled(model: Model, clients: Clients, target_ns: u64) -> (f64, f64) {
     let mut sim = sim(model, target_ns, 1);
     let services_ns = (500.0 / model.capacity()) as u64;
@@ -73,7 +75,7 @@ fn clients_that_retry_early_meet_the_target_and_servers_stay_busy() {
     }
 }
 
-/// Four events may wait even with a short target, so a server is idle now and then.
+/// Four events may wait even with a short target, so a server is occasionally idle.
 #[test]
 fn a_target_of_five_services_is_held_with_servers_idle_for_a_tenth_of_the_time() {
     for clients in [64, 256, 1024] {
