@@ -33,7 +33,7 @@ pub(crate) use self::governing::{Governing, Rank};
 pub(crate) use self::inspect::Inspect;
 pub(crate) use self::table::{ALWAYS, Known};
 
-/// A network of stages. It is cheap to clone, and all clones are the same network.
+/// A network of stages. It is cheap to clone, and all clones refer to the same network.
 ///
 /// A network keeps its stages until they are [destroyed](Stage::destroy) or its runtime ends. [The
 /// module](super#when-a-handler-is-dropped) describes what happens to them when the last handle is
@@ -51,7 +51,7 @@ pub(crate) struct Inner {
     pub(crate) process: Arc<Process>,
     pub(crate) tracer: Arc<Tracer>,
     pub(crate) governing: Arc<Governing>,
-    /// The manager of servlets for stages that are built without one.
+    /// The manager of servlets for stages that are built without their own manager.
     pub(crate) threads: Mutex<Option<Guarded<Arc<dyn ThreadManager>>>>,
     pub(crate) table: Mutex<Table>,
 }
@@ -60,7 +60,7 @@ impl Network {
     /// Creates a network on the caller's runtime.
     ///
     /// # Panics
-    /// Outside of a runtime; use [`on`](Self::on) there.
+    /// Panics outside of a runtime; use [`on`](Self::on) there.
     #[track_caller]
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
@@ -100,8 +100,8 @@ impl Network {
     /// Finds a stage by its name.
     ///
     /// # Errors
-    /// If there is none, with the existing names; if it takes events of another type, with both
-    /// types.
+    /// Returns an error with the existing names if there is no such stage, or with both types if
+    /// the stage takes events of another type.
     pub fn find<E: Send + 'static>(&self, name: &str) -> Result<Stage<E>, BuildError> {
         let table = self.inner.table.lock();
         let known = table.find(name)?;
@@ -121,7 +121,7 @@ impl Network {
         }
     }
 
-    /// Returns the names of all stages, in the order in which they were made.
+    /// Returns the names of all stages, in the order in which they were created.
     #[must_use]
     pub fn names(&self) -> Vec<Arc<str>> {
         let table = self.inner.table.lock();
@@ -129,14 +129,14 @@ impl Network {
         names.collect()
     }
 
-    /// Returns all edges, in the order in which they were made.
+    /// Returns all edges, in the order in which they were created.
     #[must_use]
     pub fn edges(&self) -> Vec<Edge> {
         self.inner.table.lock().edges().cloned().collect()
     }
 
-    /// Returns the current stages and edges. The caller then asks the stages under no lock of the
-    /// network.
+    /// Returns the current stages and edges. The caller then asks the stages without holding a lock
+    /// of the network.
     pub(crate) fn known(&self) -> (Vec<Known>, Vec<Edge>) {
         let table = self.inner.table.lock();
         (table.stages.clone(), table.edges().cloned().collect())
@@ -174,7 +174,8 @@ impl Network {
     /// Forgets a stage and its edges.
     pub(crate) fn remove(&self, id: u32) {
         let removed = self.inner.table.lock().remove(id);
-        // Dropped under no lock: it may be the last reference to a handler.
+        // The stage is dropped while no lock is held, because it may be the last reference to a
+        // handler.
         drop(removed);
         self.replan();
     }
@@ -182,7 +183,8 @@ impl Network {
     /// Checks that a stage belongs to this network.
     ///
     /// # Errors
-    /// If it is of another network, whose names, numbers and edges are unknown here.
+    /// Returns an error if it belongs to another network, whose names, numbers and edges are
+    /// unknown here.
     pub(crate) fn check_own(&self, stage: &str, of: &Network) -> Result<(), BuildError> {
         if Arc::ptr_eq(&self.inner, &of.inner) {
             return Ok(());
@@ -194,8 +196,8 @@ impl Network {
         })
     }
 
-    /// Adds an edge, which exists until it is [released](Table::release). Refuses one that closes a
-    /// cycle that can deadlock.
+    /// Adds an edge, which exists until it is [released](Table::release). Refuses an edge that
+    /// closes a cycle which can deadlock.
     pub(crate) fn connect(
         &self,
         from: &Arc<str>,
@@ -253,8 +255,7 @@ impl Network {
                 by: by.to_string(),
             });
         }
-        // Events that go to the proxy must not come back to their original target through another
-        // proxy.
+        // Events sent to the proxy must not return to their original target through another proxy.
         let mut way = vec![from.to_string(), to.to_string(), proxy.to_string()];
         let mut next = Arc::clone(proxy);
         while let Some(proxy) = table.proxy(&from, &next) {
@@ -307,18 +308,18 @@ impl Network {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Each handle of a stage holds the network, so no handle exists any more.
+        // Each handle of a stage holds the network, so no handle exists any longer.
         for known in self.table.get_mut().stages.drain(..) {
             known.stage.abandon();
         }
     }
 }
 
-/// A network that may be gone.
+/// A reference to a network that may no longer exist.
 pub(crate) struct Weak(std::sync::Weak<Inner>);
 
 impl Weak {
-    /// Returns whether both are the same network.
+    /// Returns whether both refer to the same network.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.0.ptr_eq(&other.0)
     }

@@ -30,8 +30,8 @@ pub(crate) enum Queue<E> {
 pub(crate) struct KeyFull<E>(pub(crate) Event<E>);
 
 impl<E> Queue<E> {
-    /// Finds the key of an event before it is queued. The user's code may panic here, while nothing
-    /// has changed.
+    /// Determines the key of an event before the event is queued. The user's code may panic here,
+    /// when nothing has changed yet.
     #[inline]
     pub(crate) fn look_at(&mut self, event: &Event<E>) {
         if let Queue::Keyed(keyed) = self {
@@ -47,8 +47,8 @@ impl<E> Queue<E> {
         }
     }
 
-    /// Queues the event that was looked at last. Returns the part of the queue that it is in: its
-    /// lane or its key.
+    /// Queues the event that was looked at last. Returns the part of the queue in which the event
+    /// is: its lane or its key.
     #[inline(always)]
     pub(crate) fn push(&mut self, event: Event<E>) -> Result<usize, KeyFull<E>> {
         match self {
@@ -58,8 +58,8 @@ impl<E> Queue<E> {
     }
 
     /// Puts back an event that a servlet took in this order from this key and did not use, so that
-    /// it is the next to be taken. Of several such events, the one put back last comes first.
-    /// Returns the part of the queue that it is in.
+    /// it is the next to be taken. Of several such events, the one that was put back last comes
+    /// first. Returns the part of the queue in which the event is.
     pub(crate) fn put_back(&mut self, event: Event<E>, order: Order, key: Option<usize>) -> usize {
         match (self, order) {
             (Queue::Lanes(lanes), Order::Fifo) => lanes.push_front(event),
@@ -150,7 +150,7 @@ fn pick<E>(
     if !events.iter().any(&mut *picks) {
         return;
     }
-    // One rotation: to remove each event from its place would move half of the others.
+    // This makes one rotation: removing each event from its place would move half of the others.
     for _ in 0..events.len() {
         let event = events.pop_front().expect("each is looked at once");
         if picks(&event) {

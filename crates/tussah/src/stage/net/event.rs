@@ -49,11 +49,11 @@ pub enum CloseReason {
     /// A controller of the stage rejected a packet, and
     /// [`WhenRejected::Close`](super::WhenRejected::Close) ended the connection.
     Rejected,
-    /// The peer did not read what was sent to it: its queue was full
+    /// The peer did not read the data sent to it: its queue was full
     /// ([`SocketOptions::when_full`](super::SocketOptions::when_full)), or writing the rest took
     /// too long ([`SocketOptions::finish_max`](super::SocketOptions::finish_max)).
     Slow(io::Error),
-    /// Reading or writing failed; the error says which, and with which peer.
+    /// Reading or writing failed; the error names the operation and the peer.
     Failed(io::Error),
 }
 

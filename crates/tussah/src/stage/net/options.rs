@@ -8,16 +8,16 @@ use tussah_core::Color;
 
 use crate::net::{OutgoingOptions, PACKET_MAX, RateLimit, WhenFull};
 
-/// Bound, in connections: the default number of connections at a time; each has a descriptor and
-/// about 3 KB.
+/// Bound, in connections: the default number of simultaneous connections. Each has a descriptor and
+/// takes about 3 KB.
 const CONNECTIONS_MAX: usize = 10_000;
 
-/// Bound, in seconds: the default time to write the rest to a peer; a peer that reads at all needs
+/// Bound, in seconds: the default time to write the rest to a peer. A peer that reads at all needs
 /// less.
 const FINISH_S_MAX: u64 = 30;
 
-/// Bound, in seconds: the default time that a connection that was closed here waits for the peer to
-/// finish; several round trips, even if packets are lost.
+/// Bound, in seconds: the default time that a connection that was closed on this side waits for the
+/// peer to finish. It allows for several round trips, even if packets are lost.
 const LINGER_S_MAX: u64 = 2;
 
 /// The effect of a stage's rejection on a packet or a connection. Default: [`Drop`](Self::Drop).
@@ -26,14 +26,14 @@ const LINGER_S_MAX: u64 = 2;
 /// all events wait. The other events of a connection always wait and are never dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenRejected {
-    /// The event is dropped and counted. The connection goes on without the packet, as if it were
-    /// lost on the way; a new connection is closed.
+    /// The event is dropped and counted. The connection continues without the packet, as if the
+    /// packet had been lost on the way; a new connection is closed.
     #[default]
     Drop,
     /// The connection is closed after its queued bytes have been written.
     Close,
-    /// The event waits until it is admitted. The pauses begin at 1 ms and grow to 100 ms. Meanwhile
-    /// nothing is read.
+    /// The event waits until it is admitted. The pauses begin at 1 ms and grow to 100 ms. Nothing
+    /// is read in the meantime.
     Wait,
 }
 
@@ -85,9 +85,9 @@ impl Default for SocketOptions {
 }
 
 impl SocketOptions {
-    /// Bound, in connections: the maximum number at a time, including attempts to connect; 10,000
-    /// by default, at least 1. At the bound, servers do not accept, so that clients wait in the
-    /// system's queue, and connecting fails.
+    /// Bound, in connections: the maximum number of simultaneous connections, including attempts to
+    /// connect; 10,000 by default, at least 1. At the bound, servers do not accept, so that clients
+    /// wait in the system's queue, and connecting fails.
     pub fn connections_max(mut self, connections: usize) -> Self {
         self.connections_max = connections.max(1);
         self
@@ -100,7 +100,7 @@ impl SocketOptions {
         self
     }
 
-    /// Bound, in bytes: the maximum that is queued to be written to one peer; 256 KiB by default. A
+    /// Bound, in bytes: the maximum amount queued to be written to one peer; 256 KiB by default. A
     /// longer buffer fits only into an empty queue.
     pub fn outgoing_bytes_max(mut self, bytes: usize) -> Self {
         self.outgoing = self.outgoing.bytes_max(bytes);
@@ -129,12 +129,12 @@ impl SocketOptions {
         self
     }
 
-    /// Sets how long a connection that was closed here waits for the peer to finish sending, after
-    /// everything was written; 2 seconds by default.
+    /// Sets how long a connection that was closed on this side waits for the peer to finish
+    /// sending, after everything was written; 2 seconds by default.
     ///
-    /// Packets that arrive meanwhile are dropped. Without this wait, the system would reset the
-    /// connection if the peer had sent bytes that were not read, and the peer might lose the last
-    /// answer (RFC 9112, section 9.6).
+    /// Packets that arrive in the meantime are dropped. Without this wait, the system would reset
+    /// the connection if unread bytes from the peer remained, and the peer might lose the last
+    /// response (RFC 9112, section 9.6).
     pub fn linger(mut self, time: Duration) -> Self {
         self.linger = time;
         self
@@ -154,14 +154,14 @@ impl SocketOptions {
         self
     }
 
-    /// Sets whether the stage receives an event when packets were written
+    /// Sets whether the stage receives an event when packets have been written
     /// ([`SocketEvent::Sent`](super::SocketEvent::Sent)); off by default.
     pub fn completions(mut self, on: bool) -> Self {
         self.completions = on;
         self
     }
 
-    /// Sets whether TCP sends short packets at once; see
+    /// Sets whether TCP sends short packets immediately; see
     /// [`TcpStream::set_nodelay`](crate::net::TcpStream::set_nodelay). Off by default.
     pub fn nodelay(mut self, on: bool) -> Self {
         self.nodelay = on;
@@ -169,7 +169,7 @@ impl SocketOptions {
     }
 
     /// Sets the color of each connection's thread, from the connection's number. By default each
-    /// thread is its own color.
+    /// thread has its own color.
     pub fn color(mut self, color: impl Fn(u64) -> Color + Send + Sync + 'static) -> Self {
         self.color = Some(Arc::new(color));
         self

@@ -19,7 +19,8 @@ use crate::time::sleep;
 const COUNT_NS: u64 = 10_000_000;
 const COUNT_EACH_NS: u64 = 3_000;
 
-/// How often a connection that waits for its turn to read checks for new decisions, in nanoseconds.
+/// The interval, in nanoseconds, at which a connection that waits for its turn to read checks for
+/// new decisions.
 const LOOK_NS: u64 = 100_000_000;
 
 /// The controllers of the reads, or of the writes, of all sockets that belong together. Without
@@ -34,13 +35,13 @@ pub(super) struct Pacer {
     state: Mutex<PacerState>,
     /// The number of connections that wait for their turn to read.
     waiting: AtomicU64,
-    /// Its permit is the right to the next turn; the others wait in a queue.
+    /// Its permit is the right to the next turn; the other connections wait in a queue.
     turn: Notify,
-    /// When the last turn was, in nanoseconds.
+    /// The time of the last turn, in nanoseconds.
     last_ns: AtomicU64,
 }
 
-/// A connection that waits, until this is dropped.
+/// A connection that waits until this value is dropped.
 struct Waiting<'a>(&'a AtomicU64);
 
 impl<'a> Waiting<'a> {
@@ -70,7 +71,7 @@ struct PacerState {
     counts: Counts,
     log: Log,
     random: Random,
-    /// When the writes are counted again.
+    /// The time at which the writes are counted again.
     count_ns: u64,
 }
 
@@ -98,11 +99,11 @@ impl Pacer {
         }
     }
 
-    /// Adds a controller; `name` is that of the queue.
+    /// Adds a controller; `name` is the name of the queue.
     ///
     /// # Errors
-    /// If the controller owns a setting that this queue does not have, or that another controller
-    /// owns.
+    /// Returns an error if the controller owns a setting that this queue does not have, or that
+    /// another controller owns.
     pub(super) fn add(
         &self,
         name: &str,
@@ -140,7 +141,7 @@ impl Pacer {
         self.state.lock().controllers.names().collect()
     }
 
-    /// Waits for a connection's turn to read. Returns whether that was delayed.
+    /// Waits for a connection's turn to read. Returns whether the turn was delayed.
     ///
     /// # Cancellation
     /// Dropping the future gives up the place in the queue.
@@ -178,7 +179,7 @@ impl Pacer {
         }
     }
 
-    /// Shows a sample to the controllers that are due.
+    /// Gives a sample to the controllers that are due.
     #[inline]
     pub(super) fn look(&self) {
         if self.is_staffed() {
@@ -191,7 +192,7 @@ impl Pacer {
         self.staffed.load(Ordering::Relaxed)
     }
 
-    /// Updates the counts of the writes. Reads have been counted one by one.
+    /// Updates the counts of the writes. Reads have already been counted one by one.
     fn count(&self, counts: &mut Counts, set: &SocketSet) {
         if self.queue == Queue::Write {
             let write = set.stats().write;

@@ -97,7 +97,7 @@ impl Server {
 
     /// Stops accepting, and closes the listener; [`SocketEvent::Stopped`] reports the end. Closing
     /// does not affect the server's existing connections. An accepted connection whose first event
-    /// has not been queued yet, because the stage is full or rejects it, is closed too.
+    /// has not been queued yet, because the stage is full or rejects it, is closed, too.
     pub fn close(&self) {
         self.shared.close();
     }
@@ -120,7 +120,7 @@ impl fmt::Debug for Server {
     }
 }
 
-/// The parts that a server's thread works with.
+/// The parts that a server's thread uses.
 pub(super) struct Accepting<A, E> {
     pub(super) set: Arc<SocketSet>,
     pub(super) options: Arc<SocketOptions>,
@@ -148,15 +148,15 @@ where
         } = self;
         drop(listener);
         if let Ok(error) = stopped {
-            // If the stage is gone, nobody can receive the event.
+            // If the stage no longer exists, nobody can receive the event.
             let stopped = SocketEvent::Stopped(shared.handle(), error);
             let _ = accepts.tell(stopped).await;
         }
         drop(membership);
     }
 
-    /// Accepts until the server is closed or an error ends it. Returns `Err` if the stage takes no
-    /// more events.
+    /// Accepts until the server is closed or an error ends it. Returns `Err` if the stage no longer
+    /// accepts events.
     async fn accept_all(&self) -> Result<Option<io::Error>, SinkError> {
         let mut stop = pin!(self.shared.stop.notified());
         let mut failing = false;
@@ -198,7 +198,7 @@ where
     }
 
     /// Sends the first event of a connection and starts its thread. Returns false if the sockets or
-    /// the server were closed meanwhile.
+    /// the server were closed in the meantime.
     async fn begin(
         &self,
         stop: Pin<&mut Notified<'_>>,
@@ -222,7 +222,7 @@ where
                 self.shared.accepted.fetch_add(1, Ordering::Relaxed);
                 let thread = prepared.serve(self.packets.clone());
                 let spawned = self.set.spawn(id, &self.options, thread);
-                // When the runtime has shut down, nobody receives events any more.
+                // When the runtime has shut down, nobody receives events any longer.
                 spawned.map(|()| true).map_err(|_| SinkError::Gone)
             }
             Err(SinkError::Rejected) => {

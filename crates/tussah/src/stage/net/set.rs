@@ -28,14 +28,14 @@ pub(super) struct SocketSet {
     table: Mutex<Table>,
     pub(super) reads: Arc<Pacer>,
     pub(super) writes: Arc<Pacer>,
-    /// Notified when there is no socket any more.
+    /// Notified when no socket is left.
     settled: Notify,
 }
 
 struct Table {
     entries: HashMap<u64, Arc<dyn Entry>>,
     closed: bool,
-    /// The counts of sockets that are gone.
+    /// The counts of sockets that no longer exist.
     past: SocketStats,
 }
 
@@ -44,10 +44,10 @@ pub(super) trait Entry: Send + Sync {
     /// Ends the socket gracefully.
     fn close(&self);
 
-    /// Adds the counts that stay when the socket is gone.
+    /// Adds the counts that remain when the socket no longer exists.
     fn add_to(&self, stats: &mut SocketStats);
 
-    /// Adds the figures of a socket that exists.
+    /// Adds the numbers of a socket that exists.
     fn add_now(&self, stats: &mut SocketStats);
 }
 
@@ -80,7 +80,7 @@ impl Queue {
         }
     }
 
-    /// Returns the function that selects the figures of this queue.
+    /// Returns the function that selects the numbers of this queue.
     fn of(self) -> fn(&SocketStats) -> IoStats {
         match self {
             Self::Listen => |stats| stats.listen,
@@ -107,7 +107,7 @@ impl SocketSet {
     /// Creates the set, and shows its queues in the network.
     ///
     /// # Errors
-    /// If a name is taken.
+    /// Returns an error if a name is taken.
     pub(super) fn new(network: &Network, name: &str) -> Result<Arc<Self>, BuildError> {
         let time = &network.inner.time;
         let pacer = |set: &Weak<Self>, queue| {
@@ -151,8 +151,8 @@ impl SocketSet {
         Ok(set)
     }
 
-    /// Returns a sender of a queue's events to a stage. If the stage is of the same network, the
-    /// network shows the edge.
+    /// Returns a sender of a queue's events to a stage. If the stage belongs to the same network,
+    /// the network shows the edge.
     pub(super) fn sink<E: Send + 'static>(
         &self,
         queue: Queue,
@@ -183,7 +183,7 @@ impl SocketSet {
     /// Adds a socket.
     ///
     /// # Errors
-    /// If the sockets were closed.
+    /// Returns an error if the sockets were closed.
     pub(super) fn join(
         self: &Arc<Self>,
         id: u64,
@@ -199,7 +199,7 @@ impl SocketSet {
     /// Starts the thread of a socket.
     ///
     /// # Errors
-    /// If the runtime is shut down; the socket is then closed.
+    /// Returns an error if the runtime is shut down; the socket is then closed.
     pub(super) fn spawn(
         &self,
         id: u64,
@@ -238,7 +238,7 @@ impl SocketSet {
         }
     }
 
-    /// Waits until there is no socket.
+    /// Waits until no socket is left.
     pub(super) async fn settled(&self) {
         loop {
             let mut settled = pin!(self.settled.notified());
@@ -291,7 +291,7 @@ impl Membership {
     /// Replaces the socket in this place.
     ///
     /// # Errors
-    /// If the sockets were closed.
+    /// Returns an error if the sockets were closed.
     pub(super) fn replace(self: &Arc<Self>, entry: Arc<dyn Entry>) -> io::Result<Arc<Self>> {
         self.set.table.lock().insert(self.id, entry)?;
         Ok(Arc::clone(self))
@@ -318,7 +318,8 @@ impl Drop for Membership {
         }
         let empty = table.entries.is_empty();
         drop(table);
-        // Dropped under no lock: this may be the last reference to a user's data.
+        // The entry is dropped while no lock is held, because it may be the last reference to a
+        // user's data.
         drop(entry);
         if empty {
             self.set.settled.notify_waiters();

@@ -24,7 +24,7 @@ struct Shown {
 /// Shows a queue in a network, and returns its number there.
 ///
 /// # Errors
-/// If the name is taken.
+/// Returns an error if the name is taken.
 pub(super) fn show(
     network: &Network,
     name: &Arc<str>,
@@ -45,7 +45,7 @@ pub(super) fn show(
 /// Collects the numbers of queues that are shown one after the other.
 ///
 /// # Errors
-/// If one cannot be shown; then the ones before it are removed again.
+/// If one of the queues cannot be shown, the queues before it are removed again.
 pub(super) fn all(
     network: &Network,
     queues: impl Iterator<Item = Result<u32, BuildError>>,
@@ -73,7 +73,8 @@ impl Network {
     ///   operations where there is no `io_uring`.
     ///
     /// # Errors
-    /// If a name is taken, for example by an earlier call; then none of the queues is shown.
+    /// Returns an error if a name is taken, for example by an earlier call; none of the queues is
+    /// then shown.
     ///
     /// # Examples
     /// ```

@@ -44,14 +44,14 @@ impl Sockets {
     /// and `NAME.write`.
     ///
     /// # Errors
-    /// If one of these names is taken.
+    /// Returns an error if one of these names is taken.
     pub fn new(network: &Network, name: &str) -> Result<Self, BuildError> {
         let set = SocketSet::new(network, name)?;
         Ok(Self::of(set, SocketOptions::default()))
     }
 
-    /// Returns a handle with other options for the sockets that it makes. Its connections have a
-    /// bound of their own.
+    /// Returns a handle that uses other options for the sockets that it makes. Its connections have
+    /// their own bound.
     #[must_use]
     pub fn with(&self, options: SocketOptions) -> Self {
         Self::of(Arc::clone(&self.set), options)
@@ -65,10 +65,10 @@ impl Sockets {
         }
     }
 
-    /// Accepts connections, and sends their events and those of the server to a stage.
+    /// Accepts connections, and sends the events of the server and of its connections to a stage.
     ///
     /// # Errors
-    /// If the sockets were [closed](Self::close).
+    /// Returns an error if the sockets were [closed](Self::close).
     pub fn listen<E>(&self, listener: impl Into<Listener>, to: &Sender<E>) -> io::Result<Server>
     where
         E: From<SocketEvent> + Send + 'static,
@@ -76,12 +76,12 @@ impl Sockets {
         self.listen_apart(listener, to, to)
     }
 
-    /// Accepts connections for two stages. The first one gets [`Accepted`](SocketEvent::Accepted)
-    /// and the other events of the server. The second one gets the packets and all other events of
-    /// the connections. There is no order between the two.
+    /// Accepts connections for two stages. The first stage gets [`Accepted`](SocketEvent::Accepted)
+    /// and the other events of the server. The second stage gets the packets and all other events
+    /// of the connections. There is no order between the two stages' events.
     ///
     /// # Errors
-    /// The same as for [`listen`](Self::listen).
+    /// Same as for [`listen`](Self::listen).
     pub fn listen_apart<A, E>(
         &self,
         listener: impl Into<Listener>,
@@ -114,8 +114,8 @@ impl Sockets {
     /// [`NotConnected`](SocketEvent::NotConnected) with the number that is returned here.
     ///
     /// # Errors
-    /// If there are too many [connections](SocketOptions::connections_max), or the sockets were
-    /// [closed](Self::close).
+    /// Returns an error if there are too many [connections](SocketOptions::connections_max), or if
+    /// the sockets were [closed](Self::close).
     pub fn connect<E>(
         &self,
         address: impl ToAddresses + Send + 'static,
@@ -130,7 +130,7 @@ impl Sockets {
     /// Connects to the Unix socket at a path; otherwise the same as [`connect`](Self::connect).
     ///
     /// # Errors
-    /// The same as for [`connect`](Self::connect).
+    /// Same as for [`connect`](Self::connect).
     pub fn connect_unix<E>(&self, path: impl Into<PathBuf>, to: &Sender<E>) -> io::Result<u64>
     where
         E: From<SocketEvent> + Send + 'static,
@@ -143,7 +143,7 @@ impl Sockets {
     /// [`connect`](Self::connect).
     ///
     /// # Errors
-    /// The same as for [`connect`](Self::connect).
+    /// Same as for [`connect`](Self::connect).
     pub fn connect_by<S, E>(
         &self,
         connect: impl Future<Output = io::Result<S>> + Send + 'static,
@@ -176,7 +176,7 @@ impl Sockets {
     /// Takes over a connected stream. The stage receives its packets and all later events.
     ///
     /// # Errors
-    /// The same as for [`connect`](Self::connect); the stream is then closed.
+    /// Same as for [`connect`](Self::connect); the stream is then closed.
     pub fn adopt<E>(&self, stream: impl Into<Stream>, to: &Sender<E>) -> io::Result<Connection>
     where
         E: From<SocketEvent> + Send + 'static,
@@ -210,7 +210,8 @@ impl Sockets {
     /// | `pace_ns` | the pace in force |
     ///
     /// # Errors
-    /// If the controller owns another setting, or one that another controller owns.
+    /// Returns an error if the controller owns another setting, or a setting that another
+    /// controller owns.
     pub fn control_reads(&self, controller: impl Controller) -> Result<(), BuildError> {
         let name = self.set.name_of(Queue::Read);
         self.set.reads.add(name, Box::new(controller))
@@ -220,9 +221,9 @@ impl Sockets {
     /// [`OutgoingBound`](crate::stage::control::policy::OutgoingBound). It also controls the writes
     /// of handles with other options.
     ///
-    /// The controller can decide [`Owns::OUTGOING`]: how many bytes may be queued to each peer.
-    /// [`SocketOptions::outgoing_bytes_max`] applies in addition. The controller is called when
-    /// something is sent or a new connection appears, but at most once every 10 ms plus 3 µs per
+    /// The controller can decide [`Owns::OUTGOING`]: the number of bytes that may be queued to each
+    /// peer. [`SocketOptions::outgoing_bytes_max`] applies in addition. The controller is called
+    /// when something is sent or a new connection appears, but at most once per 10 ms plus 3 µs per
     /// connection. Its [`Sample`] contains:
     ///
     /// | field | value |
@@ -237,7 +238,7 @@ impl Sockets {
     /// | `outgoing_max` | the bound in force |
     ///
     /// # Errors
-    /// The same as for [`control_reads`](Self::control_reads).
+    /// Same as for [`control_reads`](Self::control_reads).
     pub fn control_writes(&self, controller: impl Controller) -> Result<(), BuildError> {
         let name = self.set.name_of(Queue::Write);
         self.set.writes.add(name, Box::new(controller))
@@ -257,12 +258,12 @@ impl Sockets {
 
     /// Closes all sockets gracefully: servers stop, attempts to connect are abandoned, and
     /// connections are closed when their queued bytes have been written. The stages receive the
-    /// events of all this. No socket can be added any more.
+    /// resulting events. No further socket can be added.
     pub fn close(&self) {
         self.set.close();
     }
 
-    /// Waits until there is no server, no connection and no attempt to connect. By then the last
+    /// Waits until no server, no connection and no attempt to connect is left. By then the last
     /// event of each has been sent to its stage.
     pub async fn settled(&self) {
         self.set.settled().await;
@@ -292,7 +293,7 @@ impl fmt::Debug for Sockets {
     }
 }
 
-/// A connection that is being made.
+/// A connection that is being established.
 struct Attempt {
     id: u64,
     stop: Notify,
@@ -310,7 +311,7 @@ impl Entry for Attempt {
     fn add_to(&self, _: &mut SocketStats) {}
 }
 
-/// The parts that a thread needs to make a connection.
+/// The parts that a thread needs to establish a connection.
 struct Connecting<E> {
     set: Arc<SocketSet>,
     options: Arc<SocketOptions>,
@@ -337,14 +338,14 @@ impl<E: From<SocketEvent> + Send + 'static> Connecting<E> {
             Ok(prepared) => {
                 let first = prepared.first(SocketEvent::Connected);
                 if self.told.insist(first).await.is_ok() {
-                    // A new thread is smaller than this one. When the runtime has shut down, none
-                    // is started.
+                    // A new thread is smaller than this one. When the runtime has shut down, no
+                    // thread is started.
                     let thread = prepared.serve(self.packets);
                     let _ = self.set.spawn(id, &self.options, thread);
                 }
             }
             Err(error) => {
-                // If the stage is gone, nobody can receive the event.
+                // If the stage no longer exists, nobody can receive the event.
                 let failed = SocketEvent::NotConnected(id, error);
                 let _ = self.told.tell(failed).await;
             }

@@ -4,10 +4,10 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IoStats {
-    /// Operations that wait.
+    /// Waiting operations.
     pub queued: u64,
-    /// The maximum number of waiting operations with the current sockets; 0 if nothing waits there,
-    /// or if the bound is elsewhere.
+    /// The maximum number of waiting operations with the current sockets; 0 if no operation waits
+    /// there, or if the bound is elsewhere.
     pub queue_max: u64,
     /// The bytes of the waiting operations.
     pub queued_bytes: u64,
@@ -41,12 +41,12 @@ pub struct SocketStats {
     /// room for it, and refused if the stage's controllers reject it. Failed attempts to accept
     /// count as failed.
     pub listen: IoStats,
-    /// Requested connections, which SEDA has in `writeStage`. A connection is in service while it
-    /// is being made.
+    /// Requested connections, which SEDA counts in `writeStage`. A connection is in service while
+    /// it is being established.
     pub connect: IoStats,
     /// Packets that were read (SEDA's `readStage`). A packet is queued while the stage has no room
     /// for it. It is refused if the stage's controllers reject it, or if it arrives after the
-    /// connection was closed here.
+    /// connection was closed on this side.
     pub read: IoStats,
     /// Packets that were sent (SEDA's `writeStage`). A packet is queued until it is written, and
     /// refused if the peer's queue has no room for it. Packets that were dropped when their

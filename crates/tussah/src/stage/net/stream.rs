@@ -86,7 +86,8 @@ impl Stream {
         }
     }
 
-    /// Reads a packet; an empty one is the end of the stream. Dropping the future loses no bytes.
+    /// Reads a packet; an empty packet means the end of the stream. Dropping the future loses no
+    /// bytes.
     pub(super) async fn read(&self, len_max: usize) -> io::Result<Vec<u8>> {
         match self {
             Self::Tcp(stream) => stream.read_packet(len_max).await,
@@ -104,8 +105,8 @@ impl Listener {
         .unwrap_or(Address::Unknown)
     }
 
-    /// Waits until there may be a connection. If the system had no room for the last one, it pauses
-    /// first.
+    /// Waits until a connection may be pending. If the system had no room for the last connection,
+    /// this pauses first.
     pub(super) async fn ready(&self) -> io::Result<()> {
         match self {
             Self::Tcp(listener) => listener.wait_ready(Direction::Read).await,
@@ -122,7 +123,7 @@ impl Listener {
     }
 }
 
-/// The writing half, which is used beside the reading half.
+/// The writing half, which is used at the same time as the reading half.
 pub(super) struct Writer(pub(super) Arc<Stream>);
 
 impl BreakOff for Writer {

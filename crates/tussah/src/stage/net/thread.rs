@@ -24,7 +24,7 @@ use crate::net::{Outgoing, PACKET_MAX, RateLimit};
 use crate::stage::Event;
 use crate::time::{now, sleep, timeout};
 
-/// A connection whose thread has not begun. Dropping it closes the connection.
+/// A connection whose thread has not begun yet. Dropping it closes the connection.
 pub(super) struct Prepared<W> {
     shared: Arc<Shared>,
     stream: Arc<Stream>,
@@ -39,7 +39,7 @@ pub(super) struct Prepared<W> {
 /// Makes a connection with this number from a stream; `join` adds it to the table.
 ///
 /// # Errors
-/// The errors of `join`.
+/// Returns the errors of `join`.
 pub(super) fn prepare(
     options: &Arc<SocketOptions>,
     id: u64,
@@ -49,7 +49,7 @@ pub(super) fn prepare(
     join: impl FnOnce(Arc<dyn Entry>) -> io::Result<Arc<Membership>>,
 ) -> io::Result<Prepared<impl Future<Output = ()> + Send + 'static>> {
     if options.nodelay {
-        // If the connection is broken already, the first read reports it.
+        // If the connection is already broken, the first read reports it.
         let _ = stream.set_nodelay();
     }
     let (local, peer) = (stream.local(), stream.peer());
@@ -59,7 +59,7 @@ pub(super) fn prepare(
     let buffers_max = options.outgoing.buffers_max;
     let shared = Shared::new(id, local, peer, outgoing, Arc::clone(writes), buffers_max);
     let membership = join(Arc::clone(&shared) as _)?;
-    // The controllers may divide a bound among more connections now.
+    // The controllers may now divide a bound among more connections.
     writes.look();
     Ok(Prepared {
         shared,
@@ -73,12 +73,12 @@ pub(super) fn prepare(
 
 /// The reason why a connection's thread stops reading and sending events.
 enum Stop {
-    /// Writing is over, regularly or not.
+    /// Writing has ended, normally or not.
     Over,
     /// Reading failed.
     Failed(io::Error),
     Rejected,
-    /// The stage takes no more events.
+    /// The stage no longer accepts events.
     Gone,
 }
 
@@ -87,8 +87,8 @@ impl<W: Future<Output = ()> + Send + 'static> Prepared<W> {
         self.shared.handle()
     }
 
-    /// Returns the first event of the connection. If it is shed or lost, the connection is broken
-    /// off.
+    /// Returns the first event of the connection. If the event is shed or lost, the connection is
+    /// aborted.
     pub(super) fn first<E: From<SocketEvent>>(
         &self,
         event: fn(Connection) -> SocketEvent,
@@ -150,7 +150,7 @@ impl<W: Future<Output = ()> + Send + 'static> Prepared<W> {
             counts.slow.store(slow, Ordering::Relaxed);
             let failed = matches!(closed, CloseReason::Failed(_));
             counts.failed.store(failed, Ordering::Relaxed);
-            // If the stage is gone, nobody can receive the event.
+            // If the stage no longer exists, nobody can receive the event.
             let _ = to.tell(SocketEvent::Closed(shared.handle(), closed)).await;
         }
         drop((membership, place));
@@ -159,7 +159,7 @@ impl<W: Future<Output = ()> + Send + 'static> Prepared<W> {
 
 /// Returns how the connection ended if the writing stopped early.
 fn of_writing(error: io::Error) -> CloseReason {
-    // An error of the system has a context; the others come from this crate.
+    // An error of the system has a context; other errors come from this crate.
     match error.kind() {
         _ if OpError::of(&error).is_some() => CloseReason::Failed(error),
         io::ErrorKind::TimedOut => CloseReason::Slow(error),
@@ -168,7 +168,7 @@ fn of_writing(error: io::Error) -> CloseReason {
     }
 }
 
-/// Polls writing and reading in alternating order until the reading ends.
+/// Polls writing and reading in alternating order until reading ends.
 async fn alternate<W: Future<Output = ()>>(
     outgoing: &Outgoing<Buffer>,
     mut writing: Pin<&mut Fuse<W>>,

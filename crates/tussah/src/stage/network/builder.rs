@@ -1,4 +1,4 @@
-//! The description of a stage before it is made.
+//! The description of a stage before the stage is created.
 
 mod create;
 
@@ -22,24 +22,24 @@ use crate::stage::run::{
 use crate::stage::send::{DirectHandler, DirectHost, Directly, Edges};
 use crate::stage::state::Kind;
 
-/// Bound, in credits: the default room of a queue; room for a few batches, and little enough that
-/// queued events are not old.
+/// Bound, in credits: the default room of a queue. It is enough for a few batches, and small enough
+/// that queued events are not old.
 const QUEUE_MAX: u64 = 1024;
-/// Bound, in events: the default maximum of a batch; for a hundred events, the cost of the
-/// batch itself hardly counts.
+/// Bound, in events: the default maximum of a batch. For a hundred events, the cost of the batch
+/// itself is hardly noticeable.
 const BATCH_MAX: usize = 100;
-/// Bound, in servlets: the default maximum of a stage; a servlet costs some hundred bytes, and this
+/// Bound, in servlets: the default maximum of a stage. A servlet costs some hundred bytes, and this
 /// many can wait for others.
 const SERVLETS_MAX: usize = 1000;
-/// Bound, in servlets: the default maximum of a stage that blocks, whose servlets are OS threads;
-/// SEDA's bound (§4.2).
+/// Bound, in servlets: the default maximum of a stage that blocks, whose servlets are OS threads.
+/// It is SEDA's bound (§4.2).
 const OS_THREADS_MAX: usize = 20;
 /// Bound, in events: the default maximum of one key's queue.
 const KEY_DEPTH_MAX: usize = 128;
 
 /// A builder of a stage. [`Network::stage`] begins it, and [`handler`](Self::handler),
 /// [`direct`](Self::direct), [`serial`](Self::serial), [`blocking`](Self::blocking) or
-/// [`declare`](Self::declare) makes the stage.
+/// [`declare`](Self::declare) creates the stage.
 #[must_use = "a stage is made by giving it a handler"]
 pub struct StageBuilder<E> {
     network: Network,
@@ -96,15 +96,15 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Declares that the stage's events free resources that others take: it writes answers, closes
-    /// connections or returns buffers. If the network has a governor ([`Network::govern`]), such a
-    /// stage gets servlets before others of its priority.
+    /// Declares that the stage's events free resources that others take: it writes responses,
+    /// closes connections or returns buffers. If the network has a governor ([`Network::govern`]),
+    /// such a stage gets servlets before others of its priority.
     pub fn frees_resources(mut self) -> Self {
         self.rank.frees_resources = true;
         self
     }
 
-    /// Sets the manager that decides whether another servlet may go to work; several stages can
+    /// Sets the manager that decides whether another servlet may start working; several stages can
     /// share it. The default is the network's manager ([`Network::set_threads`]), if it has one.
     pub fn threads(mut self, manager: Arc<dyn ThreadManager>) -> Self {
         self.threads = Some(manager);
@@ -129,17 +129,19 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// stage that blocks; a serial stage has one.
     ///
     /// While two servlets for each worker only yield (`yield_now`), no other servlet begins an
-    /// event. So a handler must not yield in a loop until another event of its stage is handled.
+    /// event. So a handler must not yield in a loop until another event of its stage has been
+    /// handled.
     pub fn servlets(mut self, servlets: usize) -> Self {
         self.servlets_max = Some(servlets.max(1));
         self
     }
 
     /// Sets the number of classes, 1 to 8. Class 0 is served first. Higher classes slow a class
-    /// down but do not starve it: after 64 events of others, one event of a waiting class is taken.
+    /// down but do not starve it: after 64 events of other classes, one event of a waiting class is
+    /// taken.
     ///
     /// # Panics
-    /// If `classes` is 0 or above 8.
+    /// Panics if `classes` is 0 or above 8.
     #[track_caller]
     pub fn classes(mut self, classes: usize) -> Self {
         assert!(
@@ -165,8 +167,8 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// The default controllers then reject events that would take longer, and keep batches short
     /// enough; see [`AutoTarget`](crate::stage::control::AutoTarget), also for handlers that wait.
     /// Without a target, only the queue's bounds refuse events. The target has no effect on an
-    /// added [controller](Self::controller), which replaces the default's for the settings that it
-    /// owns, nor in a [manual](Self::manual) stage.
+    /// added [controller](Self::controller), which replaces the default controllers for the
+    /// settings that it owns, nor in a [manual](Self::manual) stage.
     pub fn target(mut self, target: Duration) -> Self {
         self.target = Some(target);
         self
@@ -196,7 +198,7 @@ impl<E: Send + 'static> StageBuilder<E> {
     ///
     /// `key_of` and the key's `Hash` and `Eq` run under the stage's lock: they must be short, and
     /// must not use the stage. If one of them panics, the panic reaches the sender or caller, and
-    /// the event ends. An event that a handler leaves keeps its previous key in that case.
+    /// the event ends. In that case, an event that a handler leaves keeps its previous key.
     pub fn keyed_by<K>(mut self, key_of: impl Fn(&E) -> K + Send + 'static) -> Self
     where
         K: Hash + Eq + Clone + Send + 'static,
@@ -214,16 +216,16 @@ impl<E: Send + 'static> StageBuilder<E> {
     }
 
     /// Sets a callback for each event that ends in the queue, with the reason. It runs before the
-    /// event's own drop callback, under no lock.
+    /// event's own drop callback, while no lock is held.
     pub fn on_drop(mut self, f: impl Fn(E, Reason) + Send + Sync + 'static) -> Self {
         self.on_drop = Some(Guarded::new(Box::new(f)));
         self
     }
 
-    /// Sets a callback with the reason for the case that the stage closes because its serial
-    /// handler panicked too often ([`restarts`](Self::restarts)) or could not be made anew. The
-    /// program can then make another stage, or exit. The callback runs on a worker, under no lock;
-    /// a panic in it is contained.
+    /// Sets a callback for the case that the stage closes because its serial handler panicked too
+    /// often ([`restarts`](Self::restarts)) or could not be created again. It receives the reason.
+    /// The program can then create another stage, or exit. The callback runs on a worker, while no
+    /// lock is held; a panic in it is contained.
     pub fn on_close(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_close = Some(Guarded::new(Box::new(f)));
         self
@@ -235,7 +237,7 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Sets how often a serial handler is made anew after a panic, including one that was
+    /// Sets how often a serial handler is created again after a panic, including a handler that was
     /// [swapped](Stage::swap_serial) in; five times per minute by default.
     ///
     /// The next panic closes the stage ([`on_close`](Self::on_close)). A stage that must survive
@@ -245,12 +247,13 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Makes the stage with a handler that several servlets use at the same time. `make` gets a
-    /// maker of edges.
+    /// Creates the stage with a handler that several servlets use at the same time. `make` receives
+    /// a maker of edges.
     ///
     /// # Errors
-    /// If the name is taken, two controllers own one setting, an edge would close a cycle, or
-    /// `make` fails; nothing is left of the stage then. `make` returns an error of its own with
+    /// Returns an error if the name is taken, two controllers own one setting, an edge would close
+    /// a cycle, or `make` fails; nothing of the stage then remains. `make` returns its own errors
+    /// with
     /// [`Edges::failed`]: `map_err(|error| edges.failed(error))`.
     pub fn handler<H: Handler<Event = E>>(
         self,
@@ -260,10 +263,10 @@ impl<E: Send + 'static> StageBuilder<E> {
         self.create(Kind::Async, servlets)?.with_handler(make)
     }
 
-    /// Makes the stage with a handler that never waits, which other stages can call directly.
+    /// Creates the stage with a handler that never waits, which other stages can call directly.
     ///
     /// # Errors
-    /// The same as for [`handler`](Self::handler).
+    /// Same as for [`handler`](Self::handler).
     pub fn direct<H: DirectHandler<Event = E>>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
@@ -271,11 +274,11 @@ impl<E: Send + 'static> StageBuilder<E> {
         self.handler(|edges| Ok(Directly(make(edges)?)))
     }
 
-    /// Makes the stage with a handler that handles one batch after the other. After a panic, `make`
-    /// is called again at once ([`restarts`](Self::restarts)).
+    /// Creates the stage with a handler that handles one batch after the other. After a panic,
+    /// `make` is called again immediately ([`restarts`](Self::restarts)).
     ///
     /// # Errors
-    /// The same as for [`handler`](Self::handler).
+    /// Same as for [`handler`](Self::handler).
     pub fn serial<H: SerialHandler<Event = E>>(
         self,
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
@@ -283,7 +286,7 @@ impl<E: Send + 'static> StageBuilder<E> {
         self.create(Kind::Async, 1)?.with_serial(make)
     }
 
-    /// Makes the stage with a handler that blocks its OS thread, in the runtime's pool. It cannot
+    /// Creates the stage with a handler that blocks its OS thread, in the runtime's pool. It cannot
     /// await: it sends with [`Sender::try_send`](crate::stage::Sender::try_send) or
     /// [`send_or`](crate::stage::Sender::send_or), and waits for room with
     /// [`Handle::block_on`](crate::Handle::block_on).
@@ -314,7 +317,7 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// ```
     ///
     /// # Errors
-    /// The same as for [`handler`](Self::handler).
+    /// Same as for [`handler`](Self::handler).
     pub fn blocking<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
@@ -322,10 +325,10 @@ impl<E: Send + 'static> StageBuilder<E> {
         self.blocking_in(Pool::Runtime, make)
     }
 
-    /// Makes the stage as [`blocking`](Self::blocking) does, in a pool that stages may share.
+    /// Creates the stage as [`blocking`](Self::blocking) does, in a pool that stages may share.
     ///
     /// # Errors
-    /// The same as for [`handler`](Self::handler).
+    /// Same as for [`handler`](Self::handler).
     pub fn blocking_on<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
         self,
         pool: &Arc<BlockingPool>,
@@ -344,11 +347,11 @@ impl<E: Send + 'static> StageBuilder<E> {
             .with_blocking(pool, make)
     }
 
-    /// Makes the stage without a handler; events can already be sent to it. So stages can be made
-    /// that send to each other.
+    /// Creates the stage without a handler; events can already be sent to it. This makes it
+    /// possible to create stages that send to each other.
     ///
     /// # Errors
-    /// If the name is taken, or two controllers own one setting.
+    /// Returns an error if the name is taken, or if two controllers own one setting.
     pub fn declare(self) -> Result<Declared<E>, BuildError> {
         let servlets = self.servlets_max.unwrap_or(SERVLETS_MAX);
         Ok(Declared(self.create(Kind::Async, servlets)?.0))

@@ -1,27 +1,27 @@
-//! The end of a network: its stages are drained, each after those that send to it.
+//! The end of a network: its stages are drained, each after the stages that send to it.
 
 use super::Network;
 use super::table::{Edge, Known};
 
 impl Network {
-    /// Drains all stages, each after the stages that send to it or call it. A stage takes events
+    /// Drains all stages, each after the stages that send to it or call it. A stage accepts events
     /// until all its senders have been drained, so that no admitted event is lost. Stages that are
-    /// made meanwhile are drained too. At the end all stages are closed, which [drops their
-    /// handlers](crate::stage#when-a-handler-is-dropped); the network still shows them.
+    /// created in the meantime are drained, too. At the end all stages are closed, which [drops
+    /// their handlers](crate::stage#when-a-handler-is-dropped); the network still shows them.
     ///
-    /// In a cycle, the stage that was made first is drained first, as if no stage of the cycle sent
-    /// to it. It then refuses the events of the others, which have to handle that.
+    /// In a cycle, the stage that was created first is drained first, as if no stage of the cycle
+    /// sent to it. It then refuses the events of the other stages, which have to handle that.
     ///
-    /// Paused stages all resume first, because a paused stage holds up those that send to it. A
-    /// stage without a handler ([`Declared`](crate::stage::Declared)) is waited for until it gets
-    /// one, if it has queued events; otherwise it can get none any more. Close and settle
-    /// [sockets](crate::stage::net) before; their own queues are skipped.
+    /// All paused stages resume first, because a paused stage holds up the stages that send to it.
+    /// If a stage without a handler ([`Declared`](crate::stage::Declared)) has queued events, this
+    /// waits until the stage gets a handler; otherwise the stage can no longer get one. Close and
+    /// settle [sockets](crate::stage::net) before you drain; their own queues are skipped.
     ///
     /// Call this from outside the stages: a handler would wait for itself.
     ///
     /// # Cancellation
-    /// If the future is dropped, the stages drained so far and the one being drained admit nothing
-    /// more; the others stay open. Another call continues from there.
+    /// If the future is dropped, the stages drained so far and the one being drained admit no more
+    /// events; the others stay open. Another call continues from there.
     ///
     /// # Examples
     /// ```
@@ -59,17 +59,17 @@ impl Network {
             drained.push(known.clone());
             known.stage.drain().await;
         }
-        // No more events come, so the handlers, which may refer to each other, are dropped.
+        // No more events arrive, so the handlers, which may refer to each other, are dropped.
         for known in drained {
             known.stage.close();
         }
     }
 
-    /// Drops all queued events, calls their drop callbacks, and forgets all stages. Returns how
-    /// many events were dropped.
+    /// Drops all queued events, calls their drop callbacks, and forgets all stages. Returns the
+    /// number of dropped events.
     ///
     /// A handler that is still computing hands its events over
-    /// [later](crate::stage#what-a-handler-sends); they are dropped then, and not counted here.
+    /// [later](crate::stage#what-a-handler-sends); they are then dropped, and not counted here.
     /// Running batches continue to their end on their own. The handlers are dropped even if stages
     /// refer to each other or to the network in a cycle: only this, or the [end of the
     /// runtime](crate::stage#when-a-handler-is-dropped), frees such a network.
@@ -103,8 +103,8 @@ impl Network {
     }
 }
 
-/// Returns the stage to drain next: the first one that receives from no other, or only from stages
-/// that it can reach itself.
+/// Returns the stage to drain next: the first stage that receives from no other, or only from
+/// stages that it can reach itself.
 fn next(stages: &[Known], edges: &[Edge]) -> Option<usize> {
     let place = |name: &str| stages.iter().position(|known| &*known.name == name);
     let edges = edges.iter();
@@ -120,7 +120,7 @@ fn first(nodes: usize, edges: &[(usize, usize)]) -> Option<usize> {
     (0..nodes).find(|&node| (0..nodes).all(|other| !reach[other][node] || reach[node][other]))
 }
 
-/// Returns which nodes can be reached from one, including itself.
+/// Returns the nodes that can be reached from a node, including itself.
 fn reached(from: usize, nodes: usize, edges: &[(usize, usize)]) -> Vec<bool> {
     let mut seen = vec![false; nodes];
     seen[from] = true;

@@ -1,4 +1,4 @@
-//! The governor of a network: the stages run it now and then.
+//! The governor of a network, which the stages run from time to time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -12,10 +12,10 @@ use crate::stage::control::process::{Cause, Governor, StageLoad};
 use crate::stage::run::Shared;
 
 /// The shortest time between two plans, in nanoseconds. A plan asks all stages, so it must be rare;
-/// a servlet that is missing for this time does little harm.
+/// a stage that lacks a servlet for this time suffers little.
 const INTERVAL_NS: u64 = 10_000_000;
 
-/// The properties that divide servlets among stages.
+/// The properties that determine a stage's share of the servlets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Rank {
     pub(crate) priority: u8,
@@ -29,12 +29,12 @@ pub(crate) struct Load {
     pub(crate) busy: usize,
     pub(crate) wanted: usize,
     pub(crate) allowed: usize,
-    /// The governor's cap for the stage; no bound before the first plan.
+    /// The governor's cap for the stage; unbounded before the first plan.
     pub(crate) cap: usize,
     pub(crate) queue_len: u64,
-    /// Events that were refused, shed or expired since the stage was made.
+    /// The number of events that were refused, shed or expired since the stage was created.
     pub(crate) turned_away: u64,
-    /// The total service time of the batches that have ended since the stage was made, including
+    /// The total service time of the batches that have ended since the stage was created, including
     /// waits.
     pub(crate) service_ns: u64,
     /// The numbers of the stages whose servlets wait for room in the queue.
@@ -45,11 +45,11 @@ pub(crate) struct Load {
 
 /// The governor of a network, if it has one.
 pub(crate) struct Governing {
-    /// When the next plan is due; never without a governor. This is only a hint: accesses to it
-    /// order no other memory accesses.
+    /// The time at which the next plan is due; never without a governor. This is only a hint:
+    /// accesses to it order no other memory accesses.
     due_ns: AtomicU64,
-    /// True if a stage waits for servlets that others have to give up. A hint: a stage that gives
-    /// one up then makes a plan.
+    /// True if a stage waits for servlets that other stages have to give up. This is a hint: a
+    /// stage that gives up a servlet then makes a plan.
     owes: AtomicBool,
     /// True if some thread has asked for a plan.
     asked: AtomicBool,
@@ -75,11 +75,12 @@ struct GovernorState {
     last_ns: u64,
     /// The loads in the last plan, in the governor's order of stages.
     seen: Vec<Seen>,
-    /// Stages that the network has forgotten and whose last batches still run.
+    /// Stages that the network has forgotten but whose last batches are still running.
     leaving: Vec<Weak<dyn Inspect>>,
 }
 
-/// A stage at the last plan. Weak, because each stage has the governor.
+/// A stage as of the last plan. The reference is weak, because each stage has a reference to the
+/// governor.
 struct Seen {
     id: u32,
     stage: Weak<dyn Inspect>,
@@ -88,13 +89,13 @@ struct Seen {
 
 impl Network {
     /// Installs a governor that divides the servlets of all stages and finds the cause of an
-    /// overload. It replaces an earlier one.
+    /// overload. It replaces an earlier governor.
     ///
     /// The governor makes a plan at most every 10 ms, when a stage is active; an idle network runs
     /// nothing. The plan caps each stage's servlets, in addition to the stage's own controllers and
-    /// its manager of servlets. At no time are more servlets at work than the governor's bound, or
-    /// than one for each stage if that is more. A stage whose cap rises gets servlets when others
-    /// have given theirs up, which they do after their batches.
+    /// its manager of servlets. At no time are more servlets at work than the governor's bound
+    /// allows, or than one for each stage if that is more. A stage whose cap rises gets servlets
+    /// when other stages have given theirs up, which happens after their batches.
     ///
     /// [`overload`](Self::overload) returns the cause of an overload. A change of the cause is
     /// logged as a warning.
@@ -157,7 +158,7 @@ impl Governing {
         now_ns >= self.due_ns.load(Ordering::Relaxed)
     }
 
-    /// Returns whether a stage waits for servlets that others have to give up.
+    /// Returns whether a stage waits for servlets that other stages have to give up.
     #[inline]
     pub(crate) fn owes(&self) -> bool {
         self.owes.load(Ordering::Relaxed)
@@ -172,8 +173,8 @@ impl Governing {
     /// Makes a plan if one is due or a stage waits for servlets. Returns the cause of an overload
     /// if it has changed.
     fn plan(&self, network: &Network, now_ns: u64) -> Option<Option<Cause>> {
-        // SeqCst: of a thread that finds the lock taken and the thread that releases it, at least
-        // one sees the other. (Both are the same OS thread if a drop callback comes here.)
+        // SeqCst: one thread finds the lock taken, and another releases it; at least one of them
+        // sees the other's write. (Both are the same OS thread if a drop callback calls this.)
         self.asked.store(true, Ordering::SeqCst);
         let mut changed = None;
         while self.asked.load(Ordering::SeqCst) {
@@ -188,8 +189,8 @@ impl Governing {
             let next_ns = now_ns.saturating_add(INTERVAL_NS);
             self.due_ns.store(next_ns, Ordering::Relaxed);
             let (stages, _) = network.known();
-            // Before anything is read: a stage that gives up a servlet from here on asks for
-            // another plan.
+            // This comes before anything is read: a stage that gives up a servlet from here on asks
+            // for another plan.
             self.owes.store(true, Ordering::Relaxed);
             let (cause, owes) = state.plan(stages, now_ns);
             self.owes.store(owes, Ordering::Relaxed);
@@ -203,7 +204,7 @@ impl Governing {
     }
 
     fn plan_and_tell(&self, network: &Network, now_ns: u64) {
-        // Logged under no lock: a subscriber may ask the network.
+        // The cause is logged while no lock is held, because a subscriber may ask the network.
         let name = network.name();
         match self.plan(network, now_ns) {
             None => {}
@@ -215,9 +216,9 @@ impl Governing {
 
 impl GovernorState {
     /// Makes a plan. Returns the cause of an overload, and whether a stage waits for servlets that
-    /// others have to give up.
+    /// other stages have to give up.
     fn plan(&mut self, stages: Vec<Known>, now_ns: u64) -> (Option<Cause>, bool) {
-        // A network's stages are in the order in which they were made, so new ones come last.
+        // A network's stages are in the order in which they were created, so new stages come last.
         let governed = |stage: Known| stage.stage.load().map(|load| (stage, load));
         let (stages, loads): (Vec<_>, Vec<_>) = stages.into_iter().filter_map(governed).unzip();
         let there = |id: u32| stages.iter().any(|known| known.id == id);
@@ -254,8 +255,8 @@ impl GovernorState {
         (plan.cause, owes)
     }
 
-    /// Gives stages their planned servlets, as far as others do not have to give them up first.
-    /// Returns whether some do.
+    /// Gives stages their planned servlets, unless other stages have to give them up first. Returns
+    /// whether some stages still have to give up servlets.
     fn divide(&mut self, stages: &[Known], loads: &[Load], caps: &[usize]) -> bool {
         // A busy servlet keeps its stage alive.
         let busy = |stage: &Weak<dyn Inspect>| {
@@ -266,7 +267,7 @@ impl GovernorState {
         let mut used: usize = self.leaving.iter().map(busy).sum();
         let mut owes = used > 0;
         let set = |at: usize, cap: usize| Arc::clone(&stages[at].stage).set_cap(cap);
-        // Stages with lower caps first. From here on no stage starts servlets beyond its cap.
+        // Stages with lower caps come first. From here on no stage starts servlets beyond its cap.
         let mut has = Vec::with_capacity(stages.len());
         for (at, load) in loads.iter().enumerate() {
             let cap = load.cap.min(caps[at]);
@@ -284,8 +285,8 @@ impl GovernorState {
             .filter(|at| caps[*at] > has[*at])
             .collect();
         more.sort_by_key(|at| (loads[*at].rank.priority, !loads[*at].rank.frees_resources));
-        // One servlet for each stage first, so that none stays without one for longer than
-        // necessary; then as many as there are.
+        // Each stage first gets one servlet, so that no stage stays without a servlet for longer
+        // than necessary; then each gets as many as are available.
         for most in [1, usize::MAX] {
             for &at in &more {
                 let adds = (caps[at].min(most)).saturating_sub(has[at]).min(free);
@@ -306,7 +307,7 @@ impl Load {
     fn shown<'a>(&self, name: &'a str, last: Option<&Self>, interval_ns: u64) -> StageLoad<'a> {
         let allowed = self.allowed.max(1) as f64;
         let ended_ns = last.map_or(0, |last| self.service_ns - last.service_ns);
-        // Running batches are not counted yet.
+        // Running batches have not been counted yet.
         let ended = ended_ns as f64 / (interval_ns as f64 * allowed);
         let now = self.busy as f64 / allowed;
         let turns_away = last.is_some_and(|last| {

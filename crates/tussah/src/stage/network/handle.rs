@@ -18,7 +18,7 @@ pub struct Any;
 
 /// A stage that takes events of type `E`. It is cheap to clone.
 ///
-/// `C` is the host of its handler, if that is known: then a call of the stage costs no more than a
+/// `C` is the host of its handler, if that is known: a call of the stage then costs no more than a
 /// call of the handler.
 pub struct Stage<E, C = Any> {
     pub(crate) shared: Arc<Shared<E>>,
@@ -102,18 +102,19 @@ impl<E: Send + 'static, C> Stage<E, C> {
         self.shared.set_gate(Gate::Paused, Gate::Open);
     }
 
-    /// Stops admission, and waits until all admitted events are handled.
+    /// Stops admission, and waits until all admitted events have been handled.
     ///
-    /// A paused stage resumes. A stage without a handler ([`Declared`](crate::stage::Declared)) is
-    /// waited for until it gets one: if it never does and events are queued, this waits forever.
-    /// [`destroy`](Self::destroy) does not.
+    /// A paused stage resumes. If the stage has no handler yet
+    /// ([`Declared`](crate::stage::Declared)), this waits until it gets one: if it never does and
+    /// events are queued, this waits forever. [`destroy`](Self::destroy) does not wait for a
+    /// handler.
     ///
     /// Call this from outside the stage: its own handler would wait for itself. [`Network::drain`]
     /// drains all stages.
     ///
     /// # Cancellation
-    /// If the future is dropped, the stage continues draining: queued events are handled, and
-    /// nothing more is admitted.
+    /// If the future is dropped, the stage continues draining: queued events are handled, and no
+    /// more events are admitted.
     pub async fn drain(&self) {
         self.shared.close_for_draining();
         self.settled().await;
@@ -127,22 +128,22 @@ impl<E: Send + 'static, C> Stage<E, C> {
     }
 
     /// Drains the stage for at most this time, drops the remaining events with their callbacks, and
-    /// forgets the stage: its name is free again, and its senders find it closed. Returns how many
-    /// events were dropped.
+    /// forgets the stage: its name is free again, and its senders find it closed. Returns the
+    /// number of dropped events.
     ///
-    /// Running batches continue to their end on their own. The time is that of the stage's runtime,
-    /// wherever this is awaited.
+    /// Running batches continue to their end on their own. The time is measured by the clock of the
+    /// stage's runtime, wherever this is awaited.
     ///
     /// # Cancellation
     /// If the future is dropped while the stage drains, the stage continues draining and stays in
-    /// the network under its name. Another `destroy`, on a clone of this handle or on one from
-    /// [`Network::find`], ends it.
+    /// the network under its name. Another `destroy`, on a clone of this handle or on a handle from
+    /// [`Network::find`], ends the stage.
     pub async fn destroy(self, within: Duration) -> u64 {
         if !within.is_zero() {
             self.shared.close_for_draining();
             let stage = Arc::clone(&self.shared);
             let settled = async move { crate::time::timeout(within, stage.settled()).await };
-            // The stage is closed now in any case. A runtime that has ended has no timers, and has
+            // The stage is now closed in any case. A runtime that has ended has no timers, and has
             // closed the stage.
             if let Ok(settled) = self.shared.runtime.try_spawn(settled) {
                 let _ = settled.await;

@@ -24,19 +24,19 @@ pub(crate) trait Inspect: Any + Send + Sync {
         None
     }
 
-    /// Sets the maximum number of servlets at work, whatever the controllers want; surplus ones
-    /// stop after their batch. Returns how many are at work.
+    /// Sets the maximum number of servlets at work, whatever the controllers want; surplus servlets
+    /// stop after their batch. Returns the number of servlets at work.
     fn set_cap(self: Arc<Self>, _servlets: usize) -> usize {
         0
     }
 
-    /// Gives the back edge from the stage of this number room of its own.
+    /// Gives the back edge from the stage with this number its own room.
     fn set_back_room(self: Arc<Self>, _from: u32, _credits: u64) {}
 
     /// Resumes the stage if it is paused.
     fn resume(self: Arc<Self>) {}
 
-    /// Stops admission, and waits until all admitted events are handled.
+    /// Stops admission, and waits until all admitted events have been handled.
     fn drain(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(std::future::ready(()))
     }
@@ -49,17 +49,18 @@ pub(crate) trait Inspect: Any + Send + Sync {
     /// Closes the stage and makes the network forget it, because the runtime has ended.
     fn leave(self: Arc<Self>) {}
 
-    /// Closes the stage if it can never continue, because its network is gone: it is paused, or has
-    /// no handler.
+    /// Closes the stage if it can never continue, because its network no longer exists: it is
+    /// paused, or has no handler.
     fn abandon(self: Arc<Self>) {}
 
-    /// Forgets the proxies for events of the stage of this number, and those that it serves as.
+    /// Forgets the proxies for events of the stage with this number, and those for which it serves
+    /// as a proxy.
     fn forget_routes(&self, _gone: u32) {}
 }
 
 impl<E: Send + 'static> Shared<E> {
-    /// Returns the stage's statistics together with other data of the same moment. Controllers that
-    /// are due decide first.
+    /// Returns the stage's statistics together with other data from the same moment. Controllers
+    /// that are due decide first.
     fn stats_with<T>(self: Arc<Self>, more: impl FnOnce(&State<E>) -> T) -> (StageStats, T) {
         let now_ns = self.time.now_ns();
         let called = self.calls.sum();

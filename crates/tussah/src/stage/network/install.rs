@@ -14,14 +14,14 @@ use crate::stage::state::Kind;
 
 /// A stage that has no handler yet. Events that are sent to it are queued.
 ///
-/// Dropping this leaves the stage as it is; only [`Stage::destroy`] or the end of its network then
-/// ends the waiting. If its handler cannot be made, the stage is forgotten, and queued events are
-/// dropped with their callbacks. A blocking handler cannot be given later; if stages send to each
-/// other, declare another one of them.
+/// Dropping this value leaves the stage as it is; only [`Stage::destroy`] or the end of its network
+/// then ends the waiting. If its handler cannot be created, the stage is forgotten, and queued
+/// events are dropped with their callbacks. A blocking handler cannot be given later; if stages
+/// send to each other, declare another of these stages.
 pub struct Declared<E>(pub(crate) Stage<E>);
 
 impl<E: Send + 'static> Declared<E> {
-    /// Returns the stage, so that others can make edges to it.
+    /// Returns the stage, so that other stages can make edges to it.
     #[must_use]
     pub fn stage(&self) -> Stage<E> {
         self.0.clone()
@@ -30,7 +30,7 @@ impl<E: Send + 'static> Declared<E> {
     /// Gives the stage a handler that several servlets use at the same time.
     ///
     /// # Errors
-    /// The same as for [`StageBuilder::handler`](crate::stage::StageBuilder::handler).
+    /// Same as for [`StageBuilder::handler`](crate::stage::StageBuilder::handler).
     pub fn handler<H: Handler<Event = E>>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
@@ -41,7 +41,7 @@ impl<E: Send + 'static> Declared<E> {
     /// Gives the stage a handler that handles one batch after the other.
     ///
     /// # Errors
-    /// The same as for [`StageBuilder::handler`](crate::stage::StageBuilder::handler).
+    /// Same as for [`StageBuilder::handler`](crate::stage::StageBuilder::handler).
     pub fn serial<H: SerialHandler<Event = E>>(
         self,
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
@@ -50,7 +50,7 @@ impl<E: Send + 'static> Declared<E> {
     }
 }
 
-/// A stage whose handler is being made. If that fails, the stage is forgotten.
+/// A stage whose handler is being created. If that fails, the stage is forgotten.
 pub(crate) struct New<E>(pub(crate) Stage<E>);
 
 impl<E: Send + 'static> New<E> {
@@ -96,7 +96,7 @@ impl<E: Send + 'static> New<E> {
     }
 }
 
-/// Forgets a stage when dropped: its handler could not be made, or the maker panicked.
+/// Forgets a stage when dropped: its handler could not be created, or the maker panicked.
 struct Undo<'a, E: Send + 'static>(Option<&'a Stage<E>>);
 
 impl<E: Send + 'static> Undo<'_, E> {
@@ -115,12 +115,12 @@ impl<E: Send + 'static> Drop for Undo<'_, E> {
 }
 
 impl<E: Send + 'static, C> Stage<E, C> {
-    /// Begins to make a handler with its edges.
+    /// Begins to create a handler with its edges.
     fn making(&self) -> Making {
         Making::begin(&self.network, self.id, &self.shared.name)
     }
 
-    /// Creates the host of a serial handler, which is made now and after each panic.
+    /// Creates the host of a serial handler, which is created now and again after each panic.
     fn one<H: SerialHandler<Event = E>>(
         &self,
         mut make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
@@ -148,7 +148,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
         Ok(One::new(handler, Box::new(again), restarts))
     }
 
-    /// Installs a handler. Its edges replace those of the earlier one.
+    /// Installs a handler. Its edges replace those of the earlier handler.
     fn install<H: Host<Event = E>>(
         &self,
         host: Arc<H>,
@@ -158,8 +158,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
         let start = move |stage: &Arc<Shared<E>>, generation| {
             let servlet = serve(Arc::clone(stage), Arc::clone(&servlets), generation);
             if let Err(refused) = stage.runtime.try_spawn(servlet) {
-                // Set before the servlet is dropped and counts itself out, so that the stage does
-                // not start another one.
+                // This is set before the servlet is dropped and counts itself out, so that the
+                // stage does not start another servlet.
                 stage.lock().state.orphaned = true;
                 drop(refused);
             }
@@ -180,14 +180,14 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// keyed stage, the swap waits for them.
     ///
     /// The earlier handler's edges leave the graph, and edges that would have closed a cycle with
-    /// them become possible. Its running batches may use the old edges to their end. If `make`
+    /// them become possible. Its running batches may use the old edges until they end. If `make`
     /// fails, or the future is dropped, nothing of the new handler remains.
     ///
     /// Calls that were made for the earlier handler's type now cost as much as calls by name.
     ///
     /// # Errors
-    /// If `make` fails; the earlier handler then stays. [`BuildError::Closed`] if the stage is
-    /// closed.
+    /// Returns an error if `make` fails; the earlier handler then stays. Returns
+    /// [`BuildError::Closed`] if the stage is closed.
     pub async fn swap<H: Handler<Event = E>>(
         &self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
@@ -199,14 +199,14 @@ impl<E: Send + 'static, C> Stage<E, C> {
         self.install(Arc::new(Many(Guarded::new(handler))), making)
     }
 
-    /// Replaces the handler as [`swap`](Self::swap) does, with one that handles one batch after the
-    /// other: the stage has one servlet from here on.
+    /// Replaces the handler as [`swap`](Self::swap) does, with a handler that handles one batch
+    /// after the other: from here on, the stage has one servlet.
     ///
     /// It waits until no batch runs, and until no call of a serial handler runs. Calls of a handler
-    /// that is not serial run to their end beside the new one.
+    /// that is not serial run to their end at the same time as the new handler.
     ///
     /// # Errors
-    /// The same as for [`swap`](Self::swap).
+    /// Same as for [`swap`](Self::swap).
     pub async fn swap_serial<H: SerialHandler<Event = E>>(
         &self,
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,

@@ -1,12 +1,12 @@
-//! The making of a handler, which holds the handler's edges in the graph.
+//! The creation of a handler, which holds the handler's edges in the graph.
 
 use std::sync::Arc;
 
 use super::Network;
 use crate::stage::send::Edges;
 
-/// A handler that is being made. Dropping this removes its edges; if it is [kept](Self::keep), they
-/// stay as long as the handler.
+/// A handler that is being created. Dropping this value removes the edges; if it is
+/// [kept](Self::keep), they stay as long as the handler.
 pub(crate) struct Making {
     network: Network,
     /// The stage's number.
@@ -42,11 +42,12 @@ impl Making {
         self.number
     }
 
-    /// Keeps the edges because the stage has the handler now, and removes those of the earlier one.
+    /// Keeps the edges because the stage now has the handler, and removes the edges of the earlier
+    /// handler.
     pub(crate) fn keep(mut self) {
         let mut table = self.network.inner.table.lock();
         let mut stages = table.stages.iter_mut();
-        // A stage that was destroyed meanwhile has no edges any more.
+        // A stage that was destroyed in the meantime no longer has edges.
         if let Some(known) = stages.find(|known| known.id == self.id) {
             let earlier = std::mem::replace(&mut known.making, self.number);
             table.release(earlier);

@@ -7,7 +7,8 @@ use tussah_core::Handle;
 
 use super::inspect::Inspect;
 
-/// The stages of a runtime. Its shutdown drops this when no servlet runs any more.
+/// The stages of a runtime. The runtime's shutdown drops this value when no servlet is running any
+/// longer.
 ///
 /// Stages whose handlers refer to each other or to their network in a cycle keep themselves alive.
 /// No handler is called after its runtime has ended, so the stages are closed then, which drops the
@@ -22,7 +23,7 @@ impl Roster {
         let mut stages = roster.0.lock();
         if stages.len() == stages.capacity() {
             stages.retain(|stage| stage.strong_count() > 0);
-            // Room for twice as many, so that the check of all entries is rare.
+            // Room for twice as many stages, so that the check of all entries is rare.
             let len = stages.len();
             stages.reserve(len + 1);
         }

@@ -10,18 +10,19 @@ use crate::stage::error::BuildError;
 #[derive(Default)]
 pub(crate) struct Table {
     pub(crate) stages: Vec<Known>,
-    /// In the order in which they were made.
+    /// In the order in which the edges were made.
     edges: Vec<Held>,
     /// The last number that was given to a stage or to a holder of edges.
     last: u32,
 }
 
 /// An edge, with the numbers of its holders: makers of handlers, and proxies. An edge that has a
-/// proxy exists without holders too.
+/// proxy exists even without holders.
 struct Held {
     edge: Edge,
     by: Vec<u32>,
-    /// The credits that an offer has asked for. If it is a back edge, they are room of its own.
+    /// The credits that an offer has requested. If it is a back edge, these credits are its own
+    /// room.
     room: u64,
 }
 
@@ -39,14 +40,14 @@ pub(crate) struct Known {
     pub(crate) making: u32,
 }
 
-/// How one stage sends to another.
+/// The way in which one stage sends to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EdgeKind {
-    /// Into its queue; the sender may wait for room.
+    /// The event goes into the receiver's queue; the sender may wait for room.
     Queue,
-    /// Into its queue, if there is room.
+    /// The event goes into the receiver's queue if there is room.
     Offer,
-    /// By a call.
+    /// The sender calls the receiver.
     Call,
 }
 
@@ -101,10 +102,10 @@ impl Table {
         self.edges.iter().map(|held| &held.edge)
     }
 
-    /// Adds a holder to an edge, which is made if it does not exist.
+    /// Adds a holder to an edge, which is created if it does not exist.
     ///
     /// # Errors
-    /// If it would close a cycle that can deadlock.
+    /// Returns an error if the edge would close a cycle that can deadlock.
     pub(crate) fn connect(
         &mut self,
         from: &Arc<str>,
@@ -145,7 +146,8 @@ impl Table {
     /// Returns the offers in the cycles that a new edge closes: the numbers of their senders, their
     /// rooms and their receivers.
     pub(crate) fn edges_back(&self, from: &str, to: &str) -> Vec<(u32, u64, Arc<dyn Inspect>)> {
-        // The stages that the edge's end can reach, and those that can reach its beginning.
+        // The stages that can be reached from the edge's end, and the stages from which its
+        // beginning can be reached.
         let ahead = self.reached(to, |edge| (&edge.from, &edge.to));
         let behind = self.reached(from, |edge| (&edge.to, &edge.from));
         let held = self.edges.iter().filter(|held| {
@@ -163,7 +165,7 @@ impl Table {
         back.collect()
     }
 
-    /// Returns the stages that can be reached from one along edges whose ends are `ends`.
+    /// Returns the stages that can be reached from a stage along edges whose ends are `ends`.
     fn reached<'a>(
         &'a self,
         from: &'a str,

@@ -9,7 +9,8 @@ use super::stats::StageStats;
 use crate::stage::network::{Edge, EdgeKind, Network};
 use crate::stage::state::Digest;
 
-/// The stages of a network and the edges between them, at one moment. Made by [`Network::graph`].
+/// The stages of a network and the edges between them, at one moment. [`Network::graph`] creates
+/// it.
 ///
 /// # Examples
 /// ```
@@ -45,9 +46,9 @@ use crate::stage::state::Digest;
 pub struct Graph {
     /// The network's name.
     pub network: String,
-    /// The stages, in the order in which they were made.
+    /// The stages, in the order in which they were created.
     pub nodes: Vec<Node>,
-    /// The edges, in the order in which they were made.
+    /// The edges, in the order in which they were created.
     pub edges: Vec<Edge>,
 }
 
@@ -80,7 +81,7 @@ impl Network {
         }
     }
 
-    /// Returns the statistics of all stages, in the order in which the stages were made.
+    /// Returns the statistics of all stages, in the order in which the stages were created.
     #[must_use]
     pub fn stats(&self) -> Vec<StageStats> {
         let (stages, _) = self.known();
@@ -90,7 +91,7 @@ impl Network {
             .collect()
     }
 
-    /// Returns what [`stats`](Self::stats) does, with the response times of each stage.
+    /// Returns the same as [`stats`](Self::stats), together with the response times of each stage.
     ///
     /// # Examples
     /// ```
@@ -138,9 +139,9 @@ impl Graph {
     ///
     /// Queues are solid arrows, offers are dashed, and calls are bold with an empty head. An edge
     /// that a proxy interrupts is gray. A stage's label counts the finished and refused events
-    /// since the stage was made and, unless they are zero, the called, shed, expired and cancelled
-    /// ones. A stage that has refused or shed events, or has let them expire, is red. If a handler
-    /// closed its stage, the label gives the reason.
+    /// since the stage was created and, unless they are zero, the called, shed, expired and
+    /// cancelled events. A stage that has refused or shed events, or has let them expire, is red.
+    /// If a handler closed its stage, the label gives the reason.
     #[must_use]
     pub fn to_dot(&self) -> String {
         let mut out = String::new();
@@ -298,11 +299,11 @@ fn stats(stage: &mut Object<'_>, stats: &StageStats) {
     });
 }
 
-/// Returns the name of a type without the modules of the type and its parameters: they are long,
-/// and private ones tell a reader nothing.
+/// Returns the name of a type without the modules of the type and its parameters: these are long,
+/// and private modules tell a reader nothing.
 fn short(name: &str) -> String {
     let mut out = String::new();
-    // Where the current path begins.
+    // The beginning of the current path.
     let mut begin = 0;
     let mut letters = name.chars().peekable();
     while let Some(letter) = letters.next() {

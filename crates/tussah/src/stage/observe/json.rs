@@ -24,7 +24,7 @@ impl<'a> Object<'a> {
         self
     }
 
-    /// Adds a field whose value `write` writes.
+    /// Adds a field whose value the closure `write` writes.
     pub(crate) fn with(&mut self, name: &str, write: impl FnOnce(&mut String)) -> &mut Self {
         write(self.field(name));
         self
@@ -44,7 +44,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Writes a list whose items `write` writes.
+/// Writes a list whose items the closure `write` writes.
 pub(crate) fn list<T>(
     out: &mut String,
     items: impl IntoIterator<Item = T>,

@@ -15,12 +15,13 @@ use crate::stage::state::Digest;
 
 /// The columns that [`Network::record`] writes.
 ///
-/// `time_s` counts from the network's start, in seconds. `arrived` to `called` are events since the
-/// previous row of the same stage. The percentiles, in nanoseconds, are those of the events that
-/// finished in that time. All other columns are current values, as in [`StageStats`].
+/// `time_s` is the time since the network's start, in seconds. The columns from `arrived` to
+/// `called` count events since the previous row of the same stage. The percentiles, in nanoseconds,
+/// are those of the events that finished in that time. All other columns are current values, as in
+/// [`StageStats`].
 pub const COLUMNS: &str = "time_s,stage,queued,queue_len,queue_bytes,threshold,batch,servlets_busy,servlets_waiting,servlets_parked,servlets_target,arrived,admitted,refused,shed,expired,cancelled,finished,called,response_p50_ns,response_p99_ns";
 
-/// A recording that continues until it is stopped or dropped. Made by [`Network::record`].
+/// A recording that continues until it is stopped or dropped. [`Network::record`] creates it.
 #[must_use = "dropping it ends the recording"]
 pub struct Recording<W> {
     thread: Option<JoinHandle<io::Result<W>>>,
@@ -32,11 +33,11 @@ impl Network {
     /// [columns](COLUMNS).
     ///
     /// The runtime's pool of blocking OS threads writes the rows, one sample after the other.
-    /// Samples that a slow writer misses are not made up for. The recording ends by itself when the
-    /// network has no handle any more.
+    /// Samples that a slow writer misses are not made up for. The recording ends on its own when
+    /// the network no longer has a handle.
     ///
     /// # Panics
-    /// If `interval` is zero.
+    /// Panics if `interval` is zero.
     ///
     /// # Examples
     /// ```
@@ -91,7 +92,7 @@ impl<W> Recording<W> {
     /// Takes a last sample, and returns the writer.
     ///
     /// # Errors
-    /// The writer's errors; the first one ended the recording.
+    /// Returns the writer's errors; the first error ended the recording.
     pub async fn stop(mut self) -> io::Result<W> {
         self.stop.notify_one();
         let thread = self.thread.take().expect("it is taken here only");
@@ -149,7 +150,7 @@ impl Sampler {
             if stopped {
                 return Ok(writer);
             }
-            // The next multiple of the interval, or the last that has passed.
+            // The next multiple of the interval, or the last multiple that has passed.
             let passed = self.clock.now().duration_since(due).as_nanos() / interval.as_nanos();
             let steps = u32::try_from(passed).unwrap_or(u32::MAX).max(1);
             due = crate::time::add(due, interval.saturating_mul(steps));
@@ -158,7 +159,7 @@ impl Sampler {
         }
     }
 
-    /// Adds a row for each stage. Returns false if the network is gone.
+    /// Adds a row for each stage. Returns false if the network no longer exists.
     fn sample(&mut self, rows: &mut String) -> bool {
         let Some(network) = self.network.upgrade() else {
             return false;
@@ -177,7 +178,8 @@ impl Sampler {
         let last = last.cloned().unwrap_or_default();
         let seen = Seen::of(known.id, &stats, responses);
         let recent = seen.responses.since(&last.responses);
-        // Operations that wait for the system may be lost without a count; then a count may shrink.
+        // Operations that wait for the system may be lost without being counted, so a count may
+        // shrink.
         let since = |last: u64, now: u64| now.saturating_sub(last);
         let arrived = since(last.arrived, seen.arrived);
         let refused = since(last.refused, seen.refused);
@@ -226,7 +228,7 @@ impl Seen {
     }
 }
 
-/// Writes on a blocking OS thread, or here if there is none.
+/// Writes on an OS thread of the blocking pool, or here if there is none.
 async fn write<W: Write + Send + 'static>(writer: W, rows: String, last: bool) -> io::Result<W> {
     let job = move || {
         let mut writer = writer;

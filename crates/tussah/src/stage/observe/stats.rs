@@ -7,7 +7,7 @@ use crate::stage::control::{Order, Owns, Servlets};
 use crate::stage::event::Event;
 use crate::stage::state::{Gate, State};
 
-/// The current state of a stage, and its counts since it was made. Counts are in events unless
+/// The current state of a stage, and its counts since it was created. Counts are in events unless
 /// stated otherwise.
 #[derive(Clone, Debug)]
 pub struct StageStats {
@@ -40,9 +40,10 @@ pub struct StageStats {
     pub waiting: usize,
     /// The current maximum number of events in a batch.
     pub batch_max: usize,
-    /// The latency target in force, if there is one: the requested target, or a higher one if the
+    /// The latency target in force, if there is one: the configured target, or a higher one if the
     /// services alone take too long. If their 90th percentile without load exceeds half of the
-    /// requested target, the target in force is that percentile plus half of the requested target.
+    /// configured target, the target in force is that percentile plus half of the configured
+    /// target.
     pub target: Option<Duration>,
     /// The end of the queue that is served.
     pub order: Order,
@@ -55,8 +56,8 @@ pub struct StageStats {
     /// Events that the controller of admission would have rejected, if it only
     /// [observes](crate::stage::control::Mode::Observe).
     pub would_reject: u64,
-    /// Events whose deadline passed before the handler took them. An event of a call that is not in
-    /// a stage's batch also counts as arrived.
+    /// Events whose deadline passed before the handler took them. If an event of a call is not in a
+    /// stage's batch, it also counts as arrived.
     pub expired: u64,
     /// Events that were [cancelled](crate::stage::CancelHandle) before their batch ended.
     pub cancelled: u64,
@@ -73,18 +74,18 @@ pub struct StageStats {
     /// panicked. They also count as finished or cancelled.
     pub lost: u64,
     /// The reason why the stage is closed, if its handler closed it: how often the handler panicked
-    /// and in which time, or why it could not be made anew.
+    /// and in which time, or why it could not be created again.
     pub closed: Option<Arc<str>>,
     /// Batches that ended.
     pub batches: u64,
     /// Events of calls, without those that the calls left.
     pub called: u64,
-    /// The total time of batches, including waits. For a batch with cancelled or failed events, the
-    /// share of the others.
+    /// The total time of batches, including waits. For a batch with cancelled or failed events,
+    /// this is the share of the other events.
     pub service: Duration,
     /// The part of `service` in which handlers computed.
     pub compute: Duration,
-    /// The response times since the stage was made, from an event's arrival to the end of its
+    /// The response times since the stage was created, from an event's arrival to the end of its
     /// batch. Percentiles are at most 1/16 too high.
     pub response: Responses,
     /// The controllers, with the settings that each owns.

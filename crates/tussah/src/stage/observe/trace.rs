@@ -15,13 +15,13 @@ use crate::stage::network::Network;
 use crate::stage::run::{Gone, Shared};
 use crate::stage::send::outgoing;
 
-/// Bound, in spans of a network: how many of the newest are kept; about 300 KiB.
+/// Bound, in spans of a network: the number of newest spans kept, about 300 KiB.
 pub const SPANS_MAX: usize = 4096;
 
-/// The first number of traces that the network chose by itself.
+/// The first number of the traces that the network chooses itself.
 const CHOSEN: u64 = 1 << 32;
 
-/// The visit of a traced event at one stage. Times are in nanoseconds since the process had its
+/// The visit of a traced event at one stage. Times are in nanoseconds since the process created its
 /// first network.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Span {
@@ -31,17 +31,17 @@ pub struct Span {
     pub stage: Arc<str>,
     /// The event's class.
     pub class: Class,
-    /// When the event was queued; equal to `begun_ns` if it came by a call.
+    /// The time at which the event was queued; equal to `begun_ns` if it arrived by a call.
     pub queued_ns: u64,
-    /// When its batch began; equal to `ended_ns` if it never did.
+    /// The time at which its batch began; equal to `ended_ns` if it never did.
     pub begun_ns: u64,
-    /// When its batch ended, or when it was dropped.
+    /// The time at which its batch ended, or at which the event was dropped.
     pub ended_ns: u64,
-    /// How the visit ended.
+    /// The outcome of the visit.
     pub end: SpanEnd,
 }
 
-/// How the visit of a traced event at a stage ended.
+/// The outcome of a traced event's visit at a stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SpanEnd {
     /// The event's batch ended.
@@ -187,7 +187,7 @@ impl fmt::Display for Traces {
 #[derive(Debug, Default)]
 pub(crate) struct Tracer {
     one_in: AtomicU64,
-    /// The number of events from outside while some of them are chosen.
+    /// The number of events from outside, counted while some of them are chosen.
     seen: AtomicU64,
     ring: Mutex<Ring>,
 }
@@ -236,7 +236,7 @@ pub(crate) struct Taken {
     trace: u64,
     stamp: u64,
     settled: bool,
-    /// The reason why it ended with its handler, if it did.
+    /// The reason why the event ended with its handler, if it did.
     dropped: Option<Reason>,
 }
 
@@ -248,7 +248,7 @@ impl Marks {
         }
     }
 
-    /// Returns whether the batch may contain such an event, or a traced one has been taken.
+    /// Returns whether the batch may contain such an event, or a traced event has been taken.
     #[inline]
     pub(crate) fn has_any(&self) -> bool {
         self.any || !self.taken.is_empty()
@@ -270,7 +270,7 @@ impl Marks {
         }
     }
 
-    /// Ends the current trace: events that are sent from here on belong to none.
+    /// Ends the current trace: events that are sent from here on belong to no trace.
     #[inline]
     pub(crate) fn pause(&self) {
         if self.any {
@@ -308,7 +308,7 @@ impl<E> Shared<E> {
     pub(crate) fn traced(&self, batch: &mut Batch<E>, begun_ns: u64, ended_ns: u64) {
         for taken in batch.traces().taken.drain(..) {
             let queued_ns = queued_ns(taken.stamp);
-            // A servlet reads the clock before it gets the lock, so an event may come in between.
+            // A servlet reads the clock before it gets the lock, so an event may arrive in between.
             let begun_ns = begun_ns.max(queued_ns);
             self.tracer.note(Span {
                 trace: taken.trace,

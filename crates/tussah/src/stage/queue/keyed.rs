@@ -1,8 +1,8 @@
-//! The queue by key. A key is busy from the time when some of its events are taken until their
-//! handler is done.
+//! The queue by key. A key is busy from the time at which some of its events are taken until their
+//! handler has finished.
 //!
 //! The key function and the key's `Hash`, `Eq` and destructor are the user's, and may panic. They
-//! are called where nothing has changed yet ([`ByKey::look`]), or where their panic is caught.
+//! are called only where nothing has changed yet ([`ByKey::look`]), or where their panic is caught.
 
 mod table;
 
@@ -16,14 +16,14 @@ use super::{KeyFull, PASSED_OVER_MAX, is_due, pick};
 use crate::stage::control::Order;
 use crate::stage::event::Event;
 
-/// Bound, in entries of a list for each stale one: when a list has this many or fewer, its stale
+/// Bound, in entries of a list for each stale entry: when a list has this many or fewer, its stale
 /// entries are removed.
 const STALE_PART: usize = 8;
 
 /// A queue by key, for any type of key.
 pub(crate) trait Keyed<E>: Send {
-    /// Finds the key of the event that the next `push` or `is_full` is about. If the key function
-    /// or the key panics, nothing has changed.
+    /// Determines the key of the event to which the next `push` or `is_full` refers. If the key
+    /// function or the key panics, nothing has changed.
     fn look_at(&mut self, event: &Event<E>);
     /// Returns a hash of the key of the event that was looked at last. It is always the same for
     /// one key.
@@ -32,27 +32,27 @@ pub(crate) trait Keyed<E>: Send {
     fn push(&mut self, event: Event<E>) -> Result<usize, KeyFull<E>>;
     /// Returns whether the key of the event that was looked at last has no more room.
     fn is_full(&self) -> bool;
-    /// Puts an event back to the front of its key, and returns the key's number. If finding the key
-    /// panics, the event goes to the busy key from which it was taken.
+    /// Puts an event back to the front of its key, and returns the key's number. If determining the
+    /// key panics, the event goes to the busy key from which it was taken.
     fn push_front(&mut self, event: Event<E>, taken_from: Option<usize>) -> usize;
     /// Returns whether some key has events and is not busy.
     fn is_ready(&self) -> bool;
     /// Makes the next key busy. The caller then calls `take_one` until it returns `None` or enough
-    /// events are taken, and later passes the key's number to `release`.
+    /// events have been taken, and later passes the key's number to `release`.
     fn open(&mut self, order: Order) -> Option<usize>;
     /// Takes the next event of the key that was opened last.
     fn take_one(&mut self) -> Option<Event<E>>;
     /// Ends a key's busy time; a key without events is forgotten.
     fn release(&mut self, key: usize);
-    /// Makes the key of an event busy for a direct call, unless it is busy already.
+    /// Makes the key of an event busy for a direct call, unless it is already busy.
     fn enter(&mut self, event: &Event<E>) -> Option<usize>;
-    /// Takes an event of any key, for a stage that is given up.
+    /// Takes an event of any key, for a stage that is being abandoned.
     fn take_out(&mut self) -> Option<Event<E>>;
     /// Takes out all late events, of any key.
     fn take_late(&mut self, is_late: &mut dyn FnMut(&Event<E>) -> bool) -> Vec<Event<E>>;
     /// Returns the number of cancelled events of a key that are queued.
     fn buried(&mut self, key: usize) -> Option<&mut usize>;
-    /// Takes the cancelled events of a key out if there are many.
+    /// Takes out the cancelled events of a key if there are many.
     fn sweep(&mut self, key: usize) -> Vec<Event<E>>;
     /// Returns whether two events have the same key.
     fn same(&self, one: &Event<E>, other: &Event<E>) -> bool;
@@ -74,8 +74,8 @@ pub(crate) struct ByKey<E, K, F> {
     opened: Option<(usize, usize)>,
 }
 
-/// Keys of one class that are ready. A key that leaves before its turn leaves its entry behind as a
-/// stale one, so that no search is needed.
+/// Keys of one class that are ready. A key that leaves before its turn leaves a stale entry behind,
+/// so that no search is needed.
 #[derive(Default)]
 struct Ready {
     entries: VecDeque<Listing>,
@@ -103,7 +103,8 @@ impl Ready {
     }
 }
 
-/// The place of a key in the ready list. The entry is valid while the key has the same ticket.
+/// The place of a key in the list of ready keys. The entry is valid while the key has the same
+/// ticket.
 #[derive(Clone, Copy)]
 struct Listing {
     place: usize,
@@ -144,7 +145,7 @@ fn is_of<E, K>(keys: &Table<K, Key<E>>, entry: Listing) -> bool {
 }
 
 impl<E, K: Hash + Eq, F: Fn(&E) -> K> ByKey<E, K, F> {
-    /// Creates a queue with at most `depth_max` events of one key.
+    /// Creates a queue with at most `depth_max` events per key.
     pub(crate) fn new(key_of: F, depth_max: usize, classes: usize) -> Self {
         Self {
             key_of: Guarded::new(key_of),
@@ -157,7 +158,7 @@ impl<E, K: Hash + Eq, F: Fn(&E) -> K> ByKey<E, K, F> {
         }
     }
 
-    /// Finds the key of an event; this may panic.
+    /// Determines the key of an event; this may panic.
     fn look(&self, event: &Event<E>) -> Looked<K> {
         self.keys.look((self.key_of)(event))
     }
@@ -199,8 +200,8 @@ impl<E, K: Hash + Eq, F: Fn(&E) -> K> ByKey<E, K, F> {
         }
     }
 
-    /// Removes a key from the ready list. Stale entries are removed when they are an eighth of the
-    /// list, so that each costs little.
+    /// Removes a key from the list of ready keys. Stale entries are removed when they make up an
+    /// eighth of the list, so that each costs little.
     fn unlist(&mut self, place: usize) {
         let Some((class, _)) = self.keys.at(place).listed.take() else {
             return;
@@ -252,7 +253,7 @@ where
     }
 
     fn push_front(&mut self, event: Event<E>, taken_from: Option<usize>) -> usize {
-        // A handler may have changed the event. A panic is reported to the panic hook only.
+        // A handler may have changed the event. A panic is reported only to the panic hook.
         let looked = caught(|| self.look(&event));
         let place = match looked {
             Some(looked) => self.keys.place(looked),

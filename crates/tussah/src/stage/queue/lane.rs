@@ -7,11 +7,11 @@ use crate::stage::event::{Batch, Chunk, Event};
 
 use super::{PASSED_OVER_MAX, is_due, pick};
 
-/// Bound, in events: the length of a chunk. It is long enough that a lock or an allocation for each
+/// Bound, in events: the length of a chunk. A chunk is long enough that a lock or an allocation per
 /// chunk costs almost nothing, and short enough that a chunk of small events stays in the
 /// first-level cache.
 pub(crate) const CHUNK_MAX: usize = 128;
-/// Bound, in chunks: how many empty chunks a queue keeps for the next senders.
+/// Bound, in chunks: the number of empty chunks that a queue keeps for the next senders.
 const SPARE_MAX: usize = 4;
 
 pub(crate) struct Lanes<E> {
@@ -224,7 +224,7 @@ impl<E> Lanes<E> {
     }
 
     /// Moves events to `batch` until it holds `limit`: the highest class first, the oldest first,
-    /// whole chunks where they fit. A chunk is not split only to fill up a batch.
+    /// whole chunks where they fit. A chunk is not split merely to fill a batch.
     pub(crate) fn take(&mut self, batch: &mut Batch<E>, limit: usize) {
         let mut has_whole = false;
         while batch.len() < limit {

@@ -1,28 +1,28 @@
-//! Senders that wait for room in a stage's queue, and the order in which they get it.
+//! Senders that wait for room in a stage's queue, and the order in which they receive it.
 //!
-//! Each sender has a number, and room is handed out in the order of the numbers: it is reserved,
-//! and the sender is woken. The sender uses it for its event, or returns it when dropped. A sender
-//! that waits only for its class or its key holds up no other sender.
+//! Each sender has a number, and room is handed out in the order of these numbers: it is reserved,
+//! and the sender is woken. The sender uses the room for its event, or returns it when dropped. A
+//! sender that waits only for its class or its key holds up no other sender.
 //!
-//! Room comes in large pieces, because a servlet takes a whole batch. If the first sender to return
-//! could have everything that is left after each sender got room for one event, the same few would
-//! be first each time. So room is handed out in *rounds*: the next round begins when the senders of
-//! the last one have used their room and have come back. A stage that is running out of events does
-//! not wait for all of them: then the next round begins when a sender that came back has yielded a
-//! number of times.
+//! Room becomes free in large pieces, because a servlet takes a whole batch. Suppose that each
+//! sender got room for one event, and that the first sender to return could have everything that is
+//! left. Then the same few senders would be first every time. So room is handed out in *rounds*:
+//! the next round begins when the senders of the last round have used their room and have come
+//! back. A stage that is running out of events does not wait for all of them. The next round then
+//! begins when a sender that has come back has yielded a number of times.
 
 use std::collections::{BTreeMap, HashMap};
 use std::task::Waker;
 
 use crate::stage::event::{CLASSES_MAX, Refusal};
 
-/// How often a sender that came back yields, for each sender of the last round, before it stops
-/// waiting for the missing ones.
+/// The number of times that a sender that has come back yields, for each sender of the last round,
+/// before it stops waiting for the missing senders.
 pub(crate) const PATIENCE: usize = 4;
-/// The same while the stage has enough to do but does not compute: it might wait for the sender's
-/// next action.
+/// The same number while the stage has enough to do but does not compute: it might wait for the
+/// sender's next action.
 pub(crate) const PATIENCE_LONG: usize = 128;
-/// Bound, in turns: the maximum for any number of senders; a millisecond or two.
+/// Bound, in turns: the maximum for any number of senders, which takes a millisecond or two.
 pub(crate) const PATIENCE_MAX: usize = 8192;
 
 /// The kind of room that a sender waits for.
@@ -35,7 +35,7 @@ pub(crate) enum Lacks {
     Key,
 }
 
-/// A sender that waits or was woken.
+/// A sender that waits or has been woken.
 #[derive(Debug)]
 pub(crate) struct Waiter {
     pub(crate) from: u32,
@@ -45,7 +45,7 @@ pub(crate) struct Waiter {
     pub(crate) key: Option<u64>,
     pub(crate) lacks: Lacks,
     pub(crate) waker: Option<Waker>,
-    /// True if it was told to wait and has not been woken since.
+    /// True if it was told to wait and has not been woken since then.
     pub(crate) sleeps: bool,
 }
 
@@ -56,7 +56,7 @@ pub(crate) enum Next {
     Send,
     /// Wait to be woken.
     Wait,
-    /// Yield to others first, at most this many times; there is room.
+    /// Yield to other senders first, at most this many times; there is room.
     LetOthers(usize),
 }
 
@@ -75,49 +75,49 @@ pub(crate) struct Wanted {
 pub(crate) struct Senders {
     /// The number of senders that wait or were woken.
     pub(crate) count: usize,
-    /// The same by the number of the sending stage; 0 is for others. Stages without senders have no
+    /// The same number by sending stage; 0 stands for other senders. Stages without senders have no
     /// entry.
     stages: Vec<(u32, usize)>,
     last: u64,
     pub(crate) waiting: BTreeMap<u64, Waiter>,
-    /// Senders that have reserved room and have not used it yet.
+    /// Senders that have reserved room but have not used it yet.
     pub(crate) called: BTreeMap<u64, (Waiter, u64)>,
     /// The number of waiting senders that lack room for their class, and for their key.
     class_lacks: [usize; CLASSES_MAX],
     key_lacks: HashMap<u64, usize>,
     lack_else: usize,
-    /// True if a sender may find no room where another would.
+    /// True if a sender may find no room where another sender would.
     pub(crate) any_unlike: bool,
-    /// True if room is handed out until there is none.
+    /// True if room is handed out until there is none left.
     pub(crate) filling: bool,
     /// The number of senders that got room in this round.
     pub(crate) round: usize,
-    /// True if the senders that are there stop waiting for the others.
+    /// True if the present senders stop waiting for the missing ones.
     pub(crate) impatient: bool,
-    /// The number of finished events when there was no more room.
+    /// The number of finished events when the queue last had no more room.
     pub(crate) full_at: u64,
 }
 
 impl Senders {
-    /// Returns whether no sender waits or was woken.
+    /// Returns whether no sender waits or has been woken.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Returns whether that is so and no round has senders that might come back.
+    /// Returns whether this is so, and no round has senders that might come back.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         self.count == 0 && self.round < 2
     }
 
-    /// Returns whether a sender waits that was not woken.
+    /// Returns whether a sender waits that has not been woken.
     #[inline]
     pub(crate) fn any_waits(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Returns the numbers of the waiting stages; 0 for others.
+    /// Returns the numbers of the waiting stages; 0 stands for other senders.
     pub(crate) fn stages(&self) -> impl Iterator<Item = u32> {
         self.stages.iter().map(|(stage, _)| *stage)
     }
@@ -256,7 +256,7 @@ impl Senders {
         self.impatient || self.called.is_empty() && came >= self.round
     }
 
-    /// Returns how many senders share the free room.
+    /// Returns the number of senders that share the free room.
     pub(crate) fn sharing(&self) -> usize {
         self.count + 1
     }

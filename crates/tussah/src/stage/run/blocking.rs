@@ -46,8 +46,8 @@ where
         let Err(refused) = pool.submit(move || serving.serve(&**handler)) else {
             return;
         };
-        // Dropping the servlet counts it out, and without this the stage would start the next one
-        // at once.
+        // Dropping the servlet counts it out; without this, the stage would start the next servlet
+        // immediately.
         stage.hold_back(true);
         let ends = refused.is_shut_down();
         drop(refused);
@@ -64,8 +64,8 @@ where
     })
 }
 
-/// A reminder that lets a stage start servlets again. Dropping it instead means that the runtime
-/// has ended, and ends the stage.
+/// A reminder that lets a stage start servlets again. If it is dropped instead, the runtime has
+/// ended, and this ends the stage.
 struct Again<E: Send + 'static>(Option<Arc<Shared<E>>>);
 
 impl<E: Send + 'static> Again<E> {
@@ -121,7 +121,7 @@ impl<E: Send + 'static> Serving<E> {
                 batch.end();
                 run.ended();
                 if !batch.is_empty() {
-                    // The rest goes back to the queue, for the next servlet.
+                    // The remaining events go back to the queue, for the next servlet.
                     break;
                 }
             }

@@ -1,4 +1,4 @@
-//! The last step of a builder: it makes the stage, still without a handler.
+//! The last step of a builder: it creates the stage, still without a handler.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::stage::run::{Built, Shared, Threads};
 use crate::stage::state::{Bounds, ControllerSet, Kind, Parts, State};
 
 impl<E: Send + 'static> StageBuilder<E> {
-    /// Makes the stage and adds it to its network.
+    /// Creates the stage and adds it to its network.
     ///
     /// # Errors
-    /// If the name is taken, or two controllers own one setting.
+    /// Returns an error if the name is taken, or if two controllers own one setting.
     pub(super) fn create(self, kind: Kind, servlets_max: usize) -> Result<New<E>, BuildError> {
         let controlled = owned(&self.controllers).has(Owns::SERVLETS) && !self.manual;
         let controllers = controllers(&self.name, self.controllers, self.target, self.manual)?;
@@ -39,7 +39,7 @@ impl<E: Send + 'static> StageBuilder<E> {
             classes: self.classes,
             kind,
             workers,
-            // At first, while nothing is known, nothing is held back. Added controllers begin with
+            // At first, while nothing is known, no event is held back. Added controllers start with
             // one servlet for each worker.
             servlets: match kind {
                 Kind::Async if controlled => workers,

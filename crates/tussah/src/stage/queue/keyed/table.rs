@@ -1,5 +1,5 @@
-//! A table of keys by their hash. It calls the keys' methods only to look a key up, before anything
-//! changes.
+//! A table of keys, by their hash. It calls the keys' methods only to look a key up, before
+//! anything changes.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
@@ -30,7 +30,7 @@ pub(super) struct Looked<K> {
     pub(super) place: Option<usize>,
 }
 
-/// A hasher for values that are hashes already.
+/// A hasher for values that are already hashes.
 #[derive(Default)]
 struct Hashed(u64);
 
@@ -74,8 +74,8 @@ impl<K: Hash + Eq, V: Default> Table<K, V> {
         Looked { key, hash, place }
     }
 
-    /// Returns the place of a key, and creates it if needed. The table must not have changed since
-    /// the key was looked up.
+    /// Returns the place of a key, and creates it if necessary. The table must not have changed
+    /// since the key was looked up.
     pub(super) fn place(&mut self, looked: Looked<K>) -> usize {
         let Looked { key, hash, place } = looked;
         if let Some(place) = place {
@@ -131,7 +131,7 @@ impl<K, V> Table<K, V> {
         self.places.iter_mut().flatten().map(|it| &mut it.value)
     }
 
-    /// Returns an upper bound of the places in use, which includes free places.
+    /// Returns an upper bound on the places in use, which includes free places.
     pub(super) fn places(&self) -> usize {
         self.places.len()
     }
