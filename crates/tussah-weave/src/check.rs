@@ -1,0 +1,351 @@
+//! The checker: it resolves names and makes graphs of the definitions of a file.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::graph::{Graph, Test};
+use crate::lex::ERRORS_MAX;
+use crate::modules::Modules;
+use crate::suggest;
+use crate::token::Span;
+use crate::tree::{File, Path, Statement};
+
+mod args;
+mod build;
+mod cases;
+mod cycles;
+mod edges;
+mod ends;
+mod expand;
+mod instance;
+mod ports;
+mod scope;
+mod unify;
+mod values;
+
+/// The graphs of a file with their errors.
+#[derive(Clone, Debug, Default)]
+pub struct Checked {
+    /// The graphs, in the order of the file. One with errors lacks some parts.
+    pub graphs: Vec<Graph>,
+    /// The tests.
+    pub tests: Vec<Test>,
+    /// The errors and warnings, in the order of their positions.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Checks a file, against the signatures of modules if there are some.
+///
+/// Without signatures, ports and types are taken on trust.
+#[must_use]
+pub fn check(file: &File, modules: Option<&Modules>) -> Checked {
+    let mut checker = Checker {
+        modules,
+        imports: HashMap::new(),
+        definitions: HashMap::new(),
+        reported: HashSet::new(),
+        diagnostics: Vec::new(),
+    };
+    checker.resolve_imports(file);
+    checker.resolve_definitions(file);
+    let mut built: BTreeMap<usize, Graph> = BTreeMap::new();
+    for index in checker.order(file) {
+        let graph = build::graph(&mut checker, &file.graphs[index], &built);
+        built.insert(index, graph);
+    }
+    // A recursive graph is not built; it stands there empty.
+    let graphs: Vec<Graph> = (0..file.graphs.len())
+        .map(|index| {
+            built
+                .remove(&index)
+                .unwrap_or_else(|| build::empty(&file.graphs[index]))
+        })
+        .collect();
+    let tests = cases::tests(&mut checker, file, &graphs);
+    checker.report_unused_imports(file);
+    let mut diagnostics = checker.diagnostics;
+    diagnostics.sort_by_key(|diagnostic| diagnostic.span);
+    diagnostics.truncate(ERRORS_MAX);
+    Checked {
+        graphs,
+        tests,
+        diagnostics,
+    }
+}
+
+/// The checker's knowledge of the whole file.
+struct Checker<'a> {
+    modules: Option<&'a Modules>,
+    /// The imported modules by their last name.
+    imports: HashMap<&'a str, Import<'a>>,
+    /// The graphs by name.
+    definitions: HashMap<&'a str, usize>,
+    /// The positions of the errors so far.
+    reported: HashSet<Span>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+struct Import<'a> {
+    path: &'a Path,
+    is_known: bool,
+    is_used: bool,
+}
+
+/// The thing that the path after `=` names.
+enum Target {
+    /// A module with its full path.
+    Module(String),
+    /// A graph of the file.
+    Graph(usize),
+    /// Neither. The error is reported.
+    Unknown,
+}
+
+impl<'a> Checker<'a> {
+    /// Reports a diagnostic, unless the position has an error already: the first explains it.
+    fn report(&mut self, diagnostic: Diagnostic) {
+        if diagnostic.severity == Severity::Error {
+            if !self.reported.insert(diagnostic.span) {
+                return;
+            }
+        } else if self.reported.contains(&diagnostic.span) {
+            return;
+        }
+        self.diagnostics.push(diagnostic);
+    }
+
+    fn resolve_imports(&mut self, file: &'a File) {
+        for path in &file.imports {
+            let is_known = self.check_path(path);
+            let import = Import {
+                path,
+                is_known,
+                is_used: false,
+            };
+            if let Some(before) = self.imports.insert(path.last(), import) {
+                let span = path.names.last().map_or(path.span(), |name| name.span);
+                let message = format!("`{}` is imported twice", path.last());
+                let error = Diagnostic::error(span, message)
+                    .other(
+                        before.path.span(),
+                        format!("`{}` is imported here first", before.path),
+                    )
+                    .help("write the whole path of one of them at its instances");
+                self.report(error);
+            }
+        }
+    }
+
+    /// Reports a module that has no signature. Returns whether it is known.
+    fn check_path(&mut self, path: &Path) -> bool {
+        let Some(modules) = self.modules else {
+            return true;
+        };
+        let name = path.to_string();
+        if modules.signatures.contains_key(&name) {
+            return true;
+        }
+        let mut error = Diagnostic::error(path.span(), format!("unknown module `{name}`"));
+        // The module may be in another place under the same name.
+        let elsewhere = modules
+            .signatures
+            .keys()
+            .find(|known| known.rsplit("::").next() == Some(path.last()));
+        let known = modules.signatures.keys().map(String::as_str);
+        error.help = match elsewhere {
+            Some(elsewhere) => Some(format!("did you mean `{elsewhere}`?")),
+            None => suggest::help(&name, known),
+        };
+        self.report(error);
+        false
+    }
+
+    fn resolve_definitions(&mut self, file: &'a File) {
+        for (index, definition) in file.graphs.iter().enumerate() {
+            let name = &definition.name;
+            let taken = match self.definitions.get(name.text.as_str()) {
+                Some(&first) => {
+                    Some((file.graphs[first].name.span, "the first graph of this name"))
+                }
+                None => {
+                    let import = self.imports.get(name.text.as_str());
+                    import.map(|import| {
+                        (import.path.span(), "a module of this name is imported here")
+                    })
+                }
+            };
+            if let Some((span, text)) = taken {
+                let message = format!("the name `{}` is taken", name.text);
+                self.report(Diagnostic::error(name.span, message).other(span, text));
+            }
+            self.definitions.entry(&name.text).or_insert(index);
+        }
+    }
+
+    /// Resolves the path of an instance.
+    fn resolve(&mut self, path: &Path) -> Target {
+        if path.names.len() > 1 {
+            return match self.check_path(path) {
+                true => Target::Module(path.to_string()),
+                false => Target::Unknown,
+            };
+        }
+        let name = path.last();
+        if let Some(&graph) = self.definitions.get(name) {
+            return Target::Graph(graph);
+        }
+        if let Some(import) = self.imports.get_mut(name) {
+            import.is_used = true;
+            return match import.is_known {
+                true => Target::Module(import.path.to_string()),
+                false => Target::Unknown,
+            };
+        }
+        let error = Diagnostic::error(path.span(), format!("unknown module `{name}`"));
+        let known = self.imports.keys().chain(self.definitions.keys()).copied();
+        let help = match suggest::nearest(name, known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => match self.modules.and_then(|modules| path_of(modules, name)) {
+                Some(path) => format!("add `use {path}`"),
+                None => format!("add `use` with the path of `{name}`, or a graph of this name"),
+            },
+        };
+        self.report(error.help(help));
+        Target::Unknown
+    }
+
+    /// Returns the graphs so that each stands behind those inside it. Reports recursion.
+    fn order(&mut self, file: &'a File) -> Vec<usize> {
+        let inner: Vec<Vec<(usize, Span)>> = file
+            .graphs
+            .iter()
+            .map(|definition| {
+                let mut inner = Vec::new();
+                self.collect_inner(&definition.body, &mut inner);
+                inner
+            })
+            .collect();
+        let mut search = Search {
+            inner: &inner,
+            state: vec![State::New; inner.len()],
+            path: Vec::new(),
+            order: Vec::new(),
+            cycles: Vec::new(),
+        };
+        (0..inner.len()).for_each(|index| search.visit(index));
+        let Search { order, cycles, .. } = search;
+        for (cycle, span) in cycles {
+            let names: Vec<&str> = cycle
+                .iter()
+                .map(|&index| file.graphs[index].name.text.as_str())
+                .collect();
+            let error = match names.as_slice() {
+                [name] => Diagnostic::error(span, format!("the graph `{name}` contains itself")),
+                [name, ..] => {
+                    let path = suggest::list(names.iter().copied().chain([*name]));
+                    let message = format!("the graph `{name}` contains itself: {path}");
+                    Diagnostic::error(span, message)
+                }
+                [] => continue,
+            };
+            self.report(error);
+        }
+        order
+    }
+
+    /// Collects the graphs that statements name.
+    fn collect_inner(&self, body: &[Statement], inner: &mut Vec<(usize, Span)>) {
+        for statement in body {
+            match statement {
+                Statement::Instance(instance) if instance.module.names.len() == 1 => {
+                    let graph = self.definitions.get(instance.module.last());
+                    inner.extend(graph.map(|&graph| (graph, instance.module.span())));
+                }
+                Statement::If(choice) => {
+                    self.collect_inner(&choice.then, inner);
+                    self.collect_inner(&choice.otherwise, inner);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn report_unused_imports(&mut self, file: &File) {
+        if file.graphs.iter().any(|graph| graph.is_broken) {
+            return;
+        }
+        let unused: Vec<&Path> = self
+            .imports
+            .values()
+            .filter(|import| !import.is_used && import.is_known)
+            .map(|import| import.path)
+            .collect();
+        for path in unused {
+            let span = path.names.last().map_or(path.span(), |name| name.span);
+            self.report(Diagnostic::warning(span, format!("no graph uses `{path}`")));
+        }
+    }
+}
+
+/// Returns the full path of a module, from its last name.
+fn path_of<'a>(modules: &'a Modules, name: &str) -> Option<&'a str> {
+    let mut paths = modules.signatures.keys().map(String::as_str);
+    paths.find(|path| path.rsplit("::").next() == Some(name))
+}
+
+/// A depth-first search for graphs that contain themselves.
+struct Search<'a> {
+    inner: &'a [Vec<(usize, Span)>],
+    state: Vec<State>,
+    path: Vec<usize>,
+    order: Vec<usize>,
+    cycles: Vec<(Vec<usize>, Span)>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    New,
+    Open,
+    Done,
+    Recursive,
+}
+
+impl Search<'_> {
+    fn visit(&mut self, index: usize) {
+        // The depth is that of graphs inside graphs.
+        let mut stack = vec![(index, 0)];
+        if self.state[index] != State::New {
+            return;
+        }
+        self.state[index] = State::Open;
+        self.path.push(index);
+        while let Some((at, next)) = stack.pop() {
+            let Some(&(inner, span)) = self.inner[at].get(next) else {
+                self.path.pop();
+                if self.state[at] == State::Open {
+                    self.state[at] = State::Done;
+                    self.order.push(at);
+                }
+                continue;
+            };
+            stack.push((at, next + 1));
+            match self.state[inner] {
+                State::New => {
+                    self.state[inner] = State::Open;
+                    self.path.push(inner);
+                    stack.push((inner, 0));
+                }
+                State::Done => {}
+                State::Open | State::Recursive => {
+                    if let Some(start) = self.path.iter().position(|&index| index == inner) {
+                        let cycle = self.path[start..].to_vec();
+                        for &index in &cycle {
+                            self.state[index] = State::Recursive;
+                        }
+                        self.cycles.push((cycle, span));
+                    }
+                }
+            }
+        }
+    }
+}

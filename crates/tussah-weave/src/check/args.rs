@@ -1,0 +1,132 @@
+//! Arguments: each gets the name of its parameter.
+
+use super::Checker;
+use super::values::Params;
+use crate::diagnostic::Diagnostic;
+use crate::graph::{Arg, Param};
+use crate::modules::Signature;
+use crate::suggest;
+use crate::token::Span;
+use crate::value::Kind;
+
+/// A parameter of a module or of a graph.
+pub(super) struct Wanted<'s> {
+    pub(super) name: &'s str,
+    pub(super) kind: &'s Kind,
+    pub(super) optional: bool,
+}
+
+impl<'s> Wanted<'s> {
+    pub(super) fn of_module(signature: &'s Signature) -> Vec<Self> {
+        let params = signature.params.iter().map(|param| Self {
+            name: &param.name,
+            kind: &param.kind,
+            optional: param.optional,
+        });
+        params.collect()
+    }
+
+    pub(super) fn of_graph(params: &'s [Param]) -> Vec<Self> {
+        let params = params.iter().map(|param| Self {
+            name: &param.name,
+            kind: &param.kind,
+            optional: param.default.is_some(),
+        });
+        params.collect()
+    }
+}
+
+impl Checker<'_> {
+    /// Checks arguments, and gives each its name.
+    pub(super) fn check_args(
+        &mut self,
+        params: &mut Params,
+        args: &[Arg],
+        wanted: &[Wanted<'_>],
+        role: &str,
+        span: Span,
+    ) -> Vec<Arg> {
+        let mut named: Vec<Arg> = Vec::new();
+        for (index, arg) in args.iter().enumerate() {
+            let param = match &arg.name {
+                Some(name) => wanted.iter().find(|param| param.name == name),
+                None => wanted.get(index),
+            };
+            let Some(param) = param else {
+                self.check_value(params, &arg.value, None, "");
+                self.report(superfluous(arg, wanted, role));
+                continue;
+            };
+            let what = format!("`{}` of {role}", param.name);
+            self.check_value(params, &arg.value, Some(param.kind), &what);
+            let name = Some(param.name.to_owned());
+            let kind = Some(param.kind.clone());
+            if let Some(first) = named.iter().find(|first| first.name == name) {
+                let error = given_twice(
+                    &Arg {
+                        name,
+                        ..arg.clone()
+                    },
+                    first,
+                );
+                self.report(error);
+                continue;
+            }
+            let value = arg.value.clone();
+            let span = arg.span;
+            named.push(Arg {
+                name,
+                value,
+                kind,
+                span,
+            });
+        }
+        let is_given = |name: &str| named.iter().any(|arg| arg.name.as_deref() == Some(name));
+        let missing: Vec<&Wanted<'_>> = wanted
+            .iter()
+            .filter(|param| !param.optional && !is_given(param.name))
+            .collect();
+        if !missing.is_empty() {
+            let names: Vec<String> = missing
+                .iter()
+                .map(|param| format!("`{}: {}`", param.name, param.kind))
+                .collect();
+            let plural = if missing.len() == 1 { "" } else { "s" };
+            let message = format!("missing argument{plural} of {role}: {}", names.join(", "));
+            self.report(Diagnostic::error(span, message));
+        }
+        named
+    }
+}
+
+pub(super) fn given_twice(arg: &Arg, first: &Arg) -> Diagnostic {
+    let name = arg.name.as_deref().unwrap_or_default();
+    let message = format!("the argument `{name}` is given twice");
+    Diagnostic::error(arg.span, message).other(first.span, "it is given here first")
+}
+
+fn superfluous(arg: &Arg, wanted: &[Wanted<'_>], role: &str) -> Diagnostic {
+    let names = || wanted.iter().map(|param| param.name);
+    match &arg.name {
+        Some(name) => {
+            let message = format!("{role} has no parameter `{name}`");
+            let mut error = Diagnostic::error(arg.span, message);
+            error.help = match wanted.is_empty() {
+                true => Some("it has no parameters".into()),
+                false => suggest::help(name, names()),
+            };
+            error
+        }
+        None => {
+            let count = wanted.len();
+            let plural = if count == 1 { "" } else { "s" };
+            let message =
+                format!("{role} has {count} parameter{plural}, this argument is one more");
+            let error = Diagnostic::error(arg.span, message);
+            match wanted.is_empty() {
+                true => error,
+                false => error.help(format!("parameters: {}", suggest::list(names()))),
+            }
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Tests of graphs: their names are resolved and their values checked.
+
+use super::args::Wanted;
+use super::ends::{IN, OUT, RUN};
+
+use super::values::Params;
+use super::{Checker, Target};
+use crate::diagnostic::Diagnostic;
+use crate::graph::{Boundary, Graph, Group, Place, PortRef, Step, Test};
+use crate::suggest;
+use crate::tree::{End, File, Name, TestCase, TestStep};
+use crate::value::Kind;
+
+/// Checks the tests of a file.
+pub(super) fn tests(checker: &mut Checker<'_>, file: &File, graphs: &[Graph]) -> Vec<Test> {
+    let mut tests: Vec<Test> = Vec::new();
+    for case in &file.tests {
+        if let Some(first) = tests.iter().find(|test| test.name == case.name) {
+            let message = format!("the test {:?} exists twice", case.name);
+            let error =
+                Diagnostic::error(case.span, message).other(first.span, "it exists here first");
+            checker.report(error);
+        }
+        tests.extend(test(checker, file, graphs, case));
+    }
+    tests
+}
+
+fn test(checker: &mut Checker<'_>, file: &File, graphs: &[Graph], case: &TestCase) -> Option<Test> {
+    let name = &case.graph;
+    let Some(&graph) = checker.definitions.get(name.text.as_str()) else {
+        let mut error = Diagnostic::error(name.span, format!("unknown graph `{}`", name.text));
+        error.help = suggest::help(&name.text, checker.definitions.keys().copied());
+        checker.report(error);
+        return None;
+    };
+    let wanted = Wanted::of_graph(&graphs[graph].params);
+    let role = format!("`{}`", name.text);
+    // A test has no parameters.
+    let mut params = Params::default();
+    let args = checker.check_args(&mut params, &case.args, &wanted, &role, name.span);
+    let mut cases = Cases {
+        checker,
+        graph: &graphs[graph],
+        is_broken: file.graphs[graph].is_broken,
+        params,
+    };
+    let steps = case
+        .steps
+        .iter()
+        .filter_map(|step| cases.step(step))
+        .collect();
+    Some(Test {
+        name: case.name.clone(),
+        graph,
+        args,
+        steps,
+        span: case.span,
+    })
+}
+
+struct Cases<'c, 'a> {
+    checker: &'c mut Checker<'a>,
+    graph: &'c Graph,
+    is_broken: bool,
+    params: Params,
+}
+
+impl Cases<'_, '_> {
+    fn step(&mut self, step: &TestStep) -> Option<Step> {
+        match step {
+            TestStep::Replace { name, module, args } => {
+                let node = self.node(name)?;
+                let path = match self.checker.resolve(module) {
+                    Target::Module(path) => path,
+                    Target::Graph(_) => {
+                        let message = format!("`{module}` is a graph, expected a module");
+                        self.checker
+                            .report(Diagnostic::error(module.span(), message));
+                        return None;
+                    }
+                    Target::Unknown => return None,
+                };
+                let args = match self.checker.signature(&path) {
+                    Some(signature) => {
+                        let wanted = Wanted::of_module(signature);
+                        let role = format!("`{}`", module.last());
+                        self.checker.check_args(
+                            &mut self.params,
+                            args,
+                            &wanted,
+                            &role,
+                            module.span(),
+                        )
+                    }
+                    None => args.clone(),
+                };
+                Some(Step::Replace {
+                    node,
+                    module: path,
+                    args,
+                    span: module.span(),
+                })
+            }
+            TestStep::Send { to, values } => {
+                self.values(values);
+                Some(Step::Send {
+                    to: self.place(to, true)?,
+                    values: values.clone(),
+                    span: to.span(),
+                })
+            }
+            TestStep::Expect { at, values, within } => {
+                self.values(values);
+                if let Some(within) = within {
+                    self.duration(within);
+                }
+                Some(Step::Expect {
+                    at: self.place(at, false)?,
+                    values: values.clone(),
+                    within: within.clone(),
+                    span: at.span(),
+                })
+            }
+            TestStep::Advance(time) => {
+                self.duration(time);
+                Some(Step::Advance(time.clone()))
+            }
+            TestStep::Drain(span) => Some(Step::Drain(*span)),
+        }
+    }
+
+    fn values(&mut self, values: &[crate::Expr]) {
+        for value in values {
+            self.checker.check_value(&mut self.params, value, None, "");
+        }
+    }
+
+    fn duration(&mut self, time: &crate::Expr) {
+        self.checker
+            .check_value(&mut self.params, time, Some(&Kind::Duration), "the time");
+    }
+
+    /// Resolves an instance, or one inside a graph as `cache.read`.
+    fn node(&mut self, end: &End) -> Option<String> {
+        let name = match &end.port {
+            Some(inner) => format!("{}.{}", end.name.text, inner.text),
+            None => end.name.text.clone(),
+        };
+        if self.graph.nodes.iter().any(|node| node.name == name) {
+            return Some(name);
+        }
+        self.report_unknown(&end.name, &name);
+        None
+    }
+
+    fn report_unknown(&mut self, at: &Name, name: &str) {
+        if self.is_broken {
+            return;
+        }
+        let mut error = Diagnostic::error(
+            at.span,
+            format!("`{}` has no instance `{name}`", self.graph.name),
+        );
+        let known = self.graph.nodes.iter().map(|node| node.name.as_str());
+        error.help = suggest::help(name, known);
+        self.checker.report(error);
+    }
+
+    /// Resolves a port. Without its name it is the one that a test most likely means: items are
+    /// sent to the input of an instance or come from a source, and arrive at the output of an
+    /// instance or at one that sends nothing.
+    fn place(&mut self, end: &End, is_sent: bool) -> Option<Place> {
+        let name = end.name.text.clone();
+        let port = end.port.as_ref().map(|port| port.text.clone());
+        if name == IN || name == OUT {
+            return self.own_port(end, is_sent);
+        }
+        if let Some(group) = self.graph.groups.iter().find(|group| group.name == name) {
+            return self.group_port(end, group, is_sent);
+        }
+        let Some(node) = self.graph.nodes.iter().position(|node| node.name == name) else {
+            self.report_unknown(&end.name, &name);
+            return None;
+        };
+        let signature = self.checker.signature(&self.graph.nodes[node].module);
+        let is_input = match (&port, signature) {
+            (Some(port), Some(signature)) => {
+                let (is_input, is_output) = (
+                    signature.input(port).is_some(),
+                    signature.output(port).is_some(),
+                );
+                if !is_input && !is_output {
+                    let at = end.port.as_ref().map_or(end.span(), |port| port.span);
+                    let known = signature.inputs.iter().chain(&signature.outputs);
+                    let mut error = Diagnostic::error(at, format!("`{name}` has no port `{port}`"));
+                    error.help = suggest::help(port, known.map(|port| port.name.as_str()));
+                    self.checker.report(error);
+                    return None;
+                }
+                is_input
+            }
+            (None, Some(signature)) if is_sent => !signature.inputs.is_empty(),
+            (None, Some(signature)) => signature.output(OUT).is_none(),
+            (Some(port), None) => {
+                let mut edges = self.graph.edges.iter();
+                edges.any(|edge| edge.to.node == node && edge.to.port == *port)
+            }
+            (None, None) => {
+                let has_input = self.graph.edges.iter().any(|edge| edge.to.node == node);
+                let has_output = self
+                    .graph
+                    .edges
+                    .iter()
+                    .any(|edge| edge.from.node == node && edge.from.port == OUT);
+                if is_sent { has_input } else { !has_output }
+            }
+        };
+        let port = port.unwrap_or_else(|| if is_input { RUN } else { OUT }.to_owned());
+        Some(match is_input {
+            true => Place::Input { node: name, port },
+            false => Place::Output { node: name, port },
+        })
+    }
+
+    /// Resolves a port of a graph inside the graph.
+    fn group_port(&mut self, end: &End, group: &Group, is_sent: bool) -> Option<Place> {
+        let default = if is_sent { IN } else { OUT };
+        let port = end.port.as_ref().map_or(default, |port| port.text.as_str());
+        let find = |boundaries: &[Boundary]| {
+            let boundary = boundaries.iter().find(|boundary| boundary.port == port)?;
+            Some(boundary.inner.clone())
+        };
+        let node = |port: &PortRef| self.graph.nodes[port.node].name.clone();
+        if let Some(inner) = find(&group.inputs) {
+            let (node, port) = (node(&inner), inner.port);
+            return Some(Place::Input { node, port });
+        }
+        if let Some(inner) = find(&group.outputs) {
+            let (node, port) = (node(&inner), inner.port);
+            return Some(Place::Output { node, port });
+        }
+        let span = end.port.as_ref().map_or(end.span(), |port| port.span);
+        let message = format!("`{}` has no port `{port}`", group.name);
+        let mut error = Diagnostic::error(span, message);
+        let known = group.inputs.iter().chain(&group.outputs);
+        error.help = suggest::help(port, known.map(|boundary| boundary.port.as_str()));
+        self.checker.report(error);
+        None
+    }
+
+    fn own_port(&mut self, end: &End, is_sent: bool) -> Option<Place> {
+        let is_in = end.name.text == IN;
+        let port = end
+            .port
+            .as_ref()
+            .map_or(end.name.text.as_str(), |port| port.text.as_str());
+        if is_in != is_sent {
+            let message = match is_sent {
+                true => "items cannot be sent to `out`",
+                false => "items cannot be expected at `in`",
+            };
+            self.checker.report(Diagnostic::error(end.span(), message));
+            return None;
+        }
+        let boundaries = if is_in {
+            &self.graph.inputs
+        } else {
+            &self.graph.outputs
+        };
+        if boundaries.iter().all(|boundary| boundary.port != port) && !self.is_broken {
+            let message = format!("`{}` has no port `{port}` of its own", self.graph.name);
+            self.checker.report(Diagnostic::error(end.span(), message));
+            return None;
+        }
+        Some(match is_in {
+            true => Place::GraphInput(port.to_owned()),
+            false => Place::GraphOutput(port.to_owned()),
+        })
+    }
+}

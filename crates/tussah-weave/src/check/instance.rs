@@ -1,0 +1,214 @@
+//! Instances of modules and of graphs.
+
+use super::args::{Wanted, given_twice};
+use super::build::{Builder, PARTS_MAX};
+use super::expand::{Expansion, arg_values};
+use super::scope::{Content, Place};
+use super::{Checker, Target};
+use crate::diagnostic::Diagnostic;
+use crate::graph::{Arg, Graph, Group, Node, Shards};
+use crate::modules::Signature;
+use crate::token::Span;
+use crate::tree::{Instance, TypeRef};
+use crate::value::{Kind, Value};
+
+/// Bound, in operators and operands: arguments multiply in graphs inside graphs.
+const EXPR_SIZE_MAX: usize = 500;
+
+impl<'a> Checker<'a> {
+    /// Returns the signature of a module, if there is one.
+    pub(super) fn signature(&self, module: &str) -> Option<&'a Signature> {
+        self.modules?.signatures.get(module)
+    }
+}
+
+impl Builder<'_, '_> {
+    /// Adds the nodes of an instance.
+    pub(super) fn instance(&mut self, instance: &Instance, place: &Place) -> Content {
+        match self.checker.resolve(&instance.module) {
+            Target::Unknown => {
+                self.is_broken = true;
+                self.use_params(&instance.args);
+                Content::Unknown
+            }
+            Target::Module(module) => self.module(instance, place, module),
+            Target::Graph(index) => match self.built.get(&index) {
+                Some(graph) => self.inner(instance, place, graph),
+                None => {
+                    self.is_broken = true;
+                    Content::Unknown
+                }
+            },
+        }
+    }
+
+    fn module(&mut self, instance: &Instance, place: &Place, module: String) -> Content {
+        let signature = self.checker.signature(&module);
+        let role = format!("`{}`", instance.module.last());
+        let args = match signature {
+            Some(signature) => {
+                let wanted = Wanted::of_module(signature);
+                self.args(&instance.args, &wanted, &role, instance.module.span())
+            }
+            None => {
+                self.check_free_args(&instance.args);
+                instance.args.clone()
+            }
+        };
+        if let Some(signature) = signature {
+            self.check_type_count(&instance.types, signature, &role);
+        }
+        let shards = instance
+            .shards
+            .as_ref()
+            .map(|shards| self.shards(shards, signature));
+        if self.graph.nodes.len() >= PARTS_MAX {
+            self.report_too_large(instance.name.span);
+            return Content::Unknown;
+        }
+        self.graph.nodes.push(Node {
+            name: instance.name.text.clone(),
+            module,
+            types: instance
+                .types
+                .iter()
+                .map(|found| found.ty.clone())
+                .collect(),
+            args,
+            shards,
+            condition: place.condition.clone(),
+            needs_input: signature.is_some_and(|signature| !signature.inputs.is_empty()),
+            needs_outputs: signature.map(required_outputs).unwrap_or_default(),
+            doc: instance.doc.clone(),
+            span: instance.name.span,
+            module_span: instance.module.span(),
+            type_spans: instance.types.iter().map(|found| found.span).collect(),
+        });
+        Content::Node(self.graph.nodes.len() - 1)
+    }
+
+    fn report_too_large(&mut self, span: Span) {
+        let message = format!("the graph has more than {PARTS_MAX} instances or edges");
+        self.report(Diagnostic::error(span, message));
+    }
+
+    fn check_type_count(&mut self, types: &[TypeRef], signature: &Signature, role: &str) {
+        let (Some(first), Some(last)) = (types.first(), types.last()) else {
+            return;
+        };
+        let (found, wanted) = (types.len(), signature.generics.len());
+        if found != wanted {
+            let span = first.span.to(last.span);
+            let plural = if wanted == 1 { "" } else { "s" };
+            let message = format!("{role} has {wanted} type parameter{plural}, found {found}");
+            self.report(Diagnostic::error(span, message));
+        }
+    }
+
+    /// Marks the parameters in arguments as used, without further checks.
+    fn use_params(&mut self, args: &[Arg]) {
+        for arg in args {
+            arg.value.each_param(&mut |name, _| {
+                self.params.used.insert(name.to_owned());
+            });
+        }
+    }
+
+    /// Checks arguments without a signature.
+    fn check_free_args(&mut self, args: &[Arg]) {
+        for (index, arg) in args.iter().enumerate() {
+            self.checker
+                .check_value(&mut self.params, &arg.value, None, "");
+            let first = args[..index]
+                .iter()
+                .find(|first| first.name.is_some() && first.name == arg.name);
+            if let Some(first) = first {
+                self.report(given_twice(arg, first));
+            }
+        }
+    }
+
+    fn shards(&mut self, shards: &Shards, signature: Option<&Signature>) -> Shards {
+        let role = "the number of shards";
+        let count =
+            self.checker
+                .check_value(&mut self.params, &shards.count, Some(&Kind::Count), role);
+        if count == Some(Value::Count(0)) {
+            let error = Diagnostic::error(shards.count.span, "an instance has at least 1 shard");
+            self.report(error);
+        }
+        if signature.is_some_and(|signature| signature.inputs.is_empty()) {
+            let message = "a source has no shards: it receives no items to divide";
+            self.report(Diagnostic::error(shards.span, message));
+        }
+        shards.clone()
+    }
+
+    /// Checks arguments, and gives each its name.
+    pub(super) fn args(
+        &mut self,
+        args: &[Arg],
+        wanted: &[Wanted<'_>],
+        role: &str,
+        span: Span,
+    ) -> Vec<Arg> {
+        self.checker
+            .check_args(&mut self.params, args, wanted, role, span)
+    }
+
+    /// Expands a graph inside this one.
+    fn inner(&mut self, instance: &Instance, place: &Place, inner: &Graph) -> Content {
+        let role = format!("`{}`", instance.module.last());
+        let wanted = Wanted::of_graph(&inner.params);
+        let errors = self.checker.diagnostics.len();
+        let args = self.args(&instance.args, &wanted, &role, instance.module.span());
+        if let Some(shards) = &instance.shards {
+            let message = format!("{role} is a graph, and only a module has shards");
+            let help = "write the shards at the instances inside the graph";
+            self.report(Diagnostic::error(shards.span, message).help(help));
+        }
+        if let (Some(first), Some(last)) = (instance.types.first(), instance.types.last()) {
+            let message = format!("{role} is a graph, which has no type parameters");
+            self.report(Diagnostic::error(first.span.to(last.span), message));
+        }
+        let parts = self.graph.nodes.len() + inner.nodes.len();
+        if parts.max(self.graph.edges.len() + inner.edges.len()) > PARTS_MAX {
+            self.report_too_large(instance.name.span);
+        }
+        if self.checker.diagnostics.len() > errors && self.is_broken {
+            return Content::Unknown;
+        }
+        let expansion = Expansion {
+            name: &instance.name.text,
+            args: arg_values(&args, &inner.params),
+            offset: self.graph.nodes.len(),
+            place,
+        };
+        let expanded = expansion.expand(inner);
+        if expanded.size_max > EXPR_SIZE_MAX {
+            let message = "the arguments of this graph become too large inside it";
+            self.report(Diagnostic::error(instance.span, message));
+            return Content::Unknown;
+        }
+        let start = self.graph.nodes.len();
+        self.graph.nodes.extend(expanded.nodes);
+        self.graph.edges.extend(expanded.edges);
+        self.graph.sheds.extend(expanded.sheds);
+        self.graph.limits.extend(expanded.limits);
+        self.graph.groups.extend(expanded.groups);
+        let group = Group {
+            name: instance.name.text.clone(),
+            graph: inner.name.clone(),
+            nodes: start..self.graph.nodes.len(),
+            inputs: expanded.inputs,
+            outputs: expanded.outputs,
+        };
+        self.graph.groups.push(group.clone());
+        Content::Graph(group)
+    }
+}
+
+fn required_outputs(signature: &Signature) -> Vec<String> {
+    let required = signature.outputs.iter().filter(|port| port.required);
+    required.map(|port| port.name.clone()).collect()
+}

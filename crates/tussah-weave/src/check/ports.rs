@@ -1,0 +1,199 @@
+//! Ports that have to be connected, and calls that cannot be made.
+
+use std::collections::BTreeSet;
+
+use super::build::Builder;
+use super::ends::{OUT, RUN};
+use super::scope::Content;
+use crate::diagnostic::Diagnostic;
+use crate::graph::{Edge, Group, PortRef, Via};
+use crate::modules::Body;
+use crate::suggest;
+use crate::token::Span;
+
+/// Checks the ports of all instances.
+pub(super) fn check(builder: &mut Builder<'_, '_>) {
+    calls(builder);
+    // A missing edge may be one that did not parse, or that has an error.
+    if builder.is_broken {
+        return;
+    }
+    let connected = Connected::new(builder);
+    for index in 0..builder.scope.entities.len() {
+        let entity = builder.scope.entities[index].clone();
+        match &entity.content {
+            Content::Node(node) => check_node(builder, &connected, *node),
+            Content::Graph(inner) => check_inner(builder, &connected, inner, entity.span),
+            Content::Unknown => {}
+        }
+    }
+}
+
+/// The ports with edges.
+struct Connected {
+    inputs: BTreeSet<PortRef>,
+    outputs: BTreeSet<PortRef>,
+}
+
+impl Connected {
+    fn new(builder: &Builder<'_, '_>) -> Self {
+        let graph = &builder.graph;
+        let rejected = graph.sheds.iter().filter_map(|shed| shed.to.clone());
+        let inputs = graph.edges.iter().map(|edge| edge.to.clone());
+        let outputs = graph.edges.iter().map(|edge| edge.from.clone());
+        Self {
+            inputs: inputs
+                .chain(graph.inputs.iter().map(|boundary| boundary.inner.clone()))
+                .chain(rejected)
+                .collect(),
+            outputs: outputs
+                .chain(graph.outputs.iter().map(|boundary| boundary.inner.clone()))
+                .collect(),
+        }
+    }
+
+    fn has_input(&self, node: usize) -> bool {
+        self.inputs.iter().any(|port| port.node == node)
+    }
+
+    fn has_output(&self, node: usize, port: &str) -> bool {
+        let port = port.to_owned();
+        self.outputs.contains(&PortRef { node, port })
+    }
+}
+
+fn check_node(builder: &mut Builder<'_, '_>, connected: &Connected, index: usize) {
+    let node = builder.graph.nodes[index].clone();
+    let is_used =
+        connected.has_input(index) || connected.outputs.iter().any(|port| port.node == index);
+    if node.needs_input && !connected.has_input(index) {
+        let signature = builder.checker.signature(&node.module);
+        let inputs = signature
+            .map(|signature| suggest::list(signature.inputs.iter().map(|port| port.name.as_str())));
+        let message = format!("no edge leads to `{}`", node.name);
+        let error = Diagnostic::error(node.span, message).label("it receives nothing");
+        let error = match inputs.as_deref() {
+            Some("`run`") | None => error.help(format!("add an edge: `.. -> {}`", node.name)),
+            Some(inputs) => error.help(format!("inputs: {inputs}")),
+        };
+        builder.report(error);
+        return;
+    }
+    let missing: Vec<&str> = node
+        .needs_outputs
+        .iter()
+        .map(String::as_str)
+        .filter(|port| !connected.has_output(index, port))
+        .collect();
+    if !missing.is_empty() {
+        let plural = if missing.len() == 1 { "" } else { "s" };
+        let message = format!(
+            "the output{plural} {} of `{}` must be connected",
+            suggest::list(missing.iter().copied()),
+            node.name
+        );
+        let port = if missing[0] == OUT {
+            String::new()
+        } else {
+            format!(".{}", missing[0])
+        };
+        let help = format!("add an edge: `{}{port} -> ..`", node.name);
+        builder.report(Diagnostic::error(node.span, message).help(help));
+    } else if !is_used {
+        let message = format!("the instance `{}` is in no edge", node.name);
+        builder.report(Diagnostic::warning(node.span, message));
+    }
+}
+
+fn check_inner(builder: &mut Builder<'_, '_>, connected: &Connected, inner: &Group, span: Span) {
+    let is_fed = |input: &PortRef| {
+        builder
+            .graph
+            .edges
+            .iter()
+            .any(|edge| edge.to == *input && !inner.nodes.contains(&edge.from.node))
+            || builder
+                .graph
+                .inputs
+                .iter()
+                .any(|boundary| boundary.inner == *input)
+            || builder
+                .graph
+                .sheds
+                .iter()
+                .any(|shed| shed.to.as_ref() == Some(input))
+    };
+    if !inner.inputs.is_empty() && !inner.inputs.iter().any(|boundary| is_fed(&boundary.inner)) {
+        let message = format!("no edge leads to this instance of `{}`", inner.graph);
+        let inputs: BTreeSet<&str> = inner
+            .inputs
+            .iter()
+            .map(|boundary| boundary.port.as_str())
+            .collect();
+        let error = Diagnostic::error(span, message).label("it receives nothing");
+        builder.report(error.help(format!("inputs: {}", suggest::list(inputs))));
+        return;
+    }
+    let missing: BTreeSet<&str> = inner
+        .outputs
+        .iter()
+        .filter(|boundary| {
+            let PortRef { node, port } = &boundary.inner;
+            let is_needed = builder.graph.nodes[*node].needs_outputs.contains(port);
+            is_needed && !connected.has_output(*node, port)
+        })
+        .map(|boundary| boundary.port.as_str())
+        .collect();
+    if !missing.is_empty() {
+        let plural = if missing.len() == 1 { "" } else { "s" };
+        let message = format!(
+            "the output{plural} {} of this instance of `{}` must be connected",
+            suggest::list(missing),
+            inner.graph
+        );
+        builder.report(Diagnostic::error(span, message));
+    }
+}
+
+/// Reports calls to modules that only a queue can feed.
+fn calls(builder: &mut Builder<'_, '_>) {
+    let calls: Vec<Edge> = builder
+        .graph
+        .edges
+        .iter()
+        .filter(|edge| edge.via == Via::Call)
+        .cloned()
+        .collect();
+    for edge in calls {
+        let node = &builder.graph.nodes[edge.to.node];
+        let Some(signature) = builder.checker.signature(&node.module) else {
+            continue;
+        };
+        let what = match signature.body {
+            Body::Plain => continue,
+            Body::Async => "it awaits",
+            Body::Blocking => "it blocks its OS thread",
+        };
+        let (name, module) = (node.name.clone(), node.module.clone());
+        let message = format!("`{name}` cannot be called: {what}");
+        let error = Diagnostic::error(edge.to_span, message)
+            .label(format!("an instance of `{module}`"))
+            .help("leave `via call` out, so that a queue leads to it");
+        builder.report(error);
+    }
+}
+
+/// Returns the port as it is written: without the default.
+pub(super) fn spell(builder: &Builder<'_, '_>, port: &PortRef, default: &str) -> String {
+    let name = &builder.graph.nodes[port.node].name;
+    match port.port.as_str() {
+        port if port == default => name.clone(),
+        port => format!("{name}.{port}"),
+    }
+}
+
+/// Returns the two ends of an edge as they are written.
+pub(super) fn spell_edge(builder: &Builder<'_, '_>, edge: &Edge) -> String {
+    let from = spell(builder, &edge.from, OUT);
+    format!("{from} -> {}", spell(builder, &edge.to, RUN))
+}

@@ -1,0 +1,313 @@
+//! The types of items: those of connected ports are unified.
+
+use std::collections::BTreeSet;
+
+use super::build::Builder;
+use super::ends::{OUT, RUN};
+use super::ports::spell;
+use crate::diagnostic::Diagnostic;
+use crate::modules::{PortSignature, Signature};
+use crate::suggest;
+use crate::types::Type;
+
+/// Determines the types of edges and nodes. Reports types that differ.
+pub(super) fn types(builder: &mut Builder<'_, '_>) {
+    if builder.checker.modules.is_none() {
+        return;
+    }
+    let mut unifier = Unifier::default();
+    let nodes = node_variables(builder, &mut unifier);
+    let mut is_determined = vec![true; nodes.len()];
+    for index in 0..builder.graph.edges.len() {
+        let edge = builder.graph.edges[index].clone();
+        let find = |port: &crate::PortRef, is_input: bool| {
+            let node = nodes[port.node].as_ref()?;
+            node.port(&port.port, is_input)
+        };
+        let (Some(from), Some(to)) = (find(&edge.from, false), find(&edge.to, true)) else {
+            is_determined[edge.from.node] = false;
+            is_determined[edge.to.node] = false;
+            continue;
+        };
+        if unifier.unify(&from, &to) {
+            builder.graph.edges[index].item = Some(from);
+            continue;
+        }
+        is_determined[edge.from.node] = false;
+        is_determined[edge.to.node] = false;
+        let (from, to) = (unifier.resolve(&from), unifier.resolve(&to));
+        let (from_port, to_port) = (
+            spell(builder, &edge.from, OUT),
+            spell(builder, &edge.to, RUN),
+        );
+        let message = format!("`{from_port}` sends `{from}`, but `{to_port}` expects `{to}`");
+        let error = Diagnostic::error(edge.span, message).label("this edge");
+        let sender = builder.graph.nodes[edge.from.node].span;
+        let receiver = builder.graph.nodes[edge.to.node].span;
+        let error = error.other(sender, format!("sends `{from}`"));
+        builder.report(error.other(receiver, format!("expects `{to}`")));
+    }
+    sheds(builder, &nodes, &mut unifier);
+    for edge in &mut builder.graph.edges {
+        edge.item = edge.item.as_ref().map(|item| unifier.resolve(item));
+    }
+    for (index, node) in nodes.iter().enumerate() {
+        let Some(node) = node else {
+            continue;
+        };
+        let types: Vec<Type> = node
+            .variables
+            .iter()
+            .map(|ty| unifier.resolve(ty))
+            .collect();
+        let missing: Vec<&str> = (types.iter().zip(&node.signature.generics))
+            .filter(|(ty, _)| has_variable(ty))
+            .map(|(_, name)| name.as_str())
+            .collect();
+        if !missing.is_empty() && is_determined[index] && !builder.is_broken {
+            report_undetermined(builder, index, &missing);
+        }
+        builder.graph.nodes[index].types = types;
+    }
+    shards(builder, &nodes, &unifier);
+}
+
+fn report_undetermined(builder: &mut Builder<'_, '_>, index: usize, missing: &[&str]) {
+    let node = &builder.graph.nodes[index];
+    // A graph of its own may leave a type to the graphs around it.
+    let is_open = |boundaries: &[crate::Boundary]| {
+        boundaries
+            .iter()
+            .any(|boundary| boundary.inner.node == index)
+    };
+    let graph = &builder.graph;
+    if is_open(&graph.inputs) || is_open(&graph.outputs) {
+        return;
+    }
+    let last = node.module.rsplit("::").next().unwrap_or_default();
+    let message = format!(
+        "no edge determines {} of `{}`",
+        suggest::list(missing.iter().copied()),
+        node.name
+    );
+    let help = format!("connect it, or write the type: `{last}<..>`");
+    let error = Diagnostic::error(node.module_span, message).help(help);
+    builder.report(error);
+}
+
+/// A node with a variable for each type parameter.
+struct NodeTypes<'a> {
+    signature: &'a Signature,
+    variables: Vec<Type>,
+}
+
+impl NodeTypes<'_> {
+    fn port(&self, name: &str, is_input: bool) -> Option<Type> {
+        let port = match is_input {
+            true => self.signature.input(name),
+            false => self.signature.output(name),
+        };
+        port.map(|port| self.item(port))
+    }
+
+    fn item(&self, port: &PortSignature) -> Type {
+        let generics = &self.signature.generics;
+        replace(&port.item, &|name| {
+            let index = generics.iter().position(|generic| generic == name)?;
+            self.variables.get(index).cloned()
+        })
+    }
+}
+
+fn node_variables<'a>(
+    builder: &Builder<'_, 'a>,
+    unifier: &mut Unifier,
+) -> Vec<Option<NodeTypes<'a>>> {
+    let nodes = builder.graph.nodes.iter().map(|node| {
+        let signature = builder.checker.signature(&node.module)?;
+        let variables: Vec<Type> = signature
+            .generics
+            .iter()
+            .map(|_| unifier.variable())
+            .collect();
+        for (variable, ty) in variables.iter().zip(&node.types) {
+            // A node of an inner graph may have been determined only in part.
+            if !has_variable(ty) {
+                unifier.unify(variable, ty);
+            }
+        }
+        Some(NodeTypes {
+            signature,
+            variables,
+        })
+    });
+    nodes.collect()
+}
+
+/// Checks the types of rejected items.
+fn sheds(builder: &mut Builder<'_, '_>, nodes: &[Option<NodeTypes<'_>>], unifier: &mut Unifier) {
+    for index in 0..builder.graph.sheds.len() {
+        let shed = builder.graph.sheds[index].clone();
+        let Some(to) = &shed.to else {
+            continue;
+        };
+        let (Some(from), Some(target)) = (&nodes[shed.node], &nodes[to.node]) else {
+            continue;
+        };
+        let (Some(dropped), Some(wanted)) =
+            (from.port("dropped", false), target.port(&to.port, true))
+        else {
+            continue;
+        };
+        if unifier.unify(&dropped, &wanted) {
+            continue;
+        }
+        let (dropped, wanted) = (unifier.resolve(&dropped), unifier.resolve(&wanted));
+        let name = builder.graph.nodes[shed.node].name.clone();
+        let port = spell(builder, to, RUN);
+        let message = format!("`{name}` rejects `{dropped}`, but `{port}` expects `{wanted}`");
+        builder.report(Diagnostic::error(shed.span, message));
+    }
+}
+
+/// Checks that the items of sharded instances have the field that chooses the shard.
+fn shards(builder: &mut Builder<'_, '_>, nodes: &[Option<NodeTypes<'_>>], unifier: &Unifier) {
+    let Some(modules) = builder.checker.modules else {
+        return;
+    };
+    for (index, node) in nodes.iter().enumerate() {
+        let Some(node) = node else {
+            continue;
+        };
+        let shards = builder.graph.nodes[index].shards.clone();
+        let Some((shards, field)) = shards.and_then(|shards| Some((shards.span, shards.by?)))
+        else {
+            continue;
+        };
+        for port in &node.signature.inputs {
+            let item = unifier.resolve(&node.item(port));
+            if has_variable(&item) {
+                continue;
+            }
+            let fields = modules
+                .items
+                .get(&item.to_string())
+                .or_else(|| modules.items.get(&item.short().to_string()));
+            let fields: BTreeSet<&str> = fields.into_iter().flatten().map(String::as_str).collect();
+            if fields.contains(field.as_str()) {
+                continue;
+            }
+            let message = format!(
+                "`{item}`, the item of the input `{}`, has no field `{field}`",
+                port.name
+            );
+            let mut error = Diagnostic::error(shards, message);
+            error.help = match fields.is_empty() {
+                true => Some(format!("`{item}` has no fields that a graph can name")),
+                false => suggest::help(&field, fields),
+            };
+            builder.report(error);
+        }
+    }
+}
+
+/// Replaces names without arguments.
+fn replace(ty: &Type, find: &dyn Fn(&str) -> Option<Type>) -> Type {
+    match find(&ty.name) {
+        Some(found) if ty.args.is_empty() => found,
+        _ => Type {
+            name: ty.name.clone(),
+            args: ty.args.iter().map(|arg| replace(arg, find)).collect(),
+        },
+    }
+}
+
+/// The names of variables begin with this character, which no Rust type contains.
+const VARIABLE: char = '?';
+
+fn has_variable(ty: &Type) -> bool {
+    ty.name.starts_with(VARIABLE) || ty.args.iter().any(has_variable)
+}
+
+/// Bound, in levels: a deeper type grows without end, as in `T = Vec<T>`.
+const DEPTH_MAX: usize = 64;
+
+/// Type variables with what is known about them (Robinson's unification).
+#[derive(Default)]
+struct Unifier {
+    bindings: Vec<Option<Type>>,
+}
+
+impl Unifier {
+    fn variable(&mut self) -> Type {
+        self.bindings.push(None);
+        Type::new(format!("{VARIABLE}{}", self.bindings.len() - 1))
+    }
+
+    fn index(ty: &Type) -> Option<usize> {
+        ty.name.strip_prefix(VARIABLE)?.parse().ok()
+    }
+
+    /// Returns the type that a variable stands for, if that is known.
+    fn shallow(&self, ty: &Type) -> Type {
+        let mut ty = ty.clone();
+        while let Some(bound) = Self::index(&ty).and_then(|index| self.bindings.get(index)?.clone())
+        {
+            ty = bound;
+        }
+        ty
+    }
+
+    fn unify(&mut self, left: &Type, right: &Type) -> bool {
+        self.unify_at(left, right, 0)
+    }
+
+    fn unify_at(&mut self, left: &Type, right: &Type, depth: usize) -> bool {
+        if depth > DEPTH_MAX {
+            return false;
+        }
+        let (left, right) = (self.shallow(left), self.shallow(right));
+        match (Self::index(&left), Self::index(&right)) {
+            (Some(left), Some(right)) if left == right => true,
+            (Some(variable), _) => self.bind(variable, right),
+            (_, Some(variable)) => self.bind(variable, left),
+            _ => {
+                is_same_name(&left.name, &right.name)
+                    && left.args.len() == right.args.len()
+                    && (left.args.iter().zip(&right.args))
+                        .all(|(left, right)| self.unify_at(left, right, depth + 1))
+            }
+        }
+    }
+
+    fn bind(&mut self, variable: usize, ty: Type) -> bool {
+        if self.contains(&ty, variable) {
+            return false;
+        }
+        self.bindings[variable] = Some(ty);
+        true
+    }
+
+    fn contains(&self, ty: &Type, variable: usize) -> bool {
+        let ty = self.shallow(ty);
+        Self::index(&ty) == Some(variable) || ty.args.iter().any(|arg| self.contains(arg, variable))
+    }
+
+    /// Replaces the variables whose types are known.
+    fn resolve(&self, ty: &Type) -> Type {
+        let ty = self.shallow(ty);
+        Type {
+            args: ty.args.iter().map(|arg| self.resolve(arg)).collect(),
+            name: ty.name,
+        }
+    }
+}
+
+/// Returns whether two names can be of one type: one may be written with more of its path.
+fn is_same_name(left: &str, right: &str) -> bool {
+    let is_end = |long: &str, short: &str| {
+        long.strip_suffix(short)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with("::"))
+    };
+    is_end(left, right) || is_end(right, left)
+}

@@ -1,0 +1,111 @@
+//! The check of expressions: kinds, units, and constants without a value.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Checker;
+use crate::diagnostic::Diagnostic;
+use crate::expr::{EvalCause, EvalError, Expr};
+use crate::suggest;
+use crate::value::{Kind, Value};
+
+/// The parameters that expressions can name.
+#[derive(Default)]
+pub(super) struct Params {
+    pub(super) kinds: BTreeMap<String, Kind>,
+    pub(super) used: BTreeSet<String>,
+}
+
+impl Checker<'_> {
+    /// Checks an expression, against the kind that is expected if one is known.
+    ///
+    /// Returns the value if the expression is constant and correct.
+    pub(super) fn check_value(
+        &mut self,
+        params: &mut Params,
+        expr: &Expr,
+        wanted: Option<&Kind>,
+        role: &str,
+    ) -> Option<Value> {
+        expr.each_param(&mut |name, _| {
+            params.used.insert(name.to_owned());
+        });
+        let lookup = |name: &str| match name {
+            "workers" => Some(Kind::Count),
+            name => params.kinds.get(name).cloned(),
+        };
+        let kind = match expr.kind(&lookup) {
+            Ok(kind) => kind,
+            Err(error) => {
+                self.report(explain(&error, params));
+                return None;
+            }
+        };
+        if let Some(wanted) = wanted.filter(|wanted| !suits(&kind, wanted)) {
+            let message = format!("{role} is {}, found {}", a(wanted), a(&kind));
+            let mut error =
+                Diagnostic::error(expr.span, message).label(format!("expected {}", a(wanted)));
+            if let Some(example) = wanted.example() {
+                error = error.help(format!("{} looks like this: {example}", a(wanted)));
+            }
+            self.report(error);
+            return None;
+        }
+        let value = match expr.eval(&|_| None) {
+            Ok(value) => value,
+            Err(error) if matches!(error.cause, EvalCause::Unknown(_)) => return None,
+            Err(error) => {
+                self.report(Diagnostic::error(error.span, error.to_string()));
+                return None;
+            }
+        };
+        let Some(wanted) = wanted else {
+            return Some(value);
+        };
+        match value.convert(wanted) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.report(Diagnostic::error(expr.span, error.to_string()));
+                None
+            }
+        }
+    }
+}
+
+/// Returns whether a value of a kind can be given where another is expected.
+fn suits(kind: &Kind, wanted: &Kind) -> bool {
+    match (kind, wanted) {
+        // One of the types may be written with more of its path; the Rust compiler knows more.
+        (Kind::Rust(found), Kind::Rust(wanted)) => {
+            found.short() == wanted.short() || is_generic(wanted)
+        }
+        _ => kind.suits(wanted),
+    }
+}
+
+fn is_generic(wanted: &crate::Type) -> bool {
+    wanted.args.is_empty() && wanted.name.len() == 1
+}
+
+fn explain(error: &EvalError, params: &Params) -> Diagnostic {
+    let diagnostic = Diagnostic::error(error.span, error.to_string());
+    match &error.cause {
+        EvalCause::Unknown(name) => {
+            let known = params.kinds.keys().map(String::as_str).chain(["workers"]);
+            match suggest::nearest(name, known) {
+                Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                None => diagnostic.help("a value is a literal, a parameter of the graph, or `workers`; text needs quotes"),
+            }
+        }
+        _ => diagnostic,
+    }
+}
+
+/// Returns the name of a kind with its article.
+pub(super) fn a(kind: &Kind) -> String {
+    match kind {
+        Kind::Text => "text".to_owned(),
+        Kind::Address => "an address".to_owned(),
+        Kind::Rust(ty) => format!("a `{ty}`"),
+        kind => format!("a {kind}"),
+    }
+}

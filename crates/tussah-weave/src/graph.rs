@@ -1,0 +1,321 @@
+//! The checked graph: one representation for compiling, running and drawing.
+
+use std::fmt;
+use std::ops::Range;
+
+use crate::expr::Expr;
+use crate::token::Span;
+use crate::types::Type;
+use crate::value::Kind;
+
+/// A graph whose names are resolved. The graphs inside it are expanded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Graph {
+    /// The name.
+    pub name: String,
+    /// The documentation, or empty.
+    pub doc: String,
+    /// The parameters.
+    pub params: Vec<Param>,
+    /// The instances.
+    pub nodes: Vec<Node>,
+    /// The edges.
+    pub edges: Vec<Edge>,
+    /// The rules that reject items.
+    pub sheds: Vec<Shed>,
+    /// The bounds of sets of instances.
+    pub limits: Vec<Limit>,
+    /// The edges from the graph's own inputs. A graph that has some is a part of other graphs.
+    pub inputs: Vec<Boundary>,
+    /// The edges to the graph's own outputs.
+    pub outputs: Vec<Boundary>,
+    /// The graphs inside this one.
+    pub groups: Vec<Group>,
+    /// The position of the name.
+    pub span: Span,
+}
+
+/// A graph inside another, expanded into its nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// The name of the instance, with those of the graphs around it.
+    pub name: String,
+    /// The name of the graph.
+    pub graph: String,
+    /// The indices of the nodes.
+    pub nodes: Range<usize>,
+    /// The inner graph's inputs.
+    pub inputs: Vec<Boundary>,
+    /// The inner graph's outputs.
+    pub outputs: Vec<Boundary>,
+}
+
+/// A parameter of a graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param {
+    /// The name.
+    pub name: String,
+    /// The kind.
+    pub kind: Kind,
+    /// The value if the user gives none.
+    pub default: Option<Expr>,
+    /// The documentation, or empty.
+    pub doc: String,
+    /// The position of the name.
+    pub span: Span,
+    /// The position of the kind.
+    pub kind_span: Span,
+}
+
+/// An instance of a module.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// The name; `cache.read` for an instance `read` of the graph that `cache` is.
+    pub name: String,
+    /// The full path of the module, such as `http::Listen`.
+    pub module: String,
+    /// The arguments of a generic module.
+    pub types: Vec<Type>,
+    /// The arguments. With signatures, each has a name.
+    pub args: Vec<Arg>,
+    /// The shards, if the instance is split.
+    pub shards: Option<Shards>,
+    /// The condition under which the instance exists.
+    pub condition: Option<Expr>,
+    /// True if some edge must lead to the instance. False without signatures.
+    pub needs_input: bool,
+    /// The outputs that must be connected. Empty without signatures.
+    pub needs_outputs: Vec<String>,
+    /// The documentation, or empty.
+    pub doc: String,
+    /// The position of the instance's name.
+    pub span: Span,
+    /// The position of the module's path.
+    pub module_span: Span,
+    /// The positions of the types.
+    pub type_spans: Vec<Span>,
+}
+
+/// An argument.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arg {
+    /// The name. None: a positional argument.
+    pub name: Option<String>,
+    /// The value.
+    pub value: Expr,
+    /// The kind that the parameter expects. None without signatures.
+    pub kind: Option<Kind>,
+    /// The position, name included.
+    pub span: Span,
+}
+
+/// The shards of an instance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shards {
+    /// The number of shards.
+    pub count: Expr,
+    /// The field of the items that chooses the shard.
+    pub by: Option<String>,
+    /// The position.
+    pub span: Span,
+}
+
+/// A port of a node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PortRef {
+    /// The index of the node in the graph's or the plan's nodes.
+    pub node: usize,
+    /// The port.
+    pub port: String,
+}
+
+/// An edge from an output to an input.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Edge {
+    /// The output.
+    pub from: PortRef,
+    /// The input.
+    pub to: PortRef,
+    /// How items pass.
+    pub via: Via,
+    /// The delay.
+    pub after: Option<Expr>,
+    /// True if the edge closes a cycle.
+    pub back: bool,
+    /// The condition under which the edge exists, apart from those of its nodes.
+    pub condition: Option<Expr>,
+    /// The type of the items, if signatures tell it.
+    pub item: Option<Type>,
+    /// The position.
+    pub span: Span,
+    /// The position of the output.
+    pub from_span: Span,
+    /// The position of the input.
+    pub to_span: Span,
+}
+
+/// How items pass an edge.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Via {
+    /// The queue of the receiver.
+    Queue {
+        /// The bound, in items; the engine's default if there is none.
+        room: Option<Expr>,
+        /// The policy of a full queue.
+        when_full: WhenFull,
+    },
+    /// A call by the sender.
+    Call,
+}
+
+/// The policy of a full queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// The sender waits.
+    #[default]
+    Wait,
+    /// The item goes to the port `dropped` of the receiver.
+    Shed,
+    /// The oldest item goes to the port `dropped` of the receiver.
+    DropOldest,
+}
+
+impl WhenFull {
+    /// The policies with their names in Weave.
+    pub(crate) const NAMED: &[(&'static str, WhenFull)] = &[
+        ("wait", WhenFull::Wait),
+        ("shed", WhenFull::Shed),
+        ("drop_oldest", WhenFull::DropOldest),
+    ];
+}
+
+impl fmt::Display for WhenFull {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = Self::NAMED.iter().find(|(_, policy)| policy == self);
+        out.write_str(named.map_or("", |(name, _)| name))
+    }
+}
+
+/// A rule that rejects items while an instance is slow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shed {
+    /// The index of the node.
+    pub node: usize,
+    /// The 90th percentile of the response time above which the instance rejects items.
+    pub above: Expr,
+    /// The input that rejected items go to.
+    pub to: Option<PortRef>,
+    /// The condition under which the rule exists.
+    pub condition: Option<Expr>,
+    /// The position.
+    pub span: Span,
+}
+
+/// A bound of the items inside a set of instances.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limit {
+    /// The bound, in items.
+    pub count: Expr,
+    /// The indices of the nodes.
+    pub nodes: Vec<usize>,
+    /// The condition under which the bound exists.
+    pub condition: Option<Expr>,
+    /// The position.
+    pub span: Span,
+}
+
+/// An edge between a port of the graph itself and a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Boundary {
+    /// The port of the graph.
+    pub port: String,
+    /// The port of the node.
+    pub inner: PortRef,
+    /// How items pass, if it is written.
+    pub via: Option<Via>,
+    /// The delay.
+    pub after: Option<Expr>,
+    /// The condition under which the edge exists.
+    pub condition: Option<Expr>,
+    /// The position.
+    pub span: Span,
+}
+
+/// A test of a graph, with its names resolved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Test {
+    /// The name.
+    pub name: String,
+    /// The index of the graph in the checked file.
+    pub graph: usize,
+    /// The arguments of the graph; each has a name.
+    pub args: Vec<Arg>,
+    /// The steps.
+    pub steps: Vec<Step>,
+    /// The position of the name.
+    pub span: Span,
+}
+
+/// A step of a test.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Another module takes the place of a node's.
+    Replace {
+        /// The name of the node.
+        node: String,
+        /// The full path of the module.
+        module: String,
+        /// The arguments.
+        args: Vec<Arg>,
+        /// The position of the module.
+        span: Span,
+    },
+    /// Items are sent.
+    Send {
+        /// The port that they are sent to, or that they seem to come from.
+        to: Place,
+        /// The items.
+        values: Vec<Expr>,
+        /// The position.
+        span: Span,
+    },
+    /// Items have to arrive, or nothing may.
+    Expect {
+        /// The port that is watched.
+        at: Place,
+        /// The items; none if nothing may arrive.
+        values: Vec<Expr>,
+        /// The time that the items may take.
+        within: Option<Expr>,
+        /// The position.
+        span: Span,
+    },
+    /// The virtual time advances.
+    Advance(Expr),
+    /// The graph handles all items.
+    Drain(Span),
+}
+
+/// A port that a test sends to or watches. Nodes have names here, because a condition can choose
+/// between several nodes of one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// An input of a node.
+    Input {
+        /// The name of the node.
+        node: String,
+        /// The port.
+        port: String,
+    },
+    /// An output of a node.
+    Output {
+        /// The name of the node.
+        node: String,
+        /// The port.
+        port: String,
+    },
+    /// An input of the graph itself.
+    GraphInput(String),
+    /// An output of the graph itself.
+    GraphOutput(String),
+}

@@ -1,0 +1,148 @@
+//! Signatures of modules: the manifest that a program describes itself with.
+
+use std::collections::BTreeMap;
+
+use crate::types::Type;
+use crate::value::Kind;
+
+/// The modules that a graph can use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Modules {
+    /// The signatures by full path.
+    pub signatures: BTreeMap<String, Signature>,
+    /// The fields of item types, by the type as it is displayed.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub items: BTreeMap<String, Vec<String>>,
+}
+
+impl Modules {
+    /// Adds a signature under its name.
+    pub fn insert(&mut self, signature: Signature) {
+        self.signatures.insert(signature.name.clone(), signature);
+    }
+}
+
+/// The interface of a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Signature {
+    /// The full path, such as `http::Listen`.
+    pub name: String,
+    /// The documentation.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub doc: String,
+    /// The names of the type parameters.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub generics: Vec<String>,
+    /// The parameters, in the order of positional arguments.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub params: Vec<ParamSignature>,
+    /// The input ports. None: the module is a source.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub inputs: Vec<PortSignature>,
+    /// The output ports, `dropped` and `failed` included.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub outputs: Vec<PortSignature>,
+    /// The parallelism.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub parallelism: Parallelism,
+    /// The kind of code.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub body: Body,
+}
+
+impl Signature {
+    /// Creates the signature of a module without ports or parameters.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            doc: String::new(),
+            generics: Vec::new(),
+            params: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            parallelism: Parallelism::default(),
+            body: Body::default(),
+        }
+    }
+
+    /// Returns the input of this name.
+    #[must_use]
+    pub fn input(&self, name: &str) -> Option<&PortSignature> {
+        self.inputs.iter().find(|port| port.name == name)
+    }
+
+    /// Returns the output of this name.
+    #[must_use]
+    pub fn output(&self, name: &str) -> Option<&PortSignature> {
+        self.outputs.iter().find(|port| port.name == name)
+    }
+}
+
+/// A parameter of a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct ParamSignature {
+    /// The name.
+    pub name: String,
+    /// The kind.
+    pub kind: Kind,
+    /// True if the argument may be missing.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub optional: bool,
+    /// The documentation.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub doc: String,
+}
+
+/// A port of a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct PortSignature {
+    /// The name; `run` is the default input, `out` the default output.
+    pub name: String,
+    /// The type of the items.
+    pub item: Type,
+    /// True if an output must be connected. Without effect for an input.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub required: bool,
+    /// The documentation.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub doc: String,
+}
+
+/// Which items of a module may run at the same time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "lowercase")
+)]
+pub enum Parallelism {
+    /// All of them.
+    #[default]
+    Element,
+    /// Those of different flows.
+    Flow,
+    /// None: one after the other.
+    Serial,
+}
+
+/// The kind of a module's code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "lowercase")
+)]
+pub enum Body {
+    /// Code that never waits.
+    #[default]
+    Plain,
+    /// Code that may await.
+    Async,
+    /// Code that may block an OS thread.
+    Blocking,
+}

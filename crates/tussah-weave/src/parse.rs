@@ -1,0 +1,370 @@
+//! The parser: recursive descent over tokens, which continues after an error.
+
+use crate::diagnostic::Diagnostic;
+use crate::lex::{self, lex};
+use crate::suggest;
+use crate::token::{Punct, Span, Token, TokenKind};
+use crate::tree::{File, Name, Path};
+use crate::unit;
+use crate::value::Value;
+
+mod expr;
+mod graph;
+mod statement;
+mod test;
+
+/// Bound, in levels: the parser recurses, and no graph is nested this deeply by hand.
+const DEPTH_MAX: usize = 32;
+
+/// The tree of a file with its errors.
+#[derive(Clone, Debug, Default)]
+pub struct Parsed {
+    /// The tree. It lacks the parts with errors.
+    pub file: File,
+    /// The errors.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Parses a text.
+#[must_use]
+pub fn parse(text: &str) -> Parsed {
+    let lexed = lex(text);
+    let end = u32::try_from(text.trim_end().len()).unwrap_or(0);
+    let mut parsed = parse_tokens(&lexed.tokens, Span::new(end, end));
+    // A wrong token explains the errors that follow it.
+    if !lexed.diagnostics.is_empty() {
+        parsed.diagnostics = lexed.diagnostics;
+        parsed
+            .file
+            .graphs
+            .iter_mut()
+            .for_each(|graph| graph.is_broken = true);
+    }
+    parsed
+}
+
+/// Parses the tokens of a macro. `end` is the position of an error about a missing token.
+#[must_use]
+pub fn parse_tokens(tokens: &[Token], end: Span) -> Parsed {
+    let mut parser = Parser::new(tokens, end);
+    let file = parser.file();
+    let mut diagnostics = parser.diagnostics;
+    diagnostics.truncate(lex::ERRORS_MAX);
+    Parsed { file, diagnostics }
+}
+
+/// Parses an expression without parameters, and evaluates it.
+pub(crate) fn constant(text: &str) -> Option<Value> {
+    expression(text)?.eval(&|_| None).ok()
+}
+
+/// Parses an expression.
+pub(crate) fn expression(text: &str) -> Option<crate::Expr> {
+    let lexed = lex(text);
+    let mut parser = Parser::new(&lexed.tokens, Span::default());
+    let expr = parser.expr().ok()?;
+    let is_whole = parser.peek().is_none();
+    let is_valid = lexed.diagnostics.is_empty() && parser.diagnostics.is_empty();
+    (is_whole && is_valid).then_some(expr)
+}
+
+/// The words that no instance and no parameter can have as its name.
+pub(crate) const KEYWORDS: &[&str] = &[
+    "use", "graph", "test", "if", "else", "in", "out", "shed", "limit", "via", "after", "when",
+    "by", "workers", "true", "false",
+];
+
+/// The result of a production. After `Err` the parser has reported the error.
+type Parse<T> = Result<T, Reported>;
+
+/// The proof that an error is reported.
+#[derive(Debug)]
+struct Reported;
+
+struct Parser<'a> {
+    tokens: &'a [Token],
+    at: usize,
+    end: Span,
+    depth: usize,
+    /// The operators of the current expression, so that its tree is bounded.
+    operators: usize,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl<'a> Parser<'a> {
+    fn new(tokens: &'a [Token], end: Span) -> Self {
+        Self {
+            tokens,
+            at: 0,
+            end,
+            depth: 0,
+            operators: 0,
+            diagnostics: Vec::new(),
+        }
+    }
+
+    fn peek_at(&self, ahead: usize) -> Option<&'a TokenKind> {
+        self.tokens.get(self.at + ahead).map(|token| &token.kind)
+    }
+
+    fn peek(&self) -> Option<&'a TokenKind> {
+        self.peek_at(0)
+    }
+
+    /// Returns the next token if it is a name.
+    fn peek_word(&self, ahead: usize) -> Option<&'a str> {
+        match self.peek_at(ahead) {
+            Some(TokenKind::Name(name)) => Some(name),
+            _ => None,
+        }
+    }
+
+    fn is_punct(&self, ahead: usize, punct: Punct) -> bool {
+        self.peek_at(ahead) == Some(&TokenKind::Punct(punct))
+    }
+
+    fn is_word(&self, word: &str) -> bool {
+        self.peek_word(0) == Some(word)
+    }
+
+    /// Returns the position of the next token.
+    fn span(&self) -> Span {
+        self.tokens
+            .get(self.at)
+            .map_or(self.end, |token| token.span)
+    }
+
+    /// Returns the position from a start to the last token that was read.
+    fn since(&self, start: Span) -> Span {
+        match self
+            .at
+            .checked_sub(1)
+            .and_then(|last| self.tokens.get(last))
+        {
+            Some(last) if last.span.end >= start.end => start.to(last.span),
+            _ => start,
+        }
+    }
+
+    fn eat(&mut self, punct: Punct) -> bool {
+        let is_next = self.is_punct(0, punct);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    fn eat_word(&mut self, word: &str) -> bool {
+        let is_next = self.is_word(word);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) -> Reported {
+        self.diagnostics.push(diagnostic);
+        Reported
+    }
+
+    /// Reports that something else was expected here.
+    fn expected(&mut self, what: &str) -> Reported {
+        let diagnostic = self.unexpected(what);
+        self.report(diagnostic)
+    }
+
+    /// Returns the error that something else was expected here.
+    fn unexpected(&self, what: &str) -> Diagnostic {
+        let message = match self.peek() {
+            Some(found) => format!("expected {what}, found {found}"),
+            None => format!("expected {what}, found the end"),
+        };
+        Diagnostic::error(self.span(), message)
+    }
+
+    fn expect(&mut self, punct: Punct) -> Parse<Span> {
+        let span = self.span();
+        match self.eat(punct) {
+            true => Ok(span),
+            false => Err(self.expected(&format!("`{punct}`"))),
+        }
+    }
+
+    fn expect_word(&mut self, word: &str) -> Parse<()> {
+        match self.eat_word(word) {
+            true => Ok(()),
+            false => Err(self.expected(&format!("`{word}`"))),
+        }
+    }
+
+    /// Reads a name that may also be a keyword: a port, a field, a module or a parameter of one.
+    fn any_name(&mut self, what: &str) -> Parse<Name> {
+        let Some(word) = self.peek_word(0) else {
+            return Err(self.expected(what));
+        };
+        let span = self.span();
+        self.at += 1;
+        Ok(Name {
+            text: word.to_owned(),
+            span,
+        })
+    }
+
+    /// Reads the name of an instance, a parameter or a graph.
+    fn name(&mut self, what: &str) -> Parse<Name> {
+        let name = self.any_name(what)?;
+        let (is_keyword, is_unit) = (
+            KEYWORDS.contains(&name.text.as_str()),
+            unit::find(&name.text).is_some(),
+        );
+        if is_keyword || is_unit {
+            let role = if is_unit { "a unit" } else { "a keyword" };
+            let message = format!("`{}` is {role} and cannot be a name", name.text);
+            return Err(self.report(Diagnostic::error(name.span, message)));
+        }
+        Ok(name)
+    }
+
+    fn path(&mut self, what: &str) -> Parse<Path> {
+        let mut names = vec![self.any_name(what)?];
+        while self.is_punct(0, Punct::PathSep) && self.peek_word(1).is_some() {
+            self.at += 1;
+            names.push(self.any_name(what)?);
+        }
+        Ok(Path { names })
+    }
+
+    /// Reads documentation comments.
+    fn docs(&mut self) -> String {
+        let mut lines: Vec<&str> = Vec::new();
+        while let Some(TokenKind::Doc(doc)) = self.peek() {
+            let line = doc.strip_prefix(' ').unwrap_or(doc);
+            lines.push(line.trim_end());
+            self.at += 1;
+        }
+        lines.join("\n")
+    }
+
+    /// Reads what is between delimiters, with commas between it.
+    fn list<T>(
+        &mut self,
+        open: Punct,
+        close: Punct,
+        mut item: impl FnMut(&mut Self) -> Parse<T>,
+    ) -> Parse<Vec<T>> {
+        let start = self.expect(open)?;
+        let mut items = Vec::new();
+        while !self.eat(close) {
+            items.push(item(self)?);
+            if !self.eat(Punct::Comma) && !self.is_punct(0, close) {
+                let what = format!("`,` or `{close}`");
+                let error = self
+                    .unexpected(&what)
+                    .other(start, format!("the list begins with this `{open}`"));
+                return Err(self.report(error));
+            }
+        }
+        Ok(items)
+    }
+
+    /// Runs a production one level deeper.
+    fn nested<T>(&mut self, production: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        if self.depth == DEPTH_MAX {
+            let message = format!("this is nested more than {DEPTH_MAX} levels deep");
+            return Err(self.report(Diagnostic::error(self.span(), message)));
+        }
+        self.depth += 1;
+        let result = production(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn file(&mut self) -> File {
+        let mut file = File::default();
+        while self.peek().is_some() {
+            let start = self.at;
+            if self.item(&mut file).is_err() {
+                self.skip_to_item(start);
+            }
+        }
+        file
+    }
+
+    /// Reads a `use`, a graph or a test.
+    fn item(&mut self, file: &mut File) -> Parse<()> {
+        let doc = self.docs();
+        match self.peek_word(0) {
+            Some("use") => {
+                self.at += 1;
+                self.imports(&mut Vec::new(), &mut file.imports)?;
+                while self.eat(Punct::Comma) {
+                    self.imports(&mut Vec::new(), &mut file.imports)?;
+                }
+                // Rust's habit: a semicolon ends a `use`.
+                if self.is_punct(0, Punct::Semicolon) {
+                    let error = self.unexpected("`use`, `graph` or `test`");
+                    return Err(self.report(error.help("`use` has no semicolon")));
+                }
+                Ok(())
+            }
+            Some("graph") => {
+                let graph = self.graph(doc)?;
+                file.graphs.push(graph);
+                Ok(())
+            }
+            Some("test") => {
+                let test = self.test()?;
+                file.tests.push(test);
+                Ok(())
+            }
+            found => {
+                let mut error = self.unexpected("`use`, `graph` or `test`");
+                if let Some(near) =
+                    found.and_then(|word| suggest::nearest(word, ["use", "graph", "test"]))
+                {
+                    error = error.help(format!("did you mean `{near}`?"));
+                }
+                Err(self.report(error))
+            }
+        }
+    }
+
+    /// Reads `a::{b, c::d}` and adds the paths.
+    fn imports(&mut self, prefix: &mut Vec<Name>, imports: &mut Vec<Path>) -> Parse<()> {
+        let len = prefix.len();
+        prefix.push(self.any_name("the path of a module")?);
+        while self.eat(Punct::PathSep) {
+            if self.is_punct(0, Punct::BraceOpen) {
+                self.nested(|parser| {
+                    parser.list(Punct::BraceOpen, Punct::BraceClose, |parser| {
+                        parser.imports(prefix, imports)
+                    })
+                })?;
+                prefix.truncate(len);
+                return Ok(());
+            }
+            prefix.push(self.any_name("the path of a module or `{`")?);
+        }
+        imports.push(Path {
+            names: prefix.clone(),
+        });
+        prefix.truncate(len);
+        Ok(())
+    }
+
+    /// Continues after an error at the next item.
+    fn skip_to_item(&mut self, start: usize) {
+        self.at = self.at.max(start + 1);
+        while let Some(kind) = self.peek() {
+            let is_item = match kind {
+                TokenKind::Name(word) => match word.as_str() {
+                    "use" => self.peek_word(1).is_some(),
+                    "graph" => self.peek_word(1).is_some(),
+                    "test" => matches!(self.peek_at(1), Some(TokenKind::Text(_))),
+                    _ => false,
+                },
+                _ => false,
+            };
+            if is_item {
+                break;
+            }
+            self.at += 1;
+        }
+    }
+}

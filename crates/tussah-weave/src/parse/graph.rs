@@ -1,0 +1,125 @@
+//! Graphs: their parameters and Rust types.
+
+use super::{Parse, Parser};
+use crate::diagnostic::Diagnostic;
+use crate::graph::Param;
+use crate::suggest;
+use crate::token::{Punct, Span, TokenKind};
+use crate::tree::{Definition, TypeRef};
+use crate::types::Type;
+use crate::value::Kind;
+
+impl Parser<'_> {
+    /// Reads a graph, from its keyword on.
+    pub(super) fn graph(&mut self, doc: String) -> Parse<Definition> {
+        self.expect_word("graph")?;
+        let name = self.name("the name of the graph")?;
+        let errors = self.diagnostics.len();
+        let params = match self.is_punct(0, Punct::ParenOpen) {
+            true => self.list(Punct::ParenOpen, Punct::ParenClose, Self::param)?,
+            false => Vec::new(),
+        };
+        let body = self.block()?;
+        Ok(Definition {
+            doc,
+            name,
+            params,
+            body,
+            is_broken: self.diagnostics.len() > errors,
+        })
+    }
+
+    fn param(&mut self) -> Parse<Param> {
+        let doc = self.docs();
+        let name = self.name("the name of a parameter")?;
+        self.expect(Punct::Colon)?;
+        let (kind, kind_span) = self.kind()?;
+        let default = match self.eat(Punct::Assign) {
+            true => Some(self.expr()?),
+            false => None,
+        };
+        Ok(Param {
+            name: name.text,
+            kind,
+            default,
+            doc,
+            span: name.span,
+            kind_span,
+        })
+    }
+
+    /// Reads the kind of a parameter: one of Weave, or a Rust type.
+    fn kind(&mut self) -> Parse<(Kind, Span)> {
+        let start = self.span();
+        let word = self.peek_word(0).unwrap_or_default();
+        let named = Kind::NAMED.iter().find(|(name, _)| *name == word);
+        if let Some((_, kind)) = named {
+            self.at += 1;
+            return Ok((kind.clone(), start));
+        }
+        let found = self.type_ref("the type of the parameter")?;
+        // Rust's own lowercase types, such as `u32`, are types; a misspelt kind is none.
+        let is_lower =
+            found.ty.args.is_empty() && word.starts_with(|c: char| c.is_ascii_lowercase());
+        if is_lower && !is_primitive(&found.ty.name) && !found.ty.name.contains("::") {
+            let names = Kind::NAMED.iter().map(|(name, _)| *name);
+            let help = match suggest::nearest(word, names.clone()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("types: {}, or a Rust type", suggest::list(names)),
+            };
+            let error = Diagnostic::error(found.span, format!("unknown type `{word}`"));
+            return Err(self.report(error.help(help)));
+        }
+        Ok((Kind::Rust(found.ty), found.span))
+    }
+
+    /// Reads a Rust type, up to a `,`, `=`, `)` or `>` that does not belong to it.
+    pub(super) fn type_ref(&mut self, what: &str) -> Parse<TypeRef> {
+        let start = self.span();
+        let mut text = String::new();
+        let mut open: Vec<Punct> = Vec::new();
+        while let Some(kind) = self.peek() {
+            match kind {
+                TokenKind::Name(word) => text.push_str(word),
+                TokenKind::Lifetime(word) => text.push_str(word),
+                TokenKind::Number(digits) => text.push_str(digits),
+                TokenKind::Text(_) | TokenKind::Doc(_) => break,
+                TokenKind::Punct(punct) => {
+                    match punct {
+                        Punct::Less => open.push(Punct::Greater),
+                        Punct::ParenOpen => open.push(Punct::ParenClose),
+                        Punct::BracketOpen => open.push(Punct::BracketClose),
+                        Punct::Greater | Punct::ParenClose | Punct::BracketClose => {
+                            if open.last() != Some(punct) {
+                                break;
+                            }
+                            open.pop();
+                        }
+                        Punct::Comma if open.is_empty() => break,
+                        Punct::Comma | Punct::And | Punct::Semicolon | Punct::PathSep => {}
+                        _ => break,
+                    }
+                    text.push_str(punct.as_str());
+                }
+            }
+            text.push(' ');
+            self.at += 1;
+        }
+        if text.is_empty() {
+            return Err(self.expected(what));
+        }
+        let span = self.since(start);
+        match Type::parse(text.trim_end()) {
+            Ok(ty) => Ok(TypeRef { ty, span }),
+            Err(error) => Err(self.report(Diagnostic::error(span, error.to_string()))),
+        }
+    }
+}
+
+fn is_primitive(name: &str) -> bool {
+    const PRIMITIVES: &[&str] = &[
+        "bool", "char", "str", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8",
+        "u16", "u32", "u64", "u128", "usize",
+    ];
+    PRIMITIVES.contains(&name)
+}

@@ -1,0 +1,350 @@
+//! Statements of a graph.
+
+use super::{Parse, Parser};
+use crate::diagnostic::Diagnostic;
+use crate::graph::{Arg, Shards, WhenFull};
+use crate::suggest;
+use crate::token::{Punct, Span, TokenKind};
+use crate::tree::{Chain, Choice, End, Hop, HopKind, Instance, LimitRule, ShedRule, Statement};
+
+impl Parser<'_> {
+    /// Reads statements between braces.
+    pub(super) fn block(&mut self) -> Parse<Vec<Statement>> {
+        let open = self.expect(Punct::BraceOpen)?;
+        let mut statements = Vec::new();
+        while !self.eat(Punct::BraceClose) {
+            if self.peek().is_none() {
+                let error = self.unexpected("`}`").other(open, "the block begins here");
+                return Err(self.report(error));
+            }
+            let start = self.at;
+            match self.statement() {
+                Ok(statement) => statements.push(statement),
+                Err(_) => self.skip_to_statement(start),
+            }
+        }
+        Ok(statements)
+    }
+
+    fn statement(&mut self) -> Parse<Statement> {
+        let doc = self.docs();
+        let start = self.span();
+        match (self.peek_word(0), self.peek_at(1)) {
+            (Some("if"), _) => self.nested(Self::choice).map(Statement::If),
+            (Some("shed"), Some(TokenKind::Name(_))) => self.shed().map(Statement::Shed),
+            (Some("limit"), next) if next != Some(&TokenKind::Punct(Punct::Assign)) => {
+                self.limit().map(Statement::Limit)
+            }
+            (Some(_), Some(TokenKind::Punct(Punct::Assign))) => {
+                self.instance(doc, start).map(Statement::Instance)
+            }
+            (Some(_), Some(TokenKind::Punct(Punct::Arrow | Punct::Dot))) => {
+                self.chain().map(Statement::Chain)
+            }
+            (Some(word), next) => {
+                let error = match next {
+                    Some(next) => {
+                        let after = self
+                            .tokens
+                            .get(self.at + 1)
+                            .map_or(self.end, |token| token.span);
+                        let message =
+                            format!("expected `=`, `.` or `->` after `{word}`, found {next}");
+                        Diagnostic::error(after, message)
+                    }
+                    None => Diagnostic::error(
+                        self.end,
+                        format!("expected `=`, `.` or `->` after `{word}`, found the end"),
+                    ),
+                };
+                let near = suggest::nearest(word, ["shed", "limit", "if"]);
+                let error = match near {
+                    Some(near) if near != word => error.help(format!("did you mean `{near}`?")),
+                    _ => error.help("`name = Module()` adds an instance, `a -> b` adds an edge"),
+                };
+                Err(self.report(error))
+            }
+            (None, _) => Err(self.expected("a statement")),
+        }
+    }
+
+    fn instance(&mut self, doc: String, start: Span) -> Parse<Instance> {
+        let name = self.name("the name of an instance")?;
+        self.expect(Punct::Assign)?;
+        let module = self.path("the path of a module")?;
+        let types = match self.is_punct(0, Punct::Less) {
+            true => self.list(Punct::Less, Punct::Greater, |parser| {
+                parser.type_ref("a Rust type")
+            })?,
+            false => Vec::new(),
+        };
+        let args = self.args()?;
+        let shards_start = self.span();
+        let shards = match self.eat(Punct::Star) {
+            true => {
+                let count = self.sum()?;
+                let by = match self.eat_word("by") {
+                    true => Some(self.any_name("a field of the items")?.text),
+                    false => None,
+                };
+                let span = self.since(shards_start);
+                Some(Shards { count, by, span })
+            }
+            false => None,
+        };
+        let span = self.since(start);
+        Ok(Instance {
+            doc,
+            name,
+            module,
+            types,
+            args,
+            shards,
+            span,
+        })
+    }
+
+    /// Reads the arguments of an instance. Without parentheses there are none.
+    pub(super) fn args(&mut self) -> Parse<Vec<Arg>> {
+        if !self.is_punct(0, Punct::ParenOpen) {
+            return Ok(Vec::new());
+        }
+        let open = self.span();
+        let args = self.list(Punct::ParenOpen, Punct::ParenClose, |parser| {
+            let start = parser.span();
+            let is_named = parser.peek_word(0).is_some() && parser.is_punct(1, Punct::Colon);
+            let name = match is_named {
+                true => {
+                    let name = parser.any_name("the name of a parameter")?;
+                    parser.at += 1;
+                    Some(name.text)
+                }
+                false => None,
+            };
+            let value = parser.expr()?;
+            let span = parser.since(start);
+            let kind = None;
+            Ok(Arg {
+                name,
+                value,
+                kind,
+                span,
+            })
+        })?;
+        let mut named = args.iter().skip_while(|arg| arg.name.is_none());
+        if let Some(late) = named.find(|arg| arg.name.is_none()) {
+            let message = "a positional argument follows a named one";
+            let error = Diagnostic::error(late.span, message).other(open, "in this list");
+            return Err(self.report(error));
+        }
+        Ok(args)
+    }
+
+    fn chain(&mut self) -> Parse<Chain> {
+        let first = self.end("an instance, `in` or `out`")?;
+        if !self.is_punct(0, Punct::Arrow) {
+            return Err(self.expected("`->`"));
+        }
+        let mut hops = Vec::new();
+        while self.eat(Punct::Arrow) {
+            let to = self.end("an instance, `in` or `out`")?;
+            let mut hop = Hop {
+                to,
+                kind: None,
+                after: None,
+            };
+            self.via(&mut hop)?;
+            hops.push(hop);
+        }
+        Ok(Chain { first, hops })
+    }
+
+    /// Reads an end of an edge.
+    pub(super) fn end(&mut self, what: &str) -> Parse<End> {
+        let name = match self.peek_word(0) {
+            Some("in" | "out") => self.any_name(what)?,
+            _ => self.name(what)?,
+        };
+        let port = match self.eat(Punct::Dot) {
+            true => Some(self.any_name("the name of a port")?),
+            false => None,
+        };
+        Ok(End { name, port })
+    }
+
+    /// Reads `via ..` and `after ..`, in any order.
+    fn via(&mut self, hop: &mut Hop) -> Parse<()> {
+        loop {
+            let start = self.span();
+            if self.eat_word("via") {
+                let kind = self.hop_kind(start)?;
+                if hop.kind.replace(kind).is_some() {
+                    let span = self.since(start);
+                    let message = "an edge has one `via`";
+                    return Err(self.report(Diagnostic::error(span, message)));
+                }
+            } else if self.eat_word("after") {
+                let delay = self.sum()?;
+                if hop.after.replace(delay).is_some() {
+                    let span = self.since(start);
+                    let message = "an edge has one `after`";
+                    return Err(self.report(Diagnostic::error(span, message)));
+                }
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn hop_kind(&mut self, start: Span) -> Parse<HopKind> {
+        if self.eat_word("call") {
+            return Ok(HopKind::Call(self.since(start)));
+        }
+        if !self.eat_word("queue") {
+            return Err(self.expected("`call` or `queue(..)`"));
+        }
+        let open = self.expect(Punct::ParenOpen)?;
+        let (mut room, mut when_full) = (None, None);
+        while !self.eat(Punct::ParenClose) {
+            let is_room = room.is_none() && when_full.is_none() && !self.is_word("when_full");
+            if is_room {
+                room = Some(self.expr()?);
+            } else if when_full.is_none() {
+                self.expect_word("when_full")?;
+                self.expect(Punct::Colon)?;
+                when_full = Some(self.when_full()?);
+            }
+            if !self.eat(Punct::Comma) && !self.is_punct(0, Punct::ParenClose) {
+                let what = if when_full.is_some() {
+                    "`)`"
+                } else {
+                    "`,` or `)`"
+                };
+                let error = self
+                    .unexpected(what)
+                    .other(open, "the list begins with this `(`");
+                return Err(self.report(error));
+            }
+            if when_full.is_some() && !self.is_punct(0, Punct::ParenClose) {
+                return Err(self.expected("`)`"));
+            }
+        }
+        let span = self.since(start);
+        Ok(HopKind::Queue {
+            room,
+            when_full,
+            span,
+        })
+    }
+
+    fn when_full(&mut self) -> Parse<WhenFull> {
+        let word = self.peek_word(0).unwrap_or_default();
+        let named = WhenFull::NAMED.iter().find(|(name, _)| *name == word);
+        if let Some(&(_, policy)) = named {
+            self.at += 1;
+            return Ok(policy);
+        }
+        let names = WhenFull::NAMED.iter().map(|(name, _)| *name);
+        let mut error = self.unexpected("`wait`, `shed` or `drop_oldest`");
+        if let Some(near) = suggest::nearest(word, names) {
+            error = error.help(format!("did you mean `{near}`?"));
+        }
+        Err(self.report(error))
+    }
+
+    fn shed(&mut self) -> Parse<ShedRule> {
+        let start = self.span();
+        self.expect_word("shed")?;
+        let name = self.name("the name of an instance")?;
+        self.expect_word("when")?;
+        self.expect_word("p90")?;
+        self.expect(Punct::Greater)?;
+        let above = self.sum()?;
+        let to = match self.eat(Punct::Arrow) {
+            true => Some(self.end("an instance or `out`")?),
+            false => None,
+        };
+        let span = self.since(start);
+        Ok(ShedRule {
+            name,
+            above,
+            to,
+            span,
+        })
+    }
+
+    fn limit(&mut self) -> Parse<LimitRule> {
+        let start = self.span();
+        self.expect_word("limit")?;
+        let count = self.sum()?;
+        self.expect_word("in")?;
+        let names = self.list(Punct::BraceOpen, Punct::BraceClose, |parser| {
+            parser.name("the name of an instance")
+        })?;
+        let span = self.since(start);
+        Ok(LimitRule { count, names, span })
+    }
+
+    fn choice(&mut self) -> Parse<Choice> {
+        self.expect_word("if")?;
+        let condition = self.expr()?;
+        let then = self.block()?;
+        let otherwise = match self.eat_word("else") {
+            true if self.is_word("if") => {
+                let choice = self.nested(Self::choice)?;
+                vec![Statement::If(choice)]
+            }
+            true => self.block()?,
+            false => Vec::new(),
+        };
+        Ok(Choice {
+            condition,
+            then,
+            otherwise,
+        })
+    }
+
+    /// Continues after an error at the next statement, or at the end of the block.
+    fn skip_to_statement(&mut self, start: usize) {
+        self.at = self.at.max(start + 1);
+        let mut depth = 0_usize;
+        while let Some(kind) = self.peek() {
+            match kind {
+                TokenKind::Punct(Punct::BraceOpen) => depth += 1,
+                TokenKind::Punct(Punct::BraceClose) if depth == 0 => return,
+                TokenKind::Punct(Punct::BraceClose) => depth -= 1,
+                TokenKind::Name(_) if depth == 0 && self.begins_statement() => return,
+                _ => {}
+            }
+            self.at += 1;
+        }
+    }
+
+    /// Returns whether a statement begins with the next token, as far as two tokens tell.
+    fn begins_statement(&self) -> bool {
+        // After `->`, `.` or a comma, a name belongs to the statement that is skipped.
+        let before = self
+            .at
+            .checked_sub(1)
+            .and_then(|before| self.tokens.get(before));
+        let is_inside = matches!(
+            before.map(|token| &token.kind),
+            Some(TokenKind::Punct(
+                Punct::Arrow | Punct::Dot | Punct::Comma | Punct::PathSep
+            ))
+        );
+        let next = self.peek_at(1);
+        let is_name_next = matches!(next, Some(TokenKind::Name(_)));
+        match self.peek_word(0) {
+            Some("if" | "limit") => !is_inside,
+            Some("shed") => !is_inside && is_name_next,
+            _ => {
+                let is_start = [Punct::Assign, Punct::Arrow]
+                    .into_iter()
+                    .any(|punct| self.is_punct(1, punct));
+                let is_port = self.is_punct(1, Punct::Dot) && self.is_punct(3, Punct::Arrow);
+                !is_inside && (is_start || is_port)
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The plan: a graph whose parameters have values, ready to be built.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::graph::{PortRef, WhenFull};
+use crate::token::Span;
+use crate::types::Type;
+use crate::value::Value;
+
+mod instantiate;
+
+/// A graph with values in place of expressions. Parts whose condition is false are left out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// The name of the graph.
+    pub name: String,
+    /// The instances.
+    pub nodes: Vec<PlanNode>,
+    /// The edges.
+    pub edges: Vec<PlanEdge>,
+    /// The rules that reject items.
+    pub sheds: Vec<PlanShed>,
+    /// The bounds of sets of instances.
+    pub limits: Vec<PlanLimit>,
+    /// The edges from the graph's own inputs. `from` has no node: its port is the graph's.
+    pub inputs: Vec<PlanBoundary>,
+    /// The edges to the graph's own outputs.
+    pub outputs: Vec<PlanBoundary>,
+}
+
+/// An instance to build.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanNode {
+    /// The name.
+    pub name: String,
+    /// The full path of the module.
+    pub module: String,
+    /// The arguments of a generic module.
+    pub types: Vec<Type>,
+    /// The arguments.
+    pub args: Vec<PlanArg>,
+    /// The shards, if the instance is split.
+    pub shards: Option<PlanShards>,
+    /// The documentation, or empty.
+    pub doc: String,
+    /// The position.
+    pub span: Span,
+}
+
+/// An argument with its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanArg {
+    /// The name. None: a positional argument, in a graph that was checked without signatures.
+    pub name: Option<String>,
+    /// The value.
+    pub value: Value,
+    /// The position.
+    pub span: Span,
+}
+
+/// The shards of an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanShards {
+    /// The number of shards, at least 1.
+    pub count: u64,
+    /// The field of the items that chooses the shard.
+    pub by: Option<String>,
+}
+
+/// An edge to build.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanEdge {
+    /// The output.
+    pub from: PortRef,
+    /// The input.
+    pub to: PortRef,
+    /// How items pass.
+    pub via: PlanVia,
+    /// The delay.
+    pub after: Option<Duration>,
+    /// True if the edge closes a cycle.
+    pub back: bool,
+    /// The type of the items, if signatures tell it.
+    pub item: Option<Type>,
+    /// The position.
+    pub span: Span,
+    /// The two ends as they are written.
+    text: String,
+}
+
+impl fmt::Display for PlanEdge {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.text)
+    }
+}
+
+/// How items pass an edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanVia {
+    /// The queue of the receiver.
+    Queue {
+        /// The bound, in items, at least 1; the engine's default if there is none.
+        room: Option<u64>,
+        /// The policy of a full queue.
+        when_full: WhenFull,
+    },
+    /// A call by the sender.
+    Call,
+}
+
+/// A rule that rejects items while an instance is slow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanShed {
+    /// The index of the node.
+    pub node: usize,
+    /// The 90th percentile of the response time above which the instance rejects items.
+    pub above: Duration,
+    /// The input that rejected items go to.
+    pub to: Option<PortRef>,
+    /// The position.
+    pub span: Span,
+}
+
+/// A bound of the items inside a set of instances.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanLimit {
+    /// The bound, in items, at least 1.
+    pub count: u64,
+    /// The indices of the nodes.
+    pub nodes: Vec<usize>,
+    /// The position.
+    pub span: Span,
+}
+
+/// An edge between a port of the graph itself and a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanBoundary {
+    /// The port of the graph.
+    pub port: String,
+    /// The port of the node.
+    pub inner: PortRef,
+    /// How items pass, if it is written.
+    pub via: Option<PlanVia>,
+    /// The delay.
+    pub after: Option<Duration>,
+    /// The position.
+    pub span: Span,
+}

@@ -1,0 +1,64 @@
+//! Names that resemble a misspelt one.
+
+/// Bound, in bytes: no one misspells a name of this length, and comparing takes quadratic time.
+const NAME_LEN_MAX: usize = 64;
+
+/// Returns the name that is nearest to a misspelt one, if one is near.
+pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > NAME_LEN_MAX {
+        return None;
+    }
+    let changes_max = (name.len() / 3).max(1);
+    let near = known
+        .into_iter()
+        .filter(|known| known.len() <= NAME_LEN_MAX);
+    near.map(|known| {
+        let (lower, other) = (name.to_lowercase(), known.to_lowercase());
+        (strsim::damerau_levenshtein(&lower, &other), known)
+    })
+    .filter(|&(changes, _)| changes <= changes_max)
+    .min_by_key(|&(changes, _)| changes)
+    .map(|(_, known)| known)
+}
+
+/// Returns the help that names the nearest name, or else lists the known ones.
+pub(crate) fn help<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let mut known: Vec<&str> = known.into_iter().collect();
+    known.sort_unstable();
+    known.dedup();
+    match nearest(name, known.iter().copied()) {
+        Some(near) => Some(format!("did you mean `{near}`?")),
+        None if known.is_empty() || known.len() > LISTED_MAX => None,
+        None => Some(format!("known: {}", list(known))),
+    }
+}
+
+/// Bound, in names: a longer list does not help.
+const LISTED_MAX: usize = 12;
+
+/// Returns the names with backticks, separated by commas.
+pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_near_if_a_third_of_it_differs() {
+        let check = |name: &str, expected: Option<&str>| {
+            assert_eq!(
+                nearest(name, ["reply", "read", "requests"]),
+                expected,
+                "{name}"
+            );
+        };
+        check("repyl", Some("reply"));
+        check("raed", Some("read"));
+        check("Requests", Some("requests"));
+        check("pages", None);
+        check(&"r".repeat(100), None);
+    }
+}

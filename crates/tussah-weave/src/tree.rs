@@ -1,0 +1,254 @@
+//! The tree of a file: the file as it is written, before names are resolved.
+
+use crate::expr::Expr;
+use crate::graph::{Arg, Param, Shards, WhenFull};
+use crate::token::Span;
+use crate::types::Type;
+
+/// A file, or the content of a macro.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct File {
+    /// The modules that `use` names.
+    pub imports: Vec<Path>,
+    /// The graphs.
+    pub graphs: Vec<Definition>,
+    /// The tests.
+    pub tests: Vec<TestCase>,
+}
+
+/// A name with its position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// The name.
+    pub text: String,
+    /// The position.
+    pub span: Span,
+}
+
+/// Names with `::` between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// The names; there is at least one.
+    pub names: Vec<Name>,
+}
+
+impl Path {
+    /// Returns the position of the whole path.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        let span = |name: Option<&Name>| name.map(|name| name.span).unwrap_or_default();
+        span(self.names.first()).to(span(self.names.last()))
+    }
+
+    /// Returns the last name.
+    #[must_use]
+    pub fn last(&self) -> &str {
+        self.names.last().map_or("", |name| name.text.as_str())
+    }
+}
+
+impl std::fmt::Display for Path {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, name) in self.names.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "::" };
+            write!(out, "{separator}{}", name.text)?;
+        }
+        Ok(())
+    }
+}
+
+/// A graph as it is written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition {
+    /// The documentation, or empty.
+    pub doc: String,
+    /// The name.
+    pub name: Name,
+    /// The parameters.
+    pub params: Vec<Param>,
+    /// The statements.
+    pub body: Vec<Statement>,
+    /// True if a part of the body did not parse, so that names may be missing.
+    pub is_broken: bool,
+}
+
+/// A statement of a graph.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Statement {
+    /// `name = Module(..)`
+    Instance(Instance),
+    /// `a -> b -> c`
+    Chain(Chain),
+    /// `shed a when p90 > 50 ms`
+    Shed(ShedRule),
+    /// `limit 100 in { a, b }`
+    Limit(LimitRule),
+    /// `if flag { .. } else { .. }`
+    If(Choice),
+}
+
+/// An instance of a module or of a graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instance {
+    /// The documentation, or empty.
+    pub doc: String,
+    /// The name of the instance.
+    pub name: Name,
+    /// The module.
+    pub module: Path,
+    /// The types between `<` and `>`.
+    pub types: Vec<TypeRef>,
+    /// The arguments.
+    pub args: Vec<Arg>,
+    /// The shards after `*`.
+    pub shards: Option<Shards>,
+    /// The position of the statement.
+    pub span: Span,
+}
+
+/// A Rust type with its position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeRef {
+    /// The type.
+    pub ty: Type,
+    /// The position.
+    pub span: Span,
+}
+
+/// Edges that follow each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chain {
+    /// Where the first edge begins.
+    pub first: End,
+    /// The edges; there is at least one.
+    pub hops: Vec<Hop>,
+}
+
+/// An edge of a chain: it begins where the hop before it ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hop {
+    /// The end of the edge.
+    pub to: End,
+    /// The kind of the edge, if it is written.
+    pub kind: Option<HopKind>,
+    /// The delay.
+    pub after: Option<Expr>,
+}
+
+/// The kind of an edge.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HopKind {
+    /// `via call`
+    Call(Span),
+    /// `via queue(room, when_full: ..)`
+    Queue {
+        /// The bound, in items.
+        room: Option<Expr>,
+        /// The policy of a full queue.
+        when_full: Option<WhenFull>,
+        /// The position.
+        span: Span,
+    },
+}
+
+/// An end of an edge: an instance, or the graph's own `in` or `out`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// The instance, `in` or `out`.
+    pub name: Name,
+    /// The port, if it is written.
+    pub port: Option<Name>,
+}
+
+impl End {
+    /// Returns the position.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        let last = self.port.as_ref().unwrap_or(&self.name);
+        self.name.span.to(last.span)
+    }
+}
+
+/// A rule that rejects items while an instance is slow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShedRule {
+    /// The instance.
+    pub name: Name,
+    /// The 90th percentile of the response time above which the instance rejects items.
+    pub above: Expr,
+    /// The port that rejected items go to.
+    pub to: Option<End>,
+    /// The position.
+    pub span: Span,
+}
+
+/// A bound of the items inside a set of instances.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LimitRule {
+    /// The bound, in items.
+    pub count: Expr,
+    /// The instances.
+    pub names: Vec<Name>,
+    /// The position.
+    pub span: Span,
+}
+
+/// Statements that depend on parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// The condition.
+    pub condition: Expr,
+    /// The statements if it is true.
+    pub then: Vec<Statement>,
+    /// The statements if it is false.
+    pub otherwise: Vec<Statement>,
+}
+
+/// A test of a graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TestCase {
+    /// The name.
+    pub name: String,
+    /// The position of the name.
+    pub span: Span,
+    /// The graph.
+    pub graph: Name,
+    /// The arguments of the graph.
+    pub args: Vec<Arg>,
+    /// The steps.
+    pub steps: Vec<TestStep>,
+}
+
+/// A step of a test.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TestStep {
+    /// `replace name with Module(..)`
+    Replace {
+        /// The instance; with a dot, one inside a graph.
+        name: End,
+        /// The module that takes its place.
+        module: Path,
+        /// The arguments.
+        args: Vec<Arg>,
+    },
+    /// `send end value, value`
+    Send {
+        /// The input port, or the output of a source.
+        to: End,
+        /// The items.
+        values: Vec<Expr>,
+    },
+    /// `expect end value within time`
+    Expect {
+        /// The port.
+        at: End,
+        /// The items; none for `expect nothing at end`.
+        values: Vec<Expr>,
+        /// The time that the items may take.
+        within: Option<Expr>,
+    },
+    /// `advance time`
+    Advance(Expr),
+    /// `drain`
+    Drain(Span),
+}

@@ -1,0 +1,297 @@
+//! Values of parameters with their kinds.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use crate::types::Type;
+use crate::unit;
+
+/// The kind of a parameter or an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "lowercase")
+)]
+pub enum Kind {
+    /// `true` or `false`.
+    Flag,
+    /// A whole number that is not negative.
+    Count,
+    /// A number, possibly with a fraction or a sign. A count and a percentage are numbers.
+    Number,
+    /// A number of bytes.
+    Size,
+    /// A length of time.
+    Duration,
+    /// A number of items for a length of time.
+    Rate,
+    /// Text.
+    Text,
+    /// The path of a file. A string is a path where a path is expected.
+    Path,
+    /// A host and a port. A string is an address where an address is expected.
+    Address,
+    /// A Rust type. Only graphs that are compiled into a program have such parameters.
+    Rust(Type),
+}
+
+impl Kind {
+    /// The kinds with their names in Weave.
+    pub(crate) const NAMED: &[(&'static str, Kind)] = &[
+        ("flag", Kind::Flag),
+        ("count", Kind::Count),
+        ("number", Kind::Number),
+        ("size", Kind::Size),
+        ("duration", Kind::Duration),
+        ("rate", Kind::Rate),
+        ("text", Kind::Text),
+        ("path", Kind::Path),
+        ("address", Kind::Address),
+    ];
+
+    /// Returns an example of a value, for help texts.
+    pub(crate) fn example(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Flag => "true",
+            Self::Count => "10 or 2 k",
+            Self::Number => "0.5 or 5 %",
+            Self::Size => "200 MiB",
+            Self::Duration => "50 ms",
+            Self::Rate => "10 k/s",
+            Self::Text => "\"text\"",
+            Self::Path => "\"directory/file\"",
+            Self::Address => "\"127.0.0.1:8080\"",
+            Self::Rust(_) => return None,
+        })
+    }
+
+    /// Returns whether a value of this kind can be given where `wanted` is expected.
+    pub(crate) fn suits(&self, wanted: &Kind) -> bool {
+        self == wanted
+            || matches!(
+                (self, wanted),
+                (Self::Count, Self::Number) | (Self::Text, Self::Path | Self::Address)
+            )
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Self::Rust(ty) = self {
+            return write!(out, "{ty}");
+        }
+        let named = Self::NAMED.iter().find(|(_, kind)| kind == self);
+        out.write_str(named.map_or("", |(name, _)| name))
+    }
+}
+
+/// The value of a parameter or an expression.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// `true` or `false`.
+    Flag(bool),
+    /// A whole number that is not negative.
+    Count(u64),
+    /// A finite number.
+    Number(f64),
+    /// A number of bytes.
+    Size(u64),
+    /// A length of time.
+    Duration(Duration),
+    /// A number of items a second, finite and not negative.
+    Rate(f64),
+    /// Text.
+    Text(String),
+    /// The path of a file.
+    Path(String),
+    /// A host and a port, such as `127.0.0.1:8080` or `[::1]:80`.
+    Address(String),
+    /// The name of a parameter of a Rust type. Its value exists only in the compiled program.
+    Rust(String),
+}
+
+/// A text or a value that does not suit a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValueError {
+    message: String,
+}
+
+impl fmt::Display for ValueError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.message)
+    }
+}
+
+impl Error for ValueError {}
+
+impl Value {
+    /// Returns the kind. That of a Rust value has the parameter's name in place of its type.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Flag(_) => Kind::Flag,
+            Self::Count(_) => Kind::Count,
+            Self::Number(_) => Kind::Number,
+            Self::Size(_) => Kind::Size,
+            Self::Duration(_) => Kind::Duration,
+            Self::Rate(_) => Kind::Rate,
+            Self::Text(_) => Kind::Text,
+            Self::Path(_) => Kind::Path,
+            Self::Address(_) => Kind::Address,
+            Self::Rust(name) => Kind::Rust(Type::new(name.as_str())),
+        }
+    }
+
+    /// Converts the value to a kind: a count to a number, text to a path or an address.
+    ///
+    /// # Errors
+    ///
+    /// The value is of another kind, or the text is not an address.
+    pub fn convert(self, kind: &Kind) -> Result<Self, ValueError> {
+        match (self, kind) {
+            (Self::Count(count), Kind::Number) => Ok(Self::Number(count as f64)),
+            (Self::Text(text), Kind::Path) => Ok(Self::Path(text)),
+            (Self::Text(text), Kind::Address) => match is_address(&text) {
+                true => Ok(Self::Address(text)),
+                false => Err(ValueError {
+                    message: format!(
+                        "{text:?} is not an address, expected a host and a port such as \
+                         \"127.0.0.1:8080\""
+                    ),
+                }),
+            },
+            (value @ Self::Rust(_), Kind::Rust(_)) => Ok(value),
+            (value, kind) if value.kind() == *kind => Ok(value),
+            (value, kind) => Err(ValueError {
+                message: format!("{value} is a {}, expected a {kind}", value.kind()),
+            }),
+        }
+    }
+
+    /// Parses a value as a user types it on a command line: strings have no quotes.
+    ///
+    /// # Errors
+    ///
+    /// The text is not a value of this kind.
+    ///
+    /// ```
+    /// use tussah_weave::{Kind, Value};
+    ///
+    /// assert_eq!(Value::parse("200 MiB", &Kind::Size), Ok(Value::Size(200 << 20)));
+    /// assert_eq!(Value::parse("2k", &Kind::Count), Ok(Value::Count(2000)));
+    /// assert_eq!(Value::parse("a b", &Kind::Text), Ok(Value::Text("a b".into())));
+    /// assert!(Value::parse("50 ms", &Kind::Size).is_err());
+    /// ```
+    pub fn parse(text: &str, kind: &Kind) -> Result<Self, ValueError> {
+        let error = |message: String| ValueError { message };
+        match kind {
+            Kind::Text => Ok(Self::Text(text.to_owned())),
+            Kind::Path | Kind::Address => Self::Text(text.to_owned()).convert(kind),
+            Kind::Rust(ty) => Err(error(format!("a {ty} cannot be given as text"))),
+            _ => {
+                let found = crate::parse::constant(text).ok_or_else(|| {
+                    let example = kind.example().unwrap_or_default();
+                    error(format!(
+                        "{text:?} is not a {kind}, expected for example {example}"
+                    ))
+                })?;
+                found.convert(kind)
+            }
+        }
+    }
+}
+
+/// Returns whether a text is a host, a colon and a port.
+fn is_address(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else {
+        return false;
+    };
+    let is_bare = !host.contains(':') || (host.starts_with('[') && host.ends_with(']'));
+    !host.is_empty()
+        && is_bare
+        && !host.contains(char::is_whitespace)
+        && port.parse::<u16>().is_ok()
+}
+
+/// Writes the value as Weave spells it.
+impl fmt::Display for Value {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(flag) => write!(out, "{flag}"),
+            Self::Count(count) => write!(out, "{count}"),
+            Self::Number(number) => write!(out, "{number}"),
+            Self::Size(bytes) => {
+                let (count, unit) = unit::size(*bytes);
+                write!(out, "{count} {unit}")
+            }
+            Self::Duration(time) => {
+                let (count, unit) = unit::duration(*time);
+                write!(out, "{count} {unit}")
+            }
+            Self::Rate(rate) => write!(out, "{rate}/s"),
+            Self::Text(text) | Self::Path(text) | Self::Address(text) => {
+                out.write_str("\"")?;
+                for c in text.chars() {
+                    match c {
+                        '\'' => out.write_str("'")?,
+                        c => write!(out, "{}", c.escape_debug())?,
+                    }
+                }
+                out.write_str("\"")
+            }
+            Self::Rust(name) => out.write_str(name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_a_host_and_a_port() {
+        let check = |text: &str, expected: bool| assert_eq!(is_address(text), expected, "{text}");
+        check("127.0.0.1:8080", true);
+        check("localhost:0", true);
+        check("[::1]:80", true);
+        check("::1:80", false);
+        check(":80", false);
+        check("localhost", false);
+        check("localhost:99999", false);
+        check("a b:80", false);
+    }
+
+    #[test]
+    fn values_are_read_from_a_command_line() {
+        let check = |text: &str, kind: Kind, expected: &str| {
+            let shown = match Value::parse(text, &kind) {
+                Ok(value) => value.to_string(),
+                Err(error) => error.to_string(),
+            };
+            assert_eq!(shown, expected);
+        };
+        check("true", Kind::Flag, "true");
+        check("1.5 GiB", Kind::Size, "1536 MiB");
+        check("90s", Kind::Duration, "90 s");
+        check("3", Kind::Number, "3");
+        check("10 k/s", Kind::Rate, "10000/s");
+        check(
+            "x",
+            Kind::Count,
+            "\"x\" is not a count, expected for example 10 or 2 k",
+        );
+        check("50 ms", Kind::Size, "50 ms is a duration, expected a size");
+        check(
+            "1 +",
+            Kind::Count,
+            "\"1 +\" is not a count, expected for example 10 or 2 k",
+        );
+        check(
+            "http://a",
+            Kind::Address,
+            "\"http://a\" is not an address, expected a host and a port such as \"127.0.0.1:8080\"",
+        );
+    }
+}

@@ -1,0 +1,150 @@
+//! Programs that are right.
+
+use std::collections::BTreeMap;
+
+use tussah_weave::{Checked, Graph, Plan, Value, check, parse};
+
+use crate::modules::modules;
+
+/// Checks a text that has no errors, with signatures and without.
+pub fn checked(text: &str) -> Checked {
+    let parsed = parse(text);
+    assert!(parsed.diagnostics.is_empty(), "{:#?}", parsed.diagnostics);
+    let trusted = check(&parsed.file, None);
+    assert!(trusted.diagnostics.is_empty(), "{:#?}", trusted.diagnostics);
+    let checked = check(&parsed.file, Some(&modules()));
+    assert!(checked.diagnostics.is_empty(), "{:#?}", checked.diagnostics);
+    checked
+}
+
+fn plan(graph: &Graph, args: &[(&str, Value)]) -> Plan {
+    let args: BTreeMap<String, Value> = args
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), value.clone()))
+        .collect();
+    graph
+        .instantiate(&args, 4)
+        .unwrap_or_else(|errors| panic!("{errors:#?}"))
+}
+
+fn edges(plan: &Plan) -> Vec<String> {
+    let edges = plan.edges.iter().map(|edge| {
+        let back = if edge.back { " back" } else { "" };
+        let item = edge
+            .item
+            .as_ref()
+            .map_or("?".to_owned(), ToString::to_string);
+        format!("{edge}: {item}{back}")
+    });
+    edges.collect()
+}
+
+#[test]
+fn a_web_server() {
+    let checked = checked(include_str!("../good/web.weave"));
+    let web = &checked.graphs[0];
+    assert_eq!(web.doc, "Serves the files of a directory.");
+    assert_eq!(web.params[2].doc, "The memory for pages");
+    let plan = plan(web, &[("root", Value::Text("www".into()))]);
+    assert_eq!(
+        edges(&plan),
+        [
+            "requests -> pages: Request",
+            "pages -> reply: Answer",
+            "requests.bad -> reply: Answer",
+            "pages.miss -> read: Load",
+            "read -> pages.loaded: Loaded back",
+            "read.dropped -> lost: Load",
+            "lost -> pages.loaded: Loaded back",
+        ]
+    );
+    let pages = &plan.nodes[1];
+    assert_eq!(pages.args[0].value, Value::Size(50 << 20));
+    assert_eq!(pages.shards.as_ref().map(|shards| shards.count), Some(4));
+    let requests = &plan.nodes[0];
+    assert_eq!(
+        requests.args[0].value,
+        Value::Address("127.0.0.1:8080".into())
+    );
+    assert_eq!(plan.nodes[2].args[0].value, Value::Path("www".into()));
+    assert_eq!(plan.sheds[0].above.as_millis(), 50);
+}
+
+#[test]
+fn a_pipeline_of_lines() {
+    let checked = checked(include_str!("../good/lines.weave"));
+    let lines = &checked.graphs[0];
+    let args = [
+        ("table", Value::Path("users".into())),
+        ("to", Value::Address("127.0.0.1:9000".into())),
+    ];
+    let plan = plan(lines, &args);
+    assert_eq!(
+        edges(&plan),
+        [
+            "deliver.send_out.failed -> deliver.retry: Record",
+            "deliver.retry -> deliver.send_out: Record back",
+            "lines -> parse: Line",
+            "parse -> enrich: Record",
+            "enrich -> deliver.send_out: Record",
+            "parse.bad -> dead_letters: Dead",
+            "enrich.failed -> dead_letters: Dead",
+            "deliver.retry.exhausted -> dead_letters: Dead",
+        ]
+    );
+    let modules: Vec<&str> = plan.nodes.iter().map(|node| node.module.as_str()).collect();
+    assert!(modules.contains(&"lines::Accept") && !modules.contains(&"lines::Files"));
+    assert_eq!(
+        plan.edges[1].after.map(|after| after.as_millis()),
+        Some(200)
+    );
+    assert_eq!(plan.limits[0].count, 1000);
+    assert_eq!(checked.tests[0].steps.len(), 5);
+}
+
+#[test]
+fn a_video_server() {
+    let checked = checked(include_str!("../good/video.weave"));
+    let plan = plan(&checked.graphs[0], &[("root", Value::Path("films".into()))]);
+    assert!(edges(&plan).contains(&"streams.tick -> streams.tick: Tick back".to_owned()));
+    assert_eq!(
+        plan.nodes[2].args[1].value,
+        Value::Duration(std::time::Duration::from_millis(40))
+    );
+    assert_eq!(
+        plan.nodes[2].doc,
+        "One flow a client: the position in its film, and what is read ahead."
+    );
+}
+
+#[test]
+fn parameters_need_values_of_their_kinds() {
+    let checked = checked(include_str!("../good/web.weave"));
+    let web = &checked.graphs[0];
+    let check = |args: &[(&str, Value)], workers: u64, expected: &str| {
+        let args: BTreeMap<String, Value> = args
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect();
+        let errors = web.instantiate(&args, workers).expect_err(expected);
+        let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
+        assert_eq!(messages, [expected]);
+    };
+    let root = ("root", Value::Path(String::new()));
+    check(&[], 1, "the parameter `root: path` has no value");
+    check(
+        &[root.clone(), ("cache", Value::Count(1))],
+        1,
+        "the parameter `cache`: 1 is a count, expected a size",
+    );
+    check(
+        &[root.clone(), ("cash", Value::Count(1))],
+        1,
+        "`Web` has no parameter `cash`",
+    );
+    check(
+        &[root, ("listen", Value::Text("here".into()))],
+        1,
+        "the parameter `listen`: \"here\" is not an address, expected a host and a port such as \"127.0.0.1:8080\"",
+    );
+}

@@ -1,0 +1,4 @@
+//! Tests of whole files.
+
+mod good;
+mod modules;
