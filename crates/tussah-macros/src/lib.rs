@@ -34,7 +34,7 @@ pub fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::entry(Entry::Main, arguments.into(), item.into()).into()
 }
 
-/// Runs an `async fn` as a test, in a runtime of its own.
+/// Runs an `async fn` as a test, in its own runtime.
 ///
 /// It takes the arguments of `#[tussah::main]`; the default is 2 workers. Further attributes, such
 /// as `#[should_panic]`, are kept.

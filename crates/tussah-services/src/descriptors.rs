@@ -3,10 +3,10 @@
 use rustix::io;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Raises the soft limit to the hard one.
+/// Raises the soft limit to the hard limit.
 ///
 /// # Errors
-/// The kernel refused; the limit is unchanged.
+/// Returns the error if the kernel refuses; the limit is then unchanged.
 pub(crate) fn raise() -> io::Result<()> {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current == limit.maximum {

@@ -1,8 +1,8 @@
-//! Text in HTML and SVG.
+//! Text for HTML and SVG.
 
 use std::fmt::{self, Write as _};
 
-/// A text whose display is escaped for an element or for an attribute in quotes.
+/// A text that is displayed with escapes, for an element or for an attribute in quotes.
 pub(crate) struct Escaped<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Escaped<'_> {

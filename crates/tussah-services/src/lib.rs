@@ -1,4 +1,4 @@
-//! A web server and a load generator as libraries. They prove tussah in practice.
+//! A web server and a load generator as libraries. They show how tussah works in practice.
 
 #![forbid(unsafe_code)]
 

@@ -1,9 +1,9 @@
 //! A load generator for web servers.
 //!
 //! Each client is a thread with one connection at a time. In a *closed loop* the client sends a
-//! request, waits for the answer, pauses, and sends the next. In an *open loop* requests are due at
-//! even intervals whatever the server does, and latency counts from the due time, which avoids
-//! coordinated omission.
+//! request, waits for the response, pauses, and sends the next request. In an *open loop* requests
+//! are due at even intervals whatever the server does, and latency is measured from the due time,
+//! which avoids coordinated omission.
 //!
 //! All clients connect first, and a warm-up may follow. In the measurement, each worker counts the
 //! requests that end.

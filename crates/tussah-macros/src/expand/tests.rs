@@ -1,4 +1,4 @@
-//! The expansions, as text.
+//! Tests of the expansions, as text.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn check(entry: Entry, arguments: &str, item: &str, expected: &str) {
     assert_eq!(expand_text(entry, arguments, item), expected.to_string());
 }
 
-/// The messages, in order.
+/// Returns the messages, in order.
 fn errors(entry: Entry, arguments: &str, item: &str) -> Vec<String> {
     let arguments = arguments.parse().expect("the arguments are tokens");
     let text = super::entry(entry, arguments, item.parse().expect("the item is tokens"));

@@ -105,7 +105,7 @@ fn report(options: &Options, summary: &Summary, tally: &Tally) -> Result<ExitCod
     };
     if let Some(path) = &options.svg {
         let histograms = [
-            // Drawn first, below the latency curve, since the two often coincide.
+            // This curve is drawn first, below the latency curve, since the two often coincide.
             Curve::of("with connect", "#2ca02c", &tally.response())
                 .filter(|_| summary.connect.count > 0),
             Curve::of("latency", "#1f77b4", &tally.latency()),
@@ -146,7 +146,7 @@ fn report(options: &Options, summary: &Summary, tally: &Tally) -> Result<ExitCod
     })
 }
 
-/// Prints the results. A reader that closed the pipe is no error.
+/// Prints the results. A reader that has closed the pipe is not an error.
 fn print(text: &str) -> Result<(), String> {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

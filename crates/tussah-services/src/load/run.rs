@@ -1,4 +1,4 @@
-//! The clients of a run: connections, requests, answers, and what all clients share.
+//! The clients of a run: connections, requests, responses, and the state that all clients share.
 
 pub(super) mod answer;
 pub(super) mod client;

@@ -26,7 +26,7 @@ pub enum Outcome {
 
 /// Evaluates the conditions of a request in the order of section 13.2.2, except `If-Range`.
 ///
-/// `bytes` is the buffer that `head` was parsed from. `current` is `None` if there is no
+/// `bytes` is the buffer from which `head` was parsed. `current` is `None` if there is no
 /// representation. If [`Head::conditional`] is false, the outcome is `Proceed`.
 ///
 /// ```
@@ -69,8 +69,8 @@ pub fn evaluate(head: &Head, bytes: &[u8], current: Option<&Validators<'_>>) -> 
     Outcome::Proceed
 }
 
-/// Returns whether the `Range` of a request applies: it has no `If-Range`, or one that matches the
-/// current version (section 13.1.5).
+/// Returns whether the `Range` of a request applies: the request has no `If-Range`, or one that
+/// matches the current version (section 13.1.5).
 ///
 /// A date must equal `Last-Modified` to the second. A date cannot tell apart two versions from the
 /// same second. Where that matters, send an `ETag`, which then takes precedence.

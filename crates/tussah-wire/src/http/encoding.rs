@@ -114,7 +114,7 @@ impl Accepted {
     /// Parses the values of the `Accept-Encoding` lines.
     ///
     /// Without any line, section 12.5.3 lets a server use any coding. Only the identity coding is
-    /// certain to be understood, so only that one is accepted. If the lines do not name the
+    /// certain to be understood, so only this coding is accepted. If the lines do not name the
     /// identity coding, it is accepted, but ranks below every named coding. Malformed members of
     /// the list are ignored.
     ///
@@ -152,8 +152,8 @@ impl Accepted {
         self.qualities[coding as usize]
     }
 
-    /// Returns the codings from `offered` that the client accepts and likes no less than the
-    /// identity coding, best first. Codings of equal weight keep their order.
+    /// Returns the codings from `offered` that the client accepts and prefers at least as much as
+    /// the identity coding, best first. Codings of equal weight keep their order.
     pub fn preferred(&self, offered: Codings) -> Codings {
         let least = self.quality(Coding::Identity).max(1);
         let mut preferred = Codings::NONE;

@@ -13,7 +13,7 @@ pub enum Framing {
     Length(u64),
     /// The body consists of chunks, of which the last is empty.
     Chunked,
-    /// The body ends with the connection. Only in responses.
+    /// The body ends with the connection. This framing occurs only in responses.
     UntilClose,
 }
 

@@ -17,7 +17,7 @@ pub const HEAD_BYTES_MAX: usize = u16::MAX as usize;
 /// Bound, in lines: the empty lines skipped before a request (RFC 9112, section 2.2).
 pub const EMPTY_LINES_MAX: usize = 4;
 
-/// Bound, in bytes: the longest method. No registered one exceeds 17 bytes.
+/// Bound, in bytes: the longest method. No registered method exceeds 17 bytes.
 pub const METHOD_BYTES_MAX: usize = 32;
 
 /// Limits of a message's head.
@@ -238,7 +238,7 @@ impl Head {
         self.repeated & (1 << field as u16) != 0
     }
 
-    /// Returns the host that the request is for, including the port if one is given.
+    /// Returns the host to which the request is addressed, including the port if one is given.
     pub fn host<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
         self.field(Field::Host, bytes)
     }

@@ -8,7 +8,7 @@ use super::syntax::{name_len, text_len};
 /// The reason why parsing stops.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// No error so far, but more bytes are needed.
+    /// There is no error so far, but more bytes are needed.
     More,
     /// The message is refused.
     Refused(Refusal),

@@ -47,7 +47,7 @@ pub enum Ranges {
 
 impl Ranges {
     /// Returns the ranges that a request asks for in a representation of `len` bytes, whose
-    /// validators are `current`. `bytes` is the buffer that `head` was parsed from.
+    /// validators are `current`. `bytes` is the buffer from which `head` was parsed.
     ///
     /// Returns `Whole` for methods other than GET, which have no ranges (section 14.2), for several
     /// `Range` lines, and if `If-Range` does not match.
@@ -160,7 +160,7 @@ impl Spec {
     }
 }
 
-/// Parses a position. One that exceeds 64 bits lies beyond every end.
+/// Parses a position. A position that exceeds 64 bits lies beyond every end.
 fn position(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
@@ -188,7 +188,7 @@ pub struct ContentRange {
 }
 
 impl ContentRange {
-    /// Describes that `range` is sent of a representation of `len` bytes.
+    /// Describes that `range` of a representation of `len` bytes is sent.
     pub fn of(range: ByteRange, len: u64) -> Self {
         Self {
             range: Some(range),

@@ -96,7 +96,7 @@ kinds! {
 }
 
 impl Refusal {
-    /// Creates a refusal of what is at offset `at`.
+    /// Creates a refusal of the text at offset `at`.
     #[cold]
     pub(crate) fn new(kind: Kind, at: usize) -> Self {
         Self {

@@ -8,7 +8,7 @@ pub(crate) const PATH: u8 = 2;
 pub(crate) const QUERY: u8 = 4;
 /// Allowed in a host name.
 pub(crate) const HOST: u8 = 8;
-/// Stands for itself in a path, regardless of its neighbors.
+/// A byte that stands for itself in a path, regardless of its neighbors.
 pub(crate) const PLAIN: u8 = 16;
 
 static CLASSES: [u8; 256] = classes();
@@ -155,7 +155,7 @@ pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Returns whether `text` equals `word` in any case. `word` consists of at least four lowercase
 /// letters and hyphens.
 ///
-/// It compares four bytes at a time, and may compare the last ones twice. Setting bit 5 maps no
+/// It compares four bytes at a time, and may compare the last bytes twice. Setting bit 5 maps no
 /// other character to a lowercase letter or hyphen, except CR, which never occurs in a name or
 /// value.
 #[inline(always)]

@@ -17,7 +17,7 @@ use super::syntax::{PLAIN, run};
 /// - A `..` that would lead above the root is refused, because only attackers send it. Section
 ///   5.2.4 would drop it.
 /// - Consecutive slashes are merged, although RFC 3986 treats them as empty segments. File systems
-///   merge them too, and a redirect to a path that starts with two slashes would lead to another
+///   also merge them, and a redirect to a path that starts with two slashes would lead to another
 ///   host.
 ///
 /// ```
@@ -119,7 +119,7 @@ enum Escapes {
     All,
 }
 
-/// Returns whether the path can be used unchanged. May return false for some such paths.
+/// Returns whether the path can be used unchanged. It may return false for some such paths.
 fn is_normal(raw: &[u8]) -> bool {
     let mut at = 0;
     loop {

@@ -5,23 +5,24 @@
 //! stage, not models. These parts are models:
 //!
 //! - **arrivals**: a Poisson process whose rate changes at given times, bursts, and clients that
-//!   wait for each answer;
+//!   wait for each response;
 //! - **the handler**: it takes the events of its batch one by one. For each event it computes, and
 //!   then it may wait without holding a CPU. All events of a batch are answered when the batch
 //!   ends;
 //! - **CPUs**: in an async stage, servlets that are ready take turns in the order in which they
-//!   became ready. Each keeps its CPU until it waits or has ended its run of batches, as threads of
-//!   a runtime do. In a blocking stage, all servlets that compute share the CPUs evenly (processor
-//!   sharing), as OS threads do;
+//!   became ready. Each keeps its CPU until it waits or has ended its run of batches, like the
+//!   threads of a runtime. In a blocking stage, all servlets that compute share the CPUs evenly
+//!   (processor sharing), like OS threads;
 //! - **a color**: *hot* events are handled one at a time, including their waits. A servlet whose
 //!   event has to wait for the color computes nothing.
 //!
 //! Two runs with the same seed are identical. Two controllers with the same seed see the same
 //! arrivals with the same service times; only the events of clients in a closed loop depend on the
-//! answers.
+//! responses.
 //!
 //! # Examples
-//! How long is the queue of a stage at 80 % of its capacity, and at twice its capacity?
+//! This example determines how long the queue of a stage is at 80 % of its capacity, and at twice
+//! its capacity:
 //! ```
 //! use tussah::stage::control::policy::Threshold;
 //! use tussah::stage::sim::{Arrivals, Distribution, EventEnd, Service, Simulation};
@@ -69,7 +70,7 @@ pub struct Simulation {
     /// True if the stage is keyed by color, so that handlers do not have to wait for each other:
     /// while a hot event is in service, servlets take only events that are not hot.
     pub keyed: bool,
-    /// The number of servlets that may be at work at once at the beginning; at least one.
+    /// The number of servlets that may be at work at the same time at the beginning; at least one.
     pub servlets: usize,
     /// The upper bound of that number.
     pub servlets_max: usize,
@@ -81,14 +82,14 @@ pub struct Simulation {
     pub arrivals: Arrivals,
     /// The handler's model, from each given time on.
     pub services: Vec<(u64, Service)>,
-    /// The speed of the CPUs from each given time on; 1.0, which is also the initial speed, is the
-    /// speed for which `services` give their times.
+    /// The speed of the CPUs from each given time on. The initial speed is 1.0, for which
+    /// `services` specifies the times.
     pub speeds: Vec<(u64, f64)>,
     /// The number of permits of a resource from each given time on. Handlers [hold](Service::hold)
     /// one permit each; before the first entry there is no limit.
     pub permits: Vec<(u64, usize)>,
-    /// The CPU time of a rejection or of shedding an event, in nanoseconds. Rejections precede
-    /// everything else that waits for a CPU.
+    /// The CPU time of a rejection or of shedding an event, in nanoseconds. Rejections precede all
+    /// other work that waits for a CPU.
     pub rejection_ns: u64,
     /// The share of its computing time that a degraded event takes; 1.0 stands for a stage without
     /// a degradation hook.
@@ -127,13 +128,13 @@ impl Default for Simulation {
 pub struct Arrivals {
     /// The arrivals per second, from each given time on.
     pub rates: Vec<(u64, f64)>,
-    /// The bursts: the time, and how many events arrive at once.
+    /// The bursts: the time, and the number of events that arrive at once.
     pub bursts: Vec<(u64, u32)>,
     /// The number of additional clients in a closed loop. Each sends an event within the first
     /// millisecond, and the next one when that event is answered.
     pub clients: u32,
-    /// How long a client waits after a rejection before it sends again, in nanoseconds; at least
-    /// one.
+    /// The time that a client waits after a rejection before it sends again, in nanoseconds; at
+    /// least one.
     pub retry_ns: u64,
     /// The weights of the classes; at most as many as a stage may have classes.
     pub classes: Vec<f64>,
@@ -144,7 +145,7 @@ pub struct Arrivals {
 }
 
 impl Default for Arrivals {
-    /// No arrivals; one class and 16 users, whom the stage does not know.
+    /// No arrivals; one class and 16 users, which the stage does not know.
     fn default() -> Self {
         Self {
             rates: Vec::new(),
@@ -178,8 +179,9 @@ pub struct Service {
     pub batch_ns: u64,
     /// The time that the handler waits for an event, after it has computed.
     pub wait: Distribution,
-    /// How long the handler holds a permit, after it has computed and before that wait. While it
-    /// holds the permit, it waits. Permits are granted in the order of the requests.
+    /// The time for which the handler holds a permit, after it has computed and before that wait.
+    /// The handler waits while it holds the permit. Permits are granted in the order of the
+    /// requests.
     pub hold: Distribution,
     /// The share of the events for which the handler waits.
     pub wait_share: f64,
@@ -217,11 +219,11 @@ pub struct Outcome {
     pub user: u16,
     /// True if the event was hot.
     pub hot: bool,
-    /// When the event arrived.
+    /// The time at which the event arrived.
     pub arrived_ns: u64,
-    /// When the event was answered or rejected.
+    /// The time at which the event was answered or rejected.
     pub ended_ns: u64,
-    /// How the event ended.
+    /// The way in which the event ended.
     pub end: EventEnd,
 }
 
@@ -233,7 +235,7 @@ impl Outcome {
     }
 }
 
-/// The end of an event.
+/// The way in which an event ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EventEnd {
     /// The batch of the event ended.

@@ -8,9 +8,9 @@
 //! | file | contents |
 //! |---|---|
 //! | `entry.rs` | admission, and room that is reserved ahead of time |
-//! | `staff.rs` | servlets: which are called to work, park or end |
+//! | `staff.rs` | servlets: which start working, park or end |
 //! | `work.rs` | what a servlet takes, gives back and finishes |
-//! | `tuning.rs` | settings: those of controllers and others |
+//! | `tuning.rs` | settings from controllers and from other sources |
 
 mod account;
 mod digest;
@@ -55,9 +55,9 @@ pub(crate) struct Bounds {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Gate {
     Open,
-    /// Events are queued, and none are taken.
+    /// Events are queued, but none are taken.
     Paused,
-    /// No event is admitted; the queued ones are still handled.
+    /// No event is admitted; the queued events are still handled.
     Draining,
     /// Nothing is admitted or taken.
     Closed,
@@ -66,9 +66,9 @@ pub(crate) enum Gate {
 /// How a stage's servlets use CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// A servlet computes unless it says that it waits.
+    /// A servlet computes unless it reports that it waits.
     Async,
-    /// A servlet has an OS thread of its own, and may always be waiting.
+    /// A servlet has its own OS thread, and may be waiting at any time.
     Blocking,
 }
 pub(crate) struct State<E> {
@@ -96,19 +96,19 @@ pub(crate) struct State<E> {
     pub(crate) batch: usize,
     pub(crate) order: Order,
     pub(crate) workers: usize,
-    /// The maximum number of servlets at work, whatever the target: the share of the process's
-    /// servlets that the stage has.
+    /// The maximum number of servlets at work, whatever the target: the stage's share of the
+    /// process's servlets.
     pub(crate) cap: usize,
-    /// True if no servlet may be called for now, because there is no OS thread for it.
+    /// True if no servlet may be started for now, because there is no OS thread for it.
     pub(crate) held_back: bool,
     pub(crate) kind: Kind,
     pub(crate) classes: usize,
     pub(crate) queued: [u64; CLASSES_MAX],
     pub(crate) len: u64,
     pub(crate) credits: u64,
-    /// Credits that senders have reserved and not used yet.
+    /// Credits that senders have reserved but not used yet.
     reserved: u64,
-    /// Events that were dropped and whose drop callbacks have not run yet.
+    /// Events that were dropped but whose drop callbacks have not run yet.
     pub(crate) undelivered: u64,
     /// True if room has become free that has not been handed to waiting senders.
     pub(crate) freed: bool,
@@ -119,7 +119,7 @@ pub(crate) struct State<E> {
     pub(crate) extras: u64,
     /// The number of cancelled events that are still in the queue; `len` does not count them.
     pub(crate) buried: u64,
-    /// Cancelled events that have left the queue. Their drop callbacks run when the lock has been
+    /// Cancelled events that have left the queue. Their drop callbacks run after the lock has been
     /// released.
     pub(crate) swept: Vec<Event<E>>,
     /// The stage, for callers that cancel events in its queue.
@@ -130,12 +130,12 @@ pub(crate) struct State<E> {
     waiting: usize,
     /// Of these, the servlets that have only yielded to others.
     yielding: usize,
-    /// The moving mean of the computing time of an event, in nanoseconds; 0 before the first.
+    /// The moving mean of the computing time of an event, in nanoseconds; 0 before the first event.
     mean_ns: f64,
     /// The moving mean of the time of an event including its waits, in nanoseconds.
     service_mean_ns: f64,
     busy_since_ns: u64,
-    /// When the number of servlets was last changed.
+    /// The time at which the number of servlets was last changed.
     retuned_ns: u64,
     random: Random,
     process: Arc<Process>,
@@ -213,7 +213,7 @@ impl<E> State<E> {
         matches!(self.gate, Gate::Open | Gate::Draining) && self.has_handler && !self.swapping
     }
 
-    /// Closes the stage: nothing is admitted or taken any more.
+    /// Closes the stage: no event is admitted or taken any longer.
     pub(crate) fn close(&mut self, why: Reason) {
         if self.gate != Gate::Closed {
             (self.gate, self.ends) = (Gate::Closed, why);

@@ -241,7 +241,7 @@ impl Options {
     /// Checks that the options measure everything that is expected.
     ///
     /// # Errors
-    /// A sentence that names the missing option.
+    /// Returns a sentence that names the missing option.
     pub(super) fn check(&self) -> Result<(), String> {
         let is_given = |option| match option {
             "--within" => self.within.is_some(),

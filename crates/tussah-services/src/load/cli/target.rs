@@ -25,7 +25,7 @@ pub(super) struct Prepared {
 /// Reads everything that the arguments name.
 ///
 /// # Errors
-/// A sentence that says what was expected.
+/// Returns a sentence that states what was expected.
 pub(super) fn prepare(options: &Options) -> Result<Prepared, String> {
     if let Some(pid) = options.pid
         && crate::load::run::cpu::Usage::of(pid).is_empty()
@@ -72,7 +72,7 @@ impl Prepared {
     /// Determines how to reach the server.
     ///
     /// # Errors
-    /// A sentence that says what failed.
+    /// Returns a sentence that states what failed.
     pub(super) async fn dial(&self, options: &Options) -> Result<Dial, String> {
         let trust = match &options.cacert {
             _ if options.insecure => Trust::All,
@@ -102,7 +102,7 @@ impl Prepared {
         })
     }
 
-    /// Returns the address of the host: the first to accept a connection if there are several.
+    /// Returns the address of the host: if there are several, the first that accepts a connection.
     async fn address(&self) -> Result<SocketAddr, String> {
         let Url { host, port, .. } = &self.url;
         if let Ok(address) = host.parse() {

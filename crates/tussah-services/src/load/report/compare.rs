@@ -8,8 +8,8 @@ use crate::units::{show_bytes, show_ns};
 /// Ratios closer to 1 than this count as equal.
 const SAME: f64 = 0.01;
 
-/// Returns a table of the results of two runs, with ratios, the better of each pair, and anything
-/// that makes the comparison doubtful.
+/// Returns a table of the results of two runs, with ratios, the better value of each pair, and
+/// anything that makes the comparison doubtful.
 #[must_use]
 pub fn compare(before: &Summary, after: &Summary) -> String {
     let mut text = format!(
@@ -131,7 +131,7 @@ fn verdict(old: f64, new: f64, better: Better) -> &'static str {
     }
 }
 
-/// Returns what makes the comparison doubtful.
+/// Returns the reasons why the comparison is doubtful.
 fn warnings(before: &Summary, after: &Summary) -> Vec<String> {
     let mut warnings = Vec::new();
     if before.parameters != after.parameters {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::summary::{Summary, Times};
 use crate::units::{duration, show_bytes, show_ns, size};
 
-/// The names in an [`Expectation`], beside the times.
+/// The names in an [`Expectation`], in addition to the times.
 const MEASURES: &str = "p50, p75, p90, p95, p99, p99.9, p99.99, mean, min or max (of `latency`, or as response.p99, connect.p99, 503.p99), \
                         errors, rejected, within, rate, goodput, bytes, jain, jain_worst, cpu or busy";
 
@@ -30,16 +30,16 @@ pub struct Judged {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Measure {
-    /// Nanoseconds, from a distribution.
+    /// A time in nanoseconds, from a distribution.
     Time(Distribution, Point),
-    /// Shares of all requests.
+    /// The share of all requests.
     Errors,
     Rejected,
     Within,
-    /// Requests a second.
+    /// Requests per second.
     Rate,
     Goodput,
-    /// Bytes a second.
+    /// Bytes per second.
     Bytes,
     Jain,
     JainWorst,
@@ -117,7 +117,7 @@ impl fmt::Display for Expectation {
 }
 
 impl Expectation {
-    /// Returns the option that this measure needs, if there is one.
+    /// Returns the option that this measure requires, if there is one.
     #[must_use]
     pub(in crate::load) fn option(&self) -> Option<&'static str> {
         match self.measure {

@@ -1,11 +1,11 @@
-//! Measures how evenly clients are served.
+//! A measure of how evenly clients are served.
 
 /// The average number of completions of a client in a window, so that chance does not look like
 /// unfairness.
 const COMPLETIONS: f64 = 20.0;
 
-/// Bound, in windows: the parts of a run with separate counts for each client; later completions
-/// count for the whole run only.
+/// Bound, in windows: the parts of a run with separate counts for each client. Later completions
+/// count only for the whole run.
 const SLOTS_MAX: u64 = 3600;
 
 /// The equal parts of a run in which completions are counted. A window consists of consecutive
@@ -18,8 +18,8 @@ pub(in crate::load) struct Slots {
 }
 
 impl Slots {
-    /// Returns slots of at most a second for windows of a given length, or of a second while the
-    /// length is unknown.
+    /// Returns slots of at most a second for windows of a given length, or slots of a second while
+    /// the length is unknown.
     pub(in crate::load) fn new(window_ns: Option<u64>, run_ns: Option<u64>) -> Self {
         // A long run gets longer slots.
         let slot_ns_min = run_ns.unwrap_or(0).div_ceil(SLOTS_MAX);
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn windows_slide() {
-        // One client gets everything in the first second, the other in the second one.
+        // One client gets everything in the first second, the other client in the second.
         let slots = Slots::new(Some(SECOND), None);
         let clients: [(u64, &[u32]); 2] = [(20, &[20, 0]), (20, &[0, 20])];
         let fairness = slots.judge(&clients, 2 * SECOND);

@@ -15,7 +15,7 @@ const HEIGHT: f64 = 640.0;
 const LATENCIES: Frame = Frame([80.0, 60.0, 740.0, 230.0]);
 const SECONDS: Frame = Frame([80.0, 360.0, 740.0, 210.0]);
 
-/// Bound, in points: those of a curve; more are not visible.
+/// Bound, in points: the points of a curve. More are not visible.
 const POINTS_MAX: usize = 200;
 
 /// The last percentile on the axis is 99.999.
@@ -76,7 +76,7 @@ pub(in crate::load) fn svg(summary: &Summary, curves: &[Curve]) -> String {
     text + "</svg>\n"
 }
 
-/// Draws latencies on a logarithmic axis over percentiles, where each further nine takes the same
+/// Draws latencies on a logarithmic axis over percentiles, where each further nine has the same
 /// width.
 fn latencies(text: &mut String, curves: &[Curve]) {
     let all = || curves.iter().flat_map(|curve| &curve.points);
@@ -109,7 +109,7 @@ fn latencies(text: &mut String, curves: &[Curve]) {
     }
 }
 
-/// A name, a color, and the count to show of a second.
+/// A name, a color, and the count of a second to show.
 type Series = (&'static str, &'static str, fn(&Second) -> u64);
 
 /// Draws the requests of each second.
@@ -147,7 +147,7 @@ fn seconds(text: &mut String, seconds: &[Second]) {
     }
 }
 
-/// Returns the smallest of 1, 2, 5, 10, 20, .. that is not below a number.
+/// Returns the smallest of the numbers 1, 2, 5, 10, 20, .. that is not below a number.
 fn round_step(number: f64) -> f64 {
     let decade = 10f64.powf(number.max(f64::MIN_POSITIVE).log10().floor());
     let steps = [1.0, 2.0, 5.0].map(|step| step * decade);

@@ -25,25 +25,25 @@ pub struct Summary {
     pub parameters: Parameters,
     /// True if a signal ended the run.
     pub interrupted: bool,
-    /// The length of the measurement, which all rates refer to.
+    /// The length of the measurement, to which all rates refer.
     pub measured_s: f64,
-    /// The time to make the first connections, before the measurement.
+    /// The time for making the first connections, before the measurement.
     pub connecting_s: f64,
     /// The outcomes of requests.
     pub requests: Requests,
-    /// Served requests a second.
+    /// Served requests per second.
     pub served_per_s: f64,
-    /// Requests served in time; `null` without a time.
+    /// Requests served in time; `null` if no time is given.
     pub within: Option<Within>,
     /// Bytes received, heads and bodies.
     pub bytes: u64,
-    /// Bytes received a second.
+    /// Bytes received per second.
     pub bytes_per_s: f64,
     /// Latency of served requests: from sending, or in an open loop from the due time, to the last
     /// byte.
     pub latency: Times,
-    /// The same, but the first request on a connection counts from its due time and includes
-    /// connecting.
+    /// The same, but for the first request on a connection it is measured from its due time and
+    /// includes connecting.
     pub response: Times,
     /// Latency of requests answered with 503.
     pub rejected_latency: Times,
@@ -68,7 +68,7 @@ pub struct Summary {
     pub cpu: Cpu,
     /// The seconds of the measurement.
     pub seconds: Vec<Second>,
-    /// Reasons to warning the results.
+    /// Reasons to doubt the results.
     pub warnings: Vec<String>,
 }
 
@@ -83,13 +83,13 @@ pub struct Parameters {
     pub requests: Option<u64>,
     /// The length of the measurement, if it was given.
     pub duration_s: Option<f64>,
-    /// Requests a second of an open loop; `null` in a closed loop.
+    /// Requests per second of an open loop; `null` in a closed loop.
     pub rate_per_s: Option<f64>,
-    /// A client's pause between an answer and its next request.
+    /// A client's pause between a response and its next request.
     pub think_ms: f64,
     /// The length of the warm-up.
     pub warm_up_s: f64,
-    /// The number of requests of a connection, if it is limited.
+    /// The maximum number of requests on a connection, if it is limited.
     pub requests_per_connection: Option<u32>,
     /// How a connection ends.
     pub close_by: CloseBy,
@@ -120,10 +120,10 @@ pub struct Requests {
     pub rejected: u64,
     /// Failed for any reason.
     pub failed: u64,
-    /// In flight at the end. They count among all requests in an open loop, but not in a closed
-    /// loop, where each client has some.
+    /// Requests in flight at the end. They count among all requests in an open loop, but not in a
+    /// closed loop, where each client has some.
     pub unfinished: u64,
-    /// Due but never sent, in an open loop; each is an error.
+    /// Requests that were due but never sent, in an open loop; each is an error.
     pub never_sent: u64,
     /// Unfinished requests that had been due for longer than [`Parameters::timeout_s`]; in an open
     /// loop each is an error.
@@ -141,11 +141,11 @@ pub struct Within {
     /// Their share of all requests that ended, or had been due for longer than that at the end,
     /// from 0 to 1.
     pub share: f64,
-    /// Their number a second: the goodput.
+    /// Their number per second: the goodput.
     pub per_s: f64,
 }
 
-/// A distribution of times, in nanoseconds; all 0 without a time.
+/// A distribution of times, in nanoseconds; all fields are 0 if there are no times.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     /// The number of times.
@@ -187,8 +187,8 @@ pub struct Fairness {
     pub window_s: f64,
     /// The average number of requests of a client served in a window.
     pub window_completions: f64,
-    /// The index in each window. A window begins with every second, or with every window if windows
-    /// are shorter.
+    /// The index in each window. A new window begins every second, or every window length if that
+    /// is shorter.
     pub windows: Vec<f64>,
     /// The lowest number of served requests of a client.
     pub served_min: u64,
@@ -212,7 +212,7 @@ pub struct Cpu {
 pub struct ServerCpu {
     /// The server's process ID.
     pub pid: u32,
-    /// The number of its processes at the end, itself included.
+    /// The number of the server's processes at the end, including itself.
     pub processes: usize,
     /// CPU seconds.
     pub seconds: f64,
@@ -241,7 +241,8 @@ impl Requests {
 }
 
 impl Summary {
-    /// Returns the number of requests that ended; in an open loop, the number that were due.
+    /// Returns the number of requests that ended; in an open loop, the number of requests that were
+    /// due.
     #[must_use]
     pub fn attempted(&self) -> u64 {
         let requests = &self.requests;
@@ -251,9 +252,9 @@ impl Summary {
         }
     }
 
-    /// Returns the number of failed requests, without the rejected ones. In an open loop it
-    /// includes requests that were never sent, or that had no answer within the time limit when the
-    /// run ended.
+    /// Returns the number of failed requests, without the rejected requests. In an open loop it
+    /// includes requests that were never sent, or that had no response within the time limit when
+    /// the run ended.
     #[must_use]
     pub fn errors(&self) -> u64 {
         let requests = &self.requests;

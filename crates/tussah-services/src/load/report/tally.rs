@@ -6,13 +6,13 @@ use hdrhistogram::Histogram;
 
 use crate::load::run::fault::Fault;
 
-/// Bound, in seconds: longer times are recorded as this.
+/// Bound, in seconds: longer times are recorded as this value.
 const LATENCY_S_MAX: u64 = 3600;
 
-/// Bound, in seconds: the part of a run with a figure for each second.
+/// Bound, in seconds: the part of a run with a number for each second.
 const SECONDS_MAX: usize = 24 * 3600;
 
-/// Bound, in statuses: 100 to 999.
+/// Bound, in statuses: the statuses from 100 to 999.
 const STATUSES: usize = 900;
 
 /// Returns a histogram of times in nanoseconds, exact to three digits.
@@ -24,15 +24,15 @@ pub(in crate::load) fn histogram() -> Histogram<u64> {
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::load) enum Outcome {
-    /// A complete and correct answer.
+    /// The request received a complete and correct response.
     Served,
-    /// A 503.
+    /// The request was answered with 503.
     Rejected,
-    /// No answer, or a wrong one.
+    /// The request received no response, or a wrong one.
     Failed(Fault),
 }
 
-/// A request that has ended, in nanoseconds of the run's clock.
+/// A request that has ended, with times in nanoseconds of the run's clock.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::load) struct Ended {
     pub(in crate::load) outcome: Outcome,
@@ -61,7 +61,7 @@ pub(in crate::load) struct Second {
 pub(in crate::load) struct Tally {
     /// Latencies of requests on existing connections.
     later: Histogram<u64>,
-    /// Latencies of the first requests on their connections, without and with connecting.
+    /// Latencies of the first requests on their connections, with and without connecting.
     first: Histogram<u64>,
     first_with_connect: Histogram<u64>,
     pub(in crate::load) rejected: Histogram<u64>,
@@ -159,12 +159,12 @@ impl Tally {
         }
     }
 
-    /// Returns the latencies of all answers, from sending.
+    /// Returns the latencies of all responses, measured from sending.
     pub(in crate::load) fn latency(&self) -> Histogram<u64> {
         sum(&self.later, &self.first)
     }
 
-    /// Returns the same with connecting: the first request on a connection counts from its due
+    /// Returns the same with connecting: the first request on a connection is measured from its due
     /// time.
     pub(in crate::load) fn response(&self) -> Histogram<u64> {
         sum(&self.later, &self.first_with_connect)
@@ -219,8 +219,8 @@ mod tests {
             seconds.collect::<Vec<_>>(),
             [(1, 0, 1), (0, 1, 0), (1, 0, 0)]
         );
-        // The first request on a connection counts from its sending in one, and from its due time
-        // in the other.
+        // The first request on a connection is measured from its sending in one, and from its due
+        // time in the other.
         let (latency, response) = (one.latency(), one.response());
         assert!(latency.equivalent(latency.max(), 5_000));
         assert!(response.equivalent(response.max(), 7_000));

@@ -5,11 +5,11 @@ use std::time::{Duration, SystemTime};
 use tussah_wire::http::response::{self, ResponseHead, RetryAfter};
 use tussah_wire::http::{Framing, Method, Refusal, body, date, head};
 
-/// The parts of a head that matter to the load generator.
+/// The parts of a head that are relevant to the load generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::load) struct Head {
     pub(in crate::load) status: u16,
-    /// The server closes the connection after this response.
+    /// True if the server closes the connection after this response.
     pub(in crate::load) closes: bool,
     /// The value of `Retry-After`.
     pub(in crate::load) retry_after: Option<Duration>,
@@ -61,10 +61,11 @@ impl Parser {
         }
     }
 
-    /// Returns the next element and removes it from the input. `method` is that of the request.
+    /// Returns the next element and removes it from the input. `method` is the method of the
+    /// request.
     ///
     /// # Errors
-    /// The input is not a response. The parser cannot continue.
+    /// Returns an error if the input is not a response. The parser cannot continue after that.
     pub(in crate::load) fn step<'a>(
         &mut self,
         input: &mut &'a [u8],
@@ -140,7 +141,7 @@ fn parse(bytes: &[u8], method: Method) -> Result<Option<ResponseHead>, Refusal> 
     response::parse(bytes, method, &head::Limits::default())
 }
 
-/// Returns how long a client has to wait.
+/// Returns the time that a client has to wait.
 fn wait(retry_after: RetryAfter) -> Duration {
     Duration::from_secs(match retry_after {
         RetryAfter::Seconds(seconds) => seconds,

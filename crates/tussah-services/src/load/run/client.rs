@@ -15,7 +15,7 @@ use super::pace::Pace;
 use super::settings::CloseBy;
 use super::shared::{CONNECT_PAUSE, Run};
 
-/// The pace without any request due.
+/// The pace when no request is due.
 const IDLE: Pace = Pace::Closed { think_ns: 0 };
 
 /// A client. Its counts are in the run's records once it has been dropped.
@@ -27,7 +27,7 @@ pub(in crate::load) struct Client {
     exchange: Exchange,
     random: Rng,
     limit: Limit,
-    /// Requests until the next one whose body is compared.
+    /// The number of requests until the next one whose body is compared.
     until_check: u32,
 }
 
@@ -48,8 +48,8 @@ impl Client {
         }
     }
 
-    /// Connects, waits for the others, and makes requests until the run has enough. After that it
-    /// waits until it is aborted.
+    /// Connects, waits for the other clients, and makes requests until the run has enough. After
+    /// that it waits until it is aborted.
     pub(in crate::load) async fn run(mut self) {
         self.arrive().await;
         let start_ns = self.run.begun().await;
@@ -77,7 +77,8 @@ impl Client {
         }
     }
 
-    /// Returns the due time of the next request. In a closed loop this is not before a pause ends.
+    /// Returns the due time of the next request. In a closed loop it is not before the end of a
+    /// pause.
     fn next(&mut self, now_ns: u64) -> u64 {
         let due_ns = self.pace.after(now_ns);
         match self.pace {
@@ -86,8 +87,8 @@ impl Client {
         }
     }
 
-    /// Makes the first connection, while few other clients connect. A client that fails goes on
-    /// without one.
+    /// Makes the first connection, while few other clients connect. A client that fails continues
+    /// without a connection.
     async fn arrive(&mut self) {
         let run = self.run.clone();
         let permit = run.connecting.acquire().await;
@@ -135,7 +136,7 @@ impl Client {
         }
     }
 
-    /// Adds the requests to send now. Returns false if the run needs no more.
+    /// Adds the requests to send now. Returns false if the run needs no more requests.
     fn fill(&mut self, due_ns: u64, now_ns: u64) -> bool {
         let pipeline = self.run.settings.pipeline;
         let mut next = Some(due_ns);
@@ -163,7 +164,7 @@ impl Client {
         self.exchange(sent_ns).await
     }
 
-    /// Sends the requests and receives all answers.
+    /// Sends the requests and receives all responses.
     async fn exchange(&mut self, sent_ns: u64) -> Result<(), Failure> {
         let Self {
             run,

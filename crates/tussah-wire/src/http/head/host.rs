@@ -5,7 +5,7 @@ use crate::http::syntax::{HOST, is, run};
 /// Returns whether `text` is a host with an optional port. An empty host is valid, as in RFC 3986.
 ///
 /// Names may contain every character that RFC 3986 allows. User information before the host
-/// (`user@host`) is refused, because programs disagree on which of the two is the host.
+/// (`user@host`) is refused, because programs disagree about which of the two is the host.
 pub(super) fn is_valid(text: &[u8]) -> bool {
     parts(text).is_some()
 }

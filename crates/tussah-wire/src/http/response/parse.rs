@@ -86,8 +86,8 @@ impl ResponseHead {
 /// `None` if it is incomplete.
 ///
 /// `100 Continue` and other 1xx responses are separate heads without a body; the final response
-/// follows. The parser is as strict as that for requests, except that the reason phrase and the
-/// space before it may be missing.
+/// follows. The parser is as strict as the parser for requests, except that the reason phrase and
+/// the space before it may be missing.
 ///
 /// ```
 /// use tussah_wire::http::{Framing, Method, head::Limits, response};

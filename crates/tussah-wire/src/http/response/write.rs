@@ -31,7 +31,8 @@ pub struct HeadWriter<'o> {
 }
 
 impl<'o> HeadWriter<'o> {
-    /// Appends the status line. It says HTTP/1.1 even to HTTP/1.0 clients (RFC 9110, section 6.2).
+    /// Appends the status line. The version is HTTP/1.1 even for HTTP/1.0 clients (RFC 9110,
+    /// section 6.2).
     pub fn new(out: &'o mut Vec<u8>, status: Status) -> Self {
         out.extend_from_slice(b"HTTP/1.1 ");
         push_decimal(out, status.code().into());
@@ -78,8 +79,8 @@ impl<'o> HeadWriter<'o> {
         self.push(&[b"Date: ", date, b"\r\n"]);
     }
 
-    /// Appends `Connection`, which says whether the server keeps the connection open. It may be
-    /// omitted where it is the default.
+    /// Appends `Connection`, which tells the client whether the server keeps the connection open.
+    /// It may be omitted where it is the default.
     pub fn connection(&mut self, keep_alive: bool) {
         let option: &[u8] = if keep_alive { b"keep-alive" } else { b"close" };
         self.push(&[b"Connection: ", option, b"\r\n"]);
@@ -123,7 +124,7 @@ pub(crate) fn push_decimal(out: &mut Vec<u8>, mut number: u64) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// Error: the part of a field that cannot be written.
+/// The part of a field that cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldInvalid {
     /// The name is not a token.

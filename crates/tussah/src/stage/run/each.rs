@@ -13,13 +13,13 @@ pub struct Each<E, F> {
     event: PhantomData<fn(E)>,
 }
 
-/// Makes a handler of a closure that takes one event.
+/// Makes a handler from a closure that takes one event.
 ///
 /// The closure is called with the events of a batch one after the other. The handler awaits each
 /// future before it takes the next event. An event that is late or
 /// [cancelled](crate::stage::CancelHandle) by then is skipped.
 ///
-/// Several servlets call the closure at the same time. For a serial stage see [`each_mut`].
+/// Several servlets call the closure at the same time. For a serial stage, see [`each_mut`].
 ///
 /// # Examples
 /// ```
@@ -45,8 +45,8 @@ where
     each_mut(handle)
 }
 
-/// Makes a handler of a serial stage of a closure that takes one event, and may change what it has
-/// captured. Otherwise the same as [`each`].
+/// Makes a handler for a serial stage from a closure that takes one event and may change the values
+/// that it has captured. Otherwise the same as [`each`].
 ///
 /// # Examples
 /// ```

@@ -1,10 +1,11 @@
-//! Events whose deadline passes while they wait: they end then, not when their turn comes.
+//! Events whose deadline passes while they wait: they end at the deadline, not when their turn
+//! comes.
 //!
-//! A stage with deadlines in its queue has a watcher: a thread that sleeps until the earliest of
-//! them, and then takes late events out of any place in the queue. Checking a whole queue costs a
-//! few nanoseconds per event. So the watcher does it at most once per [`PAUSE_NS`], and once per
-//! [`PAUSE_EVENT_NS`] for each queued event. After a servlet has taken an event, or a stage was
-//! called with it, the batch checks the deadline when the handler takes the event.
+//! A stage with deadlines in its queue has a watcher: a thread that sleeps until the earliest
+//! deadline, and then takes late events out of any place in the queue. Checking a whole queue costs
+//! a few nanoseconds per event. So the watcher checks at most once per [`PAUSE_NS`], and at most
+//! once per [`PAUSE_EVENT_NS`] for each queued event. After a servlet has taken an event, or a
+//! stage was called with it, the batch checks the deadline when the handler takes the event.
 
 use std::sync::{Arc, Weak};
 
@@ -14,8 +15,8 @@ use super::shared::Shared;
 use crate::stage::event::{Event, Expires, NEVER, Reason, Watch, Watcher};
 use crate::stage::state::State;
 
-/// Bound, in nanoseconds: the shortest time between two checks of a queue; a caller that waits for
-/// an answer does not notice it.
+/// Bound, in nanoseconds: the shortest time between two checks of a queue. A caller that waits for
+/// a response does not notice it.
 const PAUSE_NS: u64 = 1_000_000;
 /// Bound, in nanoseconds for each queued event: the shortest time between two checks of a long
 /// queue. A check takes a few nanoseconds per event, so it costs a few percent of a worker's time.
@@ -79,7 +80,7 @@ impl<E: Send + 'static> Shared<E> {
             Watcher::IsCalled => self.watching.notify_one(),
             Watcher::Begins => {
                 let watching = watch(Arc::downgrade(self), Arc::clone(&self.watching));
-                // A runtime that has ended has no timers: late events end when it is their turn, or
+                // A runtime that has ended has no timers: late events end when their turn comes, or
                 // with the stage.
                 if let Err(refused) = self.runtime.try_spawn(watching) {
                     self.lock().state.watch.looks_ns = 0;
@@ -89,8 +90,7 @@ impl<E: Send + 'static> Shared<E> {
         }
     }
 
-    /// Ends late events. Returns the time of the next check, or `None` if there is nothing left to
-    /// check.
+    /// Ends late events. Returns the time of the next check, or `None` if nothing is left to check.
     fn look(self: &Arc<Self>) -> Option<u64> {
         let mut inner = self.lock();
         let now_ns = self.time.now_ns();

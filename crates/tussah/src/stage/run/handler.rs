@@ -34,13 +34,13 @@ pub trait Handler: Send + Sync + 'static {
     /// The type of events.
     type Event: Send + 'static;
 
-    /// Handles one batch. The servlet takes its next batch when the future has ended or was
+    /// Handles one batch. The servlet takes its next batch when the future has ended or has been
     /// dropped.
     fn handle(&self, batch: &mut Batch<Self::Event>) -> impl Future<Output = ()> + Send;
 }
 
-/// A handler of events that handles one batch after the other: the next one begins when the future
-/// has ended, including its awaits.
+/// A handler of events that handles one batch after the other: the next batch begins when the
+/// future has ended, including its awaits.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a `SerialHandler`, which handles one batch after the other",
     label = "not a `SerialHandler`",

@@ -1,4 +1,4 @@
-//! The hosts of handlers: a handler is used by several servlets at a time, or by one.
+//! The hosts of handlers: several servlets use a handler at the same time, or only one does.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,10 +11,10 @@ use super::restarts::Restarts;
 use crate::stage::error::BuildError;
 use crate::stage::event::Batch;
 
-/// The host of a handler. Implemented by [`Many`] and [`One`]; other crates cannot implement it.
+/// The host of a handler. [`Many`] and [`One`] implement it; other crates cannot implement it.
 pub trait Host: sealed::Sealed + Send + Sync + 'static {
-    /// The type of the events. It is not a parameter: inside of an `async` block the compiler would
-    /// lose the relation between the parameter and the handler's type, if that has a lifetime.
+    /// The type of the events. It is not a parameter: inside an `async` block, the compiler would
+    /// lose the relation between the parameter and the handler's type if that type has a lifetime.
     #[doc(hidden)]
     type Event: Send + 'static;
 
@@ -22,7 +22,7 @@ pub trait Host: sealed::Sealed + Send + Sync + 'static {
     #[doc(hidden)]
     type Guard<'a>: Guard<Event = Self::Event>;
 
-    /// Waits until the handler may be used. Returns `None` if there is none any more.
+    /// Waits until the handler may be used. Returns `None` if there is no handler any longer.
     #[doc(hidden)]
     fn enter<'a>(
         &'a self,
@@ -43,7 +43,7 @@ pub trait Home: Send + Sync {
     /// Returns whether the stage is not closed.
     fn is_open(&self) -> bool;
 
-    /// Closes the stage because it can have no handler any more.
+    /// Closes the stage because it can no longer have a handler.
     fn fail(&self, why: &str);
 }
 
@@ -96,7 +96,8 @@ impl<H: Handler> Guard for &H {
     const IS_DROPPED: bool = true;
 }
 
-/// The host of a [`SerialHandler`], which has one user at a time and is made anew after a panic.
+/// The host of a [`SerialHandler`], which has one user at a time and is created again after a
+/// panic.
 pub struct One<H> {
     place: async_lock::Mutex<Place<H>>,
 }
@@ -110,7 +111,7 @@ pub(crate) struct Place<H> {
     retired: bool,
     make: Guarded<Make<H>>,
     restarts: Restarts,
-    /// True if it panicked and is not made anew.
+    /// True if the handler panicked and is not created again.
     gone: bool,
 }
 
@@ -129,7 +130,7 @@ impl<H> One<H> {
 }
 
 impl<H> Place<H> {
-    /// Makes the handler anew at once after a panic, or closes the stage.
+    /// Creates the handler again immediately after a panic, or closes the stage.
     #[cold]
     fn broke(&mut self, home: &dyn Home) {
         self.gone |= !home.is_open();

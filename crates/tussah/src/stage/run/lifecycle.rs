@@ -30,7 +30,7 @@ impl<E: Send + 'static> Home for Arc<Shared<E>> {
 }
 
 impl<E: Send + 'static> Shared<E> {
-    /// Changes the gate if it is `from`.
+    /// Changes the gate if its current state is `from`.
     pub(crate) fn set_gate(self: &Arc<Self>, from: Gate, to: Gate) {
         let mut inner = self.lock();
         if inner.state.gate == from {
@@ -39,7 +39,7 @@ impl<E: Send + 'static> Shared<E> {
         self.release(inner);
     }
 
-    /// Stops admission. Waiting senders get an error.
+    /// Stops admission. Waiting senders receive an error.
     pub(crate) fn close_for_draining(self: &Arc<Self>) {
         let mut inner = self.lock();
         if inner.state.gate != Gate::Closed {
@@ -49,7 +49,7 @@ impl<E: Send + 'static> Shared<E> {
         self.release(inner);
     }
 
-    /// Waits until nothing is queued and no batch runs.
+    /// Waits until nothing is queued and no batch is running.
     pub(crate) async fn settled(&self) {
         while let Some(settled) = self.settles() {
             settled.await;
@@ -63,7 +63,7 @@ impl<E: Send + 'static> Shared<E> {
         self.release(inner);
     }
 
-    /// Closes the stage because its handler cannot be made any more.
+    /// Closes the stage because its handler can no longer be created.
     pub(crate) fn fail(self: &Arc<Self>, why: Option<&str>) {
         let why: Option<Arc<str>> = why.map(Into::into);
         let mut inner = self.lock();
@@ -98,7 +98,7 @@ impl<E: Send + 'static> Shared<E> {
     }
 
     /// Notes that the runtime or the pool of OS threads starts no more servlets: the stage ends
-    /// with its last one.
+    /// with its last servlet.
     pub(crate) fn orphan(self: &Arc<Self>) {
         let mut inner = self.lock();
         inner.state.orphaned = true;
@@ -108,7 +108,7 @@ impl<E: Send + 'static> Shared<E> {
     /// Checks that the stage is not closed.
     ///
     /// # Errors
-    /// If it is closed: it neither makes nor gets edges any more.
+    /// Returns an error if it is closed: it then neither makes nor gets edges.
     pub(crate) fn check_open(&self) -> Result<(), BuildError> {
         match self.lock().state.gate {
             Gate::Closed => Err(self.is_closed()),
@@ -141,7 +141,7 @@ impl<E: Send + 'static> Shared<E> {
         self.lock().state.set_servlets_max(1);
     }
 
-    /// Stops new batches until the returned guard is dropped. Waits until the running ones have
+    /// Stops new batches until the returned guard is dropped. Waits until the running batches have
     /// finished, if they must not overlap with another handler. Only one swap runs at a time.
     pub(crate) async fn begin_swap(
         self: &Arc<Self>,
@@ -162,7 +162,7 @@ impl<E: Send + 'static> Shared<E> {
         Ok(swapping)
     }
 
-    /// Stops new batches. Returns whether the running ones have to end first.
+    /// Stops new batches. Returns whether the running batches have to end first.
     fn hold_for_swap(&self) -> Result<bool, BuildError> {
         let mut inner = self.lock();
         if matches!(inner.state.gate, Gate::Draining | Gate::Closed) {
@@ -172,8 +172,8 @@ impl<E: Send + 'static> Shared<E> {
         Ok(matches!(inner.state.queue, Queue::Keyed(_)) || inner.state.servlets.max == 1)
     }
 
-    /// Returns a future that completes when nothing is queued or in service; `None` if that is so
-    /// now.
+    /// Returns a future that completes when nothing is queued or in service; `None` if this is
+    /// already so.
     fn settles(&self) -> Option<Notified<'_>> {
         let settled = self.settled.notified();
         let mut inner = self.lock();
@@ -298,7 +298,7 @@ impl<E> Drop for Part<'_, E> {
     }
 }
 
-/// A swap in progress. Dropping this resumes the stage, whether the handler was swapped or not.
+/// A swap in progress. Dropping this resumes the stage, whether or not the handler was swapped.
 pub(crate) struct Swapping<'a, E: Send + 'static> {
     stage: &'a Arc<Shared<E>>,
     _turn: async_lock::MutexGuard<'a, ()>,

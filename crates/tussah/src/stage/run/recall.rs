@@ -1,5 +1,5 @@
-//! Cancelled events in a stage's queue: they are counted at once, and swept out when they are an
-//! eighth of their part.
+//! Cancelled events in a stage's queue: they are counted immediately, and swept out when they make
+//! up an eighth of their part.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::stage::state::State;
 impl<E: Send + 'static> Recall for Shared<E> {
     fn recall(self: Arc<Self>, cell: &Cell, visit: u32) {
         let mut inner = self.lock();
-        // Otherwise it has been taken, and ends where it is.
+        // Otherwise the event has been taken, and ends where it is.
         if let Some(spot) = cell.bury(visit) {
             inner.state.bury(&spot);
             inner.state.end_busy(self.time.now_ns());
@@ -45,7 +45,7 @@ impl<E> State<E> {
         part: usize,
         (class, credits): (usize, u64),
     ) {
-        // A simulator's events are not cancelled.
+        // The events of a simulator are never cancelled.
         let Some(home) = self.home.clone() else {
             return;
         };
@@ -103,8 +103,8 @@ impl<E> State<E> {
         self.freed = true;
     }
 
-    /// Sweeps the parts of the queue that a servlet has taken from, where buried events make up too
-    /// large a share of the rest.
+    /// Sweeps the parts of the queue from which a servlet has taken events, where buried events
+    /// make up too large a share of the rest.
     #[cold]
     pub(crate) fn sweep(&mut self) {
         if let Queue::Lanes(_) = self.queue {

@@ -1,5 +1,5 @@
-//! The wake-ups after a change of a stage: they are determined under its lock, and made after it is
-//! released.
+//! The wake-ups after a change of a stage: they are determined under its lock, and performed after
+//! the lock is released.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use super::shared::{Inner, OnDrop, Shared, Start};
 use crate::stage::event::{Batch, Event, Reason, Watcher};
 use crate::stage::state::{Gate, Wake};
 
-/// A servlet that is to go to work.
+/// A servlet that is about to go to work.
 enum Woken<E> {
     Nobody,
     Parked(Waker),
@@ -30,11 +30,11 @@ impl<E: Send + 'static> Woken<E> {
     }
 }
 
-/// The rare other work after the lock is released.
+/// The other work after the lock is released, which is rare.
 struct Calls<E> {
-    /// True if nothing is queued or in service any more.
+    /// True if nothing is queued or in service any longer.
     settled: bool,
-    /// Others that have to check the stage again.
+    /// The wakers of other code that has to check the stage again.
     wakers: Vec<Waker>,
     /// True if the stage was closed.
     closed: bool,
@@ -51,7 +51,7 @@ struct Calls<E> {
 }
 
 impl<E: Send + 'static> Shared<E> {
-    /// Releases the lock, and makes the wake-ups that the change requires.
+    /// Releases the lock, and performs the wake-ups that the change requires.
     #[inline]
     pub(crate) fn release(self: &Arc<Self>, mut inner: MutexGuard<'_, Inner<E>>) {
         let (wake_servlet, left) = match &self.threads {
@@ -101,7 +101,7 @@ impl<E: Send + 'static> Shared<E> {
         }
     }
 
-    /// Releases the lock when others than servlets may have to be woken.
+    /// Releases the lock when code other than servlets may have to be woken.
     #[cold]
     #[inline(never)]
     fn release_with(
@@ -150,7 +150,7 @@ impl<E: Send + 'static> Shared<E> {
         calls
     }
 
-    /// Ends all queued events of a closed stage, and those that are returned later.
+    /// Ends all queued events of a closed stage, and the events that are returned later.
     #[cold]
     fn ending(self: &Arc<Self>, inner: &mut Inner<E>, calls: &mut Calls<E>) {
         inner.state.close(Reason::ShutDown);
@@ -179,8 +179,8 @@ impl<E: Send + 'static> Shared<E> {
         quietly(|| drop(present));
     }
 
-    /// Tells the network's stages that no event comes from or through this stage any more, so that
-    /// they remove its proxies.
+    /// Notifies the network's stages that no further event will come from or through this stage, so
+    /// that they remove its proxies.
     #[cold]
     fn gone(&self) {
         let Some(network) = self.network.upgrade() else {
@@ -233,7 +233,7 @@ impl<E: Send + 'static> Shared<E> {
 }
 
 impl<E> Inner<E> {
-    /// Returns whether others than servlets may have to be woken; usually there are none.
+    /// Returns whether code other than servlets may have to be woken; usually there is none.
     #[inline]
     fn concerns_others(&self) -> bool {
         self.senders.any_waits()
@@ -269,7 +269,7 @@ impl<E> Drop for Shared<E> {
     }
 }
 
-/// Calls the stage's drop callback for an event, and then the event's own.
+/// Calls the stage's drop callback for an event, and then the event's own callback.
 fn tell<E>(on_drop: Option<&OnDrop<E>>, event: Event<E>, reason: Reason) {
     let (value, more, _) = event.split();
     if let Some(on_drop) = on_drop {

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The number of times that a serial handler may be made anew after a panic.
+/// The number of times that a serial handler may be created again after a panic.
 ///
-/// The handler is made anew as soon as it has panicked, in its servlet or in a call. A stage whose
-/// handler panics more often, or cannot be made, is closed at once. Queued events are dropped with
-/// their callbacks, senders get an error, an error is logged, and
+/// The handler is created again as soon as it has panicked, in its servlet or in a call. A stage
+/// whose handler panics more often, or cannot be created, is closed immediately. Queued events are
+/// dropped with their callbacks, senders receive an error, an error is logged, and
 /// [`StageBuilder::on_close`](crate::stage::StageBuilder::on_close) is called. The stage's
 /// [statistics](crate::stage::observe::StageStats::closed) and status pages show the reason.
 #[derive(Clone, Debug)]
@@ -47,8 +47,8 @@ impl Restarts {
         true
     }
 
-    /// Returns the reason why a handler is not made anew after [`allow`](Self::allow) has refused:
-    /// how often it panicked, and in which time.
+    /// Returns the reason why a handler is not created again after [`allow`](Self::allow) has
+    /// refused: how often it panicked, and in which time.
     pub(crate) fn exceeded(&self) -> String {
         let (panics, period) = (
             self.times_ns.len() + 1,

@@ -16,19 +16,19 @@ use crate::stage::state::Run;
 
 /// A servlet at work. Dropping it returns the events that it has taken.
 struct Serving<E: Send + 'static> {
-    /// None while the servlet is parked. So a stage that is known to parked servlets only is
+    /// `None` while the servlet is parked. So a stage to which only parked servlets refer is
     /// dropped, and wakes them.
     stage: Option<Arc<Shared<E>>>,
     weak: Weak<Shared<E>>,
     servlet: Servlet,
     run: Run<E>,
     batch: Batch<E>,
-    /// When the last run ended, or when this servlet was woken.
+    /// The time at which the last run ended, or at which this servlet was woken.
     now_ns: u64,
     over: bool,
 }
 
-/// Serves batches until the stage no longer needs this servlet. The caller has counted it.
+/// Serves batches until the stage no longer needs this servlet. The caller has already counted it.
 pub(crate) fn serve<E: Send + 'static, H: Host<Event = E>>(
     stage: Arc<Shared<E>>,
     host: Arc<H>,
@@ -98,7 +98,7 @@ impl<E: Send + 'static> Serving<E> {
         self.now_ns = stage.time.now_ns();
     }
 
-    /// Waits for the handler while a call uses it. The servlet counts as waiting meanwhile.
+    /// Waits for the handler while a call uses it. The servlet counts as waiting in the meantime.
     async fn enter<'a, H: Host<Event = E>>(
         &mut self,
         host: &'a H,
@@ -122,7 +122,7 @@ impl<E: Send + 'static> Serving<E> {
         handler
     }
 
-    /// Ends the last run and takes the next, or parks.
+    /// Ends the last run and takes the next run, or parks.
     fn next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
         let Self {
             stage: place,
@@ -180,14 +180,14 @@ impl<E: Send + 'static> Serving<E> {
             batch.end();
             run.ended();
             if !batch.is_empty() {
-                // The rest goes back to the queue, for the next servlet.
+                // The remaining events go back to the queue, for the next servlet.
                 return;
             }
         }
     }
 }
 
-/// How the handling of a batch ended.
+/// The outcome of handling a batch.
 struct Outcome {
     /// True if the handler was dropped before its end.
     is_cancelled: bool,

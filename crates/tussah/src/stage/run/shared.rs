@@ -20,8 +20,8 @@ use crate::stage::state::{Gate, How, Kind, State, Tally};
 
 /// A stage, without the type of its handler.
 pub(crate) struct Shared<E> {
-    /// True if no servlet computes: a sent event is then handed over at once. Each send reads this,
-    /// so it is apart from data that changes often.
+    /// True if no servlet computes: a sent event is then handed over immediately. Each send reads
+    /// this, so it is kept apart from data that changes often.
     pub(crate) is_idle: Apart<AtomicBool>,
     pub(crate) inner: Apart<Mutex<Inner<E>>>,
     /// Notified when nothing is queued or in service.
@@ -39,14 +39,14 @@ pub(crate) struct Shared<E> {
     pub(crate) network: Weak,
     pub(crate) governing: Arc<Governing>,
     pub(crate) rank: Rank,
-    /// The manager that is asked whether another servlet may go to work, if there is one.
+    /// The manager that decides whether another servlet may start working, if there is one.
     pub(crate) threads: Option<Threads>,
     /// Starts a servlet of the current handler.
     pub(crate) start: RwLock<Option<Start<E>>>,
-    /// The current handler, for calls; none in a stage that blocks.
+    /// The current handler, for calls; `None` in a stage that blocks.
     present: RwLock<Present<E>>,
-    /// True if calls have to check more than the handler that they were made for: it was swapped,
-    /// calls are by key, or there is a proxy.
+    /// True if calls have to check more than the handler for which they were made: the handler was
+    /// swapped, calls are by key, or there is a proxy.
     pub(crate) special: AtomicBool,
     /// The number of events that were taken in calls.
     pub(crate) calls: Tally,
@@ -78,7 +78,7 @@ pub(crate) type Degrade<E> = Guarded<Box<dyn Fn(&mut E) + Send + Sync>>;
 pub(crate) type OnClose = Guarded<Box<dyn Fn(&str) + Send + Sync>>;
 pub(crate) type OnDrop<E> = Guarded<Box<dyn Fn(E, Reason) + Send + Sync>>;
 
-/// A value on two cache lines of its own, because processors fetch them in pairs.
+/// A value on its own two cache lines, because processors fetch them in pairs.
 #[repr(align(128))]
 pub(crate) struct Apart<T>(pub(crate) T);
 
@@ -86,15 +86,15 @@ pub(crate) struct Inner<E> {
     pub(crate) state: State<E>,
     /// Parked servlets; the last one is woken first.
     pub(crate) parked: Vec<(u64, Waker)>,
-    /// The number of parked servlets that were woken and have not come yet.
+    /// The number of parked servlets that were woken but have not started yet.
     pub(crate) called: usize,
-    /// The stage itself, while a woken servlet is still to come: parked servlets do not keep the
+    /// The stage itself, while a woken servlet has yet to start: parked servlets do not keep the
     /// stage alive.
     pub(crate) own: Option<Arc<Shared<E>>>,
     /// Senders that wait for room.
     pub(crate) senders: Senders,
     pub(crate) next_servlet: u64,
-    /// The number of the current handler: a servlet of another one ends.
+    /// The number of the current handler: a servlet of another handler ends.
     pub(crate) generation: u32,
     /// True if a caller waits until nothing is queued or in service.
     pub(crate) settling: bool,
@@ -102,9 +102,10 @@ pub(crate) struct Inner<E> {
     pub(crate) swap: Option<Waker>,
     /// Servlets at work that the manager of servlets has admitted.
     pub(crate) permits: usize,
-    /// The proxies, by the stages whose events go to them.
+    /// The proxies, with the stages whose events go to them.
     pub(crate) proxies: Vec<Route<E>>,
-    /// True if the stage was closed, its last batch has ended, and the other stages know.
+    /// True if the stage was closed, its last batch has ended, and the other stages have been
+    /// notified.
     pub(crate) gone: bool,
 }
 
@@ -169,7 +170,7 @@ impl<E: Send + 'static> Shared<E> {
     /// Sets the stage's first handler, or replaces it.
     ///
     /// # Errors
-    /// If the stage is closed.
+    /// Returns an error if the stage is closed.
     pub(crate) fn set_handler(
         self: &Arc<Self>,
         kind: Kind,
@@ -210,21 +211,21 @@ impl<E: Send + 'static> Shared<E> {
         self.present.read().clone()
     }
 
-    /// Determines anew whether calls have to check more than the handler that they were made for.
+    /// Determines again whether calls have to check more than the handler for which they were made.
     pub(crate) fn look_again(&self) {
         let inner = self.lock();
         let special = inner.generation > 1
             || inner.state.gate == Gate::Closed
             || !inner.proxies.is_empty()
             || matches!(inner.state.queue, Queue::Keyed(_));
-        // Release: with the Acquire in `is_special`. Under the lock, so that the last thread to
-        // determine it is right.
+        // Release pairs with the Acquire in `is_special`. This happens under the lock, so that the
+        // last thread to determine it is right.
         self.special.store(special, Ordering::Release);
     }
 
     #[inline]
     pub(crate) fn is_special(&self) -> bool {
-        // Acquire: with the Release where it is set, so that the current handler is seen.
+        // Acquire pairs with the Release where it is set, so that the current handler is seen.
         self.special.load(Ordering::Acquire)
     }
 
@@ -282,7 +283,7 @@ impl<E: Send + 'static> Shared<E> {
         }
     }
 
-    /// Carries out the controller's earlier decision about an event.
+    /// Applies the controller's earlier decision about an event.
     pub(crate) fn apply_decision(
         self: &Arc<Self>,
         from: u32,
@@ -299,8 +300,8 @@ impl<E: Send + 'static> Shared<E> {
         self.offer(from, event, How { asked: true, ..how })
     }
 
-    /// Reserves room for up to a chunk of events of a class, together with the chunk. It also
-    /// contains the controller's decision about the next event.
+    /// Reserves room for up to a chunk of events of a class, together with the chunk. The result
+    /// also contains the controller's decision about the next event.
     pub(crate) fn reserve(&self, class: Class, begun_ns: u64) -> Outgoing<E> {
         let mut inner = self.lock();
         let mut outgoing = Outgoing {
@@ -378,7 +379,7 @@ impl<E> Inner<E> {
         wakers
     }
 
-    /// Notes that a woken servlet comes or ends.
+    /// Notes that a woken servlet starts or ends.
     pub(crate) fn came(&mut self) {
         self.called -= 1;
         if self.called == 0 {
@@ -387,8 +388,8 @@ impl<E> Inner<E> {
         }
     }
 
-    /// Makes the stage keep itself alive while a woken servlet is to come, or while it waits for a
-    /// permit.
+    /// Makes the stage keep itself alive while a woken servlet has yet to start, or while it waits
+    /// for a permit.
     #[inline]
     pub(crate) fn hold(&mut self, own: &Arc<Shared<E>>, waits: bool) {
         let holds = self.called > 0 || waits;

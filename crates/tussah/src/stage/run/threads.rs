@@ -10,23 +10,23 @@ use super::shared::{Inner, Shared};
 use crate::stage::network::Network;
 use crate::stage::state::{State, Wake};
 
-/// A manager that decides which servlets of its stages may go to work.
+/// A manager that decides which servlets of its stages may start working.
 ///
-/// A stage without a manager decides by itself, by its controllers' settings; this is the default,
-/// and costs nothing. A stage with a manager asks it each time that a servlet is to go to work,
-/// after its own settings have allowed that. Each stage keeps its idle servlets: servlets of other
-/// stages cannot do their work.
+/// A stage without a manager decides by itself, based on its controllers' settings; this is the
+/// default, and costs nothing. A stage with a manager asks it each time that a servlet is about to
+/// start working, after its own settings have allowed that. Each stage keeps its idle servlets:
+/// servlets of other stages cannot do their work.
 ///
 /// While a handler waits, its servlet does not count as working, unless
-/// [`counts_waiting`](Self::counts_waiting) returns true. It needs a new admission before it takes
-/// the next events.
+/// [`counts_waiting`](Self::counts_waiting) returns true. The servlet needs a new admission before
+/// it takes the next events.
 ///
 /// A panic of a manager is contained: the servlet is admitted, and [leaves](Self::leave) like any
 /// other.
 ///
 /// # Examples
-/// A manager that admits one servlet at a time of a stage whose name begins with `b`, and any
-/// number of others:
+/// This manager admits one servlet at a time of a stage whose name begins with `b`, and any number
+/// of other servlets:
 /// ```
 /// use std::sync::Mutex;
 /// use tussah::stage::control::{Applicant, ThreadManager};
@@ -59,19 +59,19 @@ use crate::stage::state::{State, Wake};
 /// }
 /// ```
 pub trait ThreadManager: Send + Sync + 'static {
-    /// Returns whether one more servlet of a stage may go to work. If not, the manager must
-    /// [call](Applicant::call) the stage when one may.
+    /// Returns whether one more servlet of a stage may start working. If not, the manager must
+    /// [call](Applicant::call) the stage when one may start.
     ///
     /// Called under the stage's lock: it must be short, and must not use a stage.
     fn enter(&self, stage: &Applicant) -> bool;
 
-    /// Notes that an admitted servlet no longer works. Called under no lock, so waiting stages can
-    /// be called here.
+    /// Notes that an admitted servlet no longer works. It is called while no lock is held, so it
+    /// can call waiting stages.
     fn leave(&self, stage: &Applicant);
 
-    /// Returns whether servlets count as working while their handlers wait. Then stages that wait
-    /// for each other, for example through a full queue, can deadlock: the waiting ones hold what
-    /// the others need.
+    /// Returns whether servlets count as working while their handlers wait. In that case, stages
+    /// that wait for each other, for example through a full queue, can deadlock: the waiting
+    /// servlets hold what the others need.
     fn counts_waiting(&self) -> bool {
         false
     }
@@ -107,7 +107,7 @@ impl Applicant {
         }
     }
 
-    /// Returns whether both are the same stage.
+    /// Returns whether both refer to the same stage.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         Weak::ptr_eq(&self.stage, &other.stage)
@@ -120,7 +120,7 @@ impl fmt::Debug for Applicant {
     }
 }
 
-/// A stage, for its manager.
+/// A stage, as its manager sees it.
 trait Apply: Send + Sync {
     fn apply(self: Arc<Self>);
 }
@@ -132,8 +132,9 @@ impl<E: Send + 'static> Apply for Shared<E> {
     }
 }
 
-/// A bound on the busy servlets of all stages that share it. When a servlet leaves, the waiting
-/// stage with the highest priority may have another; of several, the one that has waited longest.
+/// A bound on the number of busy servlets of all stages that share it. When a servlet leaves, the
+/// waiting stage with the highest priority may have another; among several such stages, the one
+/// that has waited longest.
 ///
 /// # Examples
 /// Two stages whose handlers block share at most three OS threads:
@@ -162,7 +163,7 @@ pub struct Permits {
 struct PermitState {
     max: usize,
     busy: usize,
-    /// Bound, in stages: each stage that asks is here at most once.
+    /// Bound, in stages: each stage that asks is in this list at most once.
     waiting: Vec<Applicant>,
 }
 
@@ -180,8 +181,8 @@ impl Permits {
         }
     }
 
-    /// Counts servlets also while their handlers wait. [`ThreadManager::counts_waiting`]
-    /// describes how this can deadlock.
+    /// Counts servlets even while their handlers wait. [`ThreadManager::counts_waiting`] describes
+    /// how this can deadlock.
     #[must_use]
     pub fn counting_waiting(mut self) -> Self {
         self.counts_waiting = true;
@@ -200,8 +201,8 @@ impl Permits {
         self.call();
     }
 
-    /// Calls waiting stages while there are permits. A stage that no longer wants one leaves it to
-    /// the next.
+    /// Calls waiting stages while there are permits. A stage that no longer wants a permit leaves
+    /// it to the next stage.
     fn call(&self) {
         loop {
             let next = self.state.lock().next();
@@ -249,16 +250,16 @@ impl ThreadManager for Permits {
 }
 
 impl Network {
-    /// Sets the manager of servlets for stages that are built from now on without one of their
-    /// own. Networks can share a manager: one for the whole process.
+    /// Sets the manager of servlets for stages that are built from now on without their own
+    /// manager. Networks can share a manager, for example one for the whole process.
     pub fn set_threads(&self, manager: Arc<dyn ThreadManager>) {
         let manager = Some(Guarded::new(manager));
-        // The old one's destructor is foreign code: it runs without the lock.
+        // The old manager's destructor is foreign code: it runs without the lock.
         let old = std::mem::replace(&mut *self.inner.threads.lock(), manager);
         drop(old);
     }
 
-    /// Returns the manager of servlets for stages that are built without one.
+    /// Returns the manager of servlets for stages that are built without their own manager.
     pub(crate) fn manager(&self) -> Option<Arc<dyn ThreadManager>> {
         let manager = self.inner.threads.lock();
         manager.as_ref().map(|manager| Arc::clone(manager))
@@ -289,14 +290,13 @@ impl Threads {
         }
     }
 
-    /// Returns the servlet to call to work, and the number of admitted servlets that no longer
-    /// work.
+    /// Returns the servlet to wake, and the number of admitted servlets that no longer work.
     pub(crate) fn wake_servlet<E>(&self, inner: &mut Inner<E>) -> (Wake, usize) {
         let working = self.working(&inner.state);
         let mut left = inner.permits.saturating_sub(working);
         let mut wake_servlet = Wake::Nobody;
         if inner.state.wants() {
-            // A servlet that leaves passes its permit on to another one.
+            // A servlet that leaves passes its permit on to another servlet.
             if left > 0 {
                 left -= 1;
                 wake_servlet = inner.state.wake_servlet();
@@ -326,7 +326,7 @@ impl Threads {
         }
     }
 
-    /// Asks the manager. If it panics, queued events are handled all the same.
+    /// Asks the manager. If the manager panics, queued events are handled nevertheless.
     fn enters(&self) -> bool {
         caught(|| self.manager.enter(&self.applicant)).unwrap_or(true)
     }

@@ -1,4 +1,4 @@
-//! The step of a servlet between two runs: it ends one, and takes the next or parks.
+//! The step of a servlet between two runs: it ends a run, and takes the next run or parks.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -48,7 +48,7 @@ impl<E: Send + 'static> Shared<E> {
         if servlet.parked {
             let place = inner.parked.iter_mut().find(|(id, _)| *id == servlet.id);
             if let (Some(place), Some(waker)) = (place, waker) {
-                // It has not been woken.
+                // The servlet has not been woken.
                 place.1.clone_from(waker);
                 return Next::Wait;
             }
@@ -96,8 +96,8 @@ impl<E: Send + 'static> Shared<E> {
         next
     }
 
-    /// Ends a run of a servlet. The events that its handler leaves may be its own, and be queued
-    /// for the first time.
+    /// Ends a run of a servlet. The events that its handler leaves may be its own, and may be
+    /// queued for the first time.
     fn finish(&self, state: &mut State<E>, run: &mut Run<E>, batch: &mut Batch<E>, ended_ns: u64) {
         if batch.traces().has_any() {
             self.traced(batch, run.begun_ns, ended_ns);
@@ -121,7 +121,7 @@ impl<E: Send + 'static> Shared<E> {
     }
 
     /// Ends a servlet that is dropped early, in whatever state it is: by the end of its runtime, or
-    /// by a panic that nothing caught.
+    /// by a panic that no code caught.
     pub(crate) fn remove_servlet(
         self: &Arc<Self>,
         servlet: &Servlet,
@@ -153,7 +153,7 @@ impl<E: Send + 'static> Shared<E> {
         if key {
             self.keys.notify_waiters();
         }
-        // Its handler did not finish either.
+        // The servlet's handler did not finish either.
         batch.dropped(if std::thread::panicking() {
             Reason::Panicked
         } else {

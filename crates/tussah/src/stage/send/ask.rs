@@ -56,7 +56,7 @@ pub struct Ask<T, R> {
 pub struct ReplySender<R>(Arc<Slot<R>>);
 
 /// Shared by the reply and the event's drop callback. The first of them that has an outcome takes
-/// the sender out; if neither has one, the last to go drops it.
+/// the sender out; if neither has one, the last one drops the sender.
 type Slot<R> = Mutex<Option<oneshot::Sender<Result<R, Reason>>>>;
 
 impl<R> ReplySender<R> {
@@ -79,7 +79,7 @@ impl<R> ReplySender<R> {
 fn complete<R>(slot: &Slot<R>, outcome: Result<R, Reason>) {
     let sender = slot.lock().take();
     if let Some(sender) = sender {
-        // Fails if the caller no longer waits.
+        // This fails if the caller no longer waits.
         drop(sender.send(outcome));
     }
 }
@@ -88,7 +88,7 @@ fn complete<R>(slot: &Slot<R>, outcome: Result<R, Reason>) {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AskError {
-    /// The stage did not take the event.
+    /// The stage refused the event.
     Refused {
         /// The stage.
         stage: Arc<str>,
@@ -138,8 +138,8 @@ impl<T: Send + 'static, R: Send + 'static> Sender<Ask<T, R>> {
     /// replaces the event's drop callback.
     ///
     /// # Errors
-    /// If the stage refuses the event, if the event ends without being handled, or if the handler
-    /// returns nothing.
+    /// Returns an error if the stage refuses the event, if the event ends without being handled, or
+    /// if the handler returns nothing.
     ///
     /// # Cancellation
     /// Dropping the future [cancels](crate::stage::CancelHandle) the event.
@@ -148,7 +148,7 @@ impl<T: Send + 'static, R: Send + 'static> Sender<Ask<T, R>> {
         let (event, cancel) = event.cancellable();
         self.send(event).await.map_err(refused)?;
         let answer = answered(&self.stage.name, answer).await;
-        // The batch may not have ended; the event counts as handled all the same.
+        // The batch may not have ended yet, but the event already counts as handled.
         cancel.detach();
         answer
     }
@@ -157,7 +157,7 @@ impl<T: Send + 'static, R: Send + 'static> Sender<Ask<T, R>> {
     /// value that the handler returns; otherwise the same as [`ask`](Self::ask).
     ///
     /// # Errors
-    /// The same as those of [`ask`](Self::ask). A full queue is one of them.
+    /// Same as for [`ask`](Self::ask). A full queue is also an error.
     ///
     /// # Cancellation
     /// Dropping the future [cancels](crate::stage::CancelHandle) the event.
@@ -177,11 +177,11 @@ where
     R: Send + 'static,
     C: Host<Event = Ask<T, R>>,
 {
-    /// Calls the callee with a value, and returns the value that it returns.
+    /// Calls the callee with a value, and returns the callee's result.
     ///
     /// # Errors
-    /// If the stage is closed, if the value's deadline has passed, or if the callee returns
-    /// nothing.
+    /// Returns an error if the stage is closed, if the value's deadline has passed, or if the
+    /// callee returns nothing.
     pub async fn ask(&self, value: impl Into<Event<T>>) -> Result<R, AskError> {
         let (event, answer) = question(value.into());
         let called = self.send(event).await;
@@ -191,11 +191,11 @@ where
 }
 
 impl<T: Send + 'static, R: Send + 'static> AnyCall<Ask<T, R>> {
-    /// Calls the callee with a value, and returns the value that it returns.
+    /// Calls the callee with a value, and returns the callee's result.
     ///
     /// # Errors
-    /// If the stage is closed, if the value's deadline has passed, or if the callee returns
-    /// nothing.
+    /// Returns an error if the stage is closed, if the value's deadline has passed, or if the
+    /// callee returns nothing.
     pub async fn ask(&self, value: impl Into<Event<T>>) -> Result<R, AskError> {
         let (event, answer) = question(value.into());
         let called = self.send(event).await;

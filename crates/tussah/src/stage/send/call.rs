@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::stage::event::{Batch, Event};
 use crate::stage::run::{Gone, Guard, Host, Present, Shared};
 
-/// An edge that calls a stage whose handler has the host `C`, without queue, admission or servlet
-/// of its own. A panic in the callee is the caller's panic. Made by
-/// [`To::call`](crate::stage::To::call).
+/// An edge that calls a stage whose handler has the host `C`, without a queue, admission or a
+/// separate servlet. A panic in the callee is also the caller's panic.
+/// [`To::call`](crate::stage::To::call) creates it.
 ///
 /// A call awaits a serial or keyed callee while others use it.
 pub struct Call<E, C> {
@@ -26,7 +26,7 @@ pub struct AnyCall<E> {
 }
 
 /// The error of calling a closed stage: it was destroyed, or its handler has panicked too often.
-/// The events that it did not take are still in the batch.
+/// The events that the stage did not take are still in the batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CallError;
 
@@ -45,10 +45,11 @@ impl From<Gone> for CallError {
 }
 
 impl<E: Send + 'static, C: Host<Event = E>> Call<E, C> {
-    /// Calls the callee with the batch. The events that it leaves are still there afterwards.
+    /// Calls the callee with the batch. The events that the callee leaves are still in the batch
+    /// afterwards.
     ///
     /// # Errors
-    /// If the stage is closed.
+    /// Returns an error if the stage is closed.
     #[inline]
     pub async fn call(&self, batch: &mut Batch<E>) -> Result<(), CallError> {
         if !self.stage.is_special()
@@ -65,17 +66,18 @@ impl<E: Send + 'static, C: Host<Event = E>> Call<E, C> {
     /// Calls the callee with one event.
     ///
     /// # Errors
-    /// If the stage is closed.
+    /// Returns an error if the stage is closed.
     pub async fn send(&self, event: impl Into<Event<E>>) -> Result<(), CallError> {
         self.call(&mut Batch::of([event])).await
     }
 }
 
 impl<E: Send + 'static> AnyCall<E> {
-    /// Calls the callee with the batch. The events that it leaves are still there afterwards.
+    /// Calls the callee with the batch. The events that the callee leaves are still in the batch
+    /// afterwards.
     ///
     /// # Errors
-    /// If the stage is closed.
+    /// Returns an error if the stage is closed.
     #[inline]
     pub async fn call(&self, batch: &mut Batch<E>) -> Result<(), CallError> {
         if let Some(host) = &self.host
@@ -93,7 +95,7 @@ impl<E: Send + 'static> AnyCall<E> {
     /// Calls the callee with one event.
     ///
     /// # Errors
-    /// If the stage is closed.
+    /// Returns an error if the stage is closed.
     pub async fn send(&self, event: impl Into<Event<E>>) -> Result<(), CallError> {
         self.call(&mut Batch::of([event])).await
     }

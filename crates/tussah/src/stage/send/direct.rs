@@ -83,19 +83,20 @@ impl<H: DirectHandler> Handler for Directly<H> {
 /// The host of a [`DirectHandler`].
 pub type DirectHost<H> = Arc<Many<Directly<H>>>;
 
-/// An edge that calls a [`DirectHandler`] from the sender, with no queue and no admission, at the
-/// price of a function call. Made by [`To::direct`]; cheap to clone.
+/// An edge that calls a [`DirectHandler`] from the sender, with no queue and no admission, for the
+/// price of a function call. [`To::direct`] creates it, and it is cheap to clone.
 ///
 /// The event goes to the stage's queue instead if a plain call is not possible: the handler was
-/// replaced, the event is traced, the stage is keyed, or there is a proxy. Between called and
-/// queued events there is no order: an event that is called may be handled before events that its
-/// sender has sent earlier.
+/// replaced, the event is traced, the stage is keyed, or there is a proxy. There is no order
+/// between called and queued events: a called event may be handled before events that its sender
+/// sent earlier.
 ///
 /// As with any call, the caller's stage counts the event and its panic, and waits for its end when
 /// it is drained. The called stage counts the event as
 /// [`called`](crate::stage::observe::StageStats::called). It is still called while it is paused or
-/// drained, and does not wait for calls; [`Network::drain`](crate::stage::Network::drain) first
-/// drains its callers. After it was [destroyed](crate::stage::Stage::destroy) no new call begins.
+/// drained, and does not wait for calls; [`Network::drain`](crate::stage::Network::drain) drains
+/// its callers first. After the called stage was [destroyed](crate::stage::Stage::destroy), no new
+/// call begins.
 pub struct Direct<E, H> {
     stage: Arc<Shared<E>>,
     host: DirectHost<H>,
@@ -110,7 +111,7 @@ impl<E: Send + 'static, H: DirectHandler<Event = E>> Direct<E, H> {
     /// was refused.
     ///
     /// # Panics
-    /// If the handler panics.
+    /// Panics if the handler panics.
     #[inline]
     pub fn send(&self, event: E) -> Result<(), SendError<E>> {
         if self.stage.is_special() || outgoing::trace() != 0 {
@@ -138,8 +139,8 @@ impl<E: Send + 'static, H: DirectHandler<Event = E>> To<'_, E, DirectHost<H>> {
     /// queue, which gets room for at least `room` credits.
     ///
     /// # Errors
-    /// If the edge closes a cycle of awaited sends and calls, or the stage is closed or of another
-    /// network. So no handler can call itself.
+    /// Returns an error if the edge closes a cycle of awaited sends and calls, or if the stage is
+    /// closed or belongs to another network. So no handler can call itself.
     pub fn direct(self, room: u64) -> Result<Direct<E, H>, BuildError> {
         self.connect(EdgeKind::Call)?;
         self.stage.make_room(room);

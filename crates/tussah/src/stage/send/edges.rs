@@ -21,7 +21,7 @@ pub struct Edges<'a> {
     pub(crate) making: u32,
 }
 
-/// An edge to a stage whose kind is still open.
+/// An edge to a stage, whose kind has not been chosen yet.
 ///
 /// The choice between a queue and a call is one word: `edges.to(&next).queue(100)` or
 /// `edges.to(&next).call()`.
@@ -36,7 +36,7 @@ pub struct To<'a, E, C = Any> {
 }
 
 impl Edges<'_> {
-    /// Returns the name of the stage that the edges come from.
+    /// Returns the name of the stage at which the edges start.
     #[must_use]
     pub fn from(&self) -> &str {
         &self.from
@@ -83,21 +83,21 @@ impl Edges<'_> {
     /// Begins an edge to the stage of this name.
     ///
     /// # Errors
-    /// If there is none, or it takes events of another type.
+    /// Returns an error if there is none, or if it takes events of another type.
     pub fn named<E: Send + 'static>(&self, name: &str) -> Result<To<'_, E>, BuildError> {
         Ok(self.to(&self.network.find::<E>(name)?))
     }
 }
 
 impl<E: Send + 'static, C> To<'_, E, C> {
-    /// Makes an edge by the stage's queue, which gets room for at least `room` credits. A sender
-    /// may wait for room.
+    /// Makes an edge through the stage's queue, which gets room for at least `room` credits. A
+    /// sender may wait for room.
     ///
     /// All senders to the stage share the queue.
     ///
     /// # Errors
-    /// If the edge closes a cycle of awaited sends and calls, or the stage is closed or of another
-    /// network.
+    /// Returns an error if the edge closes a cycle of awaited sends and calls, or if the stage is
+    /// closed or belongs to another network.
     pub fn queue(self, room: u64) -> Result<Sender<E>, BuildError> {
         self.connect(EdgeKind::Queue)?;
         self.stage.make_room(room);
@@ -108,21 +108,21 @@ impl<E: Send + 'static, C> To<'_, E, C> {
         })
     }
 
-    /// Makes an edge by the stage's queue that never waits, and so may be part of a cycle. Like
-    /// [`queue`](Self::queue), it makes room for at least `room` credits.
+    /// Makes an edge through the stage's queue that never waits, and may therefore be part of a
+    /// cycle. Like [`queue`](Self::queue), it makes room for at least `room` credits.
     ///
-    /// An edge in a cycle gets `room` credits of its own in addition to the shared room. Otherwise
-    /// new events, which fill the queue as fast as it drains, would starve the events in the cycle.
-    /// `room` must suffice for all events that can be on their way back at once: those in service
-    /// in this stage and in the stages of the cycle. A sender that exceeds it takes the room of the
-    /// others.
+    /// An edge in a cycle gets its own `room` credits in addition to the shared room. Otherwise new
+    /// events, which fill the queue as fast as it drains, would starve the events in the cycle.
+    /// `room` must be enough for all events that can be on their way back at once: those in service
+    /// in this stage and in the stages of the cycle. A sender that exceeds it takes room from the
+    /// other senders.
     ///
     /// Events of such an edge precede senders that wait for room. They have the same additional
     /// room above the [bound of their class](crate::stage::StageBuilder::class_queue), and
     /// controllers do not reject them. Controllers may still shed them from the queue.
     ///
     /// # Errors
-    /// If the stage is closed or of another network.
+    /// Returns an error if the stage is closed or belongs to another network.
     pub fn offer(self, room: u64) -> Result<TrySender<E>, BuildError> {
         self.connect_with(EdgeKind::Offer, room)?;
         self.stage.make_room(room);
@@ -159,8 +159,8 @@ impl<E: Send + 'static, H: Host<Event = E>> To<'_, E, Arc<H>> {
     /// Makes a call edge: the stage's handler runs in the sending servlet, on its batch.
     ///
     /// # Errors
-    /// If the edge closes a cycle of awaited sends and calls, if the stage is closed or of another
-    /// network, or if its handler blocks.
+    /// Returns an error if the edge closes a cycle of awaited sends and calls, if the stage is
+    /// closed or belongs to another network, or if its handler blocks.
     pub fn call(self) -> Result<Call<E, H>, BuildError> {
         self.connect(EdgeKind::Call)?;
         Ok(Call {
@@ -175,8 +175,8 @@ impl<E: Send + 'static> To<'_, E, Any> {
     /// Makes a call edge: the stage's handler runs in the sending servlet, on its batch.
     ///
     /// # Errors
-    /// If the edge closes a cycle of awaited sends and calls, if the stage is closed or of another
-    /// network, or if its handler blocks.
+    /// Returns an error if the edge closes a cycle of awaited sends and calls, if the stage is
+    /// closed or belongs to another network, or if its handler blocks.
     pub fn call(self) -> Result<AnyCall<E>, BuildError> {
         self.connect(EdgeKind::Call)?;
         Ok(AnyCall {

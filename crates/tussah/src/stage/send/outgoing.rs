@@ -1,10 +1,11 @@
 //! The collection of sent events: one lock and one wake-up for many events.
 //!
 //! While a servlet is polled, events that its handler sends to a busy stage are collected, up to a
-//! chunk. They are handed over when the chunk is full, when the stage becomes idle at a further
-//! send, after each run of batches, and when the poll ends. So a handler's events are in the queues
+//! chunk. They are handed over when the chunk is full, when the stage is idle at a further send,
+//! after each run of batches, and when the poll ends. So a handler's events are in the queues
 //! before it waits for anything. An event with metadata, such as a deadline to watch, is handed
-//! over at once. Room is reserved before an event is collected: the event has been admitted.
+//! over immediately. Room is reserved before an event is collected, so a collected event has
+//! already been admitted.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use crate::stage::event::{Chunk, Class, Event, Refusal};
 use crate::stage::run::Shared;
 use crate::stage::state::How;
 
-/// Bound, in stages: the number for which one poll of a servlet collects at a time; events for
-/// other stages are handed over at once.
+/// Bound, in stages: the number for which one poll of a servlet collects at a time. Events for
+/// other stages are handed over immediately.
 const OPEN_MAX: usize = 8;
 
 thread_local! {
@@ -36,9 +37,9 @@ struct Here {
     inside: Cell<bool>,
     /// True if handlers take so long that each send reads the time.
     exact: Cell<bool>,
-    /// When the run began or its handler continued.
+    /// The time at which the run began or its handler continued.
     now_ns: Cell<u64>,
-    /// The trace of the event that the handler took last; 0 is none. During a trace nothing is
+    /// The trace of the event that the handler took last; 0 means none. During a trace nothing is
     /// collected, because sent events belong to it.
     trace: Cell<u64>,
     /// True if the polled handler waits for room in another stage.
@@ -56,12 +57,12 @@ pub(crate) trait Collects {
 /// The events that a worker has collected for a stage.
 pub(crate) struct Outgoing<E> {
     pub(crate) chunk: Chunk<E>,
-    /// Reserved room that is not used yet.
+    /// Reserved room that has not been used yet.
     pub(crate) granted: u64,
     pub(crate) class: Class,
     /// The controller's decision about the next event.
     pub(crate) then: Option<Refusal>,
-    /// The time stamp of the events; 0 makes each read the clock.
+    /// The time stamp of the events; 0 makes each event read the clock.
     pub(crate) now_ns: u64,
 }
 
@@ -131,14 +132,14 @@ pub(crate) fn take_held_up() -> bool {
     HERE.with(|here| here.held_up.take())
 }
 
-/// Returns the trace of events that are sent here; 0 is none.
+/// Returns the trace of events that are sent here; 0 means none.
 #[inline]
 pub(crate) fn trace() -> u64 {
     HERE.with(|here| here.trace.get())
 }
 
-/// Sets the trace of events that are sent from here on; 0 is none. Only for a servlet's poll, at
-/// whose end it is reset.
+/// Sets the trace of events that are sent from here on; 0 means none. Use it only during a
+/// servlet's poll, at whose end the trace is reset.
 #[cold]
 pub(crate) fn set_trace(trace: u64) {
     HERE.with(|here| {
@@ -166,8 +167,8 @@ pub(crate) fn hand_over_for<E: Send + 'static>(stage: &Arc<Shared<E>>) {
 #[inline]
 fn hand_over_all(here: &Here) {
     loop {
-        // Taken out one by one: handing over runs wakers and drop callbacks, which may send events
-        // that are collected too.
+        // They are taken out one by one: handing over runs wakers and drop callbacks, which may
+        // send events that are also collected.
         let Some(stage) = here.open.borrow_mut().pop() else {
             return;
         };
@@ -202,7 +203,8 @@ pub(crate) fn send<E: Send + 'static>(
 }
 
 impl<E: Send + 'static> Outgoing<E> {
-    /// Sets the time stamp of the events to the begin of the run, unless each send reads the time.
+    /// Sets the time stamp of the events to the beginning of the run, unless each send reads the
+    /// time.
     fn set_time(&mut self, begun_ns: u64) {
         if !HERE.with(|here| here.exact.get()) {
             self.now_ns = begun_ns;
@@ -235,7 +237,7 @@ fn go_on<E: Send + 'static>(stage: &Arc<Shared<E>>) {
     else {
         return;
     };
-    // Nothing is borrowed here, because other threads are woken.
+    // Nothing is borrowed here, because this wakes other threads.
     let mut outgoing = taken;
     stage.push(&mut outgoing, true);
     if let Some(mut place) = stage.outgoing.get()
@@ -248,8 +250,8 @@ fn go_on<E: Send + 'static>(stage: &Arc<Shared<E>>) {
     stage.push(&mut outgoing, false);
 }
 
-/// Hands over the events collected for the stage, and then sends this event: as the first of a new
-/// collection, or at once.
+/// Hands over the events collected for the stage, and then sends this event: as the first event of
+/// a new collection, or immediately.
 #[cold]
 #[inline(never)]
 fn send_now<E: Send + 'static>(

@@ -14,18 +14,18 @@ use crate::stage::network::{Any, Stage};
 use crate::stage::run::{Gone, Inner, Shared};
 use crate::stage::state::How;
 
-/// The detour of the events from one stage by a proxy.
+/// The detour through a proxy that events from one stage take.
 pub(crate) struct Route<E> {
     pub(crate) from: u32,
     /// The proxy's number.
     pub(crate) by: u32,
-    /// Weak, because the proxy's handler sends to the stage that owns this.
+    /// Weak, because the proxy's handler sends to the stage that owns this route.
     proxy: Weak<Shared<E>>,
     /// The number of sends and calls that are taking this route.
     passing: usize,
     /// Set while the proxy is being removed: senders that can wait do so until this is notified.
     held: Option<Arc<Notify>>,
-    /// Notified when no event takes the route any more.
+    /// Notified when no event takes the route any longer.
     passed: Arc<Notify>,
 }
 
@@ -50,8 +50,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// stand between another proxy and its target. It makes all senders send event by event.
     ///
     /// # Errors
-    /// If `to` is of another network, there is no edge from a stage `from` to it, there is a proxy
-    /// already, the route would close a cycle, or this stage blocks and there is a call edge.
+    /// Returns an error if `to` belongs to another network, there is no edge from a stage `from` to
+    /// it or already a proxy, the route would close a cycle, or this stage blocks and is called.
     ///
     /// # Examples
     /// ```
@@ -204,7 +204,7 @@ enum Way<'a, E> {
 
 /// The state of a proxy that is to be removed.
 enum Found {
-    /// The proxy is gone.
+    /// The proxy no longer exists.
     Gone,
     Passing,
     Busy,
@@ -283,7 +283,7 @@ impl<E: Send + 'static> Shared<E> {
         })
     }
 
-    /// Sends an event to the proxy, or to this stage if the proxy is gone.
+    /// Sends an event to the proxy, or to this stage if the proxy no longer exists.
     #[cold]
     pub(crate) fn offer_by_proxy(
         self: &Arc<Self>,
@@ -329,7 +329,7 @@ impl<E: Send + 'static> Shared<E> {
         called.ok()
     }
 
-    /// Forgets a proxy that is gone.
+    /// Forgets a proxy that no longer exists.
     fn forget_proxy(&self, from: u32, proxy: *const Self) {
         self.forget(|route| route.from == from && route.proxy.as_ptr() == proxy);
     }
@@ -371,7 +371,7 @@ impl<E: Send + 'static> Shared<E> {
 }
 
 impl<E: Send + 'static> Sender<E> {
-    /// Sends the event in `place` as [`send_from`](Self::send_from) does, but to the proxy if any.
+    /// Sends the event in `place` as [`send_from`](Self::send_from) does, to the proxy if any.
     pub(crate) async fn send_by_proxy(&self, place: &mut Option<Event<E>>) -> Result<(), Refusal> {
         loop {
             let passing = match self.stage.way(self.from, true) {
@@ -380,7 +380,7 @@ impl<E: Send + 'static> Sender<E> {
                 Way::Held(held) => {
                     let mut goes_on = pin!(held.notified());
                     goes_on.as_mut().enable();
-                    // From here on no notification is missed.
+                    // From here on, no notification is missed.
                     if self.stage.is_held(self.from) {
                         goes_on.await;
                     }

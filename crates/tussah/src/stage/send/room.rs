@@ -1,4 +1,4 @@
-//! Waiting for a stage's room: a sender is refused, woken, and sends with the room handed to it.
+//! Waiting for a stage's room: a sender is refused, is woken, and sends with the room handed to it.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl<E: Send + 'static> Shared<E> {
     }
 
     /// Queues the event of a woken sender. If the queue is full again, the sender keeps its place
-    /// and waits on; in any other case it waits no longer.
+    /// and continues to wait; in any other case it stops waiting.
     pub(crate) fn offer_called(
         self: &Arc<Self>,
         (from, number): (u32, u64),
@@ -82,7 +82,7 @@ impl<E: Send + 'static> Shared<E> {
                 let class = inner.state.class(event);
                 inner.refuse_called(number, class, *why);
             }
-            // The sender tries again at once.
+            // The sender tries again immediately.
             Err((_, Refusal::Degrade)) => inner.call_again(number, reserved),
             _ => {
                 // Another sender with this key may find room, too.
@@ -101,7 +101,7 @@ impl<E: Send + 'static> Shared<E> {
         }
     }
 
-    /// Ends a sender's wait: its room goes to the next one.
+    /// Ends a sender's wait: its room goes to the next sender.
     pub(crate) fn give_up(self: &Arc<Self>, number: u64) {
         let mut inner = self.lock();
         let reserved = inner.senders.remove(number);
@@ -139,15 +139,15 @@ impl<E> State<E> {
         used == 0 || used + credits <= self.threshold
     }
 
-    /// Starts handing out room until there is none, if enough is free: then one wake-up pays for
-    /// much room.
+    /// Starts handing out room until there is none left, if enough is free: one wake-up then pays
+    /// for much room.
     fn begin_filling(&self, senders: &mut Senders, freed: bool) {
         let half = self.threshold / 2;
-        // Events in a cycle may keep the queue full, and yet waiting senders must get room.
+        // Events in a cycle may keep the queue full, but waiting senders must still get room.
         let served = self.counts.finished.saturating_sub(senders.full_at);
         senders.filling |= self.credits() <= half
             || served > half
-            // If no servlet computes, there may be no more room before the senders continue.
+            // If no servlet computes, there may be no more room until the senders continue.
             || self.computing() == 0
             || senders.any_unlike && freed;
     }
@@ -165,8 +165,8 @@ impl<E> State<E> {
 }
 
 impl<E> Inner<E> {
-    /// Returns why an event is refused because its room belongs to waiting senders. A final refusal
-    /// is counted.
+    /// Returns the reason why an event is refused because its room belongs to waiting senders. A
+    /// final refusal is counted.
     #[cold]
     pub(crate) fn goes_behind(&mut self, event: &Event<E>, how: How) -> Option<Refusal> {
         let class = self.state.class(event);
@@ -229,7 +229,7 @@ impl<E> Inner<E> {
         }
     }
 
-    /// Returns what a sender has to do. Its waker is called when that changes.
+    /// Returns the next action of a sender. Its waker is called when that action changes.
     pub(crate) fn poll_sender(&mut self, number: u64, waker: &Waker) -> Next {
         let Self { state, senders, .. } = self;
         let over = senders.is_round_over();
@@ -267,7 +267,7 @@ impl<E> Inner<E> {
         let Self { state, senders, .. } = self;
         let freed = std::mem::take(&mut state.freed);
         if matches!(state.gate, Gate::Draining | Gate::Closed) {
-            // The senders find the stage closed when they try.
+            // The senders will find that the stage is closed when they try.
             while let Some((&number, _)) = senders.waiting.first_key_value() {
                 senders.call(number, 0, wakers);
             }
@@ -286,7 +286,7 @@ impl<E> Inner<E> {
                 Lacks::Room if !over => {
                     full = !state.has_room(waiter.credits);
                     if !full && !state.keeps_on() && std::mem::take(&mut waiter.sleeps) {
-                        // The sender yields to others for a number of turns.
+                        // The sender yields to other senders for a number of turns.
                         wakers.extend(waiter.waker.clone());
                     }
                     break;
@@ -301,7 +301,7 @@ impl<E> Inner<E> {
                 Lacks::Class if !freed => continue,
                 _ => {}
             }
-            // Only the first sender of a key.
+            // Only the first sender with a given key gets room.
             if waiter.lacks == Lacks::Key && keys.contains(&waiter.key) {
                 continue;
             }
@@ -319,8 +319,8 @@ impl<E> Inner<E> {
             (senders.filling, senders.round, senders.impatient) = (false, 0, false);
             senders.full_at = state.counts.finished;
         } else if over && handed {
-            // Senders that are missing may still come back, and are given up gradually. Those that
-            // were woken before and have not come are waited for.
+            // Missing senders may still come back, and are given up gradually. Senders that were
+            // woken earlier but have not come yet are waited for.
             let missed = senders.round - senders.round / 8;
             let least = if senders.impatient {
                 missed.saturating_sub(1)

@@ -58,8 +58,8 @@ impl<E> Clone for Sender<E> {
     }
 }
 
-/// A refused event with the reason. This is `Sync` if the event's value is, whatever the drop
-/// callback is, so that it converts to `Box<dyn Error + Send + Sync>`.
+/// A refused event with the reason. This type is `Sync` if the event's value is `Sync`, whatever
+/// the drop callback is, so that it converts to `Box<dyn Error + Send + Sync>`.
 pub struct SendError<E> {
     /// The event, as it was sent.
     pub event: Event<E>,
@@ -100,13 +100,13 @@ impl<E: Send + 'static> Sender<E> {
 
     /// Sends an event, and waits while the queue is full.
     ///
-    /// Waiting senders get room in the order in which they came, one event each in turn. This does
-    /// not promise equal shares: a sender that is not running, because the system has taken the CPU
-    /// from its OS thread, does not ask for its next turn.
+    /// Waiting senders get room in the order in which they arrived, one event each in turn. This
+    /// does not guarantee equal shares: a sender that is not running, because the system has taken
+    /// the CPU from its OS thread, does not ask for its next turn.
     ///
-    /// If there is room, the event is sent by this call; the future is for a full queue. Dropping
-    /// the future drops an event that has not been queued. A future that is neither polled nor
-    /// dropped keeps its place, and its room, until the stage is drained or closed. So await
+    /// If there is room, this call sends the event; the future is only needed if the queue is full.
+    /// Dropping the future drops an event that has not been queued. A future that is neither polled
+    /// nor dropped keeps its place, and its room, until the stage is drained or closed. So await
     /// several futures in the order in which they were made.
     ///
     /// # Errors
@@ -154,12 +154,12 @@ impl<E: Send + 'static> Sender<E> {
     /// If no event needs an individual check, the events are handed over without being copied. The
     /// fastest handler changes events in place ([`Batch::events_mut`]) and then forwards them.
     ///
-    /// Returns how many events the stage's controllers rejected; these are dropped and their drop
-    /// callbacks called. If the future is dropped, the events that have not been sent stay in the
-    /// batch.
+    /// Returns the number of events that the stage's controllers rejected; these are dropped and
+    /// their drop callbacks called. If the future is dropped, the events that have not been sent
+    /// stay in the batch.
     ///
     /// # Errors
-    /// If the stage is closed; the events that were not sent stay in the batch.
+    /// Returns an error if the stage is closed; the events that were not sent stay in the batch.
     pub async fn forward(&self, batch: &mut Batch<E>) -> Result<u64, Refusal> {
         let mut turned_away = 0;
         let mut turn = false;
@@ -280,11 +280,11 @@ impl<E: Send + 'static> Sender<E> {
 }
 
 /// The future of [`Sender::send`].
-// One word, so that it costs nothing to move where the event has been sent.
+// The future takes one word, so that moving it costs nothing if the event has been sent.
 #[must_use = "an event that found no room is sent only while this is awaited"]
 pub struct Sending<'a, E>(Option<Box<Rest<'a, E>>>);
 
-/// The rest of the work for an event that was not sent at once.
+/// The remaining work for an event that was not sent immediately.
 enum Rest<'a, E> {
     Refused(Option<SendError<E>>),
     Waits(Pin<Box<dyn Future<Output = Result<(), SendError<E>>> + Send + 'a>>),
@@ -335,7 +335,8 @@ impl<E> Drop for Unsent<'_, E> {
     }
 }
 
-/// A sender that waits for room or has been handed some. Dropping this gives both up.
+/// A sender that waits for room or has been handed room. Dropping this gives up both the wait and
+/// the room.
 struct Waiting<'a, E: Send + 'static> {
     sender: &'a Sender<E>,
     number: Option<u64>,

@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Someone who computes or wants to.
+/// The source of work on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Who {
     /// A rejection.
@@ -13,9 +13,9 @@ pub(super) enum Who {
 
 /// The CPUs, with the work in progress and the servlets that are ready.
 ///
-/// Progress is measured on a clock of its own, which runs as fast as each CPU gets on with its
-/// work. So when the speed changes or more servlets share the CPUs, the work in progress does not
-/// have to be updated.
+/// Progress is measured on a separate clock, which runs at the speed at which each CPU makes
+/// progress. So when the speed changes or more servlets share the CPUs, the work in progress need
+/// not be updated.
 #[derive(Debug)]
 pub(super) struct Cpus {
     count: usize,
@@ -32,9 +32,9 @@ pub(super) struct Cpus {
 
 #[derive(Debug)]
 struct Running {
-    /// The progress at which the work is done.
+    /// The progress at which the work will be done.
     ends: f64,
-    /// The start order, which decides between works that end at the same time.
+    /// The start order, which decides between pieces of work that end at the same time.
     order: u64,
     who: Who,
 }
@@ -84,7 +84,7 @@ impl Cpus {
         }));
     }
 
-    /// Returns when the next work is done; `u64::MAX` if there is none.
+    /// Returns the time at which the next piece of work is done; `u64::MAX` if there is none.
     pub(super) fn next_ns(&self) -> u64 {
         let Some(Reverse(next)) = self.running.peek() else {
             return u64::MAX;
@@ -95,7 +95,7 @@ impl Cpus {
             .saturating_add((left / self.rate()).ceil() as u64)
     }
 
-    /// Ends the work that is done now and frees its CPU.
+    /// Ends the piece of work that is done now and frees its CPU.
     pub(super) fn end(&mut self, now_ns: u64) -> Who {
         self.advance(now_ns);
         let Reverse(done) = self.running.pop().expect("someone computes");
@@ -107,7 +107,7 @@ impl Cpus {
         self.ready.push_back(servlet);
     }
 
-    /// Queues a servlet that had a CPU in front of the others: it goes on as soon as the urgent
+    /// Queues a servlet that had a CPU in front of the others: it continues as soon as the urgent
     /// work is done.
     pub(super) fn want_back(&mut self, servlet: usize) {
         self.ready.push_front(servlet);

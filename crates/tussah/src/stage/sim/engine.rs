@@ -37,9 +37,9 @@ pub(super) struct Engine<'a, F> {
     pub(super) permits: usize,
     pub(super) held: usize,
     pub(super) hold_next: VecDeque<usize>,
-    /// How many of the changes of `permits` have taken effect.
+    /// The number of changes of `permits` that have taken effect.
     permits_changed: usize,
-    /// How many of the changes of the CPUs' speed have taken effect.
+    /// The number of changes of the CPUs' speed that have taken effect.
     speed: usize,
     /// Rejected events whose rejection has not been computed yet.
     rejections: VecDeque<Outcome>,
@@ -58,7 +58,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
     ) -> Self {
         let classes = simulation.arrivals.classes.len().clamp(1, CLASSES_MAX);
         let queue = if simulation.keyed {
-            // Any two events that are not hot may be in service at once.
+            // Any two events that are not hot may be in service at the same time.
             let key_of = |event: &Planned| if event.hot { 0 } else { event.number };
             Queue::Keyed(Box::new(ByKey::new(key_of, usize::MAX, classes)))
         } else {
@@ -281,7 +281,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
     }
 }
 
-/// Returns when clients in a closed loop send their first events.
+/// Returns the times at which clients in a closed loop send their first events.
 fn first_sends(clients: u32) -> impl Iterator<Item = u64> {
     let clients = u64::from(clients);
     (0..clients).map(move |client| 1_000_000 * client / clients)

@@ -3,12 +3,12 @@
 use super::{Distribution, Random, Service, Simulation};
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// An event that is going to arrive.
+/// An event that will arrive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Planned {
-    /// The position of the event in the order of arrival, from one.
+    /// The position of the event in the order of arrival, counted from one.
     pub number: u64,
-    /// When the event arrives, in nanoseconds from the beginning of the run.
+    /// The time at which the event arrives, in nanoseconds from the beginning of the run.
     pub at_ns: u64,
     /// The class of the event.
     pub class: Class,
@@ -20,7 +20,7 @@ pub struct Planned {
     pub wait_ns: u64,
     /// The time that the handler holds a permit before it waits, in nanoseconds.
     pub hold_ns: u64,
-    /// True if the event is hot: no two hot events are handled at once.
+    /// True if the event is hot: no two hot events are handled at the same time.
     pub hot: bool,
     /// True if the event fails.
     pub fails: bool,
@@ -28,20 +28,20 @@ pub struct Planned {
     pub client: bool,
 }
 
-/// The arrivals in their order, until the simulation ends.
+/// The arrivals in order, until the simulation ends.
 #[derive(Clone, Debug)]
 pub struct Schedule<'a> {
     simulation: &'a Simulation,
     random: Random,
     now_ns: f64,
     burst: usize,
-    /// The events of the current burst that are still to come.
+    /// The number of events of the current burst that have yet to arrive.
     left: u32,
     drawn: u64,
 }
 
-/// Returns the entry in force at this time, and the index of the next one. Entries are sorted by
-/// the time from which they hold.
+/// Returns the entry in force at this time, and the index of the next entry. Entries are sorted by
+/// the time from which they apply.
 pub(super) fn at<T: Copy>(sorted: &[(u64, T)], now_ns: f64) -> (Option<T>, usize) {
     let next = sorted.partition_point(|(since_ns, _)| *since_ns as f64 <= now_ns);
     (next.checked_sub(1).map(|at| sorted[at].1), next)
@@ -63,8 +63,8 @@ impl<'a> Schedule<'a> {
     fn alone_ns(&mut self) -> f64 {
         let rates = &self.simulation.arrivals.rates;
         let mut from_ns = self.now_ns;
-        // The rest of an exponential time is exponential, so it can be drawn anew when the rate
-        // changes.
+        // The remainder of an exponential time is exponential, so it can be drawn again when the
+        // rate changes.
         loop {
             let (per_second, next) = at(rates, from_ns);
             let per_second = per_second.unwrap_or(0.0);
@@ -123,7 +123,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// Draws the event that a client sends at this time. Times must not go back.
+    /// Draws the event that a client sends at this time. Times must not go backwards.
     pub fn client(&mut self, now_ns: u64) -> Planned {
         self.now_ns = now_ns as f64;
         Planned {

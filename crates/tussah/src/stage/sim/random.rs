@@ -9,10 +9,10 @@ pub enum Distribution {
     Constant(f64),
     /// Exponential, with this mean.
     Exponential(f64),
-    /// The sum of exponential times of the same mean. The first field is the mean of the sum, the
+    /// The sum of exponential times with the same mean. The first field is the mean of the sum, the
     /// second one the number of times.
     Erlang(f64, u32),
-    /// The first time; with the probability in the last field, the second time.
+    /// The first time, or, with the probability in the last field, the second time.
     Bimodal(f64, f64, f64),
 }
 

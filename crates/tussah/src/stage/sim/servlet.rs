@@ -16,9 +16,9 @@ pub(super) struct Servlet {
     phase: Phase,
     /// The event in service.
     event: Option<Planned>,
-    /// The events of the batch that are done.
+    /// The events of the batch that have been handled.
     done: Vec<Planned>,
-    /// Work of the batch that has to be done before its next event.
+    /// The work of the batch that must be done before its next event.
     overhead_ns: u64,
     ended_ns: u64,
     suspended: bool,
@@ -27,7 +27,7 @@ pub(super) struct Servlet {
 /// The next step of a servlet when it has a CPU again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// End the run and take the next.
+    /// End the run and take the next run.
     Turn,
     /// Fill the batch.
     Fill,
@@ -125,8 +125,8 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
         wait_ns > 0
     }
 
-    /// Takes a permit or waits for one, if the event needs one. Returns whether the servlet goes
-    /// on.
+    /// Takes a permit or waits for one, if the event needs one. Returns whether the servlet
+    /// continues.
     fn hold(&mut self, id: usize) -> bool {
         let servlet = &mut self.servlets[id];
         if servlet.event.is_none_or(|event| event.hold_ns == 0) {
@@ -180,7 +180,7 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
         for (event, _) in dropped.drain(..) {
             self.reject(&event.into_inner(), EventEnd::Shed);
         }
-        // The next run reuses the memory.
+        // The next run reuses this memory.
         self.servlets[id].run.dropped = dropped;
         works
     }
@@ -232,7 +232,7 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
             (self.tell)(&outcome);
             self.send_again(&planned, 0);
         }
-        // The next batch reuses the memory.
+        // The next batch reuses this memory.
         self.servlets[id].done = done;
     }
 
@@ -252,7 +252,7 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
         true
     }
 
-    /// Notes that a servlet waits and needs no CPU meanwhile.
+    /// Notes that a servlet waits and needs no CPU in the meantime.
     fn suspend(&mut self, id: usize) {
         if self.simulation.blocking {
             return;

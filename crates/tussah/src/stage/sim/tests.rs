@@ -1,4 +1,5 @@
-//! That simulated stages behave as queues are known to, and the same for the same seed.
+//! Tests that simulated stages behave as queues are known to behave, and identically for the same
+//! seed.
 
 use super::*;
 use crate::stage::control::{Cadence, Controller, Owns, Sample, Settings};
@@ -32,7 +33,7 @@ fn mean_ms(outcomes: &[Outcome]) -> f64 {
     sum as f64 / outcomes.len() as f64 / MS as f64
 }
 
-/// Sets a number of servlets once.
+/// A controller that sets the number of servlets once.
 struct Fixed(usize);
 
 impl Controller for Fixed {
@@ -121,11 +122,12 @@ fn clients_in_a_closed_loop_send_when_they_are_answered() {
         },
         ..one_server(0.0, Distribution::Constant(1e6))
     };
-    // With all of them let in, each waits for the three others.
+    // If all clients are let in, each waits for the three others.
     let all = outcomes(&clients(10), 1);
     assert!(all.iter().all(|outcome| outcome.end == EventEnd::Served));
     assert!(all.len() >= 19_990 && (mean_ms(&all[100..]) - 4.0).abs() < 0.01);
-    // There is room for one in the queue and one in service; the others come again every 10 ms.
+    // There is room for one event in the queue and one in service; the other clients come back
+    // every 10 ms.
     let some = outcomes(&clients(1), 1);
     let refused = some
         .iter()
@@ -260,7 +262,8 @@ fn hot_events_are_handled_one_at_a_time_by_color_or_by_key() {
         let hot = served.clone().filter(|o| o.hot).count();
         (hot, served.count() - hot)
     };
-    // 1000 hot ones a second and no more; the others wait behind them, but not in a keyed stage.
+    // 1000 hot events per second and no more; the other events wait behind them, but not in a keyed
+    // stage.
     let (by_color, behind) = served(false, 4);
     assert!((3900..=4000).contains(&by_color), "{by_color}");
     assert!(behind < 5000, "{behind}");
@@ -332,7 +335,7 @@ fn a_servlet_whose_handler_waits_leaves_the_others_their_share() {
 
 #[test]
 fn batches_are_filled_whatever_the_chunks_are() {
-    // Of 512 events, in chunks of 128, batches of 100 take 100 each time.
+    // From 512 events, in chunks of 128, batches of 100 take 100 events each time.
     let simulation = Simulation {
         workers: 1,
         servlets: 1,
@@ -352,7 +355,8 @@ fn batches_are_filled_whatever_the_chunks_are() {
     };
     let outcomes = outcomes(&simulation, 1);
     let ends: std::collections::BTreeSet<_> = outcomes.iter().map(|o| o.ended_ns).collect();
-    // The first event is taken alone, as it comes; the rest of a chunk may be a batch of its own.
+    // The first event is taken alone, as soon as it arrives; the rest of a chunk may be a separate
+    // batch.
     assert!(ends.len() <= 10, "{ends:?}");
 }
 
@@ -378,7 +382,7 @@ fn the_log_has_the_controllers_of_each_event() {
     );
 }
 
-/// In overload, what small batches cost is goodput that is turned away.
+/// In overload, the time that small batches cost is goodput that is turned away.
 #[test]
 fn a_stage_with_costly_batches_reaches_the_capacity_of_large_ones_in_overload() {
     use crate::stage::control::auto;
@@ -427,7 +431,7 @@ fn skipped_events_are_shed_when_overdue_and_not_at_their_turn() {
 
     use crate::stage::control::Predict;
     const TARGET_NS: u64 = 20 * MS;
-    // The higher class alone is more than can be done.
+    // The higher class alone exceeds the capacity.
     let simulation = Simulation {
         arrivals: Arrivals {
             classes: vec![1.0, 1.0],
@@ -443,7 +447,7 @@ fn skipped_events_are_shed_when_overdue_and_not_at_their_turn() {
             longest_ns = longest_ns.max(outcome.response_ns());
         }
     });
-    // Some came before it was known how much can be done.
+    // Some events arrived before the capacity was known.
     assert!(shed > 10, "{shed}");
     assert!(longest_ns < 4 * TARGET_NS, "{longest_ns}");
 }
@@ -472,6 +476,6 @@ fn no_more_handlers_hold_a_permit_than_there_are() {
     };
     assert_eq!(last(vec![]), Some(10));
     assert_eq!(last(vec![(0, 2)]), Some(40));
-    // Two more for the last four.
+    // Two more services for the last four events.
     assert_eq!(last(vec![(0, 2), (20 * MS, 4)]), Some(30));
 }

@@ -1,4 +1,4 @@
-//! The counts of a stage, and the controllers that get samples of them.
+//! The counts of a stage, and the controllers that receive samples of them.
 
 mod shown;
 
@@ -73,7 +73,7 @@ pub(crate) struct Now {
     pub(crate) queued: [u64; CLASSES_MAX],
 }
 
-/// The interval of a controller that gets no more samples because it panicked.
+/// The interval of a controller that receives no more samples because it panicked.
 const NEVER: u64 = u64::MAX;
 
 /// A controller and its last sample.
@@ -85,7 +85,7 @@ struct Slot {
     finished: u64,
     last_ns: u64,
     last: Counts,
-    /// By class; empty if the controller does not look at responses.
+    /// One entry per class; empty if the controller does not look at responses.
     responses: Vec<Digest>,
 }
 
@@ -122,10 +122,10 @@ pub(crate) struct ControllerSet {
 }
 
 impl ControllerSet {
-    /// Checks whether a controller may be added to a stage that has these settings.
+    /// Checks whether a controller may be added to a stage with these settings.
     ///
     /// # Errors
-    /// The same as for [`one_owner`].
+    /// Same as for [`one_owner`].
     pub(crate) fn check(
         &self,
         stage: &str,
@@ -136,7 +136,7 @@ impl ControllerSet {
     }
 
     /// Creates the set. Each setting belongs to the first controller that owns it; the caller has
-    /// checked that no two do.
+    /// checked that no two controllers own the same setting.
     pub(crate) fn new(controllers: Vec<Box<dyn Controller>>, classes: usize, now_ns: u64) -> Self {
         let mut set = Self {
             slots: Vec::with_capacity(controllers.len()),
@@ -191,7 +191,7 @@ impl ControllerSet {
         self.ask(Admission::Admit, |owner| owner.on_enqueue(arrival))
     }
 
-    /// Returns how many of `most` consecutive events are admitted at once.
+    /// Returns how many of `most` consecutive events are admitted immediately.
     pub(crate) fn on_enqueue_many(&mut self, first: &Arrival, most: u64) -> u64 {
         self.ask(0, |owner| owner.on_enqueue_many(first, most).min(most))
     }
@@ -210,8 +210,8 @@ impl ControllerSet {
         self.ask(false, |owner| owner.is_overdue(departure))
     }
 
-    /// Asks the owner of admission, if there is one. If it panics, it is not asked again, because
-    /// events are in transit.
+    /// Asks the owner of admission, if there is one. If the controller panics, it is not asked
+    /// again, because events are in transit.
     #[inline]
     fn ask<R>(&mut self, otherwise: R, question: impl FnOnce(&mut dyn Controller) -> R) -> R {
         let Some(at) = self.admission else {
@@ -239,7 +239,7 @@ impl ControllerSet {
         self.ask(None, |owner| owner.effective_target())
     }
 
-    /// Returns how many events the owner of admission would have rejected.
+    /// Returns the number of events that the owner of admission would have rejected.
     pub(crate) fn would_reject(&mut self) -> u64 {
         self.ask(0, |owner| owner.would_reject())
     }
@@ -265,7 +265,7 @@ impl ControllerSet {
         self.slots.iter().any(|slot| slot.is_due(counts, now_ns))
     }
 
-    /// Shows a sample to each controller that is due, and passes its answer to `apply`.
+    /// Gives a sample to each controller that is due, and passes its answer to `apply`.
     pub(crate) fn decide(
         &mut self,
         counts: &Counts,

@@ -130,13 +130,13 @@ impl Digest {
     }
 
     /// Returns the time that this share of the times, in thousandths, does not exceed: 500 for the
-    /// median. Zero if there are none.
+    /// median. Returns zero if there are no times.
     #[must_use]
     pub fn percentile(&self, permille: u64) -> Duration {
         Duration::from_nanos(self.permille(permille))
     }
 
-    /// Returns how many times did not exceed this one, to within a sixteenth of it.
+    /// Returns the number of times that did not exceed this time, to within a sixteenth of it.
     #[must_use]
     pub fn at_most(&self, time: Duration) -> u64 {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);

@@ -6,14 +6,14 @@ use crate::stage::event::{Batch, Chunk, Class, Event, Refusal, queued_ns};
 use crate::stage::queue::{CHUNK_MAX, KeyFull, Queue, Wanted};
 use crate::stage::send::Outgoing;
 
-/// How an event is offered.
+/// The way in which an event is offered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct How {
     /// True if the controller has already decided about it.
     pub(crate) asked: bool,
     /// True if its sender waits if there is no room.
     pub(crate) waits: bool,
-    /// The stage that offers it without ever waiting, over an edge that may be a back edge; 0 is
+    /// The stage that offers it without ever waiting, over an edge that may be a back edge; 0 means
     /// none.
     pub(crate) offerer: u32,
 }
@@ -51,8 +51,7 @@ impl<E> State<E> {
             return Ok(());
         }
         match self.ask(class, event, used, now_ns) {
-            // The controller has counted the event, but it does not decide about events of back
-            // edges.
+            // The controller has counted the event, but does not decide on events of back edges.
             Err(Refusal::Rejected(_)) if self.has_own_room(how) => Ok(()),
             asked => asked,
         }
@@ -102,7 +101,7 @@ impl<E> State<E> {
         rooms.fold(bound, u64::saturating_add)
     }
 
-    /// Returns whether the event comes over a back edge, which has room of its own.
+    /// Returns whether the event arrives over a back edge, which has its own room.
     pub(crate) fn has_own_room(&self, how: How) -> bool {
         how.offerer != 0
             && self
@@ -111,7 +110,7 @@ impl<E> State<E> {
                 .any(|(stage, _)| how.offerer == *stage)
     }
 
-    /// Gives the back edge from a stage room of its own; 0 takes it away.
+    /// Gives the back edge from a stage its own room; 0 takes the room away.
     pub(crate) fn set_back_room(&mut self, from: u32, credits: u64) {
         self.back_rooms.retain(|(stage, _)| *stage != from);
         if credits > 0 {
@@ -146,7 +145,8 @@ impl<E> State<E> {
         Err(refused)
     }
 
-    /// Returns what a sender of this event waits for. The queue must have looked at the event.
+    /// Returns the room that a sender of this event waits for. The queue must have looked at the
+    /// event.
     pub(crate) fn wanted(&self, event: &Event<E>) -> Wanted {
         let class = self.class(event);
         Wanted {
@@ -214,9 +214,9 @@ impl<E> State<E> {
 
     /// Reserves room for up to a chunk of plain events of a class, so that they can be sent as one.
     ///
-    /// Returns how many were admitted; if the controller refuses the next one, also its answer. If
-    /// several senders are `sharing` the room, the caller gets its share at most. Returns 0 in a
-    /// stage that has to look at events one by one.
+    /// Returns the number of admitted events and, if the controller refuses the next event, also
+    /// its answer. If several senders are `sharing` the room, the caller gets at most its share.
+    /// Returns 0 in a stage that has to check events one by one.
     pub(crate) fn reserve(
         &mut self,
         class: Class,
@@ -258,7 +258,7 @@ impl<E> State<E> {
     }
 
     /// Queues the next chunk of a batch, or as much of it as there is room for. Returns false if
-    /// there is no room, or if events have to be looked at one by one.
+    /// there is no room, or if events have to be checked one by one.
     pub(crate) fn push_batch(&mut self, batch: &mut Batch<E>, sharing: usize, now_ns: u64) -> bool {
         let plain = matches!(self.queue, Queue::Lanes(_))
             && self.classes == 1
@@ -269,7 +269,7 @@ impl<E> State<E> {
         let mut room = self.threshold.saturating_sub(self.credits()) / sharing as u64;
         if self.controllers.admits() {
             room = room.min(batch.front().map_or(0, Chunk::len) as u64);
-            // A controller that looks at each event is asked about each one separately, and only
+            // A controller that looks at each event is asked about each event separately, and only
             // once.
             let first = self.plain_arrival(0, 0, now_ns);
             room = self.controllers.on_enqueue_many(&first, room);
@@ -306,7 +306,7 @@ impl<E> State<E> {
         }
     }
 
-    /// Returns a plain arrival of a class, behind `behind` others that are admitted with it.
+    /// Returns a plain arrival of a class, behind `behind` other events that are admitted with it.
     fn plain_arrival(&mut self, class: usize, behind: u64, now_ns: u64) -> Arrival {
         let random = self.random.next();
         Arrival {
@@ -322,7 +322,7 @@ impl<E> State<E> {
     }
 
     /// Returns how many of `most` plain events of a class the controller admits, and its answer to
-    /// the next one if these are fewer.
+    /// the next event if these are fewer.
     fn let_in(&mut self, class: usize, most: u64, now_ns: u64) -> (u64, Option<Refusal>) {
         if most == 0 {
             return (0, None);

@@ -7,8 +7,8 @@ const MONITOR_NS: u64 = 100_000_000;
 /// The weight of each new value in the moving average; the Aspen paper does not define its average.
 const PART: f64 = 0.125;
 
-/// The number of servlets of the stages that share this, and its moving average. The numbers are
-/// advice: they order nothing.
+/// The number of servlets of the stages that share this value, and its moving average. The numbers
+/// are only hints: accesses to them order no other memory accesses.
 #[derive(Debug, Default)]
 pub(crate) struct Process {
     servlets: AtomicI64,
@@ -30,7 +30,7 @@ impl Process {
     pub(crate) fn mean(&self, now_ns: u64) -> f64 {
         let last_ns = self.last_ns.load(Ordering::Relaxed);
         let mean = f64::from_bits(self.mean.load(Ordering::Relaxed));
-        // Before the first period is over, the average is the current value.
+        // Before the end of the first period, the average is the current value.
         let mean = if last_ns == 0 {
             self.servlets() as f64
         } else {
@@ -40,7 +40,7 @@ impl Process {
         if periods == 0 {
             return mean;
         }
-        // The first thread to come updates it.
+        // The first thread to arrive updates it.
         let next_ns = last_ns + periods * MONITOR_NS;
         let won =
             self.last_ns

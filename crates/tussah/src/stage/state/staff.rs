@@ -1,18 +1,18 @@
-//! The accounting of a stage's servlets: which are called to work, which park and which end.
+//! The accounting of a stage's servlets: which of them start working, park or end.
 
 use super::{Gate, Kind, State};
 
-/// A queue that lasts longer than this is worth another servlet: the time to wake a worker, in
+/// A queue that takes longer than this justifies another servlet: the time to wake a worker, in
 /// nanoseconds.
 pub(super) const WORTH_NS: f64 = 10_000.0;
 
 /// Bound, in servlets for each worker: while this many servlets have only yielded so far, no
-/// further event begins. With no bound, all events in service would take turns, finish computing at
-/// about the same time and then wait, while the workers have nothing to do. With one servlet, a
-/// long event would hold up all others.
+/// further event begins. Without this bound, all events in service would take turns, finish
+/// computing at about the same time and then wait, while the workers have nothing to do. With one
+/// servlet, a long event would hold up all others.
 const YIELDING_MAX: usize = 2;
 
-/// The servlet to call to work.
+/// The servlet to start or wake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wake {
     Nobody,
@@ -21,7 +21,7 @@ pub(crate) enum Wake {
 }
 
 impl<E> State<E> {
-    /// Returns whether another servlet should be called.
+    /// Returns whether another servlet should be started or woken.
     #[inline]
     pub(crate) fn wants(&self) -> bool {
         let servlets = &self.servlets;
@@ -34,7 +34,7 @@ impl<E> State<E> {
             return false;
         }
         let computing = self.computing();
-        // Until an event has been finished, events may be long.
+        // Until the first event has finished, events may be long.
         let lasts_ns = if self.mean_ns == 0.0 {
             f64::INFINITY
         } else {
@@ -51,7 +51,7 @@ impl<E> State<E> {
         self.yielding < YIELDING_MAX * self.workers.max(1)
     }
 
-    /// Returns how many servlets are sure to be computing.
+    /// Returns the number of servlets that are certainly computing.
     #[inline]
     pub(crate) fn computing(&self) -> usize {
         match self.kind {
@@ -60,13 +60,14 @@ impl<E> State<E> {
         }
     }
 
-    /// Returns how many servlets may be at work.
+    /// Returns the number of servlets that may be at work.
     #[inline]
     pub(crate) fn allowed(&self) -> usize {
         self.servlets.target.min(self.cap)
     }
 
-    /// Returns the servlet to call for the queued events. The servlet counts as busy from here on.
+    /// Returns the servlet to start or wake for the queued events. The servlet counts as busy from
+    /// here on.
     #[inline]
     pub(crate) fn wake_servlet(&mut self) -> Wake {
         if !self.wants() {
@@ -82,8 +83,8 @@ impl<E> State<E> {
         }
     }
 
-    /// Returns whether no servlet computes and one could be called. Then an event should be handed
-    /// over at once.
+    /// Returns whether no servlet computes and one could be started or woken. In that case, an
+    /// event should be handed over immediately.
     pub(crate) fn is_idle(&self) -> bool {
         let servlets = &self.servlets;
         servlets.busy == self.waiting && servlets.busy < self.allowed()

@@ -7,13 +7,13 @@ use tussah_core::Handle;
 /// A counter that is divided among the workers; each changes only its own part.
 pub(crate) struct Tally {
     runtime: Handle,
-    /// The parts of the workers that the runtime had when this was made.
+    /// The parts of the workers that the runtime had when this value was created.
     parts: Box<[Part]>,
     /// The part of all other OS threads.
     others: AtomicU64,
 }
 
-/// A part on two cache lines of its own, because processors fetch them in pairs.
+/// A part on its own two cache lines, because processors fetch them in pairs.
 #[derive(Default)]
 #[repr(align(128))]
 struct Part(AtomicU64);

@@ -45,7 +45,7 @@ impl<E> State<E> {
         (self.batch, self.threshold, self.order) = (target.batch, target.threshold, target.order);
     }
 
-    /// Shows a sample to the controllers that are due, applies their settings, and logs each
+    /// Gives a sample to the controllers that are due, applies their settings, and logs each
     /// change.
     #[inline]
     pub(crate) fn decide(&mut self, now_ns: u64) {

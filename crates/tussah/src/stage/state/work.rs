@@ -14,14 +14,14 @@ const RUN_NS: f64 = 50_000.0;
 const EXACT_NS: f64 = 1_000.0;
 /// A run counts as at most this multiple of the mean.
 const OUTLIER: f64 = 4.0;
-/// A handler whose time is more than this multiple of its computing time waits.
+/// A handler waits if its total time is more than this multiple of its computing time.
 const WAITS: f64 = 2.0;
 /// The weight of each new run in the mean time of an event.
 const MEAN_PART: f64 = 0.125;
 
 /// The work of a servlet between two looks at the queue.
 pub(crate) struct Run<E> {
-    /// Events that have been taken and are not in the servlet's batch yet.
+    /// Events that have been taken but are not in the servlet's batch yet.
     pub(crate) ahead: Batch<E>,
     /// The maximum number of events in a batch.
     pub(crate) limit: usize,
@@ -34,26 +34,27 @@ pub(crate) struct Run<E> {
     /// The number of these drops that the stage still counts as undelivered.
     pub(crate) undelivered: u64,
     pub(crate) begun_ns: u64,
-    /// When the handler last began to compute.
+    /// The time at which the handler last began to compute.
     pub(crate) resumed_ns: u64,
     /// The time that the handler had computed before that.
     pub(crate) compute_ns: u64,
-    /// True if the handler waits for room in another stage, and for how long it has.
+    /// True if the handler waits for room in another stage, and for how long it has waited.
     pub(crate) held_up: bool,
     pub(crate) held_up_ns: u64,
     /// True if the handler has yielded, and how long it has been ready and waited for its turn.
     pub(crate) yielded: bool,
     pub(crate) ready_ns: u64,
-    /// True if the handler has only yielded since it counts as waiting.
+    /// True if the handler has only yielded since it has counted as waiting.
     pub(crate) only_yields: bool,
     pub(crate) batches: u64,
-    /// True if sent events carry their own send time instead of the run's, as events take long.
+    /// True if sent events carry their own send time instead of the run's, because events take
+    /// long.
     pub(crate) exact: bool,
     /// True if batches have one event and no key, so that a cancellation may drop the handler.
     pub(crate) one_by_one: bool,
     /// True if the stage counts the handler as waiting.
     pub(crate) waits: bool,
-    /// The trace of the event that a waiting handler took last; 0 is none.
+    /// The trace of the event that a waiting handler took last; 0 means none.
     pub(crate) trace: u64,
     taken: u64,
 }
@@ -86,7 +87,7 @@ impl<E> Default for Run<E> {
 }
 
 impl<E> Run<E> {
-    /// Returns whether events have been taken that are not finished.
+    /// Returns whether events have been taken that have not finished.
     pub(crate) fn is_open(&self) -> bool {
         self.taken > 0
     }
@@ -143,7 +144,7 @@ impl<E> State<E> {
         (run.begun_ns, run.resumed_ns) = (now_ns, now_ns);
         self.in_service += run.taken;
         if run.taken == 0 {
-            // The controllers dropped all of them.
+            // The controllers dropped all of the events.
             if let Some(key) = run.key.take() {
                 self.release_key(key);
             }
@@ -152,11 +153,11 @@ impl<E> State<E> {
         run.taken > 0
     }
 
-    /// Returns how many events a batch has, and how many a servlet takes at once: its share if
-    /// other servlets could work too. Taking more short events than a batch costs less.
+    /// Returns the number of events in a batch, and the number that a servlet takes at once: its
+    /// share if other servlets could work, too. Taking more short events than a batch costs less.
     fn share(&self) -> (usize, usize) {
         let len = usize::try_from(self.len).unwrap_or(usize::MAX);
-        // Another servlet could have begun the events behind one that waits.
+        // Another servlet could have started on the events behind a waiting event.
         let waits = self.kind == Kind::Blocking || self.service_mean_ns > WAITS * self.mean_ns;
         let able = if waits {
             self.allowed()
@@ -182,7 +183,7 @@ impl<E> State<E> {
         self.freed = true;
     }
 
-    /// Sheds events that higher classes passed over until they are too late to be served.
+    /// Sheds events that higher classes passed over until they were too late to be served.
     fn shed_passed_over(&mut self, run: &mut Run<E>, now_ns: u64) {
         for class in 1..self.classes {
             loop {
@@ -290,7 +291,7 @@ impl<E> State<E> {
         self.give_back(run, &mut Batch::default());
     }
 
-    /// Notes that a handler that had only yielded so far waits for something else.
+    /// Notes that a handler that had only yielded so far now waits for something else.
     pub(crate) fn waits_after_all(&mut self, run: &mut Run<E>) {
         self.yielding -= usize::from(std::mem::take(&mut run.only_yields));
     }
@@ -326,7 +327,7 @@ impl<E> State<E> {
         self.in_service -= ended;
         self.counts.finished += finished;
         self.counts.failed += failed;
-        // Failed and cancelled events, and batches of only such events, enter no time.
+        // Failed and cancelled events, and batches of only such events, contribute no time.
         let lost = cancelled + failed;
         let mut batches = std::mem::take(&mut run.batches);
         if finished == 0 && lost > 0 {
@@ -373,7 +374,7 @@ impl<E> State<E> {
         }
     }
 
-    /// Takes out one event after the other, for a stage that is given up.
+    /// Takes out one event after the other, for a stage that is being abandoned.
     pub(crate) fn take_out(&mut self) -> Option<Event<E>> {
         loop {
             let event = match &mut self.queue {
@@ -393,7 +394,7 @@ fn follow(mean_ns: &mut f64, each_ns: f64) {
     if *mean_ns == 0.0 {
         *mean_ns = each_ns;
     }
-    // One run in which the OS thread lost its CPU says nothing about the next.
+    // One run in which the OS thread lost its CPU says nothing about the next run.
     let likely_ns = each_ns.min(*mean_ns * OUTLIER);
     *mean_ns += (likely_ns - *mean_ns) * MEAN_PART;
 }

@@ -1,13 +1,14 @@
-//! Responses in one piece, in every pair of pieces, and byte by byte.
+//! Tests of responses in one piece, in every pair of pieces, and byte by byte.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Status and body.
+/// The status and the body.
 type Response<T> = (u16, T);
 
-/// Reads a stream of responses. Returns the status and body of each, and how the stream ended.
+/// Reads a stream of responses. Returns the status and body of each response, and the state in
+/// which the stream ended.
 fn read(pieces: &[&[u8]], method: Method) -> Result<(Vec<(u16, String)>, Ended), ()> {
     let mut parser = Parser::new();
     let mut found = Vec::new();
