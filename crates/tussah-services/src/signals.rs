@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tussah::signal::Signals;
 
-/// The pause before another attempt, after the system had no resources to wait for a signal.
+/// The pause before another attempt, when the system had no resources to wait for a signal.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// Waits for a signal. If the system lacks the memory to wait for it, this function retries, since

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-/// The units of sizes with their bytes, the largest first.
+/// The units of sizes with their bytes, the largest unit first.
 const SIZES: [(&str, u64); 9] = [
     ("TiB", 1 << 40),
     ("TB", 1_000_000_000_000),
@@ -18,7 +18,7 @@ const SIZES: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// The units of durations with their nanoseconds, the largest first.
+/// The units of durations with their nanoseconds, the largest unit first.
 const TIMES: [(&str, u64); 7] = [
     ("d", 86_400_000_000_000),
     ("h", 3_600_000_000_000),
@@ -61,7 +61,7 @@ const DURATION_HOURS_MAX: u64 = 10_000;
 /// Parses a duration, such as `20ms`, `1.5s` or `2m`; only 0 needs no unit.
 ///
 /// # Errors
-/// A sentence that says what was expected.
+/// Returns a sentence that states what was expected.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let duration = read_duration(text).filter(|time| time.as_secs() <= DURATION_HOURS_MAX * 3600);
     duration
@@ -71,7 +71,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 /// Parses a duration above zero.
 ///
 /// # Errors
-/// A sentence that says what was expected.
+/// Returns a sentence that states what was expected.
 pub(crate) fn some_duration(text: &str) -> Result<Duration, String> {
     let duration = duration(text)?;
     if duration.is_zero() {
@@ -83,7 +83,7 @@ pub(crate) fn some_duration(text: &str) -> Result<Duration, String> {
 /// Parses a size in bytes, such as `4KB`, `100MB` or `1GiB`; a number without a unit is in bytes.
 ///
 /// # Errors
-/// A sentence that says what was expected.
+/// Returns a sentence that states what was expected.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     let size = read_size(text);
     size.ok_or_else(|| format!("expected a size such as 4KB, 100MB or 3.3GB, not `{text}`"))

@@ -5,7 +5,7 @@ mod connection;
 mod diagnostics;
 mod server;
 mod stages;
-// The modules that need no runtime: files beneath a root, the settings, and the access log.
+// The modules that need no runtime: files below a root, the settings, and the access log.
 pub mod access_log;
 pub mod config;
 pub mod site;

@@ -1,8 +1,8 @@
 //! The access log: requests and their results.
 //!
 //! Lines are collected in memory, and an OS thread writes them in batches, so that no worker waits
-//! for a disk. If the disk is too slow or full, lines are lost. The diagnostics report this at
-//! once, and the log states the number and the reason once it can be written again.
+//! for a disk. If the disk is too slow or full, lines are lost. The diagnostics report this
+//! immediately, and the log states the number and the reason once it can be written again.
 
 mod line;
 #[cfg(test)]
@@ -25,14 +25,14 @@ pub use line::Record;
 
 use crate::web::config::{LogFile, LogFormat};
 
-/// Bound, in bytes: the lines that wait to be written, some 5,000; more are lost. Up to the same
-/// amount is being written.
+/// Bound, in bytes: the lines that wait to be written, about 5,000. Further lines are lost. Up to
+/// the same amount is being written.
 const PENDING_BYTES_MAX: usize = 1 << 20;
 
 /// Bound, in milliseconds: the time for which a line waits for others to be written with it.
 const BATCH_MS: u64 = 100;
 
-/// Bound, in seconds: how long the end of a log waits for a disk.
+/// Bound, in seconds: how long closing a log waits for a disk.
 const CLOSE_SECONDS: u64 = 5;
 
 /// An access log. Dropping it writes the remaining lines, within the time limit of
@@ -49,7 +49,7 @@ struct Shared {
     pending: Mutex<Pending>,
     /// Notified when the writer has work.
     wanted: Condvar,
-    /// Notified when all lines are written, for `close`.
+    /// Notified when all lines have been written, for `close`.
     done: Condvar,
 }
 
@@ -115,8 +115,8 @@ impl AccessLog {
         });
     }
 
-    /// Reopens the file: later lines go to the file that then has the name. If that file cannot be
-    /// opened, the log keeps the old one.
+    /// Reopens the file: later lines go to the file that has the name at that time. If that file
+    /// cannot be opened, the log keeps the old file.
     pub fn reopen(&self) {
         let mut pending = self.shared.pending.lock();
         pending.reopen_at = Some(pending.lines.len());
@@ -125,7 +125,7 @@ impl AccessLog {
     }
 
     /// Writes the remaining lines and closes the log; later lines are lost. The function blocks the
-    /// OS thread for five seconds at most, and returns whether everything was written.
+    /// OS thread for at most five seconds, and returns whether everything was written.
     pub fn close(&self) -> bool {
         let Some(writer) = self.writer.lock().take() else {
             return true;
@@ -230,10 +230,10 @@ struct Writer {
     lost: Lost,
 }
 
-/// Requests that are missing from the log, as long as it does not say so.
+/// Requests that are missing from the log, until the log states this.
 #[derive(Debug, Default)]
 struct Lost {
-    /// Requests without room in memory while others were being written.
+    /// Requests for which there was no room in memory while others were being written.
     slow: u64,
     /// Requests that could not be written, with the reason.
     failed: u64,

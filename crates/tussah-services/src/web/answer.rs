@@ -1,4 +1,4 @@
-//! Writes answers: a whole page, a part of it, "not modified", or a short text.
+//! Writes responses: a whole page, a part of it, "not modified", or a short text.
 
 pub(crate) mod buffers;
 pub(crate) mod clock;
@@ -199,7 +199,7 @@ pub(crate) fn body(
     end_own(exchange, 0);
 }
 
-/// Starts an answer: status, date, and the fields about the connection.
+/// Starts a response: status, date, and the fields about the connection.
 #[inline]
 fn begin(server: &Server, exchange: &mut Exchange, status: Status) {
     server.look();
@@ -223,14 +223,14 @@ fn end_head(exchange: &mut Exchange) {
     exchange.response.head_len = exchange.response.len;
 }
 
-/// Adds a piece of the answer's own bytes.
+/// Adds a piece of the response's own bytes.
 fn own(exchange: &mut Exchange, write: impl FnOnce(&mut Vec<u8>)) {
     let start = exchange.response.own.len();
     write(&mut exchange.response.own);
     end_own(exchange, start);
 }
 
-/// Ends a piece of the answer's own bytes.
+/// Ends a piece of the response's own bytes.
 #[inline]
 fn end_own(exchange: &mut Exchange, start: usize) {
     let end = exchange.response.own.len();

@@ -1,7 +1,7 @@
 //! The configuration of a web server: its settings and their sources.
 //!
-//! One table has every key. The command line, the environment, files, the help and `--check-config`
-//! are all derived from it.
+//! One table contains every key. The command line, the environment, files, the help and
+//! `--check-config` are all derived from this table.
 //!
 //! ```
 //! use clap::{Args, Command, FromArgMatches};

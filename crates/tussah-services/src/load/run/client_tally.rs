@@ -1,4 +1,4 @@
-//! The accounts of one client.
+//! The record of one client's requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,24 +17,24 @@ use crate::load::report::tally::{Ended, Outcome};
 pub(in crate::load) struct Record {
     /// Requests that were served.
     pub(in crate::load) total: u64,
-    /// The same in each slot of the measurement.
+    /// The same number in each slot of the measurement.
     pub(in crate::load) served: Vec<u32>,
     /// Requests that were in flight at the end, or due but not sent.
     pub(in crate::load) under_way: u64,
     pub(in crate::load) never_sent: u64,
-    /// Requests in flight that had been due for longer than the time limit for an answer.
+    /// Requests in flight that had been due for longer than the time limit for a response.
     pub(in crate::load) overdue: u64,
-    /// Of both kinds, those that had been due for longer than `--within`.
+    /// The requests of both kinds that had been due for longer than `--within`.
     pub(in crate::load) late: u64,
-    /// The due time of the oldest of both kinds.
+    /// The due time of the oldest request of both kinds.
     pub(in crate::load) oldest_ns: Option<u64>,
 }
 
-/// The accounts of a client.
+/// The running counts of a client.
 pub(in crate::load) struct ClientTally {
     run: Arc<Run>,
     record: Record,
-    /// The client's claimed but unused part of the run's limited number of requests.
+    /// The part of the run's limited number of requests that the client has claimed but not used.
     lot: u64,
     last_ns: u64,
     not_before_ns: u64,
@@ -53,12 +53,12 @@ impl ClientTally {
         }
     }
 
-    /// Returns when the last request ended.
+    /// Returns the time at which the last request ended.
     pub(in crate::load) fn last_ns(&self) -> u64 {
         self.last_ns
     }
 
-    /// Returns the end of the pause that the last answer asked for.
+    /// Returns the end of the pause that the last response requested.
     pub(in crate::load) fn not_before_ns(&self) -> u64 {
         self.not_before_ns
     }
@@ -71,7 +71,7 @@ impl ClientTally {
         }
     }
 
-    /// Returns whether the next request counts towards the run's limited number of requests; `None`
+    /// Returns whether the next request counts toward the run's limited number of requests; `None`
     /// if that number has been reached.
     pub(in crate::load) fn claim(&mut self, now_ns: u64) -> Option<bool> {
         let Some(budget) = &self.run.budget else {
@@ -110,8 +110,8 @@ impl ClientTally {
         if answer.outcome == Outcome::Rejected {
             let asked = answer.head.retry_after;
             let asked = asked.filter(|_| self.run.settings.honor_retry_after);
-            // The field has whole seconds. Without a random part, clients that were rejected at the
-            // same moment would return at the same moment forever, unlike real ones.
+            // The field contains whole seconds. Without a random part, clients that were rejected
+            // at the same moment would return at the same moment forever, unlike real clients.
             let asked = asked.map(|asked| asked.saturating_add(self.part_of_a_second()));
             self.pause(asked.unwrap_or(self.run.settings.retry_pause));
         }
@@ -123,8 +123,8 @@ impl ClientTally {
         );
     }
 
-    /// Records that requests have failed together, and returns the time. Without requests, all were
-    /// answered when their connection failed.
+    /// Records that requests have failed together, and returns the time. If there are none, all
+    /// requests had been answered when their connection failed.
     pub(in crate::load) fn failed(
         &mut self,
         failure: Failure,
@@ -146,7 +146,7 @@ impl ClientTally {
         self.last_ns
     }
 
-    /// Counts the failure of a connection as that of a request, though none was in flight.
+    /// Counts the failure of a connection as the failure of a request, although none was in flight.
     fn connection_failed(&self, fault: Fault) {
         let Some(since_ns) = self.run.since(self.last_ns) else {
             return;
@@ -202,7 +202,7 @@ impl ClientTally {
     }
 
     /// Records a request that ended outside of the measurement. It was in flight at the end if it
-    /// was due before that.
+    /// was due before the end.
     fn late(&mut self, due_ns: u64) {
         let end_ns = self.run.end_ns();
         if due_ns <= end_ns && end_ns < self.last_ns {
@@ -210,7 +210,7 @@ impl ClientTally {
         }
     }
 
-    /// Records a request without an answer at the end.
+    /// Records a request that had no response at the end.
     fn under_way(&mut self, due_ns: u64, end_ns: u64) {
         let settings = &self.run.settings;
         let waited = Duration::from_nanos(end_ns - due_ns);
@@ -220,7 +220,8 @@ impl ClientTally {
         self.record.wait_since(due_ns);
     }
 
-    /// Closes the accounts, with the requests still in flight and those that are due but not begun.
+    /// Closes the record, with the requests still in flight and those that are due but have not
+    /// begun.
     pub(in crate::load) fn close<'a>(
         &mut self,
         flights: impl Iterator<Item = &'a Flight>,

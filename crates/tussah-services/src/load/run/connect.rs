@@ -20,12 +20,13 @@ use tussah::time::timeout;
 
 use super::fault::Fault;
 
-/// How to reach the server.
+/// The way to reach the server.
 #[derive(Clone)]
 pub(in crate::load) struct Dial {
     pub(in crate::load) peer: Peer,
     pub(in crate::load) tls: Option<(TlsConnector, ServerName<'static>)>,
-    /// The addresses that clients connect from, in turn. If there are none, the system chooses.
+    /// The addresses from which clients connect, in rotation. If there are none, the system chooses
+    /// the address.
     pub(in crate::load) sources: Vec<IpAddr>,
     pub(in crate::load) limit: Duration,
 }
@@ -37,7 +38,7 @@ pub(in crate::load) enum Peer {
     Unix(PathBuf),
 }
 
-/// Why there is no connection, or no longer one.
+/// The reason why there is no connection, or no longer one.
 #[derive(Debug)]
 pub(in crate::load) struct Failure {
     pub(in crate::load) fault: Fault,
@@ -99,8 +100,8 @@ impl Dial {
 }
 
 /// Connects from an address of this machine. With `IP_BIND_ADDRESS_NO_PORT` the system chooses the
-/// port last. The port then needs to differ only from those of connections to the same server, and
-/// ports in TIME_WAIT on this machine are available.
+/// port last. The port then only needs to differ from the ports of connections to the same server,
+/// and ports in TIME_WAIT on this machine are available.
 async fn connect_from(source: IpAddr, address: SocketAddr) -> io::Result<TcpStream> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
@@ -108,7 +109,7 @@ async fn connect_from(source: IpAddr, address: SocketAddr) -> io::Result<TcpStre
     };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
-    // A system without the option chooses the port at once.
+    // A system without the option chooses the port immediately.
     let _ = setsockopt(&socket, IpBindAddressNoPort, &true);
     net::bind(&socket, &SocketAddr::new(source, 0))?;
     match net::connect(&socket, &address) {
@@ -144,7 +145,7 @@ impl Stream {
         }
     }
 
-    /// Writes. TLS may hold back a part until [`poll_flush`](Self::poll_flush).
+    /// Writes. TLS may hold back some of the data until [`poll_flush`](Self::poll_flush).
     pub(in crate::load) fn poll_write(
         &mut self,
         context: &mut Context<'_>,
@@ -168,7 +169,7 @@ impl Stream {
         }
     }
 
-    /// Makes the drop of the connection reset it instead of closing it.
+    /// Makes dropping the connection reset it instead of closing it.
     pub(in crate::load) fn reset_on_drop(&self) {
         let set = |stream: &TcpStream| stream.set_linger(Some(Duration::ZERO));
         // If the option cannot be set, the connection is closed like any other.

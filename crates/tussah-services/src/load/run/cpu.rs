@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 /// and includes threads that have ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::load) struct Usage {
-    /// By process.
+    /// The times by process.
     times: BTreeMap<u32, Duration>,
 }
 

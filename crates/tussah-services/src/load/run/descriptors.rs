@@ -2,13 +2,13 @@
 
 use rustix::process::{Resource, getrlimit};
 
-/// Bound, in descriptors: those that the process needs besides its connections.
+/// Bound, in descriptors: those that the process needs in addition to its connections.
 const BESIDE_MAX: u64 = 64;
 
-/// Raises the soft limit to the hard one.
+/// Raises the soft limit to the hard limit.
 ///
 /// # Errors
-/// A sentence that says what to do, if the hard limit is too low for this many connections.
+/// Returns a sentence with advice if the hard limit is too low for this number of connections.
 pub(in crate::load) fn allow(connections: usize) -> Result<(), String> {
     // After a failure the limit is unchanged, and the check below decides.
     let _ = crate::descriptors::raise();

@@ -1,4 +1,4 @@
-//! Requests that are sent together on a connection, and their answers.
+//! Requests that are sent together on a connection, and their responses.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use crate::load::report::tally::Outcome;
 /// The size of the read buffer, in bytes.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Bound, in buffers: those of one write; more would rarely be filled.
+/// Bound, in buffers: those of one write. More would rarely be filled.
 const BUFFERS_MAX: usize = 64;
 
 thread_local! {
@@ -29,23 +29,23 @@ thread_local! {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::load) struct Flight {
     pub(in crate::load) file: Option<FileNumber>,
-    /// The first or the last request on its connection.
+    /// True for the first or the last request on its connection.
     pub(in crate::load) first: bool,
     pub(in crate::load) last: bool,
-    /// The bytes of its body are compared.
+    /// True if the bytes of its body are compared.
     pub(in crate::load) checked: bool,
-    /// The request counts toward the limited number of requests of the run.
+    /// True if the request counts toward the limited number of requests of the run.
     pub(in crate::load) claimed: bool,
     pub(in crate::load) due_ns: u64,
     pub(in crate::load) sent_ns: u64,
 }
 
-/// The answer to a request.
+/// The response to a request.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::load) struct Answered {
     pub(in crate::load) outcome: Outcome,
     pub(in crate::load) head: Head,
-    /// Bytes received since the last answer.
+    /// Bytes received since the last response.
     pub(in crate::load) bytes: u64,
 }
 
@@ -54,20 +54,20 @@ pub(in crate::load) struct Exchange {
     stream: Option<Stream>,
     parser: Parser,
     flights: VecDeque<Flight>,
-    /// The number of requests written, and the number of bytes written of the next one.
+    /// The number of requests written, and the number of bytes written of the next request.
     written: usize,
     written_bytes: usize,
     answer: Option<Answer>,
     bytes: u64,
     /// The number of requests begun on this connection, or to be begun on the next one.
     pub(in crate::load) begun: u32,
-    /// The server closes the connection.
+    /// True if the server closes the connection.
     closes: bool,
-    /// An answer has arrived on this connection.
+    /// True if a response has arrived on this connection.
     has_answered: bool,
 }
 
-/// An answer whose head has arrived.
+/// A response whose head has arrived.
 struct Answer {
     head: Head,
     /// Bytes of its body that have arrived.
@@ -152,7 +152,7 @@ impl Exchange {
         self.closes
     }
 
-    /// Adds a request to those to be sent.
+    /// Adds a request to those that will be sent.
     pub(in crate::load) fn push(&mut self, flight: Flight) {
         self.begun += 1;
         self.flights.push_back(flight);
@@ -179,7 +179,8 @@ impl Exchange {
         self.flights.drain(..)
     }
 
-    /// Sends the requests and receives answers until all have arrived. Calls `answered` for each.
+    /// Sends the requests and receives responses until all have arrived. Calls `answered` for each
+    /// response.
     pub(in crate::load) fn poll(
         &mut self,
         context: &mut Context<'_>,
@@ -189,8 +190,8 @@ impl Exchange {
         let mut stream = self.stream.take().expect("a request needs a connection");
         let mut broken = None;
         let result = loop {
-            // Reading comes before writing: data that arrives before a request is sent is no answer
-            // to it.
+            // Reading comes before writing: data that arrives before a request is sent is not a
+            // response to it.
             let read = SCRATCH.with_borrow_mut(|buffer| {
                 let read = stream.poll_read(context, buffer);
                 read.map_ok(|len| self.receive(&buffer[..len], requests, &mut answered))
@@ -205,8 +206,8 @@ impl Exchange {
             if let Some(error) = broken {
                 break Poll::Ready(Err(self.broken(error)));
             }
-            // The answer may arrive even if writing fails, such as the answer to a body that is too
-            // long.
+            // A response may arrive even if writing fails, for example the response to a body that
+            // is too long.
             broken = self.write(context, &mut stream, requests);
             if broken.is_none() {
                 break Poll::Pending;
@@ -244,8 +245,8 @@ impl Exchange {
                         _ => None,
                     };
                 }
-                // Usually there is one; initializing room for more costs as much as the rest of
-                // this function.
+                // Usually there is one buffer; initializing room for more costs as much as the rest
+                // of this function.
                 1 => self.write_some::<2>(context, stream, requests),
                 _ => self.write_some::<BUFFERS_MAX>(context, stream, requests),
             };
@@ -280,7 +281,7 @@ impl Exchange {
         stream.poll_write(context, &slices[..count])
     }
 
-    /// Records that `len` more bytes are written.
+    /// Records that `len` more bytes have been written.
     fn advance(&mut self, len: usize, requests: &Requests) {
         self.written_bytes += len;
         while let Some(flight) = self.flights.get(self.written) {
@@ -339,12 +340,12 @@ impl Exchange {
         }
     }
 
-    /// Handles the end of an answer.
+    /// Handles the end of a response.
     fn end(&mut self, answered: &mut impl FnMut(Flight, Answered)) {
         let answer = self.answer.take().expect("a head precedes an end");
         self.has_answered = true;
         let flight = self.flights.pop_front().expect("an answer has a request");
-        // If an answer arrives before its request is fully written, the rest of the request is
+        // If a response arrives before its request is fully written, the rest of the request is
         // useless.
         match self.written.checked_sub(1) {
             Some(written) => self.written = written,

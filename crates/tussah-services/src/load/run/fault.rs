@@ -5,12 +5,12 @@ use std::io;
 use rustix::io::Errno;
 use tussah::OpError;
 
-/// Why a request was not served. A 503 is not among these: it counts as a rejection.
+/// The reason why a request was not served. A 503 is not among these: it counts as a rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// No server listens at the address.
     Refused,
-    /// No connection within the time limit.
+    /// There was no connection within the time limit.
     ConnectTimeout,
     /// No port is free on this side (`EADDRNOTAVAIL`).
     NoPort,
@@ -22,17 +22,17 @@ pub enum Fault {
     Connect,
     /// The connection was reset.
     Reset,
-    /// The connection was closed before the first byte of the answer.
+    /// The connection was closed before the first byte of the response.
     Closed,
-    /// The connection was closed within the answer.
+    /// The connection was closed within the response.
     Truncated,
-    /// No complete answer within the time limit.
+    /// There was no complete response within the time limit.
     Timeout,
-    /// The answer is not valid HTTP.
+    /// The response is not valid HTTP.
     BadResponse,
     /// The server sent more than the requests of the connection asked for.
     Unsolicited,
-    /// The body differs from the file, in length or in content.
+    /// The body differs from the file, in length or in contents.
     WrongBody,
     /// The status is an error: 4xx or 5xx, but not 503.
     Status,

@@ -12,16 +12,17 @@ pub use generate::{Made, generate};
 
 use fastrand::Rng;
 
-/// Files of a directory.
+/// The number of files in a directory.
 pub const FILES: usize = CLASSES * PER_CLASS;
 
 const CLASSES: usize = 4;
 const PER_CLASS: usize = 9;
 
-/// Bytes of the first file of each class; the others are multiples of it.
+/// The length of the first file of each class, in bytes; the lengths of the others are multiples of
+/// it.
 const STEPS: [u64; CLASSES] = [102, 1_024, 10_240, 102_400];
 
-/// Bytes of all files of a directory.
+/// The length of all files of a directory, in bytes.
 pub const DIRECTORY_BYTES: u64 = 45 * (102 + 1_024 + 10_240 + 102_400);
 
 /// The share of each class in the requests.
@@ -30,7 +31,7 @@ const SHARES: [f64; CLASSES] = [0.35, 0.50, 0.14, 0.01];
 /// The rank of each file within its class.
 const RANKS: [u32; PER_CLASS] = [9, 6, 4, 2, 1, 3, 5, 7, 8];
 
-/// Directories of the set of the SEDA paper (SOSP 2001), section 5.1: "3.31 GB".
+/// The number of directories in the set of the SEDA paper (SOSP 2001), section 5.1: "3.31 GB".
 const DIRECTORIES_SEDA: usize = 678;
 
 /// Bound, in directories: their number has five digits.
@@ -47,7 +48,7 @@ impl FileSet {
     /// Returns the set with `directories` directories.
     ///
     /// # Errors
-    /// A sentence that says what was expected, unless there are 1 to 100,000.
+    /// Returns a sentence that states what was expected, unless there are 1 to 100,000 directories.
     pub fn of(directories: usize) -> Result<Self, String> {
         match directories {
             1..=DIRECTORIES_MAX => Ok(Self { directories }),
@@ -61,11 +62,11 @@ impl FileSet {
     /// slightly larger.
     ///
     /// # Errors
-    /// A sentence that says what was expected, if the text is not a size, or the size is too small
-    /// or too large.
+    /// Returns a sentence that states what was expected, if the text is not a size, or the size is
+    /// too small or too large.
     pub fn of_size(text: &str) -> Result<Self, String> {
         let bytes = crate::units::size(text)?;
-        // 100 MB are 20 directories of 4.88 MiB, by the usual reckoning.
+        // 100 MB hold 20 directories of 4.88 MiB, by the usual calculation.
         match bytes {
             3_300_000_000 => Self::of(DIRECTORIES_SEDA),
             _ => Self::of((bytes as f64 * 1.048_576 / DIRECTORY_BYTES as f64) as usize),
@@ -127,7 +128,7 @@ impl FileNumber {
     }
 }
 
-/// A stream of the bytes of a file: printable characters, which follow from its number.
+/// A stream of the bytes of a file: printable characters, which are determined by its number.
 #[derive(Clone, Debug)]
 pub(in crate::load) struct Contents {
     random: Rng,
@@ -144,7 +145,7 @@ impl Contents {
     }
 
     /// Calls `each` with the next `len` bytes, in pieces, until it returns false. Returns whether
-    /// it never did.
+    /// it never returned false.
     fn pieces(&mut self, len: usize, mut each: impl FnMut(usize, &[u8]) -> bool) -> bool {
         let mut at = 0;
         while at < len {
@@ -182,9 +183,9 @@ impl Contents {
 /// A random choice of files by the popularity of SPECweb99.
 #[derive(Debug)]
 pub(in crate::load) struct Popularity {
-    /// For each directory, the cumulative share up to it.
+    /// For each directory, the cumulative share up to that directory.
     directories: Vec<f64>,
-    /// The same for the files of a directory.
+    /// The same shares for the files of a directory.
     files: Vec<f64>,
 }
 

@@ -5,9 +5,9 @@ use fastrand::Rng;
 /// The due times of requests, in nanoseconds of the run's clock.
 #[derive(Clone, Debug)]
 pub(in crate::load) enum Pace {
-    /// Closed loop: a pause after the last answer.
+    /// Closed loop: a pause after the last response.
     Closed { think_ns: u64 },
-    /// Open loop: even intervals, whatever became of earlier requests.
+    /// Open loop: even intervals, whatever happened to earlier requests.
     Open {
         next_ns: u64,
         every_ns: f64,
@@ -18,7 +18,7 @@ pub(in crate::load) enum Pace {
 
 impl Pace {
     /// Returns the pace of client `number` of `clients` that begin at `start_ns` and together send
-    /// `rate` requests a second.
+    /// `rate` requests per second.
     pub(in crate::load) fn open(rate: f64, number: usize, clients: usize, start_ns: u64) -> Self {
         let first_ns = number as f64 / rate * 1e9;
         Self::Open {
@@ -29,7 +29,7 @@ impl Pace {
     }
 
     /// Returns the due time of the first request. Clients that pause begin at a random time within
-    /// a pause, so that they do not all begin at once.
+    /// a pause, so that they do not all begin at the same time.
     pub(in crate::load) fn first(&mut self, start_ns: u64, random: &mut Rng) -> u64 {
         match self {
             Self::Closed { think_ns } => start_ns + (*think_ns as f64 * random.f64()) as u64,
@@ -37,7 +37,7 @@ impl Pace {
         }
     }
 
-    /// Returns the due time of the request after an answer.
+    /// Returns the due time of the request after a response.
     pub(in crate::load) fn after(&mut self, answered_ns: u64) -> u64 {
         match self {
             Self::Closed { think_ns } => answered_ns + *think_ns,
@@ -56,7 +56,7 @@ impl Pace {
     }
 
     /// Returns the due time of another request to send together with the current one: in an open
-    /// loop one that is due as well, in a closed loop any.
+    /// loop a request that is also due, in a closed loop any request.
     pub(in crate::load) fn another(&mut self, due_ns: u64, now_ns: u64) -> Option<u64> {
         match self {
             Self::Closed { .. } => Some(due_ns),
@@ -65,8 +65,8 @@ impl Pace {
         }
     }
 
-    /// Returns the number of requests that were due by a time but not taken, and the due time of
-    /// the oldest.
+    /// Returns the number of requests that were due by a given time but not taken, and the due time
+    /// of the oldest one.
     pub(in crate::load) fn missed(&self, by_ns: u64) -> (u64, Option<u64>) {
         match self {
             Self::Open {
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn open_loops_are_even() {
-        // 300 a second by 3 clients: each every 10 ms, 3.3 ms apart.
+        // 300 per second by 3 clients: each every 10 ms, 3.3 ms apart.
         let mut due = Vec::new();
         for number in 0..3 {
             let mut pace = Pace::open(300.0, number, 3, 1_000);

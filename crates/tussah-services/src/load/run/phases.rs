@@ -24,7 +24,7 @@ pub(in crate::load) enum Phase {
     Measuring,
 }
 
-/// The facts of a run beside its counts.
+/// The properties of a run other than its counts.
 #[derive(Clone, Debug)]
 pub(in crate::load) struct Course {
     pub(in crate::load) interrupted: bool,
@@ -46,7 +46,7 @@ pub(in crate::load) struct Course {
 /// `tell` is called every second; without it there are no wake-ups for progress.
 ///
 /// # Errors
-/// A sentence that says why there was nothing to measure.
+/// Returns a sentence that states why there was nothing to measure.
 pub(in crate::load) async fn run_phases(
     run: Arc<Run>,
     tell: Option<impl FnMut(&Run, Phase)>,

@@ -15,7 +15,7 @@ pub(in crate::load) struct Message {
     /// Names and values.
     pub(in crate::load) fields: Vec<(String, String)>,
     pub(in crate::load) body: Vec<u8>,
-    /// The last request on a connection announces the end.
+    /// True if the last request on a connection announces the end.
     pub(in crate::load) announces_end: bool,
 }
 
@@ -23,11 +23,11 @@ pub(in crate::load) struct Message {
 #[derive(Debug)]
 pub(in crate::load) struct Requests {
     heads: Heads,
-    /// The same, for the last request on a connection.
+    /// The same requests, as the last request on a connection.
     last_heads: Option<Heads>,
     body: Vec<u8>,
     files: Option<Popularity>,
-    /// The method, as far as it matters to answers.
+    /// The method, as far as it is relevant to responses.
     pub(in crate::load) method: Method,
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pace::Pace;
 
-/// How a connection ends after its last request.
+/// The way in which a connection ends after its last request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CloseBy {
@@ -25,7 +25,7 @@ pub(in crate::load) struct Settings {
     pub(in crate::load) workers: usize,
     pub(in crate::load) requests: Option<u64>,
     pub(in crate::load) duration: Option<Duration>,
-    /// Requests a second; `None` in a closed loop.
+    /// Requests per second; `None` in a closed loop.
     pub(in crate::load) rate: Option<f64>,
     pub(in crate::load) think: Duration,
     pub(in crate::load) warm_up: Duration,
@@ -35,7 +35,7 @@ pub(in crate::load) struct Settings {
     pub(in crate::load) timeout: Duration,
     pub(in crate::load) honor_retry_after: bool,
     pub(in crate::load) retry_pause: Duration,
-    /// The interval, in requests of a client, between those whose body is compared; 0 for none.
+    /// The interval between requests of a client whose body is compared, in requests; 0 for none.
     pub(in crate::load) check_every: u32,
     pub(in crate::load) window: Option<Duration>,
     pub(in crate::load) within: Option<Duration>,

@@ -15,11 +15,11 @@ use super::settings::Settings;
 use crate::load::report::fairness::Slots;
 use crate::load::report::tally::Tally;
 
-/// Bound, in connections: those in progress at once before the measurement, so that the server's
-/// accept queue does not overflow.
+/// Bound, in connections: those being established at the same time before the measurement, so that
+/// the server's accept queue does not overflow.
 const CONNECTING_MAX: usize = 16;
 
-/// The pause after each connection, which limits them to 10,000 a second.
+/// The pause after each connection, which limits them to 10,000 per second.
 pub(in crate::load) const CONNECT_PAUSE: Duration = Duration::from_micros(1_500);
 
 /// A run, as its clients see it. Times are nanoseconds since `epoch`.
@@ -41,7 +41,7 @@ pub(in crate::load) struct Run {
     arrived: AtomicUsize,
     connected: AtomicUsize,
     ended: AtomicUsize,
-    /// Notified when clients may begin; when all have tried to connect; when all have ended.
+    /// Notified when clients may begin, when all have tried to connect, and when all have ended.
     begin: Notify,
     progress: Notify,
     tallies: Box<[Mutex<Tally>]>,
@@ -87,7 +87,7 @@ impl Run {
     }
 }
 
-/// The clock.
+/// The run's clock.
 impl Run {
     pub(in crate::load) fn now_ns(&self) -> u64 {
         self.epoch.elapsed().as_nanos() as u64
@@ -128,7 +128,7 @@ impl Run {
         self.connected.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns whether none of the first clients could connect, so that no other will.
+    /// Returns whether none of the first clients could connect, so that no other client will.
     pub(in crate::load) fn is_hopeless(&self) -> bool {
         let first = CONNECTING_MAX.min(self.settings.connections);
         self.arrived_count() >= first && self.connected.load(Ordering::Relaxed) == 0
@@ -136,16 +136,16 @@ impl Run {
 
     /// Records that a client has tried to connect.
     pub(in crate::load) fn arrived(&self) {
-        // Partner: `arrived_count`. A client that has connected is counted there before it counts
+        // Pairs with `arrived_count`. A client that has connected is counted there before it counts
         // as arrived.
         self.arrived.fetch_add(1, Ordering::Release);
         self.progress.notify_one();
     }
 
-    /// Lets the clients begin, unless they have begun.
+    /// Lets the clients begin, unless they have already begun.
     pub(in crate::load) fn start(&self) {
         if self.begun_ns.load(Ordering::Relaxed) == u64::MAX {
-            // Partner: `begun`.
+            // Pairs with `begun`.
             self.begun_ns.store(self.now_ns(), Ordering::Release);
             self.begin.notify_waiters();
         }
@@ -155,7 +155,7 @@ impl Run {
     pub(in crate::load) async fn begun(&self) -> u64 {
         loop {
             let begin = self.begin.notified();
-            // Partner: `start`.
+            // Pairs with `start`.
             let begun_ns = self.begun_ns.load(Ordering::Acquire);
             if begun_ns != u64::MAX {
                 return begun_ns;
@@ -177,7 +177,7 @@ impl Run {
     }
 
     pub(in crate::load) fn arrived_count(&self) -> usize {
-        // Partner: `arrived`.
+        // Pairs with `arrived`.
         self.arrived.load(Ordering::Acquire)
     }
 
@@ -186,7 +186,7 @@ impl Run {
     }
 }
 
-/// The counts.
+/// The counts of a run.
 impl Run {
     /// Counts something in the worker's own tally, which no other worker changes.
     pub(in crate::load) fn tally<R>(&self, count: impl FnOnce(&mut Tally) -> R) -> R {
@@ -243,7 +243,7 @@ impl Budget {
     }
 
     /// Claims a share of the remaining requests for a client. Shares keep claims rare and still let
-    /// all clients end together. 0 means that nothing remains.
+    /// all clients end together. Zero means that nothing remains.
     pub(in crate::load) fn claim(&self, clients: u64) -> u64 {
         let share = |left: u64| (left / (clients * 8)).max(1).min(left);
         let order = Ordering::Relaxed;

@@ -15,16 +15,16 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 pub(in crate::load) enum Trust<'a> {
     /// All certificates.
     All,
-    /// Certificates that chain to one in a PEM file.
+    /// Certificates that chain to a certificate in a PEM file.
     File(&'a Path),
-    /// Certificates that chain to one of the system's.
+    /// Certificates that chain to one of the system's certificates.
     System,
 }
 
 /// Returns a connector for a host.
 ///
 /// # Errors
-/// A sentence that says what is wrong with the certificates or the name.
+/// Returns a sentence that states what is wrong with the certificates or the name.
 pub(in crate::load) fn connector(
     host: &str,
     trust: Trust<'_>,

@@ -19,12 +19,12 @@ impl Url {
     /// Parses a URL; `http://` may be omitted.
     ///
     /// # Errors
-    /// A sentence that says what was expected.
+    /// Returns a sentence that states what was expected.
     pub fn parse(text: &str) -> Result<Self, String> {
         let expected = |what: &str| {
             format!("expected {what} in `{text}`, as in http://127.0.0.1:8080/index.html")
         };
-        // `Uri` takes letters beyond ASCII, which a request target cannot have.
+        // `Uri` accepts letters beyond ASCII, which a request target cannot contain.
         if let Some(odd) = text.chars().find(|c| !c.is_ascii_graphic()) {
             let what = format!("percent-encoded characters instead of {odd:?}");
             return Err(expected(&what));

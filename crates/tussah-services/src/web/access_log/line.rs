@@ -17,11 +17,11 @@ pub struct Record<'a> {
     pub client: Option<IpAddr>,
     /// The authenticated user, if there is one.
     pub user: Option<&'a [u8]>,
-    /// The end of the answer.
+    /// The time at which the response ended.
     pub time: SystemTime,
     /// The first line of the request, as received.
     pub request: &'a [u8],
-    /// The status code of the answer.
+    /// The status code of the response.
     pub status: u16,
     /// The length of the sent body, in bytes.
     pub body_bytes: u64,
@@ -31,8 +31,8 @@ pub struct Record<'a> {
     pub user_agent: Option<&'a [u8]>,
 }
 
-/// Appends a line to a buffer: NCSA's common log format, or the combined one of Apache and nginx.
-/// Times are UTC.
+/// Appends a line to a buffer, in NCSA's common log format or in the combined format of Apache and
+/// nginx. Times are UTC.
 pub(super) fn write_line(record: &Record<'_>, format: LogFormat, line: &mut Vec<u8>) {
     match record.client {
         Some(address) => put(line, format_args!("{}", address.to_canonical())),

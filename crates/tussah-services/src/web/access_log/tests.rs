@@ -1,4 +1,4 @@
-//! The lines that reach a log.
+//! Tests of the lines that reach a log.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use super::*;
 
-/// A disk that obeys orders, write by write, and shows what was written.
+/// A disk that obeys commands, write by write, and shows what was written.
 #[derive(Debug)]
 pub(super) struct Slow {
     orders: mpsc::Receiver<io::Result<usize>>,
@@ -16,7 +16,7 @@ pub(super) struct Slow {
 
 impl Write for Slow {
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
-        // Without further orders, the disk writes everything.
+        // Without further commands, the disk writes everything.
         let len = self.orders.recv().unwrap_or(Ok(lines.len()))?;
         let len = len.min(lines.len());
         let _ = self.written.send(lines[..len].into());
@@ -55,7 +55,7 @@ fn log(log: &AccessLog, request: &str) {
     });
 }
 
-/// Returns the requests in a log, and its remarks.
+/// Returns the requests in a log, and the log's remarks.
 fn requests(text: &[u8]) -> Vec<String> {
     let lines = str::from_utf8(text).unwrap().lines();
     lines
@@ -182,7 +182,7 @@ fn a_partly_written_batch_keeps_its_rest() {
         assert!(another.close());
         shown.recv().unwrap().len()
     };
-    // The writer has taken the first line; the others are the next batch.
+    // The writer has taken the first line; the other lines are the next batch.
     order.send(Ok(1)).unwrap();
     for request in ["1", "2", "3", "4"] {
         log(&access_log, request);

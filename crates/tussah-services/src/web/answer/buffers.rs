@@ -1,14 +1,14 @@
 //! Buffers of evicted pages, for reuse.
 //!
-//! Most allocators map a large page separately, and its memory is faulted in anew each time. The
-//! next page of about the same size therefore reuses the buffer of an evicted one, as in Haboob
+//! Most allocators map a large page separately, and its memory is faulted in again each time. The
+//! next page of about the same size therefore reuses the buffer of an evicted page, as in Haboob
 //! (Welsh, Culler and Brewer: SEDA, SOSP 2001, section 5.1.1).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 
-/// Bound, in bytes: the shortest buffer. Short buffers are kept as well: with the C library's
+/// Bound, in bytes: the shortest buffer. Short buffers are kept, too: with the C library's
 /// allocator, memory that the OS threads of *disk* allocate and workers free is not available to
 /// others.
 const BYTES_MIN: usize = 512;
@@ -16,15 +16,15 @@ const BYTES_MIN: usize = 512;
 /// The number of sizes in each doubling, so that at most a fifth of a buffer is unused.
 const STEPS: usize = 4;
 
-/// Bound, in bytes: longer buffers are not kept, nor more than these of one size.
+/// Bound, in bytes: longer buffers are not kept, nor more than this in buffers of one size.
 const BYTES_MAX: usize = 1024 * 1024;
 
-/// The ratio of the cache's size to that of all spare buffers; one of the longest is kept in any
-/// case. The number of buffers of a size varies as pages come and go. With a bound for each size
-/// alone, the total would grow to the sum of all maxima.
+/// The ratio of the cache's size to the size of all spare buffers; one of the longest buffers is
+/// kept in any case. The number of buffers of a size varies as pages come and go. With a bound for
+/// each size alone, the total would grow to the sum of all maxima.
 const CACHE_RATIO: u64 = 16;
 
-/// Bound, in buffers: the spare ones of one size.
+/// Bound, in buffers: the spare buffers of one size.
 const SPARE_MAX: usize = 64;
 
 /// Spare buffers by size.
@@ -59,8 +59,8 @@ impl Buffers {
         buffer
     }
 
-    /// Keeps a buffer that was [taken](Self::take), unless there are enough of its size, or in
-    /// total.
+    /// Keeps a buffer that was [taken](Self::take), unless there are already enough of its size, or
+    /// in total.
     pub(crate) fn put(&self, buffer: Vec<u8>) {
         let len = buffer.len();
         if len < BYTES_MIN {

@@ -23,7 +23,7 @@ pub(crate) struct Clock {
     /// The runtime's clock, if it is moved by hand, and its start.
     by_hand: Option<(tussah::Clock, Instant)>,
     /// The start of the wall clock's next second, on the monotonic clock. A change of the wall
-    /// clock takes effect then.
+    /// clock then takes effect.
     next_ns: AtomicI64,
     // The values of the clocks at the last look.
     unix_s: AtomicU64,
@@ -69,7 +69,7 @@ impl Clock {
         }
     }
 
-    /// Returns the present second, since 1970.
+    /// Returns the current second, since 1970.
     pub(crate) fn unix_s(&self) -> u64 {
         self.look();
         self.last_unix_s()
@@ -81,7 +81,7 @@ impl Clock {
         self.last_passed_s()
     }
 
-    /// Returns the same with the fraction of the second.
+    /// Returns the same time with the fraction of the second.
     pub(crate) fn passed(&self) -> Duration {
         match &self.by_hand {
             Some((clock, start)) => clock.now().saturating_duration_since(*start),
@@ -99,7 +99,7 @@ impl Clock {
         self.unix_s.load(Ordering::Relaxed)
     }
 
-    /// Returns the same in seconds since the start.
+    /// Returns the same second, counted since the start.
     #[inline]
     pub(crate) fn last_passed_s(&self) -> u64 {
         self.passed_s.load(Ordering::Relaxed)

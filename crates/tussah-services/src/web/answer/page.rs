@@ -19,16 +19,16 @@ use crate::web::site::{Meta, Opened};
 
 /// A page. All requests share it without copying.
 ///
-/// It consists of the complete answer with status 200, from the status line and the date of some
-/// second to the end of the body. Other answers use parts of it. The lines that also belong to 304
-/// come first, and then those that also belong to 206.
+/// It consists of the complete response with status 200, from the status line and the date of some
+/// second to the end of the body. Other responses use parts of it. The lines that also belong to
+/// 304 come first, followed by those that also belong to 206.
 pub(crate) struct Page {
     bytes: Vec<u8>,
-    /// The end of the body, or of its part in memory.
+    /// The end of the body, or of the part of it in memory.
     end: usize,
     /// The second of its date.
     date_s: u64,
-    /// The pool that gets the buffer in the end.
+    /// The pool to which the buffer finally returns.
     buffers: Arc<Buffers>,
     /// The end of the lines that also belong to 304.
     shared_end: usize,
@@ -56,7 +56,7 @@ impl Page {
     ) -> io::Result<Self> {
         let Opened { file, meta } = opened;
         let date_s = server.clock.unix_s();
-        // Last-Modified is never later than the date of any answer (RFC 9110, section 8.8.2.1).
+        // Last-Modified is never later than the date of any response (RFC 9110, section 8.8.2.1).
         let modified_s = seconds(meta.modified).map(|modified_s| modified_s.min(date_s));
         let (head, shared_end, part_end) = head(server, path, &meta, modified_s);
         let [shared_end, part_end, head_end] =
@@ -117,13 +117,13 @@ impl Page {
         self.bytes[..OK_LEN].copy_from_slice(&clock::ok(unix_s));
     }
 
-    /// Returns the part of an answer with 200 that is in memory.
+    /// Returns the part of a response with 200 that is in memory.
     #[inline]
     pub(crate) fn whole(&self) -> Range<usize> {
         0..self.end
     }
 
-    /// Returns the same without the status line and the date.
+    /// Returns the same part without the status line and the date.
     pub(crate) fn after_date(&self) -> Range<usize> {
         OK_LEN..self.end
     }
@@ -162,7 +162,7 @@ impl Page {
         }
     }
 
-    /// Returns whether a newly opened file is the one of this page, unchanged.
+    /// Returns whether a newly opened file is the file of this page, unchanged.
     pub(crate) fn is_of(&self, meta: &Meta) -> bool {
         self.meta.etag == meta.etag
             && self.meta.device == meta.device
@@ -173,8 +173,7 @@ impl Page {
 
 #[cfg(test)]
 impl Page {
-    /// Creates an empty page that takes `len` bytes, with or without a file, and with a date of
-    /// 1970.
+    /// Creates an empty page of `len` bytes, with or without a file, and with a date in 1970.
     pub(crate) fn blank(buffers: &Arc<Buffers>, len: usize, has_file: bool) -> Self {
         let file = File::open("/dev/null").expect("it is there");
         let stat = rustix::fs::fstat(&file).expect("it is open");
@@ -208,8 +207,8 @@ pub(crate) fn read(file: &File, buffer: &mut [u8]) -> io::Result<()> {
 /// Reads a file if it is in the page cache.
 ///
 /// # Errors
-/// Returns `WouldBlock` if it is not, or if the system cannot tell. A waiting read then reports any
-/// other error.
+/// Returns `WouldBlock` if it is not, or if the system cannot tell. A read that waits then reports
+/// any other error.
 pub(crate) fn read_cached(file: &File, buffer: &mut [u8]) -> io::Result<()> {
     let mut done = 0;
     while done < buffer.len() {
@@ -275,7 +274,7 @@ fn head(
 mod tests {
     use super::*;
 
-    /// The system cannot tell what part of a pipe is in memory, like a system without the call.
+    /// The system cannot tell which part of a pipe is in memory, like a system without the call.
     #[test]
     fn a_file_without_cache_information_is_left_to_a_blocking_read() {
         let (reader, _writer) = io::pipe().expect("there are descriptors");

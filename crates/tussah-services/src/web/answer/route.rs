@@ -30,7 +30,7 @@ impl Request {
         self.head.method
     }
 
-    /// Returns the name of the method as sent, also for [`Method::Other`].
+    /// Returns the name of the method as sent, even for [`Method::Other`].
     #[must_use]
     pub fn method_name(&self) -> &str {
         str::from_utf8(self.head.method_text(&self.bytes)).expect("a method is ASCII")
@@ -42,7 +42,7 @@ impl Request {
         self.head.path(&self.bytes)
     }
 
-    /// Returns the segments of the path, without dot segments and empty ones. Each segment is
+    /// Returns the segments of the path, without dot segments and empty segments. Each segment is
     /// decoded separately: `/users/a%2Fb` has `users` and `a/b`. The last segment is empty if the
     /// path ends with a slash. Invalid UTF-8 is replaced.
     ///
@@ -83,7 +83,7 @@ impl Request {
     }
 
     /// Returns the address of the client, if it is known. Behind a trusted proxy, this is the
-    /// address that the proxy gives.
+    /// address that the proxy specifies.
     #[must_use]
     pub fn client(&self) -> Option<IpAddr> {
         self.client
@@ -97,10 +97,10 @@ fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     }
 }
 
-/// The answer of a handler.
+/// The response of a handler.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// The status. One below 200 is not a final answer, so the server sends 500 instead.
+    /// The status. A status below 200 is not final, so the server sends 500 instead.
     pub status: Status,
     /// The value of `Content-Type`.
     pub media_type: String,
@@ -133,7 +133,7 @@ impl Reply {
         }
     }
 
-    /// Creates an answer with a status, and its name as the text.
+    /// Creates a response with a status, and the status's name as the text.
     #[must_use]
     pub fn status(status: Status) -> Self {
         Self {
@@ -161,12 +161,12 @@ type Handler = Arc<dyn Fn(Request) -> Answering + Send + Sync>;
 /// # Cancellation
 /// A client that disconnects before its answer cancels its request.
 ///
-/// - A queued request ends at once and frees its room in the queue.
+/// - A queued request ends immediately and frees its room in the queue.
 /// - A request in a handler is cancelled by dropping the handler's future at its next `.await`.
 ///   This applies to GET and HEAD, which are safe to cancel (RFC 9110, section 9.2.1), and to other
 ///   methods if the route is [`cancellable`](Self::cancellable).
-/// - Work that a handler has spawned, or given to [`tussah::spawn_blocking`], continues. Use it for
-///   work that has to be completed.
+/// - Work that a handler has spawned, or given to [`tussah::spawn_blocking`], continues. Use this
+///   for work that has to be completed.
 ///
 /// ```
 /// use tussah_services::web::{Reply, Request, Route, Web, config::Config};
@@ -214,8 +214,8 @@ impl Route {
     }
 
     /// Declares that the handler may wait for any length of time, as for a long poll. The route
-    /// then has no target: its response times are no sign of overload, and each request starts at
-    /// once. Only the number of connections bounds the requests in service.
+    /// then has no target: its response times are no sign of overload, and each request starts
+    /// immediately. Only the number of connections bounds the requests in service.
     #[must_use]
     pub fn waits(mut self) -> Self {
         self.waits = true;
@@ -240,7 +240,7 @@ pub struct Routes {
     all: Vec<(String, Route)>,
     /// The indices of routes by their exact paths.
     exact: HashMap<Vec<u8>, usize>,
-    /// The same by path prefix, the longest first.
+    /// The same indices by path prefix, the longest prefix first.
     beneath: Vec<(Vec<u8>, usize)>,
     /// The limits that the status page lists.
     limits: Vec<Limit>,

@@ -15,7 +15,7 @@ use crate::web::connection::exchange::Exchange;
 use crate::web::server::Server;
 use report::Report;
 
-/// Returns whether a path is the status page and the peer may see it.
+/// Returns whether a path is the path of the status page and the peer may see the page.
 pub(crate) fn is_asked_for(server: &Server, exchange: &Exchange) -> bool {
     let status = &server.config.status;
     let path = status.path.as_ref().map(String::as_bytes);

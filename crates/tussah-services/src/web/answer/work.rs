@@ -21,7 +21,7 @@ const TIME_MS_MAX: u64 = 10_000;
 /// requests by little more than a millisecond.
 const TURN_US: u64 = 400;
 
-/// The size of the answer: 8 KB, as in the paper.
+/// The size of the response: 8 KB, as in the paper.
 const ANSWER_BYTES: usize = 8192;
 
 /// Adds the page.

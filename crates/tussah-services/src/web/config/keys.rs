@@ -20,7 +20,7 @@ pub(super) struct Key {
     /// The option on the command line. The environment variable is the same in capitals, with
     /// underscores and a prefix.
     pub(super) flag: &'static str,
-    /// The name of the value in the help; words separated by `|` if the value is one of these.
+    /// The name of the value in the help, or words separated by `|` if the value is one of these.
     pub(super) value: &'static str,
     /// The heading in the help.
     pub(super) heading: &'static str,
@@ -38,16 +38,17 @@ pub(super) type Given = (&'static Key, Value);
 /// The number of times that an option may occur, and whether it has a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Once, with a value.
+    /// The option occurs once, with a value.
     One,
-    /// Any number of times, each time with a value.
+    /// The option occurs any number of times, each time with a value.
     Many,
-    /// Once; without a value it stands for `true`.
+    /// The option occurs once; without a value it means `true`.
     Switch,
 }
 
 impl Key {
-    /// Returns the words of which the value is one, for shell completion; none for other values.
+    /// Returns the words of which the value is one, for shell completion; there are none for other
+    /// values.
     pub(super) fn words(&self) -> impl Iterator<Item = &'static str> + use<> {
         let words = if self.kind == Kind::Switch {
             "true|false"
@@ -370,7 +371,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
 ];
 
-/// Bound, in milliseconds: the longest time of a setting, a day; a longer one is a mistake in the
+/// Bound, in milliseconds: the longest time of a setting, one day. A longer one is a mistake in the
 /// unit.
 const DAY_MS: u64 = 86_400_000;
 

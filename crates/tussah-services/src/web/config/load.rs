@@ -11,7 +11,8 @@ use super::keys::{Given, KEYS, Key, PREFIX};
 use super::settings::Config;
 use super::value::{Raw, Value};
 
-/// Bound, in bytes: the longest configuration file; a longer one is something else.
+/// Bound, in bytes: the largest configuration file. A larger file is rejected, since it cannot be a
+/// configuration.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The origins of the values that are not defaults, by the names of their keys: the line of a file,

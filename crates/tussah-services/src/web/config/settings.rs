@@ -30,11 +30,11 @@ use crate::web::site::SiteOptions;
 pub struct Config {
     /// The directory to serve.
     pub root: PathBuf,
-    /// The addresses to listen at; at least one.
+    /// The addresses to listen on; at least one.
     pub listen: Vec<ListenAddress>,
-    /// The number of workers; `None` is one for each CPU.
+    /// The number of workers; `None` means one for each CPU.
     pub workers: Option<usize>,
-    /// The unit that gets a color of its own.
+    /// The unit that has its own color.
     pub colors: Colors,
     /// The time within which each route answers, unless the route has its own target. A request
     /// that cannot be answered in time is rejected with 503.
@@ -47,10 +47,10 @@ pub struct Config {
     pub drain: Duration,
     /// The value of `Server`, or none.
     pub server_header: Option<String>,
-    /// The proxies whose `X-Forwarded-For` is trusted. List every proxy on this machine, see
+    /// The proxies whose `X-Forwarded-For` is trusted. List every proxy on this machine; see
     /// [`Status::from`].
     pub trusted_proxies: Vec<Peers>,
-    /// True if the page `/work` exists, which costs as much as its query says.
+    /// True if the page `/work` exists, whose cost is set by its query.
     pub work: bool,
     /// The page cache.
     pub cache: Cache,
@@ -117,7 +117,7 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-/// The unit that has a color of its own: events of one color run one at a time.
+/// The unit that has its own color: events of one color run one at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Colors {
     /// Each connection.
@@ -128,8 +128,8 @@ pub enum Colors {
 }
 
 /// The handling of a dynamic request whose client has closed its side of the connection (FIN). A
-/// client that left looks like that, and so does a client that only has nothing more to send, such
-/// as `nc -N`. A reset always cancels.
+/// client that has left looks like this, and so does a client that only has no more to send, such
+/// as `nc -N`. A reset always cancels the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HalfClose {
     /// The request is cancelled, since the client has most likely left.
@@ -152,7 +152,7 @@ impl HalfClose {
 /// The stage that caches pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheKind {
-    /// Shards, one for each worker, each with a color.
+    /// Shards, one for each worker, each with its own color.
     #[default]
     Sharded,
     /// None: every request reads its file.
@@ -184,19 +184,20 @@ impl Default for Cache {
 /// The limits on a client's requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound, in bytes: the head of a request, 16 KiB by default, 65,535 at most; 431 beyond. Its
-    /// target may have 8 KiB; 414 beyond.
+    /// Bound, in bytes: the head of a request, 16 KiB by default, at most 65,535; status 431 for a
+    /// larger head. Its target may have 8 KiB; status 414 for a longer target.
     pub head_bytes: u64,
-    /// Bound, in fields: the head of a request, 100 by default; 431 beyond.
+    /// Bound, in fields: the head of a request, 100 by default; status 431 for more.
     pub headers: usize,
-    /// Bound, in bytes: the body of a request, 1 MiB by default; 413 beyond. The server reads the
-    /// body of a dynamic request completely before it admits the request, so bodies may take this
-    /// much memory for each of `connections`.
+    /// Bound, in bytes: the body of a request, 1 MiB by default; status 413 for a larger body. The
+    /// server reads the body of a dynamic request completely before it admits the request, so
+    /// bodies may take this much memory for each of `connections`.
     pub body_bytes: u64,
-    /// Bound, in connections: those of the process that are open at a time, 20,000 by default. At
-    /// the limit, a new connection evicts an idle one; it gets 503 if there is none.
+    /// Bound, in connections: those of the process that are open at the same time, 20,000 by
+    /// default. At the limit, a new connection evicts an idle one; if there is none, the new
+    /// connection gets 503.
     pub connections: usize,
-    /// Bound, in requests: those of a connection before the server closes it; none by default.
+    /// Bound, in requests: the number on a connection before the server closes it; none by default.
     pub requests: Option<usize>,
 }
 
@@ -215,19 +216,20 @@ impl Default for Limits {
 /// The time limits for a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// From the first byte of a request's head to the last; also for the TLS handshake.
+    /// The time from the first byte of a request's head to the last; also the time for the TLS
+    /// handshake.
     pub head: Duration,
-    /// For the whole body of a request.
+    /// The time for the whole body of a request.
     pub body: Duration,
-    /// From an answer to the next request.
+    /// The time from a response to the next request.
     pub idle: Duration,
     /// How long a client may stall while reading a response, before its connection is reset.
     pub write: Duration,
-    /// The minimum rate at which a client reads a response, on average over `write`, in bytes a
+    /// The minimum rate at which a client reads a response, on average over `write`, in bytes per
     /// second.
     pub rate: Option<u64>,
     /// How long a client may continue to send after the server has closed its side. In a shutdown
-    /// it is also the time for a request on its way.
+    /// it is also the time for a request that is on its way.
     pub linger: Duration,
 }
 
@@ -276,7 +278,7 @@ impl fmt::Display for LogFile {
 pub enum LogFormat {
     /// NCSA's common log format.
     Common,
-    /// The same with the referrer and the user agent.
+    /// The same format with the referrer and the user agent.
     #[default]
     Combined,
 }
@@ -303,7 +305,7 @@ pub struct Diagnostics {
 /// The level of messages; each level includes those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DiagnosticsLevel {
-    /// Nothing.
+    /// No messages.
     Off,
     /// Failures, after which something is lost or not done.
     Error,
@@ -331,11 +333,11 @@ pub enum DiagnosticsFormat {
 pub struct Status {
     /// The path; `None` disables the page.
     pub path: Option<String>,
-    /// The clients that may see the page; for others it does not exist. For a client of a
-    /// [trusted](Config::trusted_proxies) proxy, the address that the proxy gives decides; through
-    /// any other proxy the page does not exist. A proxy that is not trusted and adds no field
-    /// (`X-Forwarded-For`, `Forwarded`) looks like a client: through one on this machine every
-    /// client sees the page.
+    /// The clients that may see the page; for other clients it does not exist. For a client of a
+    /// [trusted](Config::trusted_proxies) proxy, the address that the proxy specifies decides;
+    /// through any other proxy the page does not exist. A proxy that is not trusted and adds no
+    /// field (`X-Forwarded-For`, `Forwarded`) looks like a client: through such a proxy on this
+    /// machine, every client sees the page.
     pub from: Vec<Peers>,
 }
 

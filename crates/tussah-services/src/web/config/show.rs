@@ -12,8 +12,8 @@ use crate::units;
 use crate::web::site::{Codings, FieldRule};
 
 impl Config {
-    /// Returns the whole configuration as TOML, with the origin of each value. As a file, it gives
-    /// the same configuration.
+    /// Returns the whole configuration as TOML, with the origin of each value. Read as a file, it
+    /// gives the same configuration.
     #[must_use]
     pub fn show(&self) -> String {
         let mut page = String::new();
@@ -41,7 +41,7 @@ pub(super) fn text(text: &str) -> String {
 }
 
 pub(super) fn path(path: &Path) -> String {
-    // A relative path depends on the place of its file, so it is shown as an absolute one.
+    // A relative path depends on the location of its file, so it is shown as an absolute path.
     let whole = if path.is_absolute() {
         None
     } else {

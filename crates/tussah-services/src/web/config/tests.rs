@@ -1,4 +1,4 @@
-//! Configurations from all sources.
+//! Tests of configurations from all sources.
 
 use std::ffi::OsString;
 use std::time::Duration;

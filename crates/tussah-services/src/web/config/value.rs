@@ -147,7 +147,7 @@ impl Value {
         self.or(chosen.map(|(_, choice)| *choice), &words.join(" or "))
     }
 
-    /// Reads a path. A relative one is relative to the directory of the file that names it.
+    /// Reads a path. A relative path is relative to the directory of the file that names it.
     pub(super) fn path(&self) -> Read<PathBuf> {
         let text = self.or(self.as_text().filter(|text| !text.is_empty()), "a path")?;
         Ok(match &self.origin {

@@ -1,12 +1,12 @@
-//! The open connections of the process. The configuration limits the number of their places,
-//! whatever configuration a connection began with.
+//! The open connections of the process. Each open connection has a place. The configuration limits
+//! the number of places, whatever configuration a connection began with.
 //!
 //! # Making room
 //! When all places are taken, an idle connection gives up its own ([`Connection::make_room`]): of
-//! those examined, the one that has waited longest. Requests keep no records for this, so a search
-//! is needed. It examines [`LOOKS_MAX`] places, from the end of the last search on. With fewer
-//! places it finds the longest wait of all. Where one in twenty connections is idle, fewer than one
-//! in 700 searches find none.
+//! those examined, the connection that has waited longest. Requests keep no records for this, so a
+//! search is needed. The search examines [`LOOKS_MAX`] places, starting at the end of the last
+//! search. If there are fewer places, it finds the longest wait of all. Where one in twenty
+//! connections is idle, fewer than one in 700 searches find no idle connection.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,15 +19,15 @@ use tussah::sync::Notify;
 
 use super::state::Connection;
 
-/// Bound, in connections: those that get a 503 at a time because there are too many; others are
-/// closed without an answer.
+/// Bound, in connections: those that get a 503 at the same time because there are too many. Others
+/// are closed without a response.
 const REFUSED_MAX: usize = 1000;
 
-/// Bound, in connections: those that have given up their places and are about to end, beside those
-/// that have one. A few of them may have a request to answer first.
+/// Bound, in connections: those that have given up their places and are about to end, in addition
+/// to those that have a place. A few of them may first have to respond to a request.
 pub(crate) const LEAVING_MAX: usize = 1000;
 
-/// Bound, in places: those examined to find one that can be given up, about 10 µs.
+/// Bound, in places: those examined to find a place that can be given up, which takes about 10 µs.
 const LOOKS_MAX: usize = 128;
 
 /// The connections of a process.
@@ -41,9 +41,9 @@ struct Open {
     max: usize,
     /// The number of connections with a place.
     count: usize,
-    /// The number of connections that have given theirs up and have not ended.
+    /// The number of connections that have given up their places but have not ended.
     leaving: usize,
-    /// The places; the last one is taken.
+    /// The places; the last place in the list is taken.
     places: Vec<Place>,
     /// Free places, except for those beyond the end.
     free: BinaryHeap<Reverse<u32>>,
@@ -67,7 +67,7 @@ pub(crate) struct Group {
     number: usize,
     /// The number of connections that have not ended.
     count: AtomicUsize,
-    /// Notified when the last one ends.
+    /// Notified when the last connection ends.
     none: Notify,
 }
 
@@ -108,7 +108,7 @@ impl Connections {
         }
     }
 
-    /// Changes the number of places. Connections beyond it stay.
+    /// Changes the number of places. Connections beyond that number stay.
     pub(crate) fn set_max(&self, max: usize) {
         self.open.lock().max = max;
     }
@@ -118,7 +118,7 @@ impl Connections {
         self.open.lock().count
     }
 
-    /// Counts connections by what they do.
+    /// Counts connections by their activity.
     pub(crate) fn census(&self) -> Census {
         let open = self.open.lock();
         let (count, limit) = (open.count, open.max);
@@ -174,7 +174,7 @@ impl Group {
 
     fn enter_open(&self, open: &mut Open, connection: &Arc<Connection>) -> Entered {
         open.count += 1;
-        // Relaxed: the lock orders it, here and in `leave`.
+        // Relaxed: the lock orders this access, here and in `leave`.
         self.count.fetch_add(1, Ordering::Relaxed);
         let place = Place {
             connection: Arc::downgrade(connection),
@@ -186,7 +186,7 @@ impl Group {
     }
 
     /// Admits a connection that gets a 503, until the returned value is dropped; `None` if there
-    /// are too many of these.
+    /// are already too many of these.
     pub(crate) fn refuse(&self) -> Option<Refused<'_>> {
         let refused = Refused(&self.all.refused);
         (self.all.refused.fetch_add(1, Ordering::Relaxed) < REFUSED_MAX).then_some(refused)
@@ -214,12 +214,12 @@ impl Group {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Wakes all connections, to look for work.
+    /// Wakes all connections, so that they look for work.
     pub(crate) fn wake_all(&self) {
         self.each(Connection::wake);
     }
 
-    /// Ends all connections at once, whatever their state.
+    /// Ends all connections immediately, whatever their state.
     pub(crate) fn cut_all(&self) {
         self.each(Connection::cut);
     }
@@ -250,7 +250,7 @@ impl Group {
 }
 
 impl Open {
-    /// Stores a connection in the first free place, so that few free ones lie between taken ones,
+    /// Stores a connection in the first free place, so that few free places lie between taken ones,
     /// and returns the place.
     fn put(&mut self, place: Place) -> u32 {
         match self.free.pop() {
@@ -258,7 +258,7 @@ impl Open {
                 self.places[at as usize] = place;
                 at
             }
-            // All other free places are beyond the end as well.
+            // All other free places are also beyond the end.
             _ => {
                 self.free.clear();
                 self.places.push(place);
@@ -267,7 +267,7 @@ impl Open {
         }
     }
 
-    /// Frees a place, and removes free ones at the end, where a search would find nothing.
+    /// Frees a place, and removes free places at the end, where a search would find nothing.
     fn clear(&mut self, at: u32) {
         self.places[at as usize].is_free = true;
         self.places[at as usize].connection = Weak::new();
@@ -276,8 +276,8 @@ impl Open {
     }
 
     /// Makes idle connections give up their places, until a place is free or no other connection is
-    /// found. Returns those to wake, and the others that were examined; drop both outside of the
-    /// lock.
+    /// found. Returns the connections to wake, and the others that were examined; drop both outside
+    /// of the lock.
     #[cold]
     fn make_room(&mut self, now_s: u64) -> (Vec<Arc<Connection>>, Vec<Arc<Connection>>) {
         let (mut idle, mut others) = (Vec::new(), Vec::new());
@@ -296,7 +296,7 @@ impl Open {
         let mut leaving = Vec::new();
         for (_, at, connection) in idle {
             let is_wanted = self.count >= self.max && self.leaving < LEAVING_MAX;
-            // A request may have arrived for the connection meanwhile.
+            // A request may have arrived for the connection in the meantime.
             if is_wanted && connection.make_room() {
                 self.places[at].is_leaving = true;
                 self.leaving += 1;

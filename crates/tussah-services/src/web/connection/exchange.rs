@@ -1,4 +1,4 @@
-//! A request in flight with its answer: the event of the stages.
+//! A request in flight with its response: the event of the stages.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -11,27 +11,27 @@ use super::response::Response;
 use super::state::Connection;
 use crate::web::server::counts::OTHER;
 
-/// Bound, in bytes: the first read of a request; enough for those of browsers. The buffer grows for
-/// a longer head.
+/// Bound, in bytes: the first read of a request, which is enough for those of browsers. The buffer
+/// grows for a longer head.
 const INPUT_BYTES: usize = 4096;
 
-/// Bound, in bytes: the part of an answer's own bytes that a spare exchange keeps; those of small
-/// dynamic pages.
+/// Bound, in bytes: the part of a response's own bytes that a spare exchange keeps, which is enough
+/// for small dynamic pages.
 const OWN_BYTES_MAX: usize = 16 << 10;
 
-/// Bound, in exchanges: the spare ones of a worker, a megabyte: as many as one look of a driver
-/// makes ready.
+/// Bound, in exchanges: the spare exchanges of a worker, a megabyte. They are as many as one look
+/// of a driver makes ready.
 const SPARE_MAX: usize = 256;
 
-/// A request and its answer. One stage at a time owns it, and with it the connection.
+/// A request and its response. One stage at a time owns it, and with it the connection.
 pub(crate) struct Exchange {
-    /// The connection to answer; `None` in a spare one.
+    /// The connection on which to respond; `None` in a spare exchange.
     pub(crate) connection: Option<Arc<Connection>>,
     pub(crate) input: Input,
     /// The request's head, once it is complete.
     pub(crate) head: Option<Head>,
     /// The position of the search for the end of the head, and the time of its first byte, if the
-    /// head did not arrive at once.
+    /// head did not arrive all at once.
     pub(crate) coming: Option<(Scan, Instant)>,
     /// The key of the page in the cache: the path, decoded and normalized, beginning with `/`, and
     /// a byte for the preferred codings.
@@ -51,16 +51,16 @@ pub(crate) struct Exchange {
 /// The body of a request.
 #[derive(Debug, Default)]
 pub(crate) enum Body {
-    /// Not read, or absent.
+    /// The body has not been read, or is absent.
     #[default]
     Unread,
-    /// To be read, and kept if a handler needs it.
+    /// The body has to be read, and kept if a handler needs it.
     Wanted { keep: bool },
-    /// Read; this is the kept part.
+    /// The body has been read; this is the kept part.
     Read(Vec<u8>),
 }
 
-/// The action of a connection with an exchange that comes back.
+/// The action that a connection takes with an exchange that comes back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Next {
     /// Read more of the incomplete request.
@@ -68,9 +68,9 @@ pub(crate) enum Next {
     Read,
     /// Read the request's body.
     Body,
-    /// Send the rest of the answer.
+    /// Send the rest of the response.
     Write,
-    /// Continue: the request is answered, and the next one has begun to arrive.
+    /// Continue: the request has been answered, and the next request has begun to arrive.
     Again,
     /// Close the connection gracefully: the peer may still be sending.
     Close,
@@ -128,13 +128,13 @@ impl Input {
 }
 
 thread_local! {
-    /// The spare exchanges of this worker. They are boxes, since they go through queues.
+    /// The spare exchanges of this worker. They are boxed, since they go through queues.
     #[expect(clippy::vec_box, reason = "they come in boxes")]
     static SPARE: RefCell<Vec<Box<Exchange>>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Exchange {
-    /// Returns an exchange for a connection with data to read, a spare one if possible.
+    /// Returns an exchange for a connection with data to read, a spare exchange if possible.
     #[inline]
     pub(crate) fn take() -> Box<Self> {
         let spare = SPARE.with_borrow_mut(Vec::pop);
@@ -182,8 +182,8 @@ impl Exchange {
         });
     }
 
-    /// Ends an exchange that was answered completely in this second; the connection continues by
-    /// itself.
+    /// Ends an exchange that was answered completely in this second; the connection continues on
+    /// its own.
     #[inline]
     pub(crate) fn finish(mut self: Box<Self>, now_s: u64) {
         if !self.response.keep_alive {
@@ -201,7 +201,7 @@ impl Exchange {
         }
     }
 
-    /// Ends a request. Returns whether the next one has begun to arrive.
+    /// Ends a request. Returns whether the next request has begun to arrive.
     #[inline]
     pub(crate) fn has_more(&mut self) -> bool {
         let used = self.head.take().map_or(0, |head| head.len());
@@ -230,7 +230,7 @@ impl Exchange {
         self.response.clear();
     }
 
-    /// Returns the head, in a stage that only gets requests.
+    /// Returns the head, in a stage that only receives requests.
     #[inline]
     pub(crate) fn head(&self) -> &Head {
         self.head.as_ref().expect("it has been parsed")
@@ -261,7 +261,7 @@ impl Exchange {
             .is_some_and(|head| head.version == Version::Http10)
     }
 
-    /// Returns whether its client has gone.
+    /// Returns whether its client has disconnected.
     #[inline]
     pub(crate) fn is_gone(&self) -> bool {
         self.connection
@@ -278,7 +278,7 @@ impl Exchange {
         }
     }
 
-    /// Hands it back to its connection, which performs [`next`](Self::next).
+    /// Hands the exchange back to its connection, which performs [`next`](Self::next).
     pub(crate) fn give_back(mut self: Box<Self>) {
         if let Some(connection) = self.connection.take() {
             connection.hand(self);
@@ -288,8 +288,8 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        // The exchange was lost, as with a handler that panics: the peer must not wait for an
-        // answer that never comes.
+        // The exchange was lost, as with a handler that panics: the peer must not wait for a
+        // response that never comes.
         if let Some(connection) = self.connection.take() {
             connection.lose();
         }

@@ -31,8 +31,8 @@ mod sync {
     pub(crate) use loom::sync::atomic::{AtomicU16, AtomicU32, Ordering};
     use loom::sync::{Mutex as Lock, MutexGuard, atomic};
 
-    /// An atomic whose stores are swaps: loom lets a swap read a value that a store has overwritten
-    /// since (github.com/tokio-rs/loom/issues/254).
+    /// An atomic whose stores are swaps: loom lets a swap read a value that a store has already
+    /// overwritten (github.com/tokio-rs/loom/issues/254).
     pub(crate) struct AtomicU8(atomic::AtomicU8);
 
     impl AtomicU8 {
@@ -75,7 +75,8 @@ mod sync {
         }
     }
 
-    /// The handle that cancels a request. The request's event ends by a call of its owner.
+    /// The handle that cancels a request. Dropping it wakes the request's owner, which ends the
+    /// request's event.
     pub(crate) struct CancelHandle(Option<Waker>);
 
     impl CancelHandle {
@@ -115,7 +116,7 @@ mod sync {
             self.value.get().filter(|_| is_set)
         }
 
-        /// For one thread.
+        /// This version is for one thread.
         pub(crate) fn get_or_init(&self, f: impl FnOnce() -> T) -> &T {
             let value = self.value.get_or_init(f);
             self.is_set.store(true, Ordering::Release);
@@ -167,7 +168,7 @@ mod exchange {
             assert!(this.connection.is_none(), "its connection has been told");
         }
 
-        /// Ends it in this second.
+        /// Ends the exchange in this second.
         pub(crate) fn finish(mut self: Box<Self>, now_s: u64) {
             let connection = self.connection.take().expect("it is on its way");
             Self::put(self);
@@ -205,7 +206,7 @@ mod stream {
         Gone,
     }
 
-    /// A stream in which a request is a byte.
+    /// A stream in which a request is a single byte.
     pub(crate) struct Stream {
         wire: Mutex<Wire>,
         written: UnsafeCell<()>,
@@ -273,7 +274,7 @@ mod stream {
             self.wire.lock().bytes > 0
         }
 
-        /// The client sends a request.
+        /// Acts as a client that sends a request.
         pub(crate) fn ask(&self) {
             self.change(|wire| wire.bytes += 1);
         }
@@ -282,7 +283,7 @@ mod stream {
             self.change(|wire| wire.is_cut = true);
         }
 
-        /// The client hangs up.
+        /// Acts as a client that hangs up.
         pub(crate) fn hang_up(&self) {
             self.change(|wire| wire.has_hung_up = true);
         }

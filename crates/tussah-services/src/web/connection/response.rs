@@ -1,4 +1,4 @@
-//! An answer to send: pieces of memory and of files, which are shared and not copied.
+//! A response to send: pieces of memory and of files, which are shared and not copied.
 
 use std::fs::File;
 use std::io::IoSlice;

@@ -1,4 +1,4 @@
-//! Exchanges with servers that stop reading for a while or send unsolicited data.
+//! Tests of exchanges with servers that stop reading for a while or send unsolicited data.
 
 use std::future::poll_fn;
 use std::net::{TcpListener, TcpStream};
@@ -21,7 +21,7 @@ use crate::load::run::url::Url;
 /// Less than TLS holds back, and more than the sockets of a connection hold.
 const BODY_BYTES: usize = 60_000;
 
-/// Makes the handshake, and reads a request only on command.
+/// Performs the handshake, and reads a request only on command.
 fn serve(listener: &TcpListener, told: &mpsc::Receiver<()>) -> io::Result<()> {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]);
     let made = made.expect("a certificate can be made");
@@ -88,7 +88,7 @@ fn data_before_the_next_request_is_unsolicited() {
         let client = tussah::net::TcpStream::from_std(client).expect("it is connected");
         let mut exchange = Exchange::new();
         exchange.connected(Stream::Tcp(client));
-        // A server without room for another connection reports that without a request.
+        // A server without room for another connection reports that before it receives a request.
         io::Write::write_all(&mut server, ANSWER).expect("it is connected");
         exchange.push(flight());
         let first = poll_fn(|context| exchange.poll(context, &requests, |_, _| {}));
@@ -141,7 +141,7 @@ fn data_that_tls_holds_back_is_sent() {
             let polled = exchange.poll(context, &requests, |_, answer| {
                 statuses.push(answer.head.status)
             });
-            // TLS has accepted everything, but the sockets have not.
+            // TLS has accepted all of the data, but the sockets have not.
             if exchange.written == 1 {
                 let _ = tell.send(());
             }

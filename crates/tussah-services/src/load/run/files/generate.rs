@@ -17,7 +17,7 @@ const LOOKED_AT: usize = 64;
 pub struct Made {
     /// Files that were written.
     pub written: usize,
-    /// Files that existed already.
+    /// Files that already existed.
     pub kept: usize,
 }
 
@@ -27,7 +27,8 @@ pub struct Made {
 /// each directory with the number of complete directories.
 ///
 /// # Errors
-/// The system's error with the path. For a full disk, it says how much space is missing.
+/// Returns the system's error with the path. For a full disk, the error states how much space is
+/// missing.
 pub fn generate(set: FileSet, root: &Path, mut progress: impl FnMut(usize)) -> io::Result<Made> {
     let mut made = Made::default();
     let mut buffer = vec![0; PIECE];
@@ -104,7 +105,7 @@ impl FileSet {
     /// Returns the set that [`generate`] has written into a directory.
     ///
     /// # Errors
-    /// A sentence that says what is missing.
+    /// Returns a sentence that states what is missing.
     pub fn in_directory(root: &Path) -> Result<Self, String> {
         let mut directories = 0usize;
         while root.join(format!("dir{directories:05}")).is_dir() {

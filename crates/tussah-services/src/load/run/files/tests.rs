@@ -1,4 +1,4 @@
-//! The file set, as SPECweb99 and the papers describe it.
+//! Tests of the file set, as SPECweb99 and the papers describe it.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The status page as HTML. It loads nothing else and updates itself.
+//! The status page as HTML. It loads no other resources and updates itself.
 
 use std::fmt::{Display, Write as _};
 use std::time::Duration;

@@ -68,7 +68,7 @@ fn limit(limit: &LimitStats) -> Value {
     })
 }
 
-/// Returns times in seconds; `null` without any.
+/// Returns times in seconds; `null` if there are none.
 fn percentiles(times: &Digest) -> Value {
     if times.count() == 0 {
         return Value::Null;

@@ -18,7 +18,7 @@ pub(super) struct Report {
     pub(super) cancelled: u64,
     /// The time that `recent` of the sources covers, in seconds.
     pub(super) recent_s: u64,
-    /// The routes in the order in which they were added, then files, then everything else.
+    /// The routes in the order in which they were added, followed by files and everything else.
     pub(super) sources: Vec<Source>,
     pub(super) limits: Vec<LimitStats>,
     pub(super) cache: Cache,

@@ -1,4 +1,4 @@
-//! The contents of the status page.
+//! Tests of the contents of the status page.
 
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ use loom::thread::spawn;
 use super::sync::CancelHandle;
 use super::*;
 
-/// Waits for the next event, which is the last one.
+/// Waits for the next event, which is the last event.
 async fn last_event(connection: &Connection) {
     match event(connection).await {
         (Event::Read(Ok(0)) | Event::Handed(None), _) => {}
@@ -20,7 +20,7 @@ async fn last_event(connection: &Connection) {
     }
 }
 
-/// An answer and the client's end happen at the same time: the thread learns of both, and the
+/// A response and the client's end happen at the same time: the thread learns of both, and the
 /// request ends once.
 #[test]
 fn an_answer_and_a_client_that_goes() {
@@ -81,7 +81,7 @@ fn a_request_that_waits_is_cancelled_when_the_client_goes() {
                             true => connection.take_request(),
                         };
                         is_left = true;
-                        // A spurious wake-up, if the request is still there.
+                        // This is a spurious wake-up if the request is still there.
                         let Some(request) = request else {
                             return Poll::Ready(());
                         };
@@ -104,7 +104,7 @@ fn a_request_that_waits_is_cancelled_when_the_client_goes() {
     }
 }
 
-/// The answer takes the cancel handle back: from there on, the client's end cancels nothing.
+/// The response takes the cancel handle back: from then on, the client's end cancels nothing.
 #[test]
 fn a_request_is_taken_back_or_its_client_has_gone() {
     model(|end| {
@@ -151,7 +151,7 @@ impl Wake for Cancelled {
     }
 }
 
-/// A request that arrives behind the end does not start.
+/// A request that arrives after the end does not start.
 #[test]
 fn a_request_behind_the_end_is_gone_from_its_beginning() {
     model(|end| {

@@ -40,7 +40,7 @@ fn evicting_an_idle_connection_ends_its_thread() {
                         connection.stream.write();
                         connection.begin(&mut exchange);
                         is_last = exchange.is_last;
-                        // The last exchange comes back.
+                        // The last exchange returns.
                         let end = match end {
                             End::Finished if is_last => End::Handed,
                             end => end,
