@@ -1,4 +1,4 @@
-//! Diagnostics: problems, reported on standard error.
+//! Diagnostics: problems that are reported on standard error.
 
 pub(crate) mod console;
 
@@ -38,7 +38,8 @@ impl Diagnostics {
     /// Changes the level.
     pub(crate) fn set_level(&self, level: DiagnosticsLevel) {
         if let Some(handle) = &self.0 {
-            // It fails only if the subscriber is gone, which lives as long as the process.
+            // This fails only if the subscriber no longer exists, and the subscriber lives as long
+            // as the process.
             let _ = handle.reload(filter(level));
         }
     }
@@ -52,7 +53,7 @@ fn filter(level: DiagnosticsLevel) -> Targets {
         DiagnosticsLevel::Info => LevelFilter::INFO,
         DiagnosticsLevel::Debug => LevelFilter::DEBUG,
     };
-    // Rustls warns about single clients, as often as they cause it.
+    // Rustls warns about single clients, as often as they cause the warning.
     let of_clients = if level < LevelFilter::DEBUG {
         level.min(LevelFilter::ERROR)
     } else {
@@ -79,7 +80,7 @@ impl io::Write for Line {
 
 /// A limit of one message per second, so that clients who cause the message cannot fill a disk.
 pub(crate) struct Seldom {
-    /// The first second of the next message.
+    /// The first second in which the next message is allowed.
     next_s: AtomicU64,
     left_out: AtomicU64,
 }

@@ -30,9 +30,9 @@ use crate::web::site::{Site, SiteError};
 use retry::{Asked, Retry};
 use totals::Totals;
 
-/// Bound, in seconds: how long a page is used without another check of its file. With a clock of
-/// whole seconds this is up to nearly 2 s. Changes become visible soon, and hits cost no system
-/// call.
+/// Bound, in seconds: how long a page is used before its file is checked again. Since the clock has
+/// whole seconds, this may be up to nearly 2 s. Changes become visible soon, and hits cost no
+/// system call.
 const FRESH_S: u64 = 1;
 
 /// The sender of a request: an address, or `None` on a Unix socket.
@@ -114,7 +114,7 @@ impl Server {
             },
             shards: match config.cache.kind {
                 CacheKind::None => 0,
-                // More shards would mean more turns with fewer requests in each.
+                // More shards would mean more turns with fewer requests in each turn.
                 CacheKind::Sharded => workers,
             },
             hasher: foldhash::fast::RandomState::default(),
@@ -124,8 +124,8 @@ impl Server {
         })
     }
 
-    /// Bound, in requests: those in the network at a time, one of each connection, including those
-    /// that are leaving. A queue with this room is never full.
+    /// Bound, in requests: those in the network at the same time, one per connection, including
+    /// connections that are leaving. A queue with this room is never full.
     pub(crate) fn room(&self) -> u64 {
         (self.config.limits.connections + LEAVING_MAX) as u64
     }
@@ -138,8 +138,8 @@ impl Server {
             .begin_second(self.clock.last_passed_s(), &self.routes);
     }
 
-    /// Returns the second from which on the last check of a page's file still counts. Call it after
-    /// a look at the clock.
+    /// Returns the second from which on the last check of a page's file is still valid. Call it
+    /// after a look at the clock.
     #[inline]
     pub(crate) fn fresh_s(&self) -> u64 {
         self.clock.last_passed_s().saturating_sub(FRESH_S)
@@ -155,20 +155,20 @@ impl Server {
     /// Returns the shard of a page, if there are shards.
     #[inline]
     pub(crate) fn shard_of(&self, hash: u64) -> usize {
-        // The tables of the shards use other bits than these 32.
+        // The tables of the shards use bits other than these 32.
         let bits = u64::from((hash >> 24) as u32);
         ((bits * self.shards as u64) >> 32) as usize
     }
 
-    /// Returns the client of a request: the peer, or behind trusted proxies the last address that
-    /// is not one of these.
+    /// Returns the client of a request: the peer or, behind trusted proxies, the last address that
+    /// is not a trusted proxy.
     pub(crate) fn client(&self, stream: &Stream, exchange: &Exchange) -> Option<IpAddr> {
         let (Ok(named) | Err(named)) = self.forwarded_for(stream, exchange);
         named.or_else(|| stream.peer())
     }
 
-    /// Does the same if the client is known. It is unknown behind a proxy that is not trusted or
-    /// gives no address.
+    /// Does the same if the client is known. The client is unknown behind a proxy that is not
+    /// trusted or specifies no address.
     pub(crate) fn known_client(&self, stream: &Stream, exchange: &Exchange) -> Option<Client> {
         let head = exchange.head.as_ref()?;
         let says = |field| head.field(field, exchange.input.filled()).is_some();
@@ -187,7 +187,7 @@ impl Server {
         proxies.iter().any(|peers| peers.contains(peer))
     }
 
-    /// Returns the client that trusted proxies give as the origin of the request.
+    /// Returns the client that trusted proxies specify as the origin of the request.
     ///
     /// # Errors
     /// Returns the last trusted proxy whose field cannot be read.
@@ -226,7 +226,7 @@ impl Server {
         (self.hasher.hash_one(count) >> 32) as u32
     }
 
-    /// Counts and logs a request that was answered, or as much of the answer as could be sent.
+    /// Counts and logs a request that was answered, with as much of the response as could be sent.
     #[inline]
     pub(crate) fn note(&self, stream: &Stream, exchange: &Exchange) {
         let response = &exchange.response;
@@ -260,13 +260,13 @@ impl Server {
         });
     }
 
-    /// Returns whether connections end after their request in progress.
+    /// Returns whether connections end after their current request.
     #[inline]
     pub(crate) fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Relaxed)
     }
 
-    /// Makes all connections end after their request in progress.
+    /// Makes all connections end after their current request.
     pub(crate) fn end(&self) {
         self.ending.store(true, Ordering::Relaxed);
         self.connections.wake_all();

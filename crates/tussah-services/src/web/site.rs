@@ -101,9 +101,10 @@ impl Site {
     /// Looks up a path; this may wait for a disk. The path is decoded and normalized: it begins
     /// with a slash and has no dot segments. Any other path is not found.
     ///
-    /// Compressed copies are files beside the file. The first coding in `preferred` with a copy is
-    /// used. A copy that is older than the file is stale and ignored. Only whole seconds are
-    /// compared, since archives and checkouts write both files within a second, in any order.
+    /// Compressed copies are files next to the original file. The first coding in `preferred` that
+    /// has a copy is used. A copy that is older than the file is stale and ignored. Only whole
+    /// seconds are compared, since archives and checkouts write both files within a second, in any
+    /// order.
     ///
     /// # Errors
     /// Returns an error if nothing is found or the system fails; never [`Missing::WouldBlock`].
@@ -123,7 +124,7 @@ impl Site {
     /// Returns the operator's page for an error, if there is one; this may wait for a disk.
     ///
     /// # Errors
-    /// Returns an error if the page cannot be opened any more.
+    /// Returns an error if the page can no longer be opened.
     pub fn error_page(&self, status: u16) -> Result<Option<Opened>, Missing> {
         let Some(file) = self.options.error_pages.get(&status) else {
             return Ok(None);
@@ -135,8 +136,8 @@ impl Site {
         )?))
     }
 
-    /// Returns the header fields that the operator's rules add to the answer for a path. An error
-    /// gets them without `Cache-Control`.
+    /// Returns the header fields that the operator's rules add to the response for a path. An error
+    /// response gets them without `Cache-Control`.
     #[must_use]
     pub fn fields(&self, path: &[u8]) -> Vec<(&str, &str)> {
         rules::fields(
@@ -212,7 +213,7 @@ impl Site {
         {
             return Ok(opened);
         }
-        // For other codings it only matters whether there are any.
+        // For other codings, it only matters whether any copy exists.
         let looked_for = self.options.precompressed;
         let wanted = preferred
             .iter()
@@ -246,7 +247,7 @@ impl Site {
 
     fn open_regular(&self, path: &[u8], wait: Wait) -> Result<(File, Stat), Unopened> {
         // Otherwise, opening a pipe would wait for its writer, and a terminal would become the
-        // controlling one.
+        // controlling terminal.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = self
             .root
@@ -255,8 +256,8 @@ impl Site {
         let stat = fstat(&file).map_err(Missing::from)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {
-                // With the flag left on, io_uring on some file systems fails with EAGAIN instead of
-                // waiting.
+                // If the flag stayed on, io_uring on some file systems would fail with EAGAIN
+                // instead of waiting.
                 fcntl_setfl(&file, OFlags::empty()).map_err(Missing::from)?;
                 Ok((file.into(), stat))
             }
@@ -313,7 +314,7 @@ pub struct SiteError {
 #[derive(Debug)]
 enum Problem {
     Root(io::Error),
-    /// An error page, or the fallback.
+    /// An error page, or the fallback, cannot be opened.
     Page {
         status: Option<u16>,
         file: String,

@@ -1,5 +1,5 @@
-//! The stages of the server, each in a file of its own, and the graph that connects them. No stage
-//! names another one; only the graph knows both ends of an edge.
+//! The stages of the server, each in its own file, and the graph that connects them. No stage names
+//! another stage; only the graph knows both ends of an edge.
 
 mod accept;
 mod admission;

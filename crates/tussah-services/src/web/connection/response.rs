@@ -9,30 +9,31 @@ use tussah_wire::http::Status;
 
 use crate::web::answer::page::Page;
 
-/// Bound, in pieces: those of one system call.
+/// Bound, in pieces: the pieces of one system call.
 pub(crate) const SLICES_MAX: usize = 8;
 
-/// An answer.
+/// A response.
 pub(crate) struct Response {
     pub(crate) status: Status,
     /// True if the connection stays open afterwards.
     pub(crate) keep_alive: bool,
-    /// The answer's own bytes: its head, or the beginning of it, and others that `pieces` refer to.
+    /// The response's own bytes: its head, or the beginning of the head, and other bytes to which
+    /// `pieces` refer.
     pub(crate) own: Vec<u8>,
     pub(crate) pieces: Vec<Piece>,
     /// The total length of all pieces.
     pub(crate) len: u64,
     /// The length of the head.
     pub(crate) head_len: u64,
-    /// The number of bytes sent of the first piece; earlier pieces have been removed.
+    /// The number of bytes sent of the first remaining piece; earlier pieces have been removed.
     sent: u64,
     /// The number of bytes sent in total.
     pub(crate) sent_in_all: u64,
 }
 
-/// A piece of an answer.
+/// A piece of a response.
 pub(crate) enum Piece {
-    /// A part of the answer's own bytes.
+    /// A part of the response's own bytes.
     Own(Range<usize>),
     /// A part of a page in memory.
     Page(Arc<Page>, Range<usize>),
@@ -65,7 +66,7 @@ impl Default for Response {
 }
 
 impl Response {
-    /// Clears the answer for reuse.
+    /// Clears the response for reuse.
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.own.clear();
@@ -83,12 +84,12 @@ impl Response {
         self.pieces.push(piece);
     }
 
-    /// Returns the number of bytes sent of the body.
+    /// Returns the number of bytes of the body that have been sent.
     pub(crate) fn body_sent(&self) -> u64 {
         self.sent_in_all.saturating_sub(self.head_len)
     }
 
-    /// Returns the rest, if it is one piece in memory.
+    /// Returns the remaining data, if it is one piece in memory.
     #[inline]
     pub(crate) fn only(&self) -> Option<&[u8]> {
         match &*self.pieces {
@@ -106,7 +107,7 @@ impl Response {
         }
     }
 
-    /// Stores the next pieces in memory. There are none if a file is next, or nothing is left.
+    /// Stores the next pieces in memory. There are none if a file is next, or if nothing is left.
     #[inline]
     pub(crate) fn slices<'a>(&'a self, to: &mut [IoSlice<'a>; SLICES_MAX]) -> usize {
         let mut skip = self.sent as usize;
@@ -134,7 +135,7 @@ impl Response {
         }
     }
 
-    /// Records that `len` more bytes were sent. Returns whether that was all.
+    /// Records that `len` more bytes have been sent. Returns whether this completes the response.
     #[inline]
     pub(crate) fn advance(&mut self, len: u64) -> bool {
         self.sent_in_all += len;

@@ -3,33 +3,33 @@
 //!
 //! # Ownership
 //! A request in flight is an [`Exchange`], which one stage owns at a time. Its owner also has the
-//! right to write to the connection. The thread meanwhile waits, and reads nothing until the
-//! connection is free again. A request that is answered at once therefore takes no lock of its
+//! right to write to the connection. In the meantime the thread waits, and reads nothing until the
+//! connection is free again. A request that is answered immediately therefore takes no lock of its
 //! connection, and a waiting connection has no buffer.
 //!
 //! | state | who may write | the thread | next state |
 //! |---|---|---|---|
-//! | `HELD` | the thread | negotiates encryption, or does what an exchange has left to do | `IDLE` by [`wait`](Connection::wait), `BUSY` by the thread |
+//! | `HELD` | the thread | negotiates encryption, or does the remaining work of an exchange | `IDLE` by [`wait`](Connection::wait), `BUSY` by the thread |
 //! | `IDLE` | the thread | waits for something to read | `BUSY` by the thread, which sends a request on; `LEAVING` by [`make_room`](Connection::make_room) |
 //! | `BUSY` | the exchange's owner | waits, and is not woken when the request is answered | `IDLE` by [`release`](Connection::release), `HANDED` by [`hand`](Connection::hand), `WAITED` or `GONE` by the thread |
 //! | `WAITED` | the exchange's owner | more data has arrived: the thread has to be woken | `IDLE` or `HANDED`, with a wake-up; `GONE` by the thread |
-//! | `GONE` | the exchange's owner | the client has gone and the thread has cancelled the request: it has to be woken | `IDLE` or `HANDED`, with a wake-up |
+//! | `GONE` | the exchange's owner | the client has disconnected and the thread has cancelled the request: the thread has to be woken | `IDLE` or `HANDED`, with a wake-up |
 //! | `HANDED` | the thread | takes the exchange | `HELD` by the thread |
-//! | `LEAVING` | the thread | checks a last time whether a request has arrived, and answers it or ends | `BUSY` by the thread, with the last request |
+//! | `LEAVING` | the thread | checks one last time whether a request has arrived, and answers it or ends | `BUSY` by the thread, with the last request |
 //!
-//! Any thread may [`cut`](Connection::cut) the connection. That looks like a lost exchange. If
-//! another state replaces this one, the thread meets the end of the stream. The thread's waker is
-//! present before its first request starts.
+//! Any thread may [`cut`](Connection::cut) the connection. The effect is the same as that of a lost
+//! exchange. If another state replaces this state, the thread meets the end of the stream. The
+//! thread's waker is present before its first request starts.
 //!
 //! # Making room
 //! A connection that needs a place takes one by changing an `IDLE` connection to `LEAVING`, and
 //! wakes that connection's thread. The thread changes `IDLE` to `BUSY` by a swap, so that one of
-//! the two comes first. If the thread comes first, the connection keeps its place. Otherwise it
-//! finds `LEAVING`. It then answers a request that it has already read, or finds in a last check,
-//! and declares that request to be the last. The last check asks the system itself, since the
-//! driver may not have reported new data yet. No request is therefore lost that the system had when
-//! the place was taken. A connection whose thread has not waited yet has no waker, and keeps its
-//! place.
+//! the two comes first. If the thread comes first, the connection keeps its place. Otherwise the
+//! thread finds `LEAVING`. It then answers a request that it has already read, or that it finds in
+//! a last check, and declares that request to be the last. The last check asks the system itself,
+//! since the driver may not have reported new data yet. So no request is lost that the system had
+//! received when the place was taken. A connection whose thread has not waited yet has no waker,
+//! and keeps its place.
 //!
 //! # A client that has gone
 //! The driver's flags tell the thread that the client has hung up, even behind unread data. The
@@ -45,12 +45,12 @@
 //! A request that starts after the driver has reported the end is `GONE` from its start. A hang-up
 //! is never withdrawn, so `GONE` never refers to an earlier request of the connection.
 //!
-//! A request for a route waits in the queue of a stage, or in its handler, so a check for `GONE`
-//! alone would come late. The sender therefore stores a handle that cancels the request in `left`,
-//! and checks the state afterwards ([`leave`](Connection::leave)). The thread changes the state
-//! first, and takes the handle afterwards. Both lock `left` in between. If the thread locks it
-//! first, the sender's check comes after the change and finds `GONE`. If the sender locks it first,
-//! the thread finds the handle. The request is therefore cancelled in either case, until the
+//! A request for a route waits in the queue of a stage, or in its handler, so a mere check for
+//! `GONE` would come too late. The sender therefore stores a handle that cancels the request in
+//! `left`, and checks the state afterwards ([`leave`](Connection::leave)). The thread changes the
+//! state first, and takes the handle afterwards. Both lock `left` in between. If the thread locks
+//! it first, the sender's check comes after the change and finds `GONE`. If the sender locks it
+//! first, the thread finds the handle. The request is therefore cancelled in either case, until the
 //! exchange's owner [takes the handle back](Connection::take_request).
 //!
 //! `loom_tests.rs` models all of this.
@@ -65,7 +65,7 @@ use super::exchange::Exchange;
 use super::stream::{More, Stream};
 use super::sync::{AtomicU8, AtomicU16, AtomicU32, CancelHandle, Mutex, OnceLock, Ordering};
 
-// The first two are distinguished from the others by one comparison.
+// One comparison distinguishes the first two states from the others.
 const IDLE: u8 = 0;
 const LEAVING: u8 = 1;
 const BUSY: u8 = 2;
@@ -74,11 +74,11 @@ const GONE: u8 = 4;
 const HANDED: u8 = 5;
 const HELD: u8 = 6;
 
-/// Marks the second from which a connection waits for its first request.
+/// A mark for the second from which a connection waits for its first request.
 const FIRST: u32 = 1 << 31;
 
 /// Bound, in seconds: how long a connection keeps its place before its first request has arrived. A
-/// clock of whole seconds may shorten it by one.
+/// clock of whole seconds may shorten this by one second.
 const FIRST_S: u64 = 2;
 
 /// The value of [`Connection::last`] before the first request for a route.
@@ -90,8 +90,8 @@ pub(crate) struct Connection {
     state: AtomicU8,
     /// The second of the server's clock at which it began to wait for the client.
     waits_since_s: AtomicU32,
-    /// The result of its last request for a route, and the route: [`NONE`], or what the stages of
-    /// routes make of it.
+    /// The result of its last request for a route, and the route: [`NONE`], or a value that the
+    /// stages of routes define.
     pub(crate) last: AtomicU16,
     /// The kind of hang-up after which the client counts as gone.
     gone_at: Hangup,
@@ -103,7 +103,7 @@ pub(crate) struct Connection {
 /// A message between the thread and the exchange's owner.
 enum Left {
     Nothing,
-    /// For the thread: an exchange that comes back.
+    /// For the thread: an exchange that returns.
     Exchange(Box<Exchange>),
     /// A handle that the thread drops when the client has gone, which cancels the request.
     Request(CancelHandle),
@@ -111,9 +111,9 @@ enum Left {
 
 /// An event for a connection's thread.
 pub(crate) enum Event {
-    /// The number of bytes read; 0 is the end.
+    /// The number of bytes read; 0 means the end.
     Read(std::io::Result<usize>),
-    /// An exchange came back; `None` if it was lost.
+    /// An exchange returned; `None` if it was lost.
     Handed(Option<Box<Exchange>>),
 }
 
@@ -132,14 +132,14 @@ impl Connection {
         }
     }
 
-    /// Returns whether the connection does not wait for a request: one is in flight or comes back,
-    /// or the connection is leaving.
+    /// Returns whether the connection is not waiting for a request: a request is in flight or
+    /// returning, or the connection is leaving.
     pub(crate) fn is_busy(&self) -> bool {
-        // Acquire: pairs with `release`, which publishes the second of the answer.
+        // Acquire: pairs with `release`, which publishes the second of the response.
         self.state.load(Ordering::Acquire) != IDLE
     }
 
-    /// Returns whether no request is in flight. If one is, its end wakes the thread.
+    /// Returns whether no request is in flight. If one is in flight, its end wakes the thread.
     pub(crate) fn is_free(&self) -> bool {
         // Acquire: pairs with `release`.
         let waits = self
@@ -153,22 +153,22 @@ impl Connection {
         exchange.connection = Some(Arc::clone(self));
         let is_gone = self.stream.has_hung_up(self.gone_at);
         let state = if is_gone { GONE } else { BUSY };
-        // Relaxed: the exchange reaches its next owner by a queue or a call. It is a swap, since
-        // `make_room` may come first.
+        // Relaxed: the exchange reaches its next owner through a queue or a call. It is a swap,
+        // since `make_room` may come first.
         if self.state.swap(state, Ordering::Relaxed) == LEAVING {
             exchange.is_last = true;
         }
     }
 
-    /// Returns whether the client has gone. Called by the exchange's owner.
+    /// Returns whether the client has disconnected. Called by the exchange's owner.
     #[inline]
     pub(crate) fn is_gone(&self) -> bool {
         // Relaxed: it publishes nothing.
         self.state.load(Ordering::Relaxed) == GONE
     }
 
-    /// Stores the handle that cancels the request when the client goes. Called by the exchange's
-    /// owner, which sends the exchange into a queue.
+    /// Stores the handle that cancels the request when the client disconnects. Called by the
+    /// exchange's owner, which sends the exchange into a queue.
     pub(crate) fn leave(&self, request: CancelHandle) {
         *self.left.lock() = Left::Request(request);
         if self.is_gone() {
@@ -205,7 +205,8 @@ impl Connection {
 
     #[cold]
     fn set_idle(&self) {
-        // Release: `make_room` reads the start of the wait. If this fails, the connection was cut.
+        // Release: `make_room` reads the start of the wait. If this fails, the connection has been
+        // cut.
         let _ = self
             .state
             .compare_exchange(HELD, IDLE, Ordering::Release, Ordering::Relaxed);
@@ -222,8 +223,8 @@ impl Connection {
         may_leave.then_some(since_s)
     }
 
-    /// Takes the place of an idle connection, which has to be [woken](Self::wake) then. Returns
-    /// false if it is not idle and keeps its place.
+    /// Takes the place of an idle connection, which then has to be [woken](Self::wake). Returns
+    /// false if the connection is not idle and keeps its place.
     pub(crate) fn make_room(&self) -> bool {
         // Relaxed: the call of the waker orders it before the thread's next look.
         self.waker.get().is_some()
@@ -233,7 +234,8 @@ impl Connection {
                 .is_ok()
     }
 
-    /// Records that the client has received every answer, and is waited for from now on.
+    /// Records that the client has received every response, and that the connection waits for it
+    /// from now on.
     #[inline]
     fn wait_since(&self, now_s: u64) {
         // Relaxed: either the thread writes it, or `release` publishes it.
@@ -276,15 +278,15 @@ impl Connection {
         self.lose();
     }
 
-    /// Wakes the thread, to look for work.
+    /// Wakes the thread, so that it looks for work.
     pub(crate) fn wake(&self) {
         if let Some(waker) = self.waker.get() {
             waker.wake_by_ref();
         }
     }
 
-    /// Waits for the next event. `exchange` is the buffer to read into; one is taken when there may
-    /// be data. Called by the thread.
+    /// Waits for the next event. `exchange` is the buffer to read into; an exchange is taken when
+    /// there may be data. Called by the thread.
     pub(crate) fn poll(
         &self,
         context: &mut Context<'_>,
@@ -310,8 +312,9 @@ impl Connection {
                 state @ (IDLE | LEAVING) => {
                     let read = self.poll_read(context, exchange);
                     return match read {
-                        // No data arrived before the connection left, as if the client had ended.
-                        // Data that has arrived may not have been reported yet, but soon is.
+                        // No data arrived before the connection left, as if the client had ended
+                        // the connection. Data that has arrived may not have been reported yet, but
+                        // will be soon.
                         Poll::Pending if state == LEAVING && !self.stream.has_come() => {
                             Poll::Ready(Event::Read(Ok(0)))
                         }
@@ -326,8 +329,8 @@ impl Connection {
                         Poll::Ready(More::Bytes) => WAITED,
                         Poll::Ready(More::Gone) => GONE,
                     };
-                    // Relaxed: the lock of `left` orders it. If it fails, the request has just been
-                    // answered.
+                    // Relaxed: the lock of `left` orders it. If this fails, the request has just
+                    // been answered.
                     let changed = self.state.compare_exchange(
                         state,
                         next,
@@ -345,11 +348,11 @@ impl Connection {
         }
     }
 
-    /// Cancels the request of a client that has gone.
+    /// Cancels the request of a client that has disconnected.
     #[cold]
     fn cancel_request(&self) {
         let mut left = self.left.lock();
-        // An exchange that was answered first may be coming back at this moment.
+        // An exchange that was answered first may be returning at this moment.
         let request = match mem::replace(&mut *left, Left::Nothing) {
             Left::Request(request) => Some(request),
             other => {

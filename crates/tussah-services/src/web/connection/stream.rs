@@ -23,7 +23,7 @@ pub(crate) use tls::Tls;
 
 use crate::web::diagnostics::Seldom;
 
-/// Bound, in bytes: one read of a file if the system cannot send it by itself.
+/// Bound, in bytes: one read of a file if the system cannot send it directly.
 const COPY_BYTES: u64 = 64 * 1024;
 
 /// Logs an error that neither the peer nor the network caused, such as a lack of memory. It ends
@@ -38,11 +38,11 @@ fn noted<T>(result: io::Result<T>) -> io::Result<T> {
 /// The cause of a connection's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
-    /// The peer, or the network.
+    /// The cause is the peer or the network.
     Peer,
-    /// The system.
+    /// The cause is the system.
     System,
-    /// TLS on this side.
+    /// The cause is TLS on this side.
     Tls,
 }
 
@@ -53,7 +53,8 @@ fn cause(error: &io::Error) -> Cause {
         Kind::InvalidData => {
             let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
             match inner {
-                // Signatures also need random numbers, and such a failure is a general one.
+                // Signatures also need random numbers, and such a failure is reported as a general
+                // error.
                 Some(FailedToGetRandomBytes | General(_)) => Cause::Tls,
                 _ => Cause::Peer,
             }
@@ -93,7 +94,7 @@ fn tell(error: &io::Error, cause: Cause) {
 /// An event from a client while its request is being answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum More {
-    /// There may be something to read.
+    /// There may be data to read.
     Bytes,
     /// The client has hung up.
     Gone,
@@ -101,16 +102,16 @@ pub(crate) enum More {
 
 /// The two byte streams of a connection.
 pub(crate) enum Stream {
-    /// Over TCP.
+    /// A connection over TCP.
     Tcp(TcpStream),
-    /// Over a Unix socket.
+    /// A connection over a Unix socket.
     Unix(UnixStream),
-    /// Over TCP, encrypted.
+    /// An encrypted connection over TCP.
     Tls(Box<Tls>),
 }
 
 impl Stream {
-    /// Reads the available data; 0 is the end.
+    /// Reads the available data; 0 means the end.
     #[inline]
     pub(crate) fn poll_read(
         &self,
@@ -125,16 +126,16 @@ impl Stream {
         done.map(noted)
     }
 
-    /// Waits until there may be something to read, or the client has hung up to the given extent,
-    /// and returns which. After [`More::Bytes`], further data wakes the caller. The function makes
-    /// no system call, except that TLS reads the available data.
+    /// Waits until there may be data to read, or the client has hung up at least as far as
+    /// `gone_at`, and returns which of the two happened. After [`More::Bytes`], further data wakes
+    /// the caller. The function makes no system call, except that TLS reads the available data.
     #[inline]
     pub(crate) fn poll_more(&self, cx: &mut Context<'_>, gone_at: Hangup) -> Poll<More> {
         match self {
             // Without anything to read, the client has not hung up.
             Self::Tcp(stream) if stream.poll_readable(cx).is_pending() => return Poll::Pending,
             Self::Unix(stream) if stream.poll_readable(cx).is_pending() => return Poll::Pending,
-            // The thread that writes the answer checks then.
+            // The thread that writes the response checks at that time.
             Self::Tls(_) | Self::Tcp(_) | Self::Unix(_) => {}
         }
         let hung_up = match self {
@@ -149,7 +150,8 @@ impl Stream {
         }
     }
 
-    /// Returns whether the client has hung up to this extent, as the system has reported.
+    /// Returns whether the client has hung up at least as far as `hangup`, as the system has
+    /// reported.
     #[inline]
     pub(crate) fn has_hung_up(&self, hangup: Hangup) -> bool {
         match self {
@@ -159,8 +161,8 @@ impl Stream {
         }
     }
 
-    /// Returns whether the system has something to read, reported or not. At the end of the stream
-    /// this is true as well.
+    /// Returns whether the system has data to read, reported or not. At the end of the stream this
+    /// is also true.
     pub(crate) fn has_come(&self) -> bool {
         let look = |socket: BorrowedFd<'_>| {
             let mut byte = [0];
@@ -205,9 +207,9 @@ impl Stream {
         }
     }
 
-    /// Ends both directions at once, so that pending reads and writes fail.
+    /// Ends both directions immediately, so that pending reads and writes fail.
     pub(crate) fn cut(&self) {
-        // It may have ended already.
+        // The connection may already have ended.
         let _ = match self {
             Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
             Self::Unix(stream) => stream.shutdown(Shutdown::Both),
@@ -216,9 +218,9 @@ impl Stream {
     }
 
     /// Makes closing discard unsent data and reset the connection. Otherwise the system would keep
-    /// the data for minutes, megabytes perhaps, for a client that has gone.
+    /// the data, perhaps megabytes, for minutes for a client that has disconnected.
     pub(crate) fn reset_when_closed(&self) {
-        // The connection may have ended already.
+        // The connection may already have ended.
         let _ = match self {
             Self::Tcp(stream) => stream.set_linger(Some(Duration::ZERO)),
             Self::Unix(_) => Ok(()),
@@ -248,14 +250,14 @@ impl Stream {
         noted(done)
     }
 
-    /// Sends as much of a piece of a file as there is room for, and waits until there is some. If
-    /// the system can and the file is in memory, the system sends it without a copy.
+    /// Sends as much of a piece of a file as there is room for, and waits until there is some room.
+    /// If possible, and if the file is in memory, the system sends it without a copy.
     pub(crate) async fn send_file(&self, file: &File, offset: u64, len: u64) -> io::Result<u64> {
         if let Self::Tcp(stream) = self
             && is_in_memory(file, offset, len)
         {
-            // The runtime's budget does not count data sent in this way, so other threads get a
-            // turn here.
+            // The runtime's budget does not count data sent this way, so other threads get a turn
+            // here.
             tussah::yield_now().await;
             loop {
                 match self.try_send_file(file, offset, len) {
@@ -275,14 +277,14 @@ impl Stream {
         if noted(read)? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        // The read filled the room, which may be more than requested.
+        // The read filled the room, which may be larger than requested.
         buffer.truncate(len as usize);
         let sent = poll_fn(|cx| self.poll_write(cx, &[IoSlice::new(&buffer)])).await?;
         Ok(sent as u64)
     }
 
-    /// Does the same without waiting, if the system can send it by itself. It may still wait for
-    /// the disk.
+    /// Does the same without waiting, if the system can send the file directly. It may still wait
+    /// for the disk.
     pub(crate) fn try_send_file(&self, file: &File, offset: u64, len: u64) -> io::Result<u64> {
         let Self::Tcp(stream) = self else {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -315,7 +317,7 @@ impl Stream {
         matches!(self, Self::Tls(_))
     }
 
-    /// Makes the TLS handshake.
+    /// Performs the TLS handshake.
     pub(crate) async fn handshake(&self) -> io::Result<()> {
         match self {
             Self::Tcp(_) | Self::Unix(_) => Ok(()),
@@ -324,8 +326,8 @@ impl Stream {
     }
 }
 
-/// Returns whether both ends of a piece of a file are in memory, and so most likely all of it. A
-/// file system that cannot tell counts as fast.
+/// Returns whether both ends of a piece of a file are in memory, and therefore most likely all of
+/// it. A file system that cannot tell counts as fast.
 fn is_in_memory(file: &File, offset: u64, len: u64) -> bool {
     [offset, offset + len - 1].into_iter().all(|at| {
         let mut byte = [0];

@@ -1,5 +1,5 @@
-//! A connection's thread: waits for requests, sends them into the network, and handles the
-//! exchanges that come back.
+//! A connection's thread: it waits for requests, sends them into the network, and handles the
+//! exchanges that return.
 //!
 //! The thread needs little memory between two requests. Everything else is in boxes that exist only
 //! while they are needed.
@@ -72,14 +72,14 @@ pub(crate) async fn serve<P: DirectHandler<Event = Box<Exchange>>>(
                     After::End => return,
                 }
             }
-            // No request arrived in time, or the peer has ended.
+            // No request arrived in time, or the peer has ended the connection.
             None | Some(Event::Read(Ok(0))) => {
                 if connection.stream.is_tls() {
                     Box::pin(finish(&connection.stream, &entry.server)).await;
                 }
                 return;
             }
-            // An error, or a lost exchange.
+            // This is an error, or a lost exchange.
             _ => return,
         };
         requests += usize::from(exchange.begins());
@@ -96,7 +96,7 @@ pub(crate) async fn serve<P: DirectHandler<Event = Box<Exchange>>>(
     }
 }
 
-/// Answers that there are too many connections, and ends.
+/// Responds that there are too many connections, and ends the connection.
 pub(crate) async fn refuse(connection: Arc<Connection>, server: Arc<Server>) {
     let server = &*server;
     let Some(_refused) = server.connections.refuse() else {
@@ -115,7 +115,7 @@ pub(crate) async fn refuse(connection: Arc<Connection>, server: Arc<Server>) {
     }
 }
 
-/// A connection's place among the open ones, until this is dropped.
+/// A connection's place among the open connections, until this value is dropped.
 struct Open<'a>(&'a Server, Entered);
 
 impl Drop for Open<'_> {
@@ -161,7 +161,7 @@ impl Idle<'_> {
         }
         while self.sleep.as_mut().poll(cx).is_ready() {
             let (idle_max, busy) = (server.config.timeouts.idle, connection.is_busy());
-            // A busy connection may be answered meanwhile, in a later second.
+            // A busy connection may be answered in the meantime, in a later second.
             let now_s = server.clock.passed_s();
             let passed_s = now_s.saturating_sub(connection.waits_since_s());
             // Only a part of the first second has passed.
@@ -178,8 +178,8 @@ impl Idle<'_> {
         Poll::Pending
     }
 
-    /// Waits for the end of the server, after which an idle connection ends. The client does not
-    /// know of the end yet, and its next request may be on its way.
+    /// Waits for the end of the server, at which an idle connection ends. The client does not know
+    /// of the end yet, and its next request may be on its way.
     fn poll_ending(
         &mut self,
         cx: &mut Context<'_>,
@@ -191,7 +191,7 @@ impl Idle<'_> {
         }
         if !self.is_ending {
             self.is_ending = true;
-            // Within the time limit of the shutdown, so that the connection is not cut.
+            // This stays within the time limit of the shutdown, so that the connection is not cut.
             let config = &server.config;
             let wait = config.timeouts.linger.min(config.drain / 2);
             self.sleep.as_mut().reset(now() + wait);
@@ -202,13 +202,13 @@ impl Idle<'_> {
 
 /// The next step of a connection.
 enum After {
-    /// Parse the next request, complete or not, or the one whose body has arrived.
+    /// Parse the next request, complete or not, or the request whose body has arrived.
     Parse,
     /// Wait for the next request.
     Wait,
-    /// End, after the last answer.
+    /// End the connection, after the last response.
     Close,
-    /// End at once.
+    /// End the connection immediately.
     End,
 }
 
@@ -237,7 +237,7 @@ async fn go_on(stream: &Stream, server: &Server, exchange: &mut Exchange) -> Aft
     after
 }
 
-/// Answers a request that cannot be read, as the last one of its connection.
+/// Answers a request that cannot be read, as the last request of its connection.
 async fn answer_last(
     stream: &Stream,
     server: &Server,
@@ -274,7 +274,7 @@ async fn read_more(stream: &Stream, server: &Server, exchange: &mut Exchange) ->
     }
 }
 
-/// Closes a connection so that the peer receives all of the last answer: a reset would discard it
+/// Closes a connection so that the peer receives all of the last response: a reset would discard it
 /// (RFC 9112, section 9.6).
 async fn linger(stream: &Stream, server: &Server, exchange: &mut Exchange) {
     let end = async {

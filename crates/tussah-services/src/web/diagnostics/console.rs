@@ -8,7 +8,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-/// Bound, in bytes: the output that waits for a stream, some thousand lines; more is lost.
+/// Bound, in bytes: the output that waits for a stream, about a thousand lines. Further output is
+/// lost.
 const PENDING_BYTES_MAX: usize = 256 << 10;
 
 /// Bound, in seconds: how long the end of the server waits for the remaining output of a stream.
@@ -35,7 +36,7 @@ pub(crate) struct Console {
 
 enum Order {
     Write(Vec<u8>),
-    /// Drops this once everything before it has been written.
+    /// Drops the sender once everything before it has been written.
     Flush(Sender<()>),
 }
 
@@ -50,7 +51,7 @@ impl Console {
         }
     }
 
-    /// Queues lines for writing. They may have no reader.
+    /// Queues lines for writing. The stream may have no reader.
     pub(crate) fn say(&'static self, lines: Vec<u8>) {
         // Relaxed: a bound depends on no order.
         let before = self.pending.fetch_add(lines.len(), Ordering::Relaxed);
@@ -66,7 +67,8 @@ impl Console {
         }
     }
 
-    /// Waits until all queued lines are written, for a second at most. It blocks the OS thread.
+    /// Waits until all queued lines have been written, for at most a second. It blocks the OS
+    /// thread.
     pub(crate) fn flush(&self) {
         let Some(Some(writer)) = self.writer.get() else {
             return; // there is nothing to write

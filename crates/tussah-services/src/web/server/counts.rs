@@ -1,13 +1,13 @@
-//! Counts answers by route: status codes, bytes, rejections. OS threads have counters of their own,
-//! so that counting costs a few instructions per request.
+//! Counts of responses by route: status codes, bytes, rejections. Each OS thread has its own
+//! counters, so that counting costs a few instructions per request.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tussah_wire::http::Status;
 
-/// The counters of requests that are neither for a file nor for a route: malformed ones, and those
-/// for the status page.
+/// The counters of requests that are neither for a file nor for a route: malformed requests, and
+/// requests for the status page.
 pub(crate) const OTHER: u32 = 0;
 
 /// The counters of requests for files.
@@ -18,7 +18,7 @@ pub(crate) fn of_route(index: usize) -> u32 {
     index as u32 + 2
 }
 
-/// The counters besides the classes of status codes, which come first.
+/// The counters other than the classes of status codes, which come first.
 #[derive(Clone, Copy)]
 pub(crate) enum Count {
     /// Bytes sent, heads included.
@@ -27,7 +27,7 @@ pub(crate) enum Count {
     Overload,
     /// Requests rejected because the queue was full.
     Full,
-    /// Requests cancelled because their clients had gone.
+    /// Requests that were cancelled because their clients had disconnected.
     Gone,
     /// Requests for a page that was not in memory.
     Missed,
@@ -35,7 +35,7 @@ pub(crate) enum Count {
     Checked,
 }
 
-/// Bound, in counters: those of each route and OS thread, up to the last of [`Count`].
+/// Bound, in counters: the counters of each route and OS thread, up to the last of [`Count`].
 const COUNTS: usize = Count::Checked as usize + 1;
 
 /// The counters of a route on some OS threads, aligned so that no two of them share a cache line.
@@ -56,7 +56,7 @@ pub(crate) struct Counts {
     mask: usize,
 }
 
-/// The value of an OS thread that has counted nothing yet.
+/// The value for an OS thread that has counted nothing yet.
 const NO_SHARD: usize = usize::MAX;
 
 thread_local! {

@@ -77,7 +77,7 @@ struct Socket {
     user: Option<u32>,
 }
 
-/// Returns the sockets that listen at a TCP port, at an address that excludes the wanted one
+/// Returns the sockets that listen on a TCP port, at an address that excludes the wanted address
 /// (proc_net_tcp, in the kernel's documentation).
 fn tcp_listeners(proc: &Path, wanted: SocketAddr) -> Vec<Socket> {
     let tables = ["net/tcp", "net/tcp6"].map(|table| fs::read_to_string(proc.join(table)));
@@ -200,8 +200,8 @@ mod tests {
 
     const HEAD: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
 
-    /// Creates a `/proc` with a web server of two processes on port 8080 of 127.0.0.1, one on all
-    /// addresses at port 80, and one on port 81 that is not visible.
+    /// Creates a `/proc` with a web server of two processes on port 8080 of 127.0.0.1, a process on
+    /// all addresses at port 80, and one on port 81 that is not visible.
     fn proc() -> tempfile::TempDir {
         let proc = tempfile::tempdir().unwrap();
         let line = |n: u32, local: &str, state: &str, user: u32, inode: u32| {

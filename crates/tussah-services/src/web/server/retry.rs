@@ -1,9 +1,9 @@
 //! The times at which rejected clients should retry.
 //!
-//! The queue is virtual. Each rejected client gets the time at which those before it will have been
-//! served, at the stage's service rate. A client that is rejected after it has been served goes to
-//! the end of the queue. All clients therefore get their turn, and the load stays within the
-//! capacity.
+//! The queue is virtual. Each rejected client receives the time at which the clients before it will
+//! have been served, at the stage's service rate. A client that is rejected again after it has been
+//! served goes to the end of the queue. All clients therefore get their turn, and the load stays
+//! within the capacity.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ const MORE: f64 = 1.25;
 /// The number of served requests below which the measured rate is uncertain.
 const DOUBT: f64 = 128.0;
 
-/// Bound, in seconds: the longest time to retry that a client is told.
+/// Bound, in seconds: the longest retry time that a client is given.
 pub(crate) const AFTER_S_MAX: u8 = 60;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -42,7 +42,8 @@ impl Retry {
         }
     }
 
-    /// Sets the service rate. Until a request has been served, it counts as a hundred per second.
+    /// Sets the service rate. Until a request has been served, the rate is assumed to be a hundred
+    /// per second.
     pub(crate) fn set_rate(&self, rate: &Rate) {
         let (per_second, served) = (rate.per_second, rate.known);
         if per_second <= 0.0 {
@@ -77,17 +78,17 @@ impl Retry {
             });
         let mut wait_s = (turn_ns - now_ns) as f64 / SECOND_NS as f64;
         if turn_ns == last_ns {
-            // Clients retry without waiting, so there are no turns.
+            // The clients retry without waiting, so there are no turns.
             wait_s *= luck;
         }
-        // The field has whole seconds, which are right on average.
+        // The field contains whole seconds, which are right on average.
         let after_s = (wait_s + luck).floor() as u8; // at most 255
         after_s.clamp(1, AFTER_S_MAX)
     }
 }
 
-/// A flag for the presence of requests for a route. Without requests the rates are not updated, so
-/// that an idle server has no timer for them.
+/// A flag that shows whether a route receives requests. Without requests the rates are not updated,
+/// so that an idle server has no timer for them.
 #[derive(Default)]
 pub(crate) struct Asked {
     is_idle: AtomicBool,
@@ -104,8 +105,8 @@ impl Asked {
     /// Records a request.
     #[inline]
     pub(crate) fn ask(&self) {
-        // Relaxed: a request that arrives while the pause begins may be missed. The next one is
-        // not.
+        // Relaxed: a request that arrives as the pause begins may be missed. The next request is
+        // not missed.
         if self.is_idle.load(Ordering::Relaxed) && self.is_idle.swap(false, Ordering::Relaxed) {
             self.again.notify_one();
         }
@@ -124,7 +125,7 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    /// Learns from the last second. `stats` are the counters at its end.
+    /// Learns from the last second. `stats` are the counters at the end of that second.
     pub(crate) fn look(&mut self, stats: &StageStats) {
         // Failures do not show how many requests can be answered.
         let answered = stats.finished - stats.failed;
@@ -157,7 +158,7 @@ mod tests {
         }
     }
 
-    /// Returns the retry times of `clients` clients that are rejected at once.
+    /// Returns the retry times given to `clients` clients that are rejected at once.
     fn told(clients: u32, per_second: f64) -> Vec<u8> {
         let retry = Retry::new();
         retry.set_rate(&rate(per_second, u64::MAX));

@@ -45,7 +45,7 @@ pub(crate) struct Instance {
     looking: JoinHandle<()>,
 }
 
-/// The outcome for a server's connections after a stop.
+/// The outcome for a server's connections after it stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped {
     /// The number of connections that did not end in time, and were cut.
@@ -104,7 +104,7 @@ impl Running {
         self.shared.connections.count()
     }
 
-    /// Waits until every listener has failed, so that the server accepts no connections any more.
+    /// Waits until every listener has failed, so that the server no longer accepts connections.
     pub(super) async fn accepts_nothing(&self) {
         self.accepting.none().await;
     }
@@ -116,8 +116,8 @@ impl Running {
         }
     }
 
-    /// Applies another configuration to new connections. Open connections end after their request
-    /// in progress. The number of workers stays the same.
+    /// Applies another configuration to new connections. Open connections end after their current
+    /// request. The number of workers stays the same.
     ///
     /// # Errors
     /// Returns the errors of [`Web::start`](super::serve::Web::start), and changes nothing in that
@@ -166,8 +166,8 @@ impl Running {
         Ok(())
     }
 
-    /// Shuts the server down gracefully. It accepts no further connections, serves one more request
-    /// from clients that connected before, and finishes requests in flight. [`Config::drain`]
+    /// Shuts down the server gracefully. It accepts no further connections, serves one more request
+    /// from clients that had already connected, and finishes requests in flight. [`Config::drain`]
     /// limits the time. Connections from before a [`reload`](Self::reload) are included, each with
     /// the limit of its own configuration.
     pub async fn stop(mut self) -> Stopped {
@@ -180,7 +180,7 @@ impl Running {
             stopped.cut += ending.await.map_or(0, |stopped| stopped.cut);
         }
         if let Some(log) = current.server.log.clone() {
-            // The disk may be slow; the log says it if something is lost.
+            // The disk may be slow; if lines are lost, the log states it.
             let _ = tussah::spawn_blocking(move || log.close()).await;
         }
         stopped
@@ -225,7 +225,7 @@ impl Drop for Instance {
     fn drop(&mut self) {
         self.looking.abort();
         self.server.connections.cut_all();
-        // Its stages refer to each other, and to the server.
+        // The stages refer to each other, and to the server.
         self.network.close();
     }
 }
@@ -301,7 +301,7 @@ async fn close(listening: Vec<Listening>) {
     }
 }
 
-/// Updates once a second how many requests a second each route can answer.
+/// Updates, once per second, how many requests per second each route can answer.
 async fn look(routes: Vec<Stage<Box<Exchange>>>, server: Arc<Server>) {
     let mut rates: Vec<_> = routes.iter().map(|_| Rate::default()).collect();
     let mut before = 0;

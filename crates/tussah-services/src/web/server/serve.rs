@@ -48,15 +48,16 @@ impl Web {
     }
 
     /// Adds a route: an async function that answers requests for a path, with any method. A path
-    /// that ends in `/*` matches all paths with that prefix. The function gets complete requests,
-    /// with their bodies.
+    /// that ends in `/*` matches all paths with that prefix. The function receives complete
+    /// requests, with their bodies.
     ///
     /// Each route has its own queue and admission. If more requests arrive than the route can
     /// answer within [`Config::target`], the server rejects the rest with 503. Other routes are not
     /// affected. `Retry-After` tells a rejected client when to retry, in the order of the
-    /// rejections. The next request of that connection for the route then goes ahead of others.
+    /// rejections. The next request of that connection for the route then goes ahead of other
+    /// requests.
     ///
-    /// A client that disconnects before its answer cancels its request, see [`Route`].
+    /// A client that disconnects before the response cancels its request; see [`Route`].
     #[must_use]
     pub fn route<F, A>(self, path: &str, handler: F) -> Self
     where
@@ -103,9 +104,9 @@ impl Web {
         Running::start(self.config, self.routes).await
     }
 
-    /// Runs the server in a runtime of its own until SIGTERM or Ctrl-C. It then shuts down and
-    /// finishes the requests in flight; a second signal quits at once. SIGHUP reloads the
-    /// configuration and the certificates, and reopens the logs.
+    /// Runs the server in its own runtime until SIGTERM or Ctrl-C. It then shuts down and finishes
+    /// the requests in flight; a second signal quits immediately. SIGHUP reloads the configuration
+    /// and the certificates, and reopens the logs.
     ///
     /// Diagnostics go to standard error according to [`Config::diagnostics`], unless the program
     /// has set its own `tracing` subscriber. If the process has only one OS thread, the C library's
@@ -164,10 +165,10 @@ impl fmt::Debug for Web {
     }
 }
 
-/// The reason why a server ends by itself.
+/// The reason why a server ends on its own.
 const NOWHERE: &str = "every listener has failed; no connections can be accepted";
 
-/// Waits for the operator's next order, or for the failure of every listener.
+/// Waits for the operator's next command, or for the failure of every listener.
 async fn next(orders: &Orders, running: &Running) -> Order {
     let nowhere = async {
         running.accepts_nothing().await;
@@ -206,7 +207,7 @@ fn say(text: &dyn fmt::Display) {
     STDOUT.say(format!("tussah web: {text}\n").into_bytes());
 }
 
-/// A guard whose drop waits until all messages are written, or have no reader.
+/// A guard whose drop waits until all messages have been written, or have no reader.
 struct Said;
 
 impl Drop for Said {
@@ -216,16 +217,16 @@ impl Drop for Said {
     }
 }
 
-/// An order of the operator, or an event that needs action.
+/// A command from the operator, or an event that needs action.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
     Stop,
     Reload,
-    /// No listener accepts connections any more.
+    /// No listener accepts connections any longer.
     GiveUp,
 }
 
-/// The signals of the operator.
+/// The signals from the operator.
 struct Orders([(Signals, Order); 3]);
 
 impl Orders {
@@ -247,8 +248,8 @@ impl Orders {
     }
 }
 
-/// Limits the number of allocator arenas, each of which keeps freed memory. Pages are read by some
-/// OS threads and freed by others.
+/// Limits the number of allocator arenas, each of which keeps freed memory. Some OS threads read
+/// pages, and others free them.
 fn bound_arenas(workers: Option<usize>) {
     let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
     if !tussah::heap::bound_arenas(workers.unwrap_or_else(cpus)) {
@@ -262,16 +263,16 @@ fn bound_arenas(workers: Option<usize>) {
 pub enum WebError {
     /// The runtime or its signals are not available.
     Runtime(io::Error),
-    /// The directory, or a page in it that the configuration names.
+    /// The directory cannot be served, or a page in it that the configuration names.
     Site(SiteError),
-    /// An address cannot be bound. The text gives the reason, and the process that uses the
-    /// address, if that is known.
+    /// An address cannot be bound. The text states the reason, and the process that uses the
+    /// address, if it is known.
     Listen(String),
-    /// The certificates.
+    /// The certificates cannot be used.
     Tls(TlsError),
-    /// The access log.
+    /// The access log cannot be opened.
     Log(String),
-    /// The network of stages.
+    /// The network of stages cannot be created.
     Network(BuildError),
 }
 

@@ -12,7 +12,8 @@ use rustls::pki_types::pem::{self, PemObject, SectionKind};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{InconsistentKeys, ServerConfig};
 
-/// Bound, in bytes: the longest file of certificates or keys; a longer one is something else.
+/// Bound, in bytes: the largest certificate or key file. A larger file is rejected, since it cannot
+/// be one of these.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The TLS configuration of a server, which can be reloaded.
@@ -24,10 +25,10 @@ pub struct Reloadable {
 }
 
 impl Reloadable {
-    /// Reads a certificate with its chain, and its private key, both PEM.
+    /// Reads a certificate with its chain, and its private key, both in PEM format.
     ///
     /// # Errors
-    /// Returns an error if a file cannot be read or has other content, or if the key belongs to
+    /// Returns an error if a file cannot be read or has other contents, or if the key belongs to
     /// another certificate.
     pub fn open(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let current = RwLock::new(load(certificate, key)?);
@@ -38,7 +39,7 @@ impl Reloadable {
         })
     }
 
-    /// Returns the configuration for new connections. Open connections keep theirs.
+    /// Returns the configuration for new connections. Open connections keep their configuration.
     #[must_use]
     pub fn current(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.current.read())
@@ -62,8 +63,8 @@ fn load(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
         file: certificate.into(),
         problem,
     };
-    // The provider is explicit, since the default one depends on the features of all crates in the
-    // program.
+    // The provider is explicit, since the default provider depends on the features of all crates in
+    // the program.
     let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let builder = builder
         .with_safe_default_protocol_versions()
@@ -236,7 +237,7 @@ mod tests {
         der
     }
 
-    /// Makes a handshake in memory and returns the negotiated protocol.
+    /// Performs a handshake in memory and returns the negotiated protocol.
     fn handshake(
         server: Arc<ServerConfig>,
         trusted: &CertificateDer<'static>,

@@ -12,8 +12,8 @@ use tussah::stage::observe::{Digest, StageStats};
 use super::counts::{Count, Counts, FILES, OTHER, of_route};
 use crate::web::answer::route::Routes;
 
-/// The time, in seconds, that the rates and response times of the status page cover, besides the
-/// current partial second.
+/// The time, in seconds, that the rates and response times of the status page cover, in addition to
+/// the current partial second.
 pub(crate) const RECENT_S: u64 = 10;
 
 /// The networks of a process, and the counts of those that have ended.
@@ -28,7 +28,7 @@ pub(crate) struct Totals {
 
 #[derive(Default)]
 struct Known {
-    /// The last one is the current one.
+    /// The last network is the current one.
     networks: Vec<(usize, Network)>,
     /// The counts by the names of the stages.
     ended: Vec<Counting>,
@@ -55,7 +55,7 @@ impl Totals {
         }
     }
 
-    /// Returns the number of requests that were cancelled because their clients had gone.
+    /// Returns the number of requests that were cancelled because their clients had disconnected.
     pub(crate) fn cancelled(&self) -> u64 {
         let sources = self.counts.sources();
         sources
@@ -63,7 +63,7 @@ impl Totals {
             .sum()
     }
 
-    /// Starts to count a network, as the current one.
+    /// Begins to count a network, as the current one.
     pub(crate) fn begin(&self, number: usize, network: &Network) {
         self.known.lock().networks.push((number, network.clone()));
     }
@@ -79,8 +79,8 @@ impl Totals {
             let (_, network) = known.networks.remove(at);
             let mut stages = network.stats_and_times();
             for (stage, _) in &mut stages {
-                // Its last responses have been sent, and their events end at this moment: the
-                // network is empty.
+                // Its last responses have been sent, and their events are just ending: the network
+                // is empty.
                 stage.finished += std::mem::take(&mut stage.in_service);
                 stage.queued = 0;
             }
@@ -99,12 +99,12 @@ impl Totals {
         stages
     }
 
-    /// Stores the counts at the start of this second, unless that has been done. Every function
-    /// that counts calls it first, so it needs no timer: in a second without a call, nothing was
-    /// counted.
+    /// Stores the counts at the start of this second, unless that has already been done. Every
+    /// function that counts calls it first, so it needs no timer: in a second without a call,
+    /// nothing was counted.
     #[inline]
     pub(crate) fn begin_second(&self, second: u64, routes: &Routes) {
-        // Relaxed: a response that is counted meanwhile may belong to either second.
+        // Relaxed: a response that is counted in the meantime may belong to either second.
         if self.second.load(Ordering::Relaxed) != second {
             self.write_down(second, routes);
         }
@@ -171,7 +171,7 @@ fn is_cache(stage: &str) -> bool {
 }
 
 /// Returns the response times of a source: from the arrival at a route's stage, or at the page
-/// cache, to the answer.
+/// cache, to the response.
 pub(crate) fn times(stages: &[Counting], source: u32, routes: &Routes) -> Digest {
     let mut times = Digest::default();
     for (stats, digest) in stages {

@@ -5,16 +5,16 @@ use std::io::Write;
 
 use rustix::fs::Stat;
 
-/// Bound, in bytes: three numbers of 64 bits in hexadecimal with their separators; the tag is
+/// Bound, in bytes: three numbers of 64 bits in hexadecimal, with their separators. The tag is
 /// stored in its owner.
 const TAG_MAX: usize = 3 * 16 + 4;
 
 /// A strong entity tag with its quotes. For a file it consists of the time of the last change
 /// (`ctime`), the length and the inode.
 ///
-/// The modification time is not enough: a program that copies files may set it, so that another
-/// content of the same length and age would get the same tag. Only the kernel sets the time of
-/// change, whenever it writes content, length or times.
+/// The modification time is not enough: a program that copies files may set it, so that other
+/// contents of the same length and age would get the same tag. Only the kernel sets the time of
+/// change, whenever it writes contents, length or times.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct EntityTag {
     bytes: [u8; TAG_MAX],

@@ -29,17 +29,17 @@ pub enum Found {
 /// The reason why there is nothing to serve at a path.
 #[derive(Debug)]
 pub enum Missing {
-    /// There is no such file, or it is not visible: hidden files, and links that leave the root.
-    /// 404.
+    /// The file does not exist or is not visible: hidden files, and links that leave the root. The
+    /// status is 404.
     NotFound,
-    /// The process may not read the file. 403.
+    /// The process may not read the file. The status is 403.
     Forbidden,
-    /// A socket, pipe or device. 403.
+    /// The path names a socket, pipe or device. The status is 403.
     NotAFile,
     /// The kernel would have to wait for a disk: repeat the lookup where waiting is allowed. Only
     /// [`Site::try_look_up`](super::Site::try_look_up) returns this.
     WouldBlock,
-    /// The disk failed, or there are no free descriptors: 500 or 503.
+    /// The disk failed, or there are no free descriptors: the status is 500 or 503.
     Io(io::Error),
 }
 
@@ -65,7 +65,7 @@ impl From<Errno> for Missing {
 /// A regular file that is open for reading.
 #[derive(Debug)]
 pub struct Opened {
-    /// The file, at its beginning. Reading blocks as with any file.
+    /// The file, at its beginning. Reading blocks, as with any file.
     pub file: File,
     /// The metadata.
     pub meta: Meta,
@@ -74,20 +74,20 @@ pub struct Opened {
 /// The metadata of a file in a response.
 #[derive(Clone, Debug)]
 pub struct Meta {
-    /// The length in bytes when the file was opened. The file may have become shorter since.
+    /// The length in bytes when the file was opened. The file may have become shorter since then.
     pub len: u64,
-    /// The time of the last change of the content.
+    /// The time of the last change of the contents.
     pub modified: SystemTime,
-    /// A strong tag: another content has another tag, unless it has the same length and its file
+    /// A strong tag: other contents have another tag, unless they have the same length and the file
     /// was changed in place within one tick of the file system's clock.
     pub etag: EntityTag,
     /// The file system of the file. Files in different file systems may have the same tag.
     pub(crate) device: u64,
-    /// The value of `Content-Type`, charset included.
+    /// The value of `Content-Type`, including the charset.
     pub media_type: Arc<str>,
     /// The coding of the bytes in the file, for `Content-Encoding`.
     pub coding: Option<Coding>,
-    /// True if other acceptable codings would have selected another file. The answer then needs
+    /// True if other acceptable codings would have selected another file. The response then needs
     /// `Vary: Accept-Encoding`; otherwise it is the same for every set of codings.
     pub vary: bool,
 }
@@ -106,7 +106,7 @@ impl Meta {
     }
 }
 
-/// Returns the time of the last change of a file's content.
+/// Returns the time of the last change of a file's contents.
 pub(super) fn modified(stat: &Stat) -> SystemTime {
     let nanos = Duration::from_nanos(stat.st_mtime_nsec);
     let seconds = Duration::from_secs(stat.st_mtime.unsigned_abs());
@@ -115,7 +115,7 @@ pub(super) fn modified(stat: &Stat) -> SystemTime {
     } else {
         UNIX_EPOCH.checked_add(seconds)
     };
-    // A file system may store any number; one that is not a date counts as none.
+    // A file system may store any number; a number that is not a date counts as none.
     whole
         .and_then(|whole| whole.checked_add(nanos))
         .unwrap_or(UNIX_EPOCH)

@@ -14,7 +14,7 @@ use crate::units::show_len;
 /// The media type of the page.
 pub const LISTING_TYPE: &str = "text/html; charset=utf-8";
 
-/// Bound, in entries: those of one page, about 300 KB, each of which costs a few system calls. The
+/// Bound, in entries: those of one page, about 300 KB. Each entry costs a few system calls. The
 /// page reports if there are more.
 const ENTRIES_MAX: usize = 2000;
 
@@ -59,7 +59,8 @@ pub(super) fn listing(root: &Root, path: SitePath<'_>, dotfiles: bool) -> Result
     Ok(page(path, &entries, more).into_bytes())
 }
 
-/// Examines an entry. Returns `None` if it is gone, leads outside of the root or is not a file.
+/// Examines an entry. Returns `None` if it no longer exists, leads outside of the root, or is not a
+/// file.
 fn look_at(root: &Root, path: &[u8], name: &[u8]) -> Result<Option<Entry>, Errno> {
     let stat = match root.open_at(path, OFlags::PATH, Wait::Allowed) {
         Ok(there) => fstat(there)?,

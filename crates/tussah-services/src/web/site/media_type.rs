@@ -10,7 +10,7 @@ const UNKNOWN: &str = "application/octet-stream";
 #[derive(Debug)]
 pub(super) struct MediaTypes {
     /// The operator's types by extension in lower case, without the dot; they override the known
-    /// ones.
+    /// types.
     own: BTreeMap<String, Arc<str>>,
 }
 
@@ -37,7 +37,7 @@ impl MediaTypes {
             return own.clone();
         }
         match mime_guess::from_ext(extension).first_raw() {
-            // RFC 9239, section 6, merged them into one.
+            // RFC 9239, section 6, merged these types into one.
             Some("application/javascript") => "text/javascript; charset=utf-8".into(),
             Some(text) if text.starts_with("text/") => format!("{text}; charset=utf-8").into(),
             Some(other) => other.into(),

@@ -8,13 +8,13 @@ use tussah_wire::http::encoding::Codings;
 /// The symbolic links to follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Symlinks {
-    /// None on the path of a request.
+    /// No links on the path of a request.
     None,
-    /// Those that stay beneath the root. An absolute link does if its target begins with the path
+    /// Links that stay beneath the root. An absolute link stays if its target begins with the path
     /// of the root, either as given or with links resolved.
     #[default]
     Inside,
-    /// All, wherever they lead, except for the kernel's magic links (`/proc/PID/fd/N`).
+    /// All links, wherever they lead, except for the kernel's magic links (`/proc/PID/fd/N`).
     All,
 }
 
@@ -31,25 +31,26 @@ pub enum Dotfiles {
 /// The options of the served files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteOptions {
-    /// The index files of a directory, in order of preference; paths relative to the directory.
+    /// The index files of a directory, in order of preference; the paths are relative to the
+    /// directory.
     pub index: Vec<String>,
-    /// True to list directories without an index file. Otherwise they are not found.
+    /// True to list directories without an index file. Otherwise, such directories are not found.
     pub listing: bool,
     /// The symbolic links to follow.
     pub symlinks: Symlinks,
     /// The treatment of names that begin with a dot.
     pub dotfiles: Dotfiles,
-    /// The codings of compressed copies beside a file. Of codings that a client prefers equally,
-    /// the first is used.
+    /// The codings of compressed copies next to a file. Among codings that a client prefers
+    /// equally, the first one is used.
     pub precompressed: Codings,
     /// The file to serve where nothing is found and the last segment of the path has no dot, for
-    /// applications that do their own routing. Relative to the root.
+    /// applications that do their own routing. The path is relative to the root.
     pub fallback: Option<String>,
-    /// The pages of errors, by status code. Relative to the root.
+    /// The pages of errors, by status code. The paths are relative to the root.
     pub error_pages: BTreeMap<u16, String>,
-    /// Media types by extension without the dot, which override the known ones.
+    /// Media types by extension without the dot, which override the known types.
     pub types: BTreeMap<String, String>,
-    /// `Cache-Control` of every page for which no rule sets it.
+    /// The `Cache-Control` of every page for which no rule sets it.
     pub cache_control: Option<String>,
     /// The header fields to add by path. Later rules override earlier ones.
     pub rules: Vec<FieldRule>,

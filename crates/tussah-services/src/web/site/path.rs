@@ -9,7 +9,7 @@ pub(super) struct SitePath<'a> {
 
 impl<'a> SitePath<'a> {
     /// Accepts a path that begins with a slash and has neither dot segments nor NUL. A parser
-    /// produces no other path, so `None` needs no reason.
+    /// produces no other paths, so `None` needs no reason.
     pub(super) fn new(path: &'a [u8]) -> Option<Self> {
         let relative = path.strip_prefix(b"/")?.trim_prefix_slashes();
         let odd = path.contains(&0) || segments(relative).any(|s| s == b"." || s == b"..");
@@ -74,7 +74,7 @@ pub(super) fn name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
 
-/// Encodes all bytes except the unreserved ones (RFC 3986, section 2.3) and, in a path, slashes.
+/// Encodes all bytes except the unreserved bytes (RFC 3986, section 2.3) and, in a path, slashes.
 pub(super) fn percent_encode(bytes: &[u8], in_path: bool, out: &mut String) {
     for &byte in bytes {
         match byte {
@@ -96,7 +96,7 @@ fn segments(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|&byte| byte == b'/')
 }
 
-/// Methods that the standard library has for strings only.
+/// Methods that the standard library provides only for strings.
 trait TrimSlashes {
     fn trim_prefix_slashes(&self) -> &Self;
 }

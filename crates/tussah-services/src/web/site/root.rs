@@ -9,13 +9,13 @@ use rustix::io::Errno;
 use super::options::Symlinks;
 use super::walk::{self, RootNames};
 
-/// Bound, in attempts: those to resolve one path while directories are being renamed.
+/// Bound, in attempts: the attempts to resolve one path while directories are being renamed.
 const ATTEMPTS_MAX: usize = 16;
 
 /// The permission to wait for a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Only names in the kernel's cache.
+    /// Look only at names in the kernel's cache.
     Never,
     Allowed,
 }
@@ -23,11 +23,12 @@ pub(super) enum Wait {
 /// The way to open files beneath the root, determined when the root is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beneath {
-    /// By openat2(2), which can avoid waiting for a disk (Linux 5.12).
+    /// Use openat2(2), which can avoid waiting for a disk (Linux 5.12).
     Kernel,
-    /// By openat2(2), which may always wait for a disk (Linux 5.6).
+    /// Use openat2(2), which may always wait for a disk (Linux 5.6).
     KernelWaits,
-    /// One component at a time, since openat2(2) is missing or forbidden. It may always wait.
+    /// Open one component at a time, since openat2(2) is missing or forbidden. This may always
+    /// wait.
     Steps,
 }
 
@@ -41,7 +42,7 @@ pub(super) struct Root {
 }
 
 impl Root {
-    /// Opens a directory. If its path later names another one, this one stays open.
+    /// Opens a directory. If its path later names another directory, this one stays open.
     pub(super) fn open(path: &Path, symlinks: Symlinks) -> Result<Self, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = openat(CWD, path, flags, Mode::empty())?;
@@ -108,8 +109,7 @@ impl Root {
         if wait == Wait::Never {
             return open(resolve | ResolveFlags::CACHED);
         }
-        // The kernel returns EAGAIN if it cannot rule out that a `..` left the root during a
-        // rename.
+        // The kernel returns EAGAIN if it cannot exclude that a `..` left the root during a rename.
         for _ in 1..ATTEMPTS_MAX {
             match open(resolve) {
                 Err(Errno::AGAIN) => {}

@@ -1,9 +1,9 @@
-//! Rules that add header fields to answers by path.
+//! Rules that add header fields to responses by path.
 
 use std::fmt;
 
-/// Fields about the transfer of the message, or that the server determines itself. If an operator
-/// set one of them, messages would be wrong, or clients would read them as two.
+/// Fields about the transfer of the message, or fields that the server determines itself. If an
+/// operator set one of them, messages would be wrong, or clients would read one message as two.
 const OWN_FIELDS: [&str; 15] = [
     "accept-ranges",
     "connection",
@@ -31,8 +31,8 @@ pub struct FieldRule {
 
 impl FieldRule {
     /// Creates a rule for all paths that match. In a pattern, `*` stands for any characters,
-    /// slashes included, and `?` for any single one. An empty value removes a field that an earlier
-    /// rule set.
+    /// including slashes, and `?` for any single character. An empty value removes a field that an
+    /// earlier rule set.
     ///
     /// # Errors
     /// Returns an error if the pattern cannot match any path, or if a field cannot be set.

@@ -1,4 +1,4 @@
-//! Look-ups in a site, with each way to open files beneath its root.
+//! Tests of look-ups in a site, with each way to open files beneath its root.
 
 use std::fs::{self, FileTimes};
 use std::io::Read;
@@ -15,7 +15,7 @@ use super::*;
 
 const OPENERS: [Beneath; 2] = [Beneath::Kernel, Beneath::Steps];
 
-/// The content of files outside of the root, which must never be served.
+/// The contents of files outside of the root, which must never be served.
 const SECRET: &str = "secret";
 
 /// Creates `root/` with files in it, beside a file that must stay invisible.
@@ -46,7 +46,7 @@ fn content(mut opened: Opened) -> String {
     text
 }
 
-/// Describes the outcome: a file by its content.
+/// Describes the outcome: a file by its contents.
 fn outcome(result: Result<Found, Missing>) -> String {
     match result {
         Ok(Found::File(opened)) => content(opened),
@@ -228,7 +228,7 @@ fn absolute_links_are_followed_within_the_root() {
     link("root/d/../a", "up").unwrap();
     link("root/directory/sub", "d/twice").unwrap();
     link("alias/a", "by-alias").unwrap();
-    // These links leave the root, although some come back.
+    // These links leave the root, although some of them lead back into it.
     link("root/../secret", "out").unwrap();
     link("root/../root/a", "out-and-in").unwrap();
     link("root-not/a", "longer-name").unwrap();
@@ -638,8 +638,8 @@ proptest! {
     }
 }
 
-/// While a directory and a link to the outside keep changing places, look-ups find the file in the
-/// directory or none.
+/// While a directory and a link to the outside keep changing places, look-ups find either the file
+/// in the directory or nothing.
 #[test]
 fn replacing_a_directory_with_a_link_does_not_lead_outside() {
     for symlinks in [Symlinks::None, Symlinks::Inside] {
@@ -648,7 +648,7 @@ fn replacing_a_directory_with_a_link_does_not_lead_outside() {
             let root = place.path().join("root");
             symlink("../outside", root.join("link")).unwrap();
             symlink("../outside/a", root.join("file-link")).unwrap();
-            // `e/back` resolves through `..` while `d` comes and goes.
+            // `e/back` resolves through `..` while `d` appears and disappears.
             symlink("../d/a", root.join("e/back")).unwrap();
             let site = site(
                 &place,

@@ -78,8 +78,8 @@ pub(super) fn open_beneath(
     openat(directory, ".", flags, Mode::empty())
 }
 
-/// The absolute paths by which links may name the root: the path that opened it, and the path with
-/// links resolved.
+/// The absolute paths by which links may name the root: the path by which it was opened, and that
+/// path with links resolved.
 #[derive(Debug)]
 pub(super) struct RootNames(Vec<Vec<Vec<u8>>>);
 
@@ -113,8 +113,8 @@ fn components(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     parts.filter(|part| !part.is_empty() && *part != b".")
 }
 
-/// Puts the components of a path before the pending ones. A path that ends with a slash ends with
-/// the component `.`, since it must be a directory.
+/// Puts the components of a path before the pending components. A path that ends with a slash ends
+/// with the component `.`, since it must be a directory.
 fn push(pending: &mut Vec<Vec<u8>>, path: &[u8]) -> Result<(), Errno> {
     if path.is_empty() {
         return Err(Errno::NOENT);

@@ -12,7 +12,7 @@ use crate::web::connection::stream::Stream;
 use crate::web::connection::thread::{Entry, refuse, serve};
 use crate::web::diagnostics::Seldom;
 
-/// The color of all connections if they have no colors of their own.
+/// The color of all connections if connections have no colors of their own.
 const ALL: Color = Color(1);
 
 /// The stage.

@@ -12,8 +12,8 @@ use crate::web::server::Server;
 use crate::web::server::counts::Count;
 
 /// The classes of dynamic requests, in order of precedence: rejected clients that retry on time,
-/// then new clients and those that retry early, then clients that have just been served. Without
-/// the last class, served clients would return at once and take the room that they have freed.
+/// then new clients and clients that retry early, then clients that have just been served. Without
+/// the last class, served clients would return immediately and take the room that they have freed.
 const IN_TURN: Class = Class(0);
 const NEW: Class = Class(1);
 const AGAIN: Class = Class(2);
@@ -25,8 +25,8 @@ pub(crate) const CLASSES: usize = 3;
 /// number of seconds, which is smaller.
 pub(crate) const SERVED: u8 = HOW_MASK as u8;
 
-/// The lower bits of the word hold the result, the upper ones as much of the route's index as fits.
-/// A collision changes the order of a few requests at most.
+/// The lower bits of the word hold the result, and the upper bits hold as much of the route's index
+/// as fits. A collision changes the order of at most a few requests.
 const HOW_BITS: u32 = 6;
 const HOW_MASK: u16 = (1 << HOW_BITS) - 1;
 
@@ -51,7 +51,7 @@ pub(crate) fn class(server: &Server, exchange: &Exchange, route: usize) -> Class
     )
 }
 
-/// Returns the class of a request by the result of the one before it, and by the start of the wait
+/// Returns the class of a request from the result of the previous request and the start of the wait
 /// for the client.
 fn class_after(before: u16, route: usize, since_s: u64, now_s: u64) -> Class {
     let how = (before & HOW_MASK) as u8;
@@ -60,14 +60,14 @@ fn class_after(before: u16, route: usize, since_s: u64, now_s: u64) -> Class {
     }
     match how {
         SERVED => AGAIN,
-        // This holds as long as the client has received no other answer since.
+        // This holds as long as the client has received no other response since then.
         after_s if now_s >= since_s + u64::from(after_s) => IN_TURN,
         _ => NEW,
     }
 }
 
-/// Rejects a request. Each client gets a different time to retry. Returns the answer to send,
-/// unless the client has gone.
+/// Rejects a request. Each client gets a different time to retry. Returns the response to send,
+/// unless the client has disconnected.
 pub(crate) fn reject(
     server: &Server,
     mut exchange: Box<Exchange>,
@@ -105,11 +105,11 @@ pub(crate) fn detach(exchange: &Exchange) {
     }
 }
 
-/// The status in the log of a request whose client went before the answer, as in nginx's log. It is
-/// never sent.
+/// The status in the log of a request whose client disconnected before the response, as in nginx's
+/// log. It is never sent.
 const CLIENT_GONE: Status = Status::new(499).expect("it has three digits");
 
-/// Ends a request whose client has gone.
+/// Ends a request whose client has disconnected.
 #[cold]
 pub(crate) fn cancel(server: &Server, mut exchange: Box<Exchange>) {
     exchange.response.clear();

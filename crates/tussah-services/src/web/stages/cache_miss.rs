@@ -1,5 +1,6 @@
 //! *CacheMiss*: loads pages that are not in memory. If the system has the data in memory, the page
-//! is loaded at once. If a disk is needed, the request goes to the stage *disk*, which may wait.
+//! is loaded immediately. If a disk is needed, the request goes to the stage *disk*, which may
+//! wait.
 
 use std::fs::File;
 use std::io;
@@ -44,7 +45,7 @@ impl<S: DirectHandler<Event = Box<Exchange>>> Back<S> {
         }
     }
 
-    /// Makes sure that a lost load comes back, since others may wait for the same page.
+    /// Makes sure that a lost load returns, since others may wait for the same page.
     fn guard(&self, server: &Server, load: &mut Load) {
         if let (Self::Caches(caches), Some(exchange)) = (self, &load.exchange) {
             load.back = Some(caches[server.shard_of(exchange.hash)].clone());
@@ -72,8 +73,8 @@ impl<S: DirectHandler<Event = Box<Exchange>>> DirectHandler for CacheMiss<S> {
         ) {
             self.back.send(&self.server, load);
         } else {
-            // The stage has room for a request of each connection. If it refuses this one, the
-            // server ends.
+            // The stage has room for a request of each connection. If it refuses this request, the
+            // server is ending.
             self.disk.send_or(load, |_, _| {});
         }
     }
@@ -92,7 +93,7 @@ pub(crate) fn load_waiting<S: DirectHandler<Event = Box<Exchange>>>(
     }
 }
 
-/// Looks a page up. Returns false if that would have to wait.
+/// Looks a page up. Returns false if this would have to wait.
 fn look_up(
     server: &Server,
     load: &mut Load,
@@ -133,7 +134,7 @@ fn look_up(
     true
 }
 
-/// Returns the page of a file: the known one if the file has not changed.
+/// Returns the page of a file: the known page if the file has not changed.
 fn make(
     server: &Server,
     path: &[u8],
@@ -147,7 +148,7 @@ fn make(
     }
 }
 
-/// Returns the answer for a failing disk. A lack of descriptors or memory is temporary.
+/// Returns the response for a failing disk. A lack of descriptors or memory is temporary.
 fn failed(server: &Server, path: &[u8], error: &io::Error) -> Instead {
     tell(server, path, error);
     Instead::Error(if is_exhausted(error) {
@@ -157,7 +158,7 @@ fn failed(server: &Server, path: &[u8], error: &io::Error) -> Instead {
     })
 }
 
-/// Logs that a file cannot be read, at most once a second.
+/// Logs that a file cannot be read, at most once per second.
 #[cold]
 fn tell(server: &Server, path: &[u8], error: &io::Error) {
     if let Some(more) = server.unread.may_say(server.clock.passed_s()) {

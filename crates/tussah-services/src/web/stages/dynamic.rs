@@ -1,5 +1,6 @@
 //! *Dynamic*: the stage of a route, whose function answers requests. A request that cannot be
-//! answered within the target is rejected at once, and one whose client has gone is cancelled.
+//! answered within the target is rejected immediately, and a request whose client has disconnected
+//! is cancelled.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -65,8 +66,8 @@ impl<S: DirectHandler<Event = Box<Exchange>>> Handler for Dynamic<S> {
 }
 
 impl<S> Dynamic<S> {
-    /// Starts a request, unless its client has gone. From here on it can be cancelled only if the
-    /// handler may be dropped.
+    /// Starts a request, unless its client has disconnected. From here on, it can be cancelled only
+    /// if the handler may be dropped.
     fn begin<'a>(&self, serving: &'a mut Serving<'_>) -> Option<&'a mut Exchange> {
         let exchange = serving.1.as_deref_mut()?;
         let (_, route) = &self.server.routes.all()[self.route];
@@ -88,7 +89,7 @@ impl<S> Dynamic<S> {
         Some(exchange)
     }
 
-    /// Calls the handler and returns its answer.
+    /// Calls the handler and returns its response.
     async fn reply(&self, exchange: &mut Exchange) -> Reply {
         let (_, route) = &self.server.routes.all()[self.route];
         let request = request(&self.server, exchange);
@@ -106,7 +107,8 @@ impl<S> Dynamic<S> {
     }
 }
 
-/// A request in service. If its client goes, it is cancelled: the stage drops its handler's future.
+/// A request in service. If its client disconnects, it is cancelled: the stage drops its handler's
+/// future.
 struct Serving<'a>(&'a Server, Option<Box<Exchange>>);
 
 impl Drop for Serving<'_> {

@@ -1,4 +1,4 @@
-//! The network of a web server: the figure of the paper, in a page.
+//! The network of a web server, on one page: the figure of the paper.
 //!
 //! ```text
 //!              ┌───────────────── a connection's color ──────────────────┐
@@ -9,7 +9,7 @@
 //!                                             └─► one stage a route ═════╪═► send
 //! ═══ direct: a function call, in the color of the connection, or with its exchange      ─── by a queue
 //! ```
-//! After Welsh, Culler and Brewer: SEDA, SOSP 2001, figure 5.
+//! The figure is figure 5 of Welsh, Culler and Brewer: SEDA, SOSP 2001.
 
 use std::sync::{Arc, OnceLock};
 
@@ -32,11 +32,11 @@ use crate::web::connection::thread::Entry;
 use crate::web::server::Server;
 use crate::web::server::counts::Count;
 
-/// Bound, in pages: the requests that a shard of the cache sorts by length at once; as many as one
-/// look of a driver makes ready.
+/// Bound, in pages: the requests that a shard of the cache sorts by length at once. They are as
+/// many as one look of a driver makes ready.
 const CACHE_BATCH: usize = 256;
 
-/// Bound, in requests: those of a route in service at the same time, if they wait.
+/// Bound, in requests: the requests of a route in service at the same time, if they wait.
 const IN_SERVICE_MAX: usize = 4096;
 
 /// The destination of accepted connections.

@@ -1,4 +1,4 @@
-//! The messages between the stages besides exchanges: pages to load, and what comes of them.
+//! The messages between the stages other than exchanges: pages to load, and the outcomes.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::web::site::LISTING_TYPE;
 pub(crate) enum Ask {
     /// A request for a page.
     Page(Box<Exchange>),
-    /// A page that was loaded, or could not be.
+    /// A page that was loaded, or could not be loaded.
     Loaded(Box<Load>),
 }
 
@@ -35,13 +35,13 @@ pub(crate) enum Outcome {
     /// The load was lost on the way.
     #[default]
     Lost,
-    /// There it is.
+    /// The page was loaded.
     Page(Arc<Page>),
-    /// There is no page, but another answer.
+    /// Another response takes the place of the page.
     None(Instead),
 }
 
-/// The answer in place of a page.
+/// The response in place of a page.
 pub(crate) enum Instead {
     /// An error.
     Error(Status),

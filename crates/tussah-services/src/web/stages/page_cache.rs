@@ -1,7 +1,7 @@
 //! *PageCache*: one shard of the pages in memory, which only its own stage accesses.
 //!
 //! The pages are distributed over several serial stages, each with exclusive access to its handler,
-//! so there is no lock. In a batch, hits come before misses, and short answers before long ones:
+//! so there is no lock. In a batch, hits come before misses, and short responses before long ones:
 //! shortest connection first (Welsh, Culler and Brewer: SEDA, SOSP 2001, section 5.1.1). The new
 //! order affects one batch only, so no request starves.
 
@@ -30,7 +30,7 @@ pub(crate) struct PageCache<S> {
     table: Table,
     /// The exchanges to answer at the end of a batch.
     answered: Vec<Box<Exchange>>,
-    /// The pages to load then.
+    /// The pages to load at that time.
     missed: Vec<Box<Load>>,
     miss: TrySender<Box<Load>>,
     send: Direct<Box<Exchange>, S>,
@@ -110,8 +110,8 @@ impl<S: DirectHandler<Event = Box<Exchange>>> SerialHandler for PageCache<S> {
         }
         for load in self.missed.drain(..) {
             self.miss.send_or(load, |load, _why| {
-                // The stage has room for a request of each connection, so this is the end of the
-                // server.
+                // The stage has room for a request of each connection, so a refusal means that the
+                // server is ending.
                 drop(load);
             });
         }

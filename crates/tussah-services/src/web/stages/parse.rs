@@ -25,7 +25,8 @@ where
     type Event = Box<Exchange>;
 
     fn handle(&self, mut exchange: Box<Exchange>) {
-        // A stage that refuses the exchange drops it, which closes the connection: the server ends.
+        // A stage that refuses the exchange drops it, which closes the connection: the server is
+        // ending.
         if exchange.head.is_some() {
             return drop(self.receive.send(exchange)); // its body has been read
         }

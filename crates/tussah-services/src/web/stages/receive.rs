@@ -26,9 +26,9 @@ pub(crate) struct Receive<S> {
 
 /// The source of pages.
 pub(crate) enum Pages {
-    /// From the shards of a cache.
+    /// The shards of a cache.
     Caches(Vec<TrySender<Ask>>),
-    /// From their files.
+    /// The pages' files.
     Miss(TrySender<Box<Load>>),
 }
 
@@ -38,8 +38,8 @@ impl<S: DirectHandler<Event = Box<Exchange>>> DirectHandler for Receive<S> {
     fn handle(&self, mut exchange: Box<Exchange>) {
         let head = exchange.head.as_ref().expect("it has been parsed");
         match head.path(exchange.input.filled()) {
-            // These stand for the whole server, or for a tunnel (RFC 9112, sections 3.2.3 and
-            // 3.2.4).
+            // These targets stand for the whole server, or for a tunnel (RFC 9112, sections 3.2.3
+            // and 3.2.4).
             b"*" | b"" => return self.other_method(exchange),
             raw => match target::path(raw) {
                 Ok(path) => exchange.key.extend_from_slice(&path),
@@ -81,8 +81,8 @@ impl<S: DirectHandler<Event = Box<Exchange>>> DirectHandler for Receive<S> {
         let codings = self.codings(&exchange);
         exchange.key.push(codings.bits());
         exchange.hash = self.server.hash(&exchange.key);
-        // The stages have room for a request of each connection. If they refuse this one, the
-        // server ends.
+        // The stages have room for a request of each connection. If they refuse this request, the
+        // server is ending.
         match &self.pages {
             Pages::Caches(caches) => {
                 let shard = self.server.shard_of(exchange.hash);
@@ -97,7 +97,8 @@ impl<S: DirectHandler<Event = Box<Exchange>>> DirectHandler for Receive<S> {
 }
 
 impl<S: DirectHandler<Event = Box<Exchange>>> Receive<S> {
-    /// Sends a request to the stage of its route. If its client goes, it is cancelled there.
+    /// Sends a request to the stage of its route. If its client disconnects, the request is
+    /// cancelled there.
     fn to_route(&self, mut exchange: Box<Exchange>, route: usize) {
         self.server.asked.ask();
         exchange.key.push(0);

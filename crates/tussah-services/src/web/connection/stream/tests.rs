@@ -1,4 +1,4 @@
-//! The causes of failed connections.
+//! Tests of the causes of failed connections.
 
 use std::sync::Arc;
 

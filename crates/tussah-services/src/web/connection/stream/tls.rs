@@ -16,7 +16,7 @@ use tussah::net::{Hangup, TcpStream};
 
 use super::More;
 
-/// A TLS connection. Only its thread uses it; the lock satisfies the compiler.
+/// A TLS connection. Only its thread uses it; the lock only satisfies the compiler.
 pub(crate) struct Tls {
     state: Mutex<State>,
     peer: IpAddr,
@@ -45,7 +45,7 @@ impl Tls {
         self.peer
     }
 
-    /// Makes the handshake.
+    /// Performs the handshake.
     pub(super) fn poll_handshake(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.state.lock();
         let State::Shaking(accept) = &mut *state else {
@@ -60,7 +60,7 @@ impl Tls {
         Poll::Ready(result)
     }
 
-    /// Ends both directions at once, except during a handshake, which has its own time limit.
+    /// Ends both directions immediately, except during a handshake, which has its own time limit.
     pub(super) fn cut(&self) -> io::Result<()> {
         let cut = self.with_tcp(|stream| stream.shutdown(Shutdown::Both));
         cut.unwrap_or(Ok(()))
@@ -89,7 +89,7 @@ impl Tls {
             match session.read_tls(&mut Incoming(tcp)) {
                 Ok(1..) if session.process_new_packets().is_ok() => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // The end, a full session, or data that TLS rejects.
+                // This is the end, a full session, or data that TLS rejects.
                 _ => {
                     return match tcp.poll_hangup(cx, gone_at) {
                         Poll::Ready(Ok(())) => Poll::Ready(More::Gone),
@@ -101,7 +101,7 @@ impl Tls {
         Poll::Ready(More::Gone)
     }
 
-    /// Returns whether the client has hung up to this extent, as far as is known.
+    /// Returns whether the client is known to have hung up at least as far as `hangup`.
     pub(super) fn has_hung_up(&self, hangup: Hangup) -> bool {
         match &mut *self.state.lock() {
             State::Open(stream) => {

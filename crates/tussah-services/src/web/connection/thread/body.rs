@@ -13,7 +13,7 @@ use crate::web::server::Server;
 /// Reads the body, and keeps it if a handler needs it.
 ///
 /// # Errors
-/// Returns the status to answer with, or none if the connection is broken.
+/// Returns the status with which to respond, or `None` if the connection is broken.
 pub(super) async fn read(
     stream: &Stream,
     server: &Server,

@@ -1,4 +1,4 @@
-//! Sends the rest of an answer to a client that may be slow.
+//! Sends the rest of a response to a client that may be slow.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -12,15 +12,15 @@ use crate::web::connection::response::{Response, SLICES_MAX};
 use crate::web::connection::stream::Stream;
 use crate::web::server::Server;
 
-/// Bound, in bytes: the data sent of a file at once, about 50 µs of copying, before other threads
-/// get a turn and the client's rate is checked.
+/// Bound, in bytes: the data of a file sent at once, which takes about 50 µs of copying, before
+/// other threads get a turn and the client's rate is checked.
 const PIECE_BYTES: u64 = 256 * 1024;
 
-/// Sends the rest of an answer, and records how much of it was sent.
+/// Sends the rest of a response, and records how much of it was sent.
 ///
 /// # Errors
-/// Returns the system's error; `TimedOut` if the client is too slow; `UnexpectedEof` if a file has
-/// become shorter.
+/// Returns the system's error, `TimedOut` if the client is too slow, or `UnexpectedEof` if a file
+/// has become shorter.
 pub(super) async fn all(
     stream: &Stream,
     server: &Server,
@@ -42,8 +42,8 @@ async fn rest(stream: &Stream, server: &Server, exchange: &mut Exchange) -> io::
         let response = &exchange.response;
         let sent = match timeout(timeouts.write, some(stream, response)).await {
             Ok(sent) => sent?,
-            // The system reports room only when there is much of it. A slow client may have made a
-            // little.
+            // The system reports room only when there is a lot of it. A slow client may have made a
+            // little room.
             Err(elapsed) => match some_at_once(stream, response) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(elapsed)?,
                 sent => sent?,
@@ -58,7 +58,7 @@ async fn rest(stream: &Stream, server: &Server, exchange: &mut Exchange) -> io::
     timeout(timeouts.write, flush).await?
 }
 
-/// Sends as much of the next pieces as there is room for, and waits until there is some.
+/// Sends as much of the next pieces as there is room for, and waits until there is some room.
 async fn some(stream: &Stream, response: &Response) -> io::Result<u64> {
     if let Some((file, from, len)) = response.file() {
         return stream.send_file(file, from, len.min(PIECE_BYTES)).await;
@@ -108,7 +108,7 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// Records that the client took `bytes` more bytes.
+    /// Records that the client has accepted `bytes` more bytes.
     fn sent(&mut self, bytes: u64) -> io::Result<()> {
         self.bytes += bytes;
         let timeouts = self.timeouts;

@@ -21,7 +21,7 @@ use crate::web::server::serve::WebError;
 use crate::web::server::tls::Reloadable;
 
 /// Bound, in connections: those that the system keeps before they are accepted, so that a burst of
-/// clients is not rejected. The system has its own bound as well (`net.core.somaxconn`).
+/// clients is not rejected. The system also has its own bound (`net.core.somaxconn`).
 const BACKLOG: u32 = 4096;
 
 /// A listener, until it is closed or dropped.
@@ -41,16 +41,16 @@ type Current = Arc<RwLock<Arc<Instance>>>;
 #[derive(Default)]
 pub(super) struct Accepting {
     count: AtomicUsize,
-    /// Notified when the last one ends.
+    /// Notified when the last listener ends.
     ended: Notify,
 }
 
 impl Accepting {
-    /// Waits until there is none.
+    /// Waits until no working listener is left.
     pub(super) async fn none(&self) {
         loop {
             let ended = self.ended.notified();
-            // Acquire: pairs with the end of the last one.
+            // Acquire: pairs with the end of the last listener.
             if self.count.load(Ordering::Acquire) == 0 {
                 return;
             }
@@ -59,7 +59,7 @@ impl Accepting {
     }
 }
 
-/// A working listener, until this is dropped.
+/// A working listener, until this value is dropped.
 struct Accepts(Arc<Accepting>);
 
 impl Accepts {
@@ -78,7 +78,7 @@ impl Drop for Accepts {
 }
 
 impl Listening {
-    /// Starts to accept connections for the current network.
+    /// Begins to accept connections for the current network.
     pub(super) fn begin(
         asked: ListenAddress,
         current: &Current,
@@ -89,7 +89,7 @@ impl Listening {
         let (closing, told) = oneshot::async_channel();
         let (address, listener) = match &asked {
             ListenAddress::Tcp(address) => {
-                // Each answer is written in one piece, so the system need not wait for more data.
+                // Each response is written in one piece, so the system need not wait for more data.
                 let options = TcpListener::builder().backlog(BACKLOG).nodelay(true);
                 let listener = options.bind(*address).map_err(failed)?;
                 let address = listener.local_addr().map_err(failed)?;
@@ -113,13 +113,13 @@ impl Listening {
         })
     }
 
-    /// Closes the listener, and serves the clients that have connected before.
+    /// Closes the listener, and serves the clients that have already connected.
     pub(super) async fn close(mut self) {
         drop(self.closing.take());
         let _ = (&mut self.thread).await; // it logs its errors
     }
 
-    /// Returns whether the listener has failed and accepts nothing any more.
+    /// Returns whether the listener has failed and no longer accepts connections.
     pub(super) fn has_ended(&self) -> bool {
         self.thread.is_finished()
     }
@@ -137,7 +137,7 @@ impl Drop for Listening {
     fn drop(&mut self) {
         self.thread.abort();
         if let ListenAddress::Unix(path) = &self.address {
-            // The file may be gone already.
+            // The file may already have been removed.
             drop(std::fs::remove_file(path));
         }
     }
@@ -147,8 +147,7 @@ impl Drop for Listening {
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     match UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            // A connection to a file that is not a socket is refused as well, and that file must
-            // stay.
+            // A connection to a file that is not a socket is also refused, and that file must stay.
             if !std::fs::symlink_metadata(path)?.file_type().is_socket() {
                 return Err(error);
             }
@@ -188,7 +187,7 @@ impl Listener {
     }
 }
 
-/// A connection without any data yet.
+/// A connection on which no data has arrived yet.
 enum Accepted {
     Tcp(TcpStream),
     Unix(UnixStream),
@@ -206,7 +205,7 @@ impl Accepted {
     }
 }
 
-/// Accepts connections until it is told to close, and then those that are pending.
+/// Accepts connections until it is told to close, and then the pending connections.
 async fn accept(listener: Listener, current: Current, mut closing: oneshot::AsyncReceiver<()>) {
     loop {
         let accepted = async { Some(listener.accept().await) };
@@ -224,7 +223,7 @@ async fn accept(listener: Listener, current: Current, mut closing: oneshot::Asyn
             None => break,
         }
     }
-    // The system would reset them.
+    // Otherwise the system would reset them.
     for _ in 0..=BACKLOG {
         match listener.try_accept() {
             Ok(accepted) => take_in(accepted, &current).await,
@@ -239,11 +238,12 @@ async fn take_in(accepted: Accepted, current: &Current) {
     hand_over(stream, instance, current).await;
 }
 
-/// Hands a connection to a network, or to its successor if it accepts nothing more.
+/// Hands a connection to a network, or to the network's successor if it accepts no more
+/// connections.
 ///
-/// No connection is lost. A network ends only after another has become the current one. Its end
-/// begins with its accept stage, which handles the connections that it has admitted and returns the
-/// others. It counts the former among its connections, and waits for them.
+/// No connection is lost. A network ends only after another network has become the current one. Its
+/// end begins with its accept stage, which handles the connections that it has admitted and returns
+/// the others. The network counts the former among its connections, and waits for them.
 async fn hand_over(mut stream: Stream, mut instance: Arc<Instance>, current: &Current) {
     while let Err(refused) = instance.accept.sender().send(stream).await {
         let next = Arc::clone(&current.read());
@@ -276,7 +276,7 @@ mod tests {
             let (before, after) = (instance(), instance());
             let current = Arc::new(RwLock::new(Arc::clone(&after)));
             let (_peer, stream) = UnixStream::pair().expect("there are descriptors");
-            // Between the look at the current network and this point, the old one has ended.
+            // Between the look at the current network and this point, the old network has ended.
             before.end(Duration::ZERO).await;
             hand_over(Stream::Unix(stream), before, &current).await;
             after.accept.drain().await;

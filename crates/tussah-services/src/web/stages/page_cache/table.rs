@@ -10,15 +10,15 @@ use hashbrown::HashTable;
 use crate::web::answer::page::Page;
 use crate::web::connection::exchange::Exchange;
 
-/// No entry.
+/// The index that stands for no entry.
 const NONE: u32 = u32::MAX;
 
-/// Bound, in bytes: the estimated cost of an entry besides its page: its place here, and the
+/// Bound, in bytes: the estimated cost of an entry in addition to its page: its place here, and the
 /// allocator's overhead.
 const ENTRY_BYTES: usize = 256;
 
 /// Bound, in bytes: the cost of an open file, so that 200 MB of them leave descriptors for
-/// connections where a process may have 1024.
+/// connections if a process may have 1024.
 const FILE_BYTES: usize = 1 << 20;
 
 /// A shard's pages.
@@ -47,15 +47,15 @@ enum State {
         page: Arc<Page>,
         checked_s: u64,
     },
-    /// The page is being loaded for one request, and these wait for it.
+    /// The page is being loaded for one request, and these requests wait for it.
     Loading(Vec<Box<Exchange>>),
 }
 
 /// The result of a look-up.
 pub(crate) enum Found {
-    /// The page.
+    /// The page is in memory.
     Hit(Arc<Page>, Box<Exchange>),
-    /// No page, or one that has to be checked again: load it for this request.
+    /// There is no page, or it has to be checked again: load it for this request.
     Miss(Option<Arc<Page>>, Box<Exchange>),
     /// The page is being loaded, and this request waits with others.
     Waits,
@@ -74,7 +74,7 @@ impl Table {
         }
     }
 
-    /// Looks a page up. A page that was last checked before `fresh_s` is loaded again. A page that
+    /// Looks up a page. A page that was last checked before `fresh_s` is loaded again. A page that
     /// is not being sent gets the date of this second.
     #[inline]
     pub(crate) fn look_up(&mut self, exchange: Box<Exchange>, fresh_s: u64, unix_s: u64) -> Found {

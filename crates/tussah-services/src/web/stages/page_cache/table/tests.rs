@@ -1,4 +1,4 @@
-//! Random operations on a table, compared with a model that is a list.
+//! Tests of random operations on a table, compared with a model that is a list.
 
 use std::collections::HashMap;
 
@@ -7,20 +7,20 @@ use proptest::prelude::*;
 use super::*;
 use crate::web::answer::buffers::Buffers;
 
-/// Room for some pages without a file, or for two with one.
+/// Room for some pages without a file, or for two pages with a file.
 const BYTES_MAX: usize = 2 * FILE_BYTES + 8 * ENTRY_BYTES;
 
 /// The number of seconds for which a page need not be checked again.
 const FRESH_S: u64 = 2;
 
-/// The number of paths, which is small enough to request each repeatedly.
+/// The number of paths, which is small enough to request each path repeatedly.
 const KEYS: u8 = 12;
 
 #[derive(Clone, Debug)]
 enum Step {
     Ask {
         key: u8,
-        /// The page is being sent until the next second, if there is one.
+        /// True if the page is being sent until the next second, if there is a page.
         sends: bool,
     },
     /// Loads one of the pages that are being loaded, or another path.
@@ -44,7 +44,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     )
 }
 
-/// Some keys share a hash, and some of these a place.
+/// Some keys share a hash, and some of these share a place.
 fn hash_of(key: u8) -> u64 {
     [0, 0, 1, 1 << 40][usize::from(key % 4)]
 }
@@ -70,7 +70,7 @@ struct Both {
     kept: Vec<Kept>,
     /// The requests that wait for a path.
     loading: HashMap<u8, Vec<*const Exchange>>,
-    /// The largest number of pages that were kept or being loaded at a time.
+    /// The largest number of pages that were kept or being loaded at the same time.
     most: usize,
     sent: Vec<Arc<Page>>,
     /// The pool of all pages.
