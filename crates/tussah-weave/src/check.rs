@@ -64,6 +64,10 @@ pub fn check(file: &File, modules: Option<&Modules>) -> Checked {
     let tests = cases::tests(&mut checker, file, &graphs);
     checker.report_unused_imports(file);
     let mut diagnostics = checker.diagnostics;
+    // What seems unused may be used where the error is.
+    if file.is_broken || diagnostics.iter().any(Diagnostic::is_error) {
+        diagnostics.retain(Diagnostic::is_error);
+    }
     diagnostics.sort_by_key(|diagnostic| diagnostic.span);
     diagnostics.truncate(ERRORS_MAX);
     Checked {
@@ -116,7 +120,8 @@ impl<'a> Checker<'a> {
 
     fn resolve_imports(&mut self, file: &'a File) {
         for path in &file.imports {
-            let is_known = self.check_path(path);
+            let span = path.names.last().map_or(path.span(), |name| name.span);
+            let is_known = self.check_path(path, span);
             let import = Import {
                 path,
                 is_known,
@@ -137,7 +142,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Reports a module that has no signature. Returns whether it is known.
-    fn check_path(&mut self, path: &Path) -> bool {
+    fn check_path(&mut self, path: &Path, span: Span) -> bool {
         let Some(modules) = self.modules else {
             return true;
         };
@@ -145,7 +150,7 @@ impl<'a> Checker<'a> {
         if modules.signatures.contains_key(&name) {
             return true;
         }
-        let mut error = Diagnostic::error(path.span(), format!("unknown module `{name}`"));
+        let mut error = Diagnostic::error(span, format!("unknown module `{name}`"));
         // The module may be in another place under the same name.
         let elsewhere = modules
             .signatures
@@ -185,7 +190,7 @@ impl<'a> Checker<'a> {
     /// Resolves the path of an instance.
     fn resolve(&mut self, path: &Path) -> Target {
         if path.names.len() > 1 {
-            return match self.check_path(path) {
+            return match self.check_path(path, path.span()) {
                 true => Target::Module(path.to_string()),
                 false => Target::Unknown,
             };
@@ -271,7 +276,7 @@ impl<'a> Checker<'a> {
     }
 
     fn report_unused_imports(&mut self, file: &File) {
-        if file.graphs.iter().any(|graph| graph.is_broken) {
+        if file.is_broken {
             return;
         }
         let unused: Vec<&Path> = self

@@ -226,10 +226,10 @@ impl Expr {
     }
 
     /// Calls a function for each parameter that the expression names.
-    pub(crate) fn each_param(&self, f: &mut dyn FnMut(&str, Span)) {
+    pub(crate) fn each_param(&self, f: &mut dyn FnMut(&str)) {
         match &self.kind {
             ExprKind::Value(_) => {}
-            ExprKind::Param(name) => f(name, self.span),
+            ExprKind::Param(name) => f(name),
             ExprKind::Unary(_, operand) => operand.each_param(f),
             ExprKind::Binary(_, left, right) => {
                 left.each_param(f);

@@ -30,6 +30,7 @@ mod lex;
 mod modules;
 mod parse;
 mod plan;
+mod render;
 mod suggest;
 mod token;
 pub mod tree;

@@ -34,6 +34,7 @@ pub fn parse(text: &str) -> Parsed {
     // A wrong token explains the errors that follow it.
     if !lexed.diagnostics.is_empty() {
         parsed.diagnostics = lexed.diagnostics;
+        parsed.file.is_broken = true;
         parsed
             .file
             .graphs
@@ -47,7 +48,8 @@ pub fn parse(text: &str) -> Parsed {
 #[must_use]
 pub fn parse_tokens(tokens: &[Token], end: Span) -> Parsed {
     let mut parser = Parser::new(tokens, end);
-    let file = parser.file();
+    let mut file = parser.file();
+    file.is_broken = !parser.diagnostics.is_empty();
     let mut diagnostics = parser.diagnostics;
     diagnostics.truncate(lex::ERRORS_MAX);
     Parsed { file, diagnostics }
@@ -88,6 +90,8 @@ struct Parser<'a> {
     depth: usize,
     /// The operators of the current expression, so that its tree is bounded.
     operators: usize,
+    /// The instances of the current graph whose statements did not parse.
+    lost: Vec<Name>,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -99,6 +103,7 @@ impl<'a> Parser<'a> {
             end,
             depth: 0,
             operators: 0,
+            lost: Vec::new(),
             diagnostics: Vec::new(),
         }
     }
@@ -328,7 +333,7 @@ impl<'a> Parser<'a> {
     /// Reads `a::{b, c::d}` and adds the paths.
     fn imports(&mut self, prefix: &mut Vec<Name>, imports: &mut Vec<Path>) -> Parse<()> {
         let len = prefix.len();
-        prefix.push(self.any_name("the path of a module")?);
+        prefix.push(self.import_name("the path of a module")?);
         while self.eat(Punct::PathSep) {
             if self.is_punct(0, Punct::BraceOpen) {
                 self.nested(|parser| {
@@ -339,7 +344,7 @@ impl<'a> Parser<'a> {
                 prefix.truncate(len);
                 return Ok(());
             }
-            prefix.push(self.any_name("the path of a module or `{`")?);
+            prefix.push(self.import_name("the path of a module or `{`")?);
         }
         imports.push(Path {
             names: prefix.clone(),
@@ -348,22 +353,27 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
+    /// Reads a part of a path after `use`, but not the keyword of the item after it.
+    fn import_name(&mut self, what: &str) -> Parse<Name> {
+        match self.begins_item() {
+            true => Err(self.expected(what)),
+            false => self.any_name(what),
+        }
+    }
+
+    /// Returns whether an item begins with the next token.
+    fn begins_item(&self) -> bool {
+        match self.peek_word(0) {
+            Some("use" | "graph") => self.peek_word(1).is_some(),
+            Some("test") => matches!(self.peek_at(1), Some(TokenKind::Text(_))),
+            _ => false,
+        }
+    }
+
     /// Continues after an error at the next item.
     fn skip_to_item(&mut self, start: usize) {
         self.at = self.at.max(start + 1);
-        while let Some(kind) = self.peek() {
-            let is_item = match kind {
-                TokenKind::Name(word) => match word.as_str() {
-                    "use" => self.peek_word(1).is_some(),
-                    "graph" => self.peek_word(1).is_some(),
-                    "test" => matches!(self.peek_at(1), Some(TokenKind::Text(_))),
-                    _ => false,
-                },
-                _ => false,
-            };
-            if is_item {
-                break;
-            }
+        while self.peek().is_some() && !self.begins_item() {
             self.at += 1;
         }
     }

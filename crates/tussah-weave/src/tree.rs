@@ -14,6 +14,8 @@ pub struct File {
     pub graphs: Vec<Definition>,
     /// The tests.
     pub tests: Vec<TestCase>,
+    /// True if a part of the file did not parse, so that uses of names may be missing.
+    pub is_broken: bool,
 }
 
 /// A name with its position.
@@ -68,8 +70,10 @@ pub struct Definition {
     pub params: Vec<Param>,
     /// The statements.
     pub body: Vec<Statement>,
-    /// True if a part of the body did not parse, so that names may be missing.
+    /// True if a part of the graph did not parse, so that parameters and edges may be missing.
     pub is_broken: bool,
+    /// The instances whose statements did not parse.
+    pub lost: Vec<Name>,
 }
 
 /// A statement of a graph.

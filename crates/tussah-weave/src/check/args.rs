@@ -53,7 +53,7 @@ impl Checker<'_> {
                 None => wanted.get(index),
             };
             let Some(param) = param else {
-                self.check_value(params, &arg.value, None, "");
+                params.mark_used(&arg.value);
                 self.report(superfluous(arg, wanted, role));
                 continue;
             };
@@ -117,16 +117,16 @@ fn superfluous(arg: &Arg, wanted: &[Wanted<'_>], role: &str) -> Diagnostic {
             };
             error
         }
+        None if wanted.is_empty() => {
+            Diagnostic::error(arg.span, format!("{role} has no parameters"))
+        }
         None => {
             let count = wanted.len();
             let plural = if count == 1 { "" } else { "s" };
             let message =
                 format!("{role} has {count} parameter{plural}, this argument is one more");
             let error = Diagnostic::error(arg.span, message);
-            match wanted.is_empty() {
-                true => error,
-                false => error.help(format!("parameters: {}", suggest::list(names()))),
-            }
+            error.help(format!("parameters: {}", suggest::list(names())))
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::token::Span;
 use crate::tree::{Choice, Definition, Instance, LimitRule, Name, ShedRule, Statement};
 use crate::value::{Kind, Value};
 
-/// Bound, in nodes and in edges: graphs inside graphs multiply.
+/// Bound, in instances, edges and rules: graphs inside graphs multiply.
 pub(super) const PARTS_MAX: usize = 4096;
 
 /// A graph while it is built.
@@ -55,13 +55,17 @@ pub(super) fn graph(
     let mut builder = Builder {
         checker,
         built,
-        params: Params::default(),
+        params: Params {
+            is_incomplete: definition.is_broken,
+            ..Params::default()
+        },
         scope: Scope::default(),
         graph: empty(definition),
         choices: 0,
         is_broken: definition.is_broken,
     };
     builder.params(definition);
+    builder.lost_instances(definition);
     let mut statements = Vec::new();
     builder.instances(&definition.body, &Place::default(), &mut statements);
     for (statement, place) in &statements {
@@ -83,6 +87,19 @@ impl Builder<'_, '_> {
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
         self.is_broken |= diagnostic.is_error();
         self.checker.report(diagnostic);
+    }
+
+    /// Adds the instances whose statements did not parse, so that their names are known.
+    fn lost_instances(&mut self, definition: &Definition) {
+        for name in &definition.lost {
+            let entity = Entity {
+                span: name.span,
+                place: Place::default(),
+                content: Content::Unknown,
+                is_faulty: true,
+            };
+            self.scope.insert(&name.text, entity);
+        }
     }
 
     fn params(&mut self, definition: &Definition) {
@@ -153,12 +170,14 @@ impl Builder<'_, '_> {
     }
 
     fn add_instance(&mut self, instance: &Instance, place: &Place) {
+        let errors = self.checker.diagnostics.len();
         let content = self.instance(instance, place);
         let name = &instance.name;
         let entity = Entity {
             span: name.span,
             place: place.clone(),
             content,
+            is_faulty: self.checker.diagnostics.len() > errors,
         };
         let taken = self.scope.insert(&name.text, entity);
         if let Some(first) = taken {

@@ -1,6 +1,7 @@
 //! Cycles: the edges that close them, and those that could come to a standstill.
 
-use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use super::build::Builder;
 use super::ports::spell_edge;
@@ -155,6 +156,12 @@ fn mark_back_edges(builder: &mut Builder<'_, '_>) {
 /// Returns a shortest cycle of each strongly connected component of the chosen edges, as edges.
 fn cycles(nodes: usize, edges: &[Edge], is_chosen: &dyn Fn(&Edge) -> bool) -> Vec<Vec<usize>> {
     let components = components(nodes, edges, is_chosen);
+    let mut out: Vec<Vec<usize>> = vec![Vec::new(); nodes];
+    for (index, edge) in edges.iter().enumerate() {
+        if is_chosen(edge) && components[edge.from.node] == components[edge.to.node] {
+            out[edge.from.node].push(index);
+        }
+    }
     let mut found: Vec<Vec<usize>> = Vec::new();
     let mut done: BTreeSet<usize> = BTreeSet::new();
     for edge in edges {
@@ -163,37 +170,28 @@ fn cycles(nodes: usize, edges: &[Edge], is_chosen: &dyn Fn(&Edge) -> bool) -> Ve
         if !is_cyclic || !done.insert(component) {
             continue;
         }
-        let inside = |edge: &Edge| {
-            is_chosen(edge)
-                && components[edge.from.node] == component
-                && components[edge.to.node] == component
-        };
-        found.extend(path(nodes, edges, &inside, edge.from.node));
+        found.extend(path(edges, &out, edge.from.node));
     }
     found
 }
 
-/// Returns a shortest path from a node to itself, by breadth-first search.
-fn path(
-    nodes: usize,
-    edges: &[Edge],
-    is_chosen: &dyn Fn(&Edge) -> bool,
-    start: usize,
-) -> Option<Vec<usize>> {
-    let mut came_by: Vec<Option<usize>> = vec![None; nodes];
-    let mut queue = std::collections::VecDeque::from([start]);
+/// Returns a shortest path from a node to itself, by breadth-first search. `out` has the edges of
+/// each node that the path may take.
+fn path(edges: &[Edge], out: &[Vec<usize>], start: usize) -> Option<Vec<usize>> {
+    let mut came_by: HashMap<usize, usize> = HashMap::new();
+    let mut queue = VecDeque::from([start]);
     while let Some(node) = queue.pop_front() {
-        for (index, edge) in edges.iter().enumerate() {
-            if edge.from.node != node || !is_chosen(edge) || came_by[edge.to.node].is_some() {
-                continue;
+        for &index in &out[node] {
+            let to = edges[index].to.node;
+            if let Entry::Vacant(entry) = came_by.entry(to) {
+                entry.insert(index);
+                queue.push_back(to);
             }
-            came_by[edge.to.node] = Some(index);
-            queue.push_back(edge.to.node);
         }
     }
-    let mut path = vec![came_by[start]?];
+    let mut path = vec![*came_by.get(&start)?];
     while edges[*path.last()?].from.node != start {
-        path.push(came_by[edges[*path.last()?].from.node]?);
+        path.push(*came_by.get(&edges[*path.last()?].from.node)?);
     }
     path.reverse();
     Some(path)

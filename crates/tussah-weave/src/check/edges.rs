@@ -50,13 +50,17 @@ impl Builder<'_, '_> {
             (Side::Graph(port), Side::Ports(targets)) => {
                 for target in &targets {
                     let boundary = self.boundary(&port, hop, &via, target, place);
-                    self.graph.inputs.push(boundary);
+                    if self.refuse_same(&boundary, Direction::Input).is_none() {
+                        self.graph.inputs.push(boundary);
+                    }
                 }
             }
             (Side::Ports(sources), Side::Graph(port)) => {
                 for source in &sources {
                     let boundary = self.boundary(&port, hop, &via, source, place);
-                    self.graph.outputs.push(boundary);
+                    if self.refuse_same(&boundary, Direction::Output).is_none() {
+                        self.graph.outputs.push(boundary);
+                    }
                 }
             }
             (Side::Graph(_), Side::Graph(_)) => {
@@ -191,6 +195,31 @@ impl Builder<'_, '_> {
             self.report(error.help(format!("keep one `{word}`")));
         }
         written.into_iter().flatten().next().cloned()
+    }
+
+    /// Reports an edge of the graph's own ports that exists already, or that is one too many.
+    fn refuse_same(&mut self, boundary: &Boundary, direction: Direction) -> Option<()> {
+        let boundaries = match direction {
+            Direction::Input => &self.graph.inputs,
+            Direction::Output => &self.graph.outputs,
+        };
+        let same = boundaries.iter().find(|same| {
+            same.port == boundary.port && same.inner == boundary.inner && same.condition.is_none()
+        });
+        let same = same
+            .filter(|_| boundary.condition.is_none())
+            .map(|same| same.span);
+        let error = match same {
+            Some(first) => Diagnostic::error(boundary.span, "this edge exists twice")
+                .other(first, "it exists here first"),
+            None if boundaries.len() >= PARTS_MAX => {
+                let message = format!("the graph has more than {PARTS_MAX} edges");
+                Diagnostic::error(boundary.span, message)
+            }
+            None => return None,
+        };
+        self.report(error);
+        Some(())
     }
 
     fn boundary(

@@ -28,7 +28,10 @@ impl Builder<'_, '_> {
         match self.checker.resolve(&instance.module) {
             Target::Unknown => {
                 self.is_broken = true;
-                self.use_params(&instance.args);
+                instance
+                    .args
+                    .iter()
+                    .for_each(|arg| self.params.mark_used(&arg.value));
                 Content::Unknown
             }
             Target::Module(module) => self.module(instance, place, module),
@@ -88,7 +91,7 @@ impl Builder<'_, '_> {
     }
 
     fn report_too_large(&mut self, span: Span) {
-        let message = format!("the graph has more than {PARTS_MAX} instances or edges");
+        let message = format!("the graph has more than {PARTS_MAX} instances and edges");
         self.report(Diagnostic::error(span, message));
     }
 
@@ -102,15 +105,6 @@ impl Builder<'_, '_> {
             let plural = if wanted == 1 { "" } else { "s" };
             let message = format!("{role} has {wanted} type parameter{plural}, found {found}");
             self.report(Diagnostic::error(span, message));
-        }
-    }
-
-    /// Marks the parameters in arguments as used, without further checks.
-    fn use_params(&mut self, args: &[Arg]) {
-        for arg in args {
-            arg.value.each_param(&mut |name, _| {
-                self.params.used.insert(name.to_owned());
-            });
         }
     }
 
@@ -171,9 +165,9 @@ impl Builder<'_, '_> {
             let message = format!("{role} is a graph, which has no type parameters");
             self.report(Diagnostic::error(first.span.to(last.span), message));
         }
-        let parts = self.graph.nodes.len() + inner.nodes.len();
-        if parts.max(self.graph.edges.len() + inner.edges.len()) > PARTS_MAX {
+        if parts(&self.graph) + parts(inner) > PARTS_MAX {
             self.report_too_large(instance.name.span);
+            return Content::Unknown;
         }
         if self.checker.diagnostics.len() > errors && self.is_broken {
             return Content::Unknown;
@@ -206,6 +200,22 @@ impl Builder<'_, '_> {
         self.graph.groups.push(group.clone());
         Content::Graph(group)
     }
+}
+
+/// Returns the number of parts that an expansion copies.
+fn parts(graph: &Graph) -> usize {
+    let groups = graph
+        .groups
+        .iter()
+        .map(|group| 1 + group.inputs.len() + group.outputs.len());
+    graph.nodes.len()
+        + graph.edges.len()
+        + graph.sheds.len()
+        + graph.limits.len()
+        + graph.inputs.len()
+        + graph.outputs.len()
+        + groups.sum::<usize>()
+        + 1
 }
 
 fn required_outputs(signature: &Signature) -> Vec<String> {

@@ -21,6 +21,9 @@ pub(super) fn check(builder: &mut Builder<'_, '_>) {
     let connected = Connected::new(builder);
     for index in 0..builder.scope.entities.len() {
         let entity = builder.scope.entities[index].clone();
+        if entity.is_faulty {
+            continue;
+        }
         match &entity.content {
             Content::Node(node) => check_node(builder, &connected, *node),
             Content::Graph(inner) => check_inner(builder, &connected, inner, entity.span),

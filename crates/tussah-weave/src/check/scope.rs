@@ -23,6 +23,8 @@ pub(super) struct Entity {
     pub(super) span: Span,
     pub(super) place: Place,
     pub(super) content: Content,
+    /// True if its statement has an error: a missing edge may be a consequence.
+    pub(super) is_faulty: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -51,7 +53,9 @@ impl Scope {
             .map(|&index| &self.entities[index])
             .find(|other| !are_exclusive(&other.place.branches, &entity.place.branches));
         let conflict = conflict.map(|other| other.span);
-        same.push(self.entities.len());
+        if conflict.is_none() {
+            same.push(self.entities.len());
+        }
         self.entities.push(entity);
         conflict
     }

@@ -13,6 +13,17 @@ use crate::value::{Kind, Value};
 pub(super) struct Params {
     pub(super) kinds: BTreeMap<String, Kind>,
     pub(super) used: BTreeSet<String>,
+    /// True if some parameters did not parse.
+    pub(super) is_incomplete: bool,
+}
+
+impl Params {
+    /// Marks the parameters in an expression as used.
+    pub(super) fn mark_used(&mut self, expr: &Expr) {
+        expr.each_param(&mut |name| {
+            self.used.insert(name.to_owned());
+        });
+    }
 }
 
 impl Checker<'_> {
@@ -26,9 +37,7 @@ impl Checker<'_> {
         wanted: Option<&Kind>,
         role: &str,
     ) -> Option<Value> {
-        expr.each_param(&mut |name, _| {
-            params.used.insert(name.to_owned());
-        });
+        params.mark_used(expr);
         let lookup = |name: &str| match name {
             "workers" => Some(Kind::Count),
             name => params.kinds.get(name).cloned(),
@@ -36,7 +45,10 @@ impl Checker<'_> {
         let kind = match expr.kind(&lookup) {
             Ok(kind) => kind,
             Err(error) => {
-                self.report(explain(&error, params));
+                let is_unknown = matches!(error.cause, EvalCause::Unknown(_));
+                if !(is_unknown && params.is_incomplete) {
+                    self.report(explain(&error, params));
+                }
                 return None;
             }
         };

@@ -1,6 +1,6 @@
 //! Expressions, by precedence climbing.
 
-use super::{Parse, Parser, Reported};
+use super::{KEYWORDS, Parse, Parser, Reported};
 use crate::diagnostic::Diagnostic;
 use crate::expr::{BinaryOp, Expr, ExprKind, UnaryOp};
 use crate::token::{Punct, Span, TokenKind};
@@ -98,6 +98,9 @@ impl Parser<'_> {
             Some(TokenKind::Name(name)) => match name.as_str() {
                 "true" => ExprKind::Value(Value::Flag(true)),
                 "false" => ExprKind::Value(Value::Flag(false)),
+                name if name != "workers" && KEYWORDS.contains(&name) => {
+                    return Err(self.expected("a value"));
+                }
                 name => ExprKind::Param(name.to_owned()),
             },
             Some(TokenKind::Punct(Punct::ParenOpen)) => {
@@ -147,7 +150,7 @@ impl Parser<'_> {
             self.peek_at(1),
             Some(TokenKind::Punct(Punct::Assign | Punct::Arrow | Punct::Dot))
         );
-        let is_word = super::KEYWORDS.contains(&word) || super::test::WORDS.contains(&word);
+        let is_word = KEYWORDS.contains(&word) || super::test::WORDS.contains(&word);
         if begins_statement || is_word {
             return Ok(());
         }

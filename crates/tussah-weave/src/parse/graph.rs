@@ -5,18 +5,20 @@ use crate::diagnostic::Diagnostic;
 use crate::graph::Param;
 use crate::suggest;
 use crate::token::{Punct, Span, TokenKind};
-use crate::tree::{Definition, TypeRef};
+use crate::tree::{Definition, Name, TypeRef};
 use crate::types::Type;
+use crate::unit;
 use crate::value::Kind;
 
 impl Parser<'_> {
     /// Reads a graph, from its keyword on.
     pub(super) fn graph(&mut self, doc: String) -> Parse<Definition> {
         self.expect_word("graph")?;
-        let name = self.name("the name of the graph")?;
+        let name = self.graph_name()?;
+        self.lost.clear();
         let errors = self.diagnostics.len();
         let params = match self.is_punct(0, Punct::ParenOpen) {
-            true => self.list(Punct::ParenOpen, Punct::ParenClose, Self::param)?,
+            true => self.params()?,
             false => Vec::new(),
         };
         let body = self.block()?;
@@ -26,7 +28,42 @@ impl Parser<'_> {
             params,
             body,
             is_broken: self.diagnostics.len() > errors,
+            lost: std::mem::take(&mut self.lost),
         })
+    }
+
+    /// Reads the name of a graph. It can be that of a unit, because no number precedes it.
+    pub(super) fn graph_name(&mut self) -> Parse<Name> {
+        match self.peek_word(0) {
+            Some(word) if unit::find(word).is_some() => self.any_name("the name of a graph"),
+            _ => self.name("the name of a graph"),
+        }
+    }
+
+    /// Reads the parameters. After an error it continues with the next one.
+    fn params(&mut self) -> Parse<Vec<Param>> {
+        let params = self.list(Punct::ParenOpen, Punct::ParenClose, |parser| {
+            let param = parser.param();
+            if param.is_err() {
+                parser.skip_param();
+            }
+            Ok(param.ok())
+        })?;
+        Ok(params.into_iter().flatten().collect())
+    }
+
+    fn skip_param(&mut self) {
+        let mut depth = 0_usize;
+        while let Some(kind) = self.peek() {
+            match kind {
+                TokenKind::Punct(Punct::ParenOpen) => depth += 1,
+                TokenKind::Punct(Punct::ParenClose | Punct::Comma) if depth == 0 => return,
+                TokenKind::Punct(Punct::BraceOpen | Punct::BraceClose) => return,
+                TokenKind::Punct(Punct::ParenClose) => depth -= 1,
+                _ => {}
+            }
+            self.at += 1;
+        }
     }
 
     fn param(&mut self) -> Parse<Param> {

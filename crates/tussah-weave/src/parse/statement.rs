@@ -5,7 +5,9 @@ use crate::diagnostic::Diagnostic;
 use crate::graph::{Arg, Shards, WhenFull};
 use crate::suggest;
 use crate::token::{Punct, Span, TokenKind};
-use crate::tree::{Chain, Choice, End, Hop, HopKind, Instance, LimitRule, ShedRule, Statement};
+use crate::tree::{
+    Chain, Choice, End, Hop, HopKind, Instance, LimitRule, Name, ShedRule, Statement,
+};
 
 impl Parser<'_> {
     /// Reads statements between braces.
@@ -70,7 +72,21 @@ impl Parser<'_> {
 
     fn instance(&mut self, doc: String, start: Span) -> Parse<Instance> {
         let name = self.name("the name of an instance")?;
-        self.expect(Punct::Assign)?;
+        let assign = self.expect(Punct::Assign)?;
+        if self.is_punct(0, Punct::Greater) {
+            let span = assign.to(self.span());
+            let error = Diagnostic::error(span, "expected `->`, found `=>`");
+            return Err(self.report(error));
+        }
+        let instance = self.rest_of_instance(doc, start, name.clone());
+        if instance.is_err() {
+            self.lost.push(name);
+        }
+        instance
+    }
+
+    /// Reads an instance after its `=`.
+    fn rest_of_instance(&mut self, doc: String, start: Span, name: Name) -> Parse<Instance> {
         let module = self.path("the path of a module")?;
         let types = match self.is_punct(0, Punct::Less) {
             true => self.list(Punct::Less, Punct::Greater, |parser| {
@@ -146,7 +162,16 @@ impl Parser<'_> {
             return Err(self.expected("`->`"));
         }
         let mut hops = Vec::new();
-        while self.eat(Punct::Arrow) {
+        loop {
+            let arrow = self.span();
+            if !self.eat(Punct::Arrow) {
+                break;
+            }
+            if self.is_punct(1, Punct::Assign) {
+                // The name belongs to the next statement.
+                let error = Diagnostic::error(arrow, "this edge has no end");
+                return Err(self.report(error.help("write an instance or `out` after `->`")));
+            }
             let to = self.end("an instance, `in` or `out`")?;
             let mut hop = Hop {
                 to,

@@ -29,7 +29,7 @@ impl Parser<'_> {
         };
         self.at += 1;
         self.expect_word("of")?;
-        let graph = self.name("the name of a graph")?;
+        let graph = self.graph_name()?;
         let args = self.args()?;
         let open = self.expect(Punct::BraceOpen)?;
         let mut steps = Vec::new();

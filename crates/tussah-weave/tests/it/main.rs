@@ -2,3 +2,5 @@
 
 mod good;
 mod modules;
+mod random;
+mod wrong;
