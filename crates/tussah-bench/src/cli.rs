@@ -6,8 +6,8 @@ use clap::Parser;
 
 /// Benchmarks of tussah, its peers (tokio, smol, an actor crate, locks, channels) and bare floors.
 ///
-/// The peers take turns run by run. Each run is a fresh process, and one warm-up round comes first.
-/// Every workload checks that no peer lost anything, and fails if one did.
+/// The peers take turns, one run at a time. Each run is a fresh process, and the first round is a
+/// warm-up. Every workload checks that no peer lost anything, and fails if one did.
 #[derive(Clone, Debug, Parser)]
 #[command(version, after_long_help = CALLGRIND)]
 pub struct Options {
@@ -19,7 +19,7 @@ pub struct Options {
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub workers: Option<u16>,
 
-    /// Measured runs of each peer; use at least 15 for a figure that you quote
+    /// Measured runs of each peer; use at least 15 for a number that you quote
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
 
@@ -45,7 +45,7 @@ pub struct Options {
     #[arg(long, value_name = "N")]
     pub work: Option<u32>,
 
-    /// Number of stages in `stages`, each with a queue in front [default: 4]
+    /// Number of stages in `stages`, each with a queue in front of it [default: 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub stages: Option<u16>,
 
@@ -121,7 +121,7 @@ impl Options {
         ((count as f64 * self.scale) as usize).max(1)
     }
 
-    /// Returns the number of workers for workloads without a default of their own.
+    /// Returns the number of workers for workloads that have no default of their own.
     pub fn workers(&self) -> usize {
         self.workers_or(2)
     }

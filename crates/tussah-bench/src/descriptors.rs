@@ -2,14 +2,14 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Bound, in descriptors: what a process has open beside what its workload asks for.
+/// Bound, in descriptors: those that a process has open in addition to those of its workload.
 const BESIDE_MAX: u64 = 256;
 
 /// The error of a limit that is too low.
 #[derive(Debug)]
 pub struct TooFew {
     wanted: usize,
-    /// The number of descriptors that the limit allows, beside the usual ones.
+    /// The number of descriptors that the limit allows, in addition to the usual ones.
     pub possible: usize,
     error: rustix::io::Errno,
 }
@@ -25,11 +25,11 @@ impl std::fmt::Display for TooFew {
     }
 }
 
-/// Lets this process open `count` descriptors beside its usual ones.
+/// Lets this process open `count` descriptors in addition to its usual ones.
 ///
 /// # Errors
 ///
-/// The hard limit is lower, and this process may not raise it.
+/// Returns an error if the hard limit is lower and this process may not raise it.
 pub fn allow(count: usize) -> Result<(), TooFew> {
     let wanted = count as u64 + BESIDE_MAX;
     let limit = getrlimit(Resource::Nofile);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::event::epoll;
 pub use rustix::event::epoll::EventFlags;
 
-/// Bound, in events: as many as one call gives, which is what tokio and async-io take as well.
+/// Bound, in events: the number that one call returns, which tokio and async-io also use.
 const EVENTS_MAX: usize = 1024;
 
 /// An epoll instance; level-triggered unless the flags say otherwise.
@@ -29,7 +29,7 @@ impl Epoll {
         epoll::add(&self.0, source, data, flags).expect("the descriptor is new to the epoll");
     }
 
-    /// Changes the conditions that `source` is reported for.
+    /// Changes the conditions for which `source` is reported.
     pub fn modify(&self, source: impl AsFd, token: usize, flags: EventFlags) {
         let data = epoll::EventData::new_u64(token as u64);
         epoll::modify(&self.0, source, data, flags).expect("the descriptor is in the epoll");

@@ -1,7 +1,7 @@
 //! Runs the peers in turn, each run in a fresh child process, and collects their reports.
 //!
 //! A child process for every run isolates a peer from the allocator state, leftover threads and
-//! page tables of another. With turns (A B C A B C ...), slow drifts of the machine affect all
+//! page tables of other peers. With turns (A B C A B C ...), slow drifts of the machine affect all
 //! peers alike, and two peers of one round make a paired ratio.
 
 use std::io::{IsTerminal, Write};
@@ -14,8 +14,8 @@ use crate::metric::Metric;
 use crate::report;
 use crate::workload::{self, Peer, Workload};
 
-/// Bound, in seconds: a run that takes longer than this hangs; the slowest honest one takes well
-/// under a minute.
+/// Bound, in seconds: a run that takes longer than this is considered hung. The slowest correct run
+/// takes well under a minute.
 const RUN_SECONDS_MAX: u64 = 300;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
@@ -27,7 +27,7 @@ pub type Run = Option<Vec<Metric>>;
 pub struct PeerRuns {
     /// The name of the peer.
     pub name: &'static str,
-    /// One entry a round.
+    /// One entry per round.
     pub rounds: Vec<Run>,
 }
 
@@ -138,7 +138,7 @@ fn select(options: &Options) -> Result<(&'static Workload, Vec<&'static Peer>), 
     Ok((workload, peers.collect::<Result<_, _>>()?))
 }
 
-/// Runs one warm-up round, then the measured ones. Stops early on an interrupt.
+/// Runs one warm-up round, and then the measured rounds. Stops early on an interrupt.
 fn rounds(options: &Options, all: &mut [PeerRuns]) -> Result<(), String> {
     for round in 0..=options.runs {
         for peer in all.iter_mut() {

@@ -39,7 +39,8 @@ static ALLOCATOR: Allocator = ALLOCATOR_OF_ALL;
 #[global_allocator]
 static ALLOCATOR: cap::Cap<Allocator> = cap::Cap::new(ALLOCATOR_OF_ALL, usize::MAX);
 
-/// Returns the bytes of this process's heap in use, or `None` without a counting allocator.
+/// Returns the number of bytes of this process's heap in use, or `None` without a counting
+/// allocator.
 fn heap_bytes() -> Option<f64> {
     #[cfg(feature = "count-heap")]
     return Some(ALLOCATOR.allocated() as f64);

@@ -66,7 +66,7 @@ impl Samples {
     }
 }
 
-/// A latch that blocks the OS thread that made it until `count` calls of `count_down`.
+/// A latch that blocks the OS thread that made it until `count_down` has been called `count` times.
 #[derive(Debug)]
 pub struct Latch {
     left: AtomicUsize,
@@ -85,8 +85,8 @@ impl Latch {
 
     /// Counts one event.
     pub fn count_down(&self) {
-        // Release and acquire: the waiter and the last thread to count down see what all others did
-        // before.
+        // Release and acquire: the waiter and the last thread to count down see everything that the
+        // other threads did before.
         let before = self.left.fetch_sub(1, Ordering::AcqRel);
         assert!(before > 0, "more calls of count_down than expected");
         if before == 1 {
@@ -94,7 +94,7 @@ impl Latch {
         }
     }
 
-    /// Waits until the count is 0. Must be called on the OS thread that made the latch.
+    /// Waits until the count is 0. Only the OS thread that made the latch may call it.
     pub fn wait(&self) {
         // Acquire: pairs with the release in `count_down`.
         while self.left.load(Ordering::Acquire) != 0 {

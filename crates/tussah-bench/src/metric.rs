@@ -9,15 +9,15 @@ pub enum Better {
     Higher,
     /// A cost: lower is better.
     Lower,
-    /// Context for other metrics; the report has no ratio for it.
+    /// Context for other metrics; the report contains no ratio for it.
     Neither,
 }
 
-/// One figure of one run.
+/// One value of one run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Metric {
-    /// The unit and, if a workload reports several metrics in it, the name of this one: `"ns p99.9
-    /// from a worker"`.
+    /// The unit and, if a workload reports several metrics in that unit, the name of this metric:
+    /// `"ns p99.9 from a worker"`.
     pub unit: String,
     /// The better direction.
     pub better: Better,
@@ -53,12 +53,12 @@ impl Metric {
         }
     }
 
-    /// Returns millions of `count` per second.
+    /// Returns the rate of `count` operations, in millions per second.
     pub fn rate(count: usize, elapsed: std::time::Duration) -> Metric {
         Metric::higher("M/s", count as f64 / elapsed.as_secs_f64() / 1e6)
     }
 
-    /// Returns nanoseconds for each of `count`.
+    /// Returns the time for each of `count` operations, in nanoseconds.
     pub fn nanos_each(unit: &str, count: usize, elapsed: std::time::Duration) -> Metric {
         Metric::lower(unit, elapsed.as_nanos() as f64 / count as f64)
     }
@@ -75,10 +75,10 @@ impl Metric {
     }
 }
 
-/// Median and range of the values of several runs.
+/// The median and the range of the values of several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// The middle value, or the mean of the two middle ones.
+    /// The middle value, or the mean of the two middle values.
     pub median: f64,
     /// The smallest value.
     pub min: f64,
@@ -89,7 +89,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summarizes `values`; `None` when there are none.
+    /// Summarizes `values`; returns `None` if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Summary> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);

@@ -11,8 +11,8 @@ pub struct Panel {
     pub y: String,
     /// True if the horizontal axis is logarithmic.
     pub logarithmic_x: bool,
-    /// True if the vertical axis is logarithmic; values below the lowest power of ten are drawn
-    /// there.
+    /// True if the vertical axis is logarithmic; values below the lowest power of ten are drawn at
+    /// the bottom.
     pub logarithmic: bool,
     /// The lines, each in its own color.
     pub lines: Vec<Line>,

@@ -7,7 +7,7 @@ use crate::harness::PeerRuns;
 use crate::metric::{Better, Metric, Summary};
 use crate::workload::{self, Workload};
 
-/// The figures of one peer in one unit.
+/// The values of one peer in one unit.
 #[derive(Serialize)]
 struct PeerLine<'a> {
     workload: &'a str,
@@ -41,7 +41,7 @@ pub fn list() {
     }
 }
 
-/// Prints the figures and the paired ratios of all peers.
+/// Prints the values and the paired ratios of all peers.
 pub fn print(options: &Options, workload: &Workload, all: &[PeerRuns]) {
     let flags = options.variant();
     let (peers, ratios) = lines(options, workload, all, &flags);
@@ -89,7 +89,7 @@ impl RatioLine<'_> {
     }
 }
 
-/// Summarizes the runs: unit by unit in the order in which the peers report them.
+/// Summarizes the runs: unit by unit, in the order in which the peers report them.
 fn lines<'a>(
     options: &'a Options,
     workload: &'a Workload,
@@ -172,7 +172,7 @@ fn cells(name: &str, unit: &str, summary: Summary) -> [String; 6] {
     [name.to_owned(), unit.to_owned(), median, min, max, runs]
 }
 
-/// Prints rows in columns: two of text, then numbers.
+/// Prints rows in columns: two columns of text, then numbers.
 fn table(head: [&str; 6], rows: impl Iterator<Item = [String; 6]>) {
     let rows: Vec<[String; 6]> = std::iter::once(head.map(str::to_owned))
         .chain(rows)

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::cli::Options;
 
-/// The executor of the peer `smol`; a static, as in the crate smol itself.
+/// The executor of the peer `smol`; it is a static, as in the crate smol itself.
 pub static SMOL: async_executor::Executor<'static> = async_executor::Executor::new();
 
 /// Starts a multi-threaded tokio runtime with timers.
@@ -127,8 +127,8 @@ pub fn compio_listener(listener: &std::net::TcpListener) -> compio::net::TcpList
     compio::net::TcpListener::from_std(listener).expect("the runtime takes a socket")
 }
 
-/// Runs `f` with an index on each of `count` OS threads at once. Returns the time from the start of
-/// all to the end of all.
+/// Runs `f` with an index on each of `count` OS threads at the same time. Returns the time from the
+/// start of all threads to the end of all threads.
 pub fn os_threads(options: &Options, count: usize, f: impl Fn(usize) + Sync) -> Duration {
     let barrier = Barrier::new(count + 1);
     let mut start = Instant::now();
@@ -143,8 +143,8 @@ pub fn os_threads(options: &Options, count: usize, f: impl Fn(usize) + Sync) -> 
                 f(index);
             });
         }
-        // The clock is read before the last thread arrives; later, the others may be at work
-        // already.
+        // The clock is read before the last thread arrives; later, the other threads may already be
+        // at work.
         start = Instant::now();
         barrier.wait();
     });
@@ -175,8 +175,8 @@ pub fn pin_to_cpus(cpus: &[usize]) {
         .expect("an OS thread may use the CPUs of its process");
 }
 
-/// Returns how many threads to park beside the workload; `idle`, `timers` and `fifo` use the flag
-/// themselves.
+/// Returns the number of threads to park in addition to the workload; `idle`, `timers` and `fifo`
+/// use the flag themselves.
 fn parked(options: &Options) -> usize {
     match options.workload.as_str() {
         "idle" | "timers" | "fifo" => 0,

@@ -1,12 +1,12 @@
-//! A server under test in a process of its own, and the client that measures it from another
-//! process.
+//! A server under test in its own process, and the client that measures it from another process.
 //!
 //! The process of a run is the client. It starts this program once more with `--serve`, and that
 //! process is the server. The server prints its port, answers each line of standard input with a
-//! line of figures, and ends when its input ends. The figures therefore describe the server alone.
+//! line of measurements, and ends when its input ends. The measurements therefore describe the
+//! server alone.
 //!
-//! If there are enough CPUs, the server gets one for each of its workers and the client the next
-//! one. With `--share-cpu` the client gets the last CPU of the server.
+//! If there are enough CPUs, the server gets one for each of its workers and the client gets the
+//! next one. With `--share-cpu` the client gets the last CPU of the server.
 
 use std::io::{BufRead, BufReader, ErrorKind, Lines, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
@@ -24,12 +24,12 @@ use crate::measure::{anonymous_bytes, cpu_time};
 use crate::metric::Metric;
 use crate::{descriptors, runtimes};
 
-/// Bound, in connections: those that wait to be accepted; more than any client has under way at
-/// once.
+/// Bound, in connections: those that wait to be accepted. It is more than any client has in
+/// progress at the same time.
 const BACKLOG_MAX: i32 = 4096;
 
-/// Bound, in seconds: how long a server may answer nobody; longer than the slowest one takes for
-/// all connections.
+/// Bound, in seconds: how long a server may respond to nobody. It is longer than the slowest server
+/// takes for all connections.
 pub const SILENCE: Duration = Duration::from_secs(30);
 
 /// Bytes that the server has received, in workloads that count them.
@@ -75,7 +75,7 @@ pub fn run(
     unreachable!("a server serves until its process ends");
 }
 
-/// Opens `count` blocking listeners at one port of the loopback and sends the port to the client.
+/// Opens `count` blocking listeners on one port of the loopback and sends the port to the client.
 /// The kernel distributes the connections among the listeners.
 pub fn listen(count: usize) -> Vec<TcpListener> {
     let listen = |port| -> rustix::io::Result<TcpListener> {
@@ -136,8 +136,8 @@ fn port(listener: &TcpListener) -> u16 {
     address.expect("a bound socket has an address").port()
 }
 
-/// Sends the port to the client, then figures whenever the client asks. Ends the process when the
-/// client is gone.
+/// Sends the port to the client, and then measurements whenever the client asks. Ends the process
+/// when the client no longer exists.
 fn answer(port: u16) {
     let start = Instant::now();
     println!("{port}");

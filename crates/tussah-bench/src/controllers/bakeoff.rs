@@ -13,7 +13,7 @@ use super::score::{self, Score, Scorer};
 pub struct Entry {
     /// The contender's name.
     pub contender: &'static str,
-    /// The median of each figure over the seeds.
+    /// The median of each measure over the seeds.
     pub median: Score,
     /// The scores, one for each seed.
     pub seeds: Vec<Score>,
@@ -89,8 +89,8 @@ pub fn all(
     heats
 }
 
-/// Runs a scenario with all contenders that take part, by `run`, one after the other, once for each
-/// of `seeds` seeds.
+/// Runs a scenario with all contenders that take part, using `run`, one after the other, once for
+/// each of `seeds` seeds.
 pub fn in_order(
     scenario: &Scenario,
     contenders: &[&Contender],

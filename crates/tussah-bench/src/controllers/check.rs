@@ -15,7 +15,7 @@ const SETTLED_MS_MAX: f64 = 20.0;
 /// The fraction of the best controller's goodput that the default must reach.
 const OF_BEST_MIN: f64 = 0.9;
 /// The same fraction where services become 30 times longer and only servlets are scarce. The
-/// default controller has to reduce the servlets before it can tell.
+/// default controller has to reduce the servlets before it can detect this.
 const OF_BEST_TIMEOUTS_MIN: f64 = 0.75;
 /// The fraction of the goodput of the best fixed settings that the default must reach, in scenarios
 /// whose handlers wait.
@@ -30,24 +30,24 @@ const OF_ORACLE_MIN: [(&str, f64); 12] = [
     ("latency", 0.75),
     ("mixed-closed", 0.95),
     // At 1.4 times the capacity, detecting overload takes about 200 arrivals, ten times the number
-    // of completions in a target.
+    // of completions within a target.
     ("mixed-1.4", 0.9),
     ("mixed-3", 0.95),
     ("mixed-fresh", 0.95),
 ];
-/// The number of arrivals at 80 % of the capacity of which none may be rejected.
+/// The number of arrivals at 80 % of the capacity, none of which may be rejected.
 const ARRIVALS: f64 = 1e6;
-/// Bound, in runs: how many of these are made, since each takes as long as a whole scenario.
+/// Bound, in runs: the number of these runs, since each takes as long as a whole scenario.
 const LONG_RUNS_MAX: usize = 20;
 
-/// A requirement and the figure that was reached.
+/// A requirement and the value that was reached.
 #[derive(Debug)]
 pub struct Check {
     /// The requirement.
     pub what: String,
-    /// The figure that was reached.
+    /// The value that was reached.
     pub figure: String,
-    /// True if the figure meets the requirement.
+    /// True if the value meets the requirement.
     pub passed: bool,
 }
 

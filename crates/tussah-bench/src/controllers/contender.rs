@@ -1,8 +1,8 @@
-//! The controllers to compare, each with parameters that fit the scenario. The defaults keep the
+//! The controllers to compare, each with parameters that suit the scenario. The defaults keep the
 //! settings that a controller does not own.
 //!
-//! Every controller gets the target. One that needs more, such as a queue length, gets the value
-//! that an operator would choose after measuring the stage without overload.
+//! Every controller gets the target. A controller that needs more, such as a queue length, gets the
+//! value that an operator would choose after measuring the stage without overload.
 
 use std::time::Duration;
 
@@ -69,8 +69,8 @@ pub static ALL: &[Contender] = &[
         Some(in_place_of(scenario, Threshold::new(queue(scenario, 0.5))))
     }),
     contender("red", Some(Owns::ADMISSION), |scenario| {
-        // The paper's weight and probability are for gateways that forward thousands of packets in
-        // a round trip.
+        // The paper's weight and probability are for gateways that forward thousands of packets per
+        // round trip.
         let config = control::policy::RedConfig {
             queue_min: queue(scenario, 0.1) as f64,
             queue_max: queue(scenario, 0.5) as f64,
@@ -82,7 +82,7 @@ pub static ALL: &[Contender] = &[
     contender("by-class", Some(Owns::ADMISSION), by_class),
     contender("response-mean", Some(Owns::ADMISSION), |scenario| {
         // With a mean of half the target, nine in ten stay within the target. A decision follows as
-        // soon as the last one can show its effect.
+        // soon as the last decision can show its effect.
         let config = control::policy::ResponseMeanConfig::new(target(scenario) / 2);
         Some(in_place_of(
             scenario,
@@ -109,7 +109,7 @@ pub static ALL: &[Contender] = &[
         ))
     }),
     contender("codel", Some(Owns::ADMISSION), |scenario| {
-        // No event may wait longer than the target, even while the queue is not a standing one.
+        // No event may wait longer than the target, even while the queue is not a standing queue.
         let target = target(scenario);
         let config = control::policy::CodelConfig::new(target / 2, target);
         Some(in_place_of(scenario, Codel::new(config)))
@@ -173,14 +173,15 @@ fn target(scenario: &Scenario) -> Duration {
     Duration::from_nanos(scenario.target_ns())
 }
 
-/// Returns how many events a stage at full capacity serves in the given part of the target.
+/// Returns the number of events that a stage at full capacity serves in the given part of the
+/// target.
 fn queue(scenario: &Scenario, part: f64) -> u64 {
     let seconds = scenario.target_ns() as f64 / 1e9;
     ((scenario.capacity * seconds * part) as u64).max(1)
 }
 
-/// Returns the default controllers without those of `owned`. They know the target, whichever
-/// contender takes part.
+/// Returns the default controllers without those for the settings in `owned`. They know the target,
+/// whichever contender takes part.
 fn without(scenario: &Scenario, owned: Owns) -> Set {
     control::auto_besides(Some(target(scenario)), owned)
 }

@@ -78,11 +78,11 @@ impl Controller for Timed {
     }
 }
 
-/// Returns what a contender's own controller spends per decision, in nanoseconds; 0 if it has no
-/// controller of its own.
+/// Returns the time that a contender's own controller spends per decision, in nanoseconds; 0 if it
+/// has no controller of its own.
 ///
 /// For a controller that decides about arrivals, a decision is an arrival, with its share of the
-/// samples. For any other, a decision is a sample.
+/// samples. For any other controller, a decision is a sample.
 pub fn decision_ns(scenario: &Scenario, contender: &Contender) -> f64 {
     let Some(controllers) = contender.controllers(scenario) else {
         return 0.0;

@@ -1,5 +1,5 @@
-//! Plots of the scenarios over time, and the figures of the papers with our controllers beside the
-//! papers'.
+//! Plots of the scenarios over time, and the figures of the papers with our controllers next to
+//! those of the papers.
 //!
 //! The papers are on SEDA (Welsh, Culler and Brewer, SOSP 2001) and Aspen (Upadhyaya, Pai and
 //! Midkiff, PPoPP 2007). Their servers and loads are not available; these stages run under loads of

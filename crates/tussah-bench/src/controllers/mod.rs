@@ -29,7 +29,7 @@ use self::scenario::Scenario;
 /// The cost of a rejection in the second table, in mean service times.
 const CHARGED: f64 = 0.01;
 
-/// Default numbers of runs: simulated, real, and simulated beside real ones.
+/// Default numbers of runs: simulated runs, real runs, and simulated runs that accompany real ones.
 const SEEDS: u32 = 100;
 const SEEDS_REAL: u32 = 3;
 const SEEDS_BESIDE: usize = 10;
@@ -63,8 +63,8 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     seeds: Option<u32>,
 
-    /// Also run the scenarios on a real runtime, open loop, and report whether the order is the
-    /// same; scenarios that take minutes run only by name
+    /// Also run the scenarios on a real runtime, in an open loop, and report whether the order is
+    /// the same; scenarios that take minutes run only by name
     #[arg(long)]
     real: bool,
 
@@ -96,7 +96,7 @@ pub fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
-/// Returns whether everything that the options ask to check is as required.
+/// Returns whether everything that the options ask to check meets the requirements.
 fn run(options: &Options) -> Result<bool, String> {
     let scenarios = scenarios(&options.scenario)?;
     let contenders = contenders(&options.controller)?;
@@ -145,7 +145,7 @@ fn draw(
     Ok(())
 }
 
-/// Compares real runs with simulated ones. Returns whether the order is the same.
+/// Compares real runs with simulated runs. Returns whether the order is the same.
 fn run_real(options: &Options, scenarios: &[Scenario], contenders: &[&Contender]) -> bool {
     let named = |scenario: &Scenario| options.scenario.iter().any(|name| name == scenario.name);
     let chosen: Vec<Scenario> = scenarios

@@ -1,4 +1,4 @@
-//! The best fixed settings for a scenario, found by search: a number of servlets and a bound of the
+//! The best fixed settings for a scenario, found by search: a number of servlets and a bound on the
 //! queue. They show what an operator with full knowledge of the load could reach.
 
 use std::collections::BTreeMap;
@@ -11,12 +11,12 @@ use super::contender::{Fixed, Set};
 use super::scenario::Scenario;
 use super::score::Scorer;
 
-/// The number of runs of each candidate. Their seeds differ from those of the measured runs.
+/// The number of runs of each candidate. Their seeds differ from the seeds of the measured runs.
 const SEEDS: usize = 2;
 const SEED_FIRST: u64 = 1_000_000;
 
-/// The candidate numbers of servlets. The candidate queue lengths are fractions of what the stage
-/// serves within the target.
+/// The candidate numbers of servlets. The candidate queue lengths are fractions of the number of
+/// events that the stage serves within the target.
 const SERVLETS: [usize; 20] = [
     1, 2, 3, 4, 6, 8, 9, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 256, 512, 1000,
 ];
@@ -47,7 +47,7 @@ fn fixed((servlets, queue): Fix) -> Set {
     set
 }
 
-/// Searches for the best number of servlets and the best queue in turn.
+/// Searches for the best number of servlets and the best queue alternately.
 fn search(scenario: &Scenario) -> Fix {
     let whole = scenario.capacity * scenario.target_ns() as f64 / 1e9;
     let queues = QUEUES.map(|part| ((whole * part) as u64).max(1));

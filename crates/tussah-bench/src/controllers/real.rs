@@ -1,11 +1,11 @@
 //! The same scenarios on a real runtime, to check that the simulator ranks controllers as a real
 //! runtime does.
 //!
-//! An OS thread offers the events of a plan when they are due, whatever has become of earlier ones.
-//! It also sends for the clients of a closed loop. A handler computes by spinning for the planned
-//! time, and waits by sleeping, so an answer takes longer than planned if the OS takes its CPU
-//! away. Rejections have their real cost. The figures include the lost CPU time. If it exceeds a
-//! few percent on a busy machine, `chrt -f 10 tussah-bench ...` gives the benchmark its CPUs.
+//! An OS thread offers the events of a plan when they are due, whatever has become of earlier
+//! events. It also sends for the clients of a closed loop. A handler computes by spinning for the
+//! planned time, and waits by sleeping, so a response takes longer than planned if the OS takes its
+//! CPU away. Rejections have their real cost. The results include the lost CPU time. If it exceeds
+//! a few percent on a busy machine, `chrt -f 10 tussah-bench ...` gives the benchmark its CPUs.
 
 mod boxed;
 
@@ -27,7 +27,7 @@ use super::contender::Contender;
 use super::scenario::Scenario;
 use super::score::{Score, Scorer};
 
-/// The longest scenario that runs by default; longer ones run only by name.
+/// The longest scenario that runs by default; longer scenarios run only by name.
 pub const RUN_NS_MAX: u64 = 60_000_000_000;
 
 /// The sending thread sleeps if nothing is due for longer than this. A shorter sleep would make it
@@ -155,7 +155,7 @@ impl World {
         self.start.elapsed().as_nanos() as u64
     }
 
-    /// Computes for `ns` nanoseconds of a CPU at its present speed.
+    /// Computes for `ns` nanoseconds of a CPU at its current speed.
     fn compute(&self, ns: u64) {
         let begun = Instant::now();
         let speed = at(&self.simulation.speeds, self.now_ns()).unwrap_or(1.0);
@@ -215,7 +215,7 @@ impl World {
     }
 }
 
-/// A handler that waits as the runtime's threads do.
+/// A handler that waits like the runtime's threads.
 struct Waiting(Arc<World>);
 
 impl Handler for Waiting {
@@ -373,7 +373,7 @@ fn wait_for_client(world: &World, due_ns: u64) -> Option<u64> {
         if now_ns >= due_ns {
             return None;
         }
-        // An answer may arrive at any time.
+        // A response may arrive at any time.
         std::thread::sleep(AWAKE);
     }
 }

@@ -25,20 +25,21 @@ pub struct Scenario {
     pub simulation: Simulation,
     /// The mean time that an event occupies a servlet, waits included, in nanoseconds.
     pub service_ns: f64,
-    /// The stage's capacity, in events per second. Contenders with a fixed queue size it by this.
+    /// The stage's capacity, in events per second. Contenders with a fixed queue choose its size by
+    /// this.
     pub capacity: f64,
-    /// The start of the measured part: events that arrive earlier, and answers before it, do not
+    /// The start of the measured part: events that arrive earlier, and earlier responses, do not
     /// count.
     pub from_ns: u64,
-    /// The ideal rate of answers in the measured part, in events per second.
+    /// The ideal rate of responses in the measured part, in events per second.
     pub ideal: f64,
-    /// The weight of an answer to each class.
+    /// The weight of a response to each class.
     pub weights: [f64; 4],
-    /// The ideal rate of answers, weighted by class, in weighted answers per second.
+    /// The ideal rate of responses, weighted by class, in weighted responses per second.
     pub ideal_worth: f64,
     /// The target that the stage gets, if it does not follow from the mean service time.
     pub told_ns: Option<u64>,
-    /// The time within which an answer counts, if it is longer than the target because a single
+    /// The time within which a response counts, if it is longer than the target because a single
     /// service takes longer.
     pub late_ns: Option<u64>,
 }
@@ -50,7 +51,7 @@ impl Scenario {
         self.told_ns.unwrap_or(by_service_ns.max(TARGET_NS_MIN))
     }
 
-    /// Returns the time within which an answer counts, in nanoseconds.
+    /// Returns the time within which a response counts, in nanoseconds.
     pub fn late_ns(&self) -> u64 {
         self.late_ns.unwrap_or(self.target_ns())
     }
@@ -220,7 +221,7 @@ fn cpu_bound() -> Scenario {
 }
 
 fn blocking() -> Scenario {
-    // SEDA §5.2: of 1000 packets a second, 15 % wait for 20 ms.
+    // SEDA §5.2: of 1000 packets per second, 15 % wait for 20 ms.
     let service_ns = 50_000.0 + 0.15 * 20e6;
     Scenario {
         name: "blocking",
@@ -374,7 +375,7 @@ pub fn all() -> Vec<Scenario> {
     ]
 }
 
-/// Returns 80 % of the capacity until about `events` events have arrived.
+/// Returns a scenario with 80 % of the capacity until about `events` events have arrived.
 pub fn long(events: f64) -> Scenario {
     let mut long = normal();
     let seconds = events / long.ideal;

@@ -1,4 +1,4 @@
-//! Scores a run.
+//! The scores of a run.
 
 use tussah::stage::sim::{EventEnd, Outcome, Tick};
 
@@ -8,49 +8,49 @@ use super::scenario::Scenario;
 /// be late.
 const SETTLED_OF: usize = 100;
 
-/// The figures of one run, or the median of each figure over several runs. Times are in
+/// The measures of one run, or the median of each measure over several runs. Times are in
 /// milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Score {
-    /// Weighted answers within the target, as a fraction of the ideal.
+    /// Weighted responses within the target, as a fraction of the ideal.
     pub goodput: f64,
-    /// Answers within the target per second.
+    /// Responses within the target per second.
     pub good_per_second: f64,
-    /// The median response time of the answers; 0 without an answer.
+    /// The median response time; 0 if there is no response.
     pub p50: f64,
-    /// The 90th percentile of the same.
+    /// The 90th percentile of the response times.
     pub p90: f64,
-    /// The 90th percentile of the admitted events, including those shed later; infinite if more
+    /// The 90th percentile of the admitted events, including events shed later; infinite if more
     /// than a tenth of them was shed.
     pub p90_admitted: f64,
-    /// The 99th percentile of the answers.
+    /// The 99th percentile of the response times.
     pub p99: f64,
-    /// The 99.9th percentile of the answers.
+    /// The 99.9th percentile of the response times.
     pub p999: f64,
     /// The fraction of the events that was rejected or shed.
     pub rejected: f64,
-    /// The mean time from arrival to rejection; 0 without a rejection.
+    /// The mean time from arrival to rejection; 0 if there is no rejection.
     pub reject: f64,
-    /// Jain's index of the users' good answers: 1 if all users get the same number.
+    /// Jain's index of the users' timely responses: 1 if all users get the same number.
     pub jain: f64,
     /// The time from the step until the stage has settled: from then on, all but one of any hundred
     /// consecutive completions are within the target. Infinite if that point is in the last
     /// twentieth of the run.
     pub settled: f64,
-    /// The standard deviation of the number of good answers in an interval, divided by its mean. An
-    /// interval is the average time of a hundred good answers.
+    /// The standard deviation of the number of timely responses in an interval, divided by its
+    /// mean. An interval is the average time of a hundred timely responses.
     pub oscillation: f64,
     /// The mean number of servlets that were allowed to work.
     pub servlets: f64,
 }
 
-/// Computes the figures of a run.
+/// A scorer, which computes the measures of a run.
 #[derive(Debug)]
 pub struct Scorer<'a> {
     scenario: &'a Scenario,
-    /// The completion times of the answers that count, with their response times, in nanoseconds.
+    /// The completion times of the responses that count, with their response times, in nanoseconds.
     answered: Vec<(u64, u64)>,
-    /// The completion times of the answers within the target.
+    /// The completion times of the responses within the target.
     good: Vec<u64>,
     good_by_user: Vec<u64>,
     worth: f64,
@@ -61,7 +61,7 @@ pub struct Scorer<'a> {
 }
 
 impl<'a> Scorer<'a> {
-    /// Returns a scorer without outcomes.
+    /// Returns a scorer that has seen no outcomes.
     pub fn new(scenario: &'a Scenario) -> Self {
         let users = scenario.simulation.arrivals.users;
         Self {
@@ -102,7 +102,7 @@ impl<'a> Scorer<'a> {
         }
     }
 
-    /// Returns the figures at the end of the run.
+    /// Returns the measures at the end of the run.
     pub fn score(self, ticks: &[Tick]) -> Score {
         let scenario = self.scenario;
         let seconds = (scenario.simulation.until_ns - scenario.from_ns) as f64 / 1e9;
@@ -172,7 +172,7 @@ fn admitted_ms(sorted_ns: &[u64], shed: u64, share: f64) -> f64 {
     }
 }
 
-/// Jain, Chiu and Hawe, "A quantitative measure of fairness" (DEC TR-301, 1984).
+/// Jain's index: Jain, Chiu and Hawe, "A quantitative measure of fairness" (DEC TR-301, 1984).
 fn jain(shares: &[u64]) -> f64 {
     let sum: f64 = shares.iter().map(|share| *share as f64).sum();
     let squares: f64 = shares.iter().map(|share| (*share as f64).powi(2)).sum();
@@ -202,7 +202,7 @@ fn oscillation(good: &[u64], scenario: &Scenario) -> f64 {
     mean(&squares).sqrt() / mean_count
 }
 
-/// Returns the median of each figure.
+/// Returns the median of each measure.
 pub fn median(scores: &[Score]) -> Score {
     let of = |figure: fn(&Score) -> f64| {
         let mut values: Vec<f64> = scores.iter().map(figure).collect();

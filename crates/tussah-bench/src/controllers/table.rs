@@ -17,7 +17,7 @@ struct Line<'a> {
     median: Score,
 }
 
-/// Prints one JSON object a line.
+/// Prints one JSON object per line.
 pub fn print_json(heats: &[Heat], charged: f64) {
     for heat in heats {
         for entry in &heat.entries {
@@ -55,7 +55,7 @@ const HEAD: [&str; 13] = [
     "ns/decision",
 ];
 
-/// Prints a table for each scenario: the figures are medians over the seeds.
+/// Prints a table for each scenario, with medians over the seeds.
 pub fn print(heats: &[Heat]) {
     for heat in heats {
         let scenario = &heat.scenario;

@@ -1,4 +1,4 @@
-//! A small bake-off, which must be repeatable and have the main results of the large one.
+//! Tests of a small bake-off, which must be repeatable and show the main results of the large one.
 
 use super::*;
 

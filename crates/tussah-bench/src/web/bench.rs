@@ -32,7 +32,7 @@ impl Cpus {
     ///
     /// # Errors
     ///
-    /// There is only one CPU.
+    /// Returns an error if there is only one CPU.
     pub fn of(workers: usize) -> Result<Cpus, String> {
         // The CPUs of this program before it pinned itself to some of them.
         static ALLOWED: OnceLock<Vec<usize>> = OnceLock::new();
@@ -65,7 +65,7 @@ impl Scratch {
         Ok(Scratch(path))
     }
 
-    /// Returns the path of this program's folder, whether it exists or not.
+    /// Returns the path of this program's folder, whether or not it exists.
     pub fn folder() -> PathBuf {
         std::env::temp_dir().join(format!("tussah-web-{}", std::process::id()))
     }
@@ -86,11 +86,11 @@ impl Drop for Scratch {
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
-    /// The peer that it belongs to.
+    /// The peer to which it belongs.
     pub peer: &'static Peer,
     /// Its processes.
     pub process: Process,
-    /// The time from the start to the end of the first answer, if the site is one page.
+    /// The time from the start to the end of the first response, if the site is one page.
     pub first_answer: Duration,
 }
 
@@ -99,7 +99,7 @@ pub struct Server {
 pub struct Bench {
     /// The site to serve.
     pub site: Arc<Site>,
-    /// The CPUs to run on.
+    /// The CPUs on which to run.
     pub cpus: Cpus,
     /// Servers that are missing, with the reason.
     pub missing: Vec<String>,
@@ -121,7 +121,7 @@ impl Bench {
     ///
     /// # Errors
     ///
-    /// A requested server is unknown, or the machine is too small.
+    /// Returns an error if a requested server is unknown, or if the machine is too small.
     pub fn new(
         common: &Common,
         scratch: &Scratch,
@@ -146,11 +146,11 @@ impl Bench {
         })
     }
 
-    /// Starts and checks every requested server. Unavailable ones are listed as missing.
+    /// Starts and checks every requested server. Unavailable servers are listed as missing.
     ///
     /// # Errors
     ///
-    /// A server fails its check.
+    /// Returns an error if a server fails its check.
     pub fn start(&mut self) -> Result<Vec<Server>, String> {
         let mut servers = Vec::new();
         for peer in self.chosen.clone() {
@@ -162,7 +162,7 @@ impl Bench {
         Ok(servers)
     }
 
-    /// Leaves servers out, for a reason that the report gives.
+    /// Leaves servers out, for a reason that the report states.
     pub fn leave_out(&mut self, names: &[&str], reason: &str) {
         let chosen = std::mem::take(&mut self.chosen);
         for peer in chosen {
@@ -186,11 +186,11 @@ impl Bench {
         Ok(lines)
     }
 
-    /// Starts one server. `wrap` puts its command into another one, such as that of a debugger.
+    /// Starts one server. `wrap` puts its command into another command, such as that of a debugger.
     ///
     /// # Errors
     ///
-    /// As in [`start`](Self::start).
+    /// Returns errors as [`start`](Self::start) does.
     pub fn start_one(
         &mut self,
         peer: &'static Peer,
@@ -237,7 +237,8 @@ impl Bench {
 ///
 /// # Errors
 ///
-/// The base failed. Another server that fails is left out from then on, and the report names it.
+/// Returns an error if the base failed. If another server fails, it is left out from then on, and
+/// the report names it.
 pub fn rounds(
     servers: &[Server],
     common: &Common,
@@ -250,12 +251,13 @@ pub fn rounds(
     })
 }
 
-/// Does the same with servers that `measure` starts anew each time. `measure` returns `None` for an
-/// unavailable server.
+/// Does the same with servers that `measure` starts again each time. `measure` returns `None` for
+/// an unavailable server.
 ///
 /// # Errors
 ///
-/// The base failed. Another server that fails is left out from then on, and the report names it.
+/// Returns an error if the base failed. If another server fails, it is left out from then on, and
+/// the report names it.
 pub fn rounds_anew(
     bench: &mut Bench,
     common: &Common,
@@ -271,12 +273,13 @@ pub fn rounds_anew(
     Ok(all)
 }
 
-/// Does the same for any list of names. `measure` gets the index of the next one, and a seed that
-/// is the same for all in a round.
+/// Does the same for any list of names. `measure` gets the index of the next name, and a seed that
+/// is the same for all names in a round.
 ///
 /// # Errors
 ///
-/// The base failed. Another one that fails is left out from then on, and the report names it.
+/// Returns an error if the base failed. If another name fails, it is left out from then on, and the
+/// report names it.
 pub fn turns(
     names: &[&str],
     common: &Common,
@@ -303,7 +306,7 @@ pub fn turns(
             eprint!("\rround {} of {count}: {:<12}", round + 1, names[at]);
             match measure(at, seed) {
                 Ok(metrics) => all[at].rounds.extend(metrics),
-                // The others continue without it.
+                // The other names continue without it.
                 Err(error) if names[at] != common.base && names.len() > 1 => {
                     eprintln!("\nfailed: {}: {error}", names[at]);
                     all[at].failed = Some(error);

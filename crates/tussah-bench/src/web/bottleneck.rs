@@ -14,13 +14,13 @@ use crate::metric::Metric;
 const PAGE: &str = "/work?compute=20ms&wait=20ms";
 const WORK: &str = "--work";
 
-/// The number of requests of a connection, and the pause of a client that does not honor
+/// The number of requests on a connection, and the pause of a client that does not honor
 /// Retry-After.
 const REQUESTS_PER_CONNECTION: u32 = 5;
 const PAUSE: &str = "20ms";
 
 /// The number of clients per worker that measure the capacity: enough to keep all workers busy, and
-/// few enough to serve all clients.
+/// few enough that all clients are served.
 const CLIENTS_AT_CAPACITY: usize = 4;
 
 /// The time to measure the capacity, and the time to measure the cost of a cached hit.
@@ -123,7 +123,7 @@ pub fn bottleneck(
     })
 }
 
-/// Runs all clients at once.
+/// Runs all clients at the same time.
 fn overload(
     bench: &Bench,
     server: &Server,
@@ -135,7 +135,7 @@ fn overload(
     let mut load = load::Command::load(bench, server, PAGE);
     load.clients(clients, REQUESTS_PER_CONNECTION).time(time);
     load.flag("--warm-up", format!("{}s", WARM_UP.as_secs()));
-    // An answer that misses any target still counts as an answer.
+    // A response that misses any target still counts as a response.
     load.flag("--retry-pause", PAUSE).flag("--timeout", "10m");
     if after == After503::Honor {
         load.switch("--honor-retry-after");
@@ -177,7 +177,8 @@ fn metrics(
 ) -> Vec<Metric> {
     let ms = |ns: u64| ns as f64 / 1e6;
     let rejected = report.requests.rejected as f64 / report.measured_s;
-    // Clients that wait leave all of the capacity. The others use up the cost of rejecting them.
+    // Clients that wait leave all of the capacity to the pages. Other clients use up the cost of
+    // rejecting them.
     let spent = match after {
         After503::Honor => 0.0,
         After503::Return => rejected * REJECTION_HITS * hit_s / workers as f64,

@@ -18,7 +18,7 @@ impl Cgroup {
     ///
     /// # Errors
     ///
-    /// There are no such groups, or only root may make one.
+    /// Returns an error if there are no such groups, or if only root may create one.
     pub fn new(name: &str, bytes: u64) -> Result<Cgroup, String> {
         let own = format!("tussah-bench-{}-{name}", std::process::id());
         let (first, second) = (

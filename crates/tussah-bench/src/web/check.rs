@@ -10,18 +10,19 @@ use std::time::Duration;
 use super::response;
 use super::site::Site;
 
-/// Bound, in seconds: the time for an answer.
+/// Bound, in seconds: the time for a response.
 const ANSWER_SECONDS_MAX: u64 = 30;
 
-/// Bound, in requests: those on one connection, more than the default limit of any server here.
+/// Bound, in requests: the number on one connection, which is more than the default limit of any
+/// server here.
 const REQUESTS: usize = 2500;
 
 /// Fetches every page, at most a thousand, on one connection, and compares it. The connection has
-/// to last.
+/// to last that long.
 ///
 /// # Errors
 ///
-/// An answer differs from the page, or the server closed the connection.
+/// Returns an error if a response differs from the page, or if the server closed the connection.
 pub fn answers(address: SocketAddr, site: &Site) -> Result<(), String> {
     let mut connection = Connection::open(address)?;
     for page in site.pages.iter().take(1000) {
@@ -43,7 +44,7 @@ pub fn answers(address: SocketAddr, site: &Site) -> Result<(), String> {
 ///
 /// # Errors
 ///
-/// The server closed the connection.
+/// Returns an error if the server closed the connection.
 pub fn keeps_alive(address: SocketAddr, site: &Site) -> Result<(), String> {
     let mut connection = Connection::open(address)?;
     for _ in 0..REQUESTS {
@@ -56,7 +57,7 @@ pub fn keeps_alive(address: SocketAddr, site: &Site) -> Result<(), String> {
 ///
 /// # Errors
 ///
-/// There are some: an access log is on.
+/// Returns an error if there are any, since an access log is then on.
 pub fn log_is_off(scratch: &Path) -> Result<(), String> {
     let entries = fs::read_dir(scratch).map_err(|error| error.to_string())?;
     for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
@@ -76,11 +77,11 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects.
+    /// Connects to a server.
     ///
     /// # Errors
     ///
-    /// The connection was refused.
+    /// Returns an error if the connection was refused.
     pub fn open(address: SocketAddr) -> Result<Connection, String> {
         let stream = TcpStream::connect(address).map_err(|error| error.to_string())?;
         let limit = Some(Duration::from_secs(ANSWER_SECONDS_MAX));
@@ -98,7 +99,8 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// The answer is invalid, or the server announces the end of the connection.
+    /// Returns an error if the response is invalid, or if the server announces the end of the
+    /// connection.
     pub fn get(&mut self, path: &str) -> Result<(u16, Vec<u8>), String> {
         let failed = |error: std::io::Error| format!("{path}: {error}");
         let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address);

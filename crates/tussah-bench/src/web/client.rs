@@ -1,8 +1,8 @@
 //! The clients of the scenarios that compare costs: one OS thread, one request in flight on each
 //! connection.
 //!
-//! They pause between two slices, after all answers have arrived. A server's CPU time in a slice is
-//! thus the cost of its requests: none is in flight at either end of the slice.
+//! They pause between two slices, after all responses have arrived. A server's CPU time in a slice
+//! is thus the cost of its requests: none is in flight at either end of the slice.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -18,32 +18,32 @@ use super::slice::Slice;
 use super::windows::Windows;
 use crate::epoll::{Epoll, EventFlags, token};
 
-/// Bound, in seconds: the time without an answer from any server; the slowest needs less for a full
-/// round.
+/// Bound, in seconds: the time without a response from any server. The slowest server needs less
+/// for a full round.
 const SILENCE_SECONDS_MAX: u64 = 30;
 
 /// The share of failed requests above which a server counts as broken.
 const FAILED_MAX: f64 = 0.2;
 
-/// Bound, in bytes: one read; a file of the largest class takes four.
+/// Bound, in bytes: one read. A file of the largest class takes four reads.
 const READ_BYTES_MAX: usize = 256 * 1024;
 
 /// The plan of the clients.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The addresses of the servers. Clients are divided evenly among several.
+    /// The addresses of the servers. If there are several, clients are divided evenly among them.
     pub addresses: Vec<SocketAddr>,
     /// The site to request.
     pub site: Arc<Site>,
     /// The number of clients, each with one connection at a time.
     pub connections: usize,
-    /// Requests after which a client closes its connection and opens another one.
+    /// The number of requests after which a client closes its connection and opens another one.
     pub requests_per_connection: u32,
     /// The seed of the random numbers.
     pub seed: u64,
 }
 
-/// The end of a slice, after which clients send nothing more.
+/// The end of a slice, after which clients send no more requests.
 #[derive(Clone, Copy, Debug)]
 pub enum Until {
     /// After this time.
@@ -88,15 +88,16 @@ enum State {
     Idle,
     /// The connection is being made; the request follows.
     Connecting,
-    /// The head of the answer is outstanding.
+    /// The head of the response is outstanding.
     Head,
-    /// This many bytes of the body are outstanding; the flag says whether the server closes
-    /// afterwards.
+    /// This many bytes of the body are outstanding; the flag is true if the server closes the
+    /// connection afterwards.
     Body(usize, bool),
 }
 
 impl Clients {
-    /// Creates clients without connections. Each opens its own with its first request.
+    /// Creates clients without connections. Each client opens its own connection with its first
+    /// request.
     pub fn new(plan: Plan) -> Clients {
         let host = plan.addresses[0];
         let request = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
@@ -116,16 +117,16 @@ impl Clients {
     ///
     /// # Errors
     ///
-    /// As in [`run`](Self::run).
+    /// Returns errors as [`run`](Self::run) does.
     pub fn once(&mut self) -> Result<Slice, String> {
         self.run(Until::Requests(self.plan.connections as u64), None)
     }
 
-    /// Sends requests until the end of the slice, and waits for all answers.
+    /// Sends requests until the end of the slice, and waits for all responses.
     ///
     /// # Errors
     ///
-    /// An answer is wrong, or none arrives for too long.
+    /// Returns an error if a response is wrong, or if none arrives for too long.
     pub fn run(
         &mut self,
         until: Until,
@@ -203,14 +204,14 @@ impl Clients {
             client.stream = None;
         }
         client.left = client.left.wrapping_sub(1);
-        // If the server closed an idle connection, that is no failure.
+        // If the server closed an idle connection, this is not a failure.
         if let Some(stream) = &mut client.stream
             && write(stream, &self.requests[page]).is_ok()
         {
             return Ok(());
         }
         client.left = self.plan.requests_per_connection - 1;
-        // The first connections end one by one, as later ones do, so that every slice has its share
+        // The first connections end one by one, like later ones, so that every slice has its share
         // of ends.
         if client.is_new && client.left < u32::MAX / 2 {
             client.left = self.random.usize(..client.left as usize + 1) as u32;
@@ -231,7 +232,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Receives the available bytes for a client. Returns whether the answer is complete.
+    /// Receives the available bytes for a client. Returns whether the response is complete.
     fn receive(&mut self, index: usize) -> Result<bool, String> {
         loop {
             let client = &mut self.all[index];
@@ -290,7 +291,7 @@ impl Client {
         }
     }
 
-    /// Handles a connection that closed within an answer.
+    /// Handles a connection that closed within a response.
     fn fail(&mut self) {
         self.stream = None;
         self.state = State::Idle;
@@ -298,8 +299,8 @@ impl Client {
         self.failed = true;
     }
 
-    /// Handles the next bytes of an answer whose body should have `expected` bytes. Returns whether
-    /// the answer is complete.
+    /// Handles the next bytes of a response whose body should have `expected` bytes. Returns
+    /// whether the response is complete.
     fn take(&mut self, bytes: &[u8], expected: usize) -> Result<bool, String> {
         let (left, close, body) = match self.state {
             State::Body(left, close) => (left, close, bytes.len()),
@@ -350,7 +351,7 @@ impl Client {
 }
 
 /// Sends a request. It always fits into the socket buffer of a connection without outstanding
-/// answers.
+/// responses.
 fn write(stream: &mut TcpStream, request: &[u8]) -> Result<(), String> {
     match stream.write(request) {
         Ok(written) if written == request.len() => Ok(()),
@@ -359,7 +360,7 @@ fn write(stream: &mut TcpStream, request: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Opens a socket. Returns whether it is connected already, as is usual on the loopback.
+/// Opens a socket. Returns whether it is already connected, as is usual on the loopback.
 fn connect(address: SocketAddr) -> Result<(TcpStream, bool), String> {
     let failed = |error: rustix::io::Errno| format!("cannot connect to {address}: {error}");
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

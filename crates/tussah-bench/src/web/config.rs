@@ -1,7 +1,7 @@
 //! Configurations of the peer servers, as an expert on each would write them.
 //!
-//! All have no access log, keep-alive without a limit on requests and with an idle timeout of an
-//! hour, and TCP_NODELAY for small answers.
+//! None of them has an access log. All have keep-alive without a limit on requests and with an idle
+//! timeout of an hour, and TCP_NODELAY for small responses.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub struct Setting<'a> {
     pub site: &'a Path,
     /// A folder for the server's own files.
     pub scratch: &'a Path,
-    /// The port of the loopback to listen at.
+    /// The port of the loopback to listen on.
     pub port: u16,
     /// The number of processes or OS threads that serve.
     pub workers: usize,
@@ -25,8 +25,8 @@ pub struct Setting<'a> {
 
 impl Setting<'_> {
     /// Returns the configuration of nginx. Without sendfile, a small file takes one `pread` and one
-    /// `writev` with the header, which is cheapest. The large files of the set also fit the output
-    /// buffers. With a bounded cache, its thread pool reads the files.
+    /// `writev` with the header, which is cheapest. The large files of the set also fit into the
+    /// output buffers. With a bounded cache, its thread pool reads the files.
     pub fn nginx(&self) -> String {
         let Setting { port, workers, .. } = self;
         let (site, scratch) = (self.site.display(), self.scratch.display());
@@ -154,6 +154,6 @@ Timeout 3600
     }
 }
 
-/// Bound, in requests: lighttpd counts those of a connection in 16 bits and closes it at this
-/// number; the clients connect again.
+/// Bound, in requests: lighttpd counts the requests of a connection in 16 bits and closes the
+/// connection at this number. The clients connect again.
 const LIGHTTPD_REQUESTS_MAX: u32 = 65_535;

@@ -14,8 +14,8 @@ use super::bench::{Bench, Scratch};
 use super::figures::Findings;
 use super::site::Site;
 
-/// Bound, in milliseconds: the time for a server to react to a request; a server silent for this
-/// long waits for more of it.
+/// Bound, in milliseconds: the time for a server to react to a request. A server that is silent for
+/// this long is waiting for more of the request.
 const PATIENCE_MS: u64 = 400;
 
 /// The servers in the comparison, which needs no features of a site.
@@ -76,7 +76,7 @@ fn cases(folder: &Path) -> std::io::Result<Vec<(String, Vec<u8>)>> {
     Ok(cases)
 }
 
-/// Returns a server's reaction to a case: a word for each answer, `ok` or the status of a
+/// Returns a server's reaction to a case: a word for each response, `ok` or the status of a
 /// rejection, separated by `+`.
 fn outcome(address: SocketAddr, case: &[u8]) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
@@ -116,7 +116,7 @@ fn words(mut bytes: &[u8], is_head: bool, ended: bool) -> String {
         bytes = bytes.get(end + 4 + body..).unwrap_or_default();
         match status {
             "100" => continue,
-            // The answer to the last request; after a rejection there should be none.
+            // This is the response to the last request; after a rejection there should be none.
             "200" if bytes.is_empty() && ended && refused => words.push("ok".to_owned()),
             "200" if bytes.is_empty() && ended => {}
             // The server understood the request. The file may not exist, or files may not have that

@@ -13,13 +13,13 @@ use crate::metric::Metric;
 /// The unit of the aims.
 pub const CPU: &str = "CPU ms / 1000 requests";
 
-/// Answers per second.
+/// Responses per second.
 pub const RATE: &str = "requests/s";
 
-/// The response time that one answer in a hundred exceeds.
+/// The response time that one response in a hundred exceeds.
 pub const P99: &str = "µs p99";
 
-/// Requests of a connection in the file set.
+/// The number of requests on a connection for the file set.
 pub const REQUESTS_PER_CONNECTION: u32 = 10;
 
 /// The default number of rounds.
@@ -36,7 +36,7 @@ pub const PEERS: [&str; 5] = ["hyper", "actix-web", "h2o", "lighttpd", "nginx"];
 pub struct Shape {
     /// The number of clients.
     pub connections: usize,
-    /// Requests after which a client opens another connection.
+    /// The number of requests after which a client opens another connection.
     pub requests_per_connection: u32,
 }
 
@@ -108,7 +108,8 @@ pub fn one_file(common: &Common, connections: usize) -> Result<Findings, String>
     })
 }
 
-/// Runs `web files`. The p99 should be at most 1.2 times that of the best peer, and so of each.
+/// Runs `web files`. The p99 should be at most 1.2 times that of the best peer, and therefore of
+/// each peer.
 pub fn files(common: &Common, clients: usize) -> Result<Findings, String> {
     let scratch = Scratch::new()?;
     let mut bench = common.files(&scratch, common.workers)?;
@@ -133,7 +134,7 @@ pub fn files(common: &Common, clients: usize) -> Result<Findings, String> {
     })
 }
 
-/// Returns the aim that the base's figure is at most `bound` times that of `peer`.
+/// Returns the aim that the base's value is at most `bound` times that of `peer`.
 pub fn aim(unit: &'static str, peer: &'static str, bound: f64) -> Aim {
     Aim {
         unit,
@@ -166,7 +167,7 @@ pub fn measured(
         let now = server.process.ticks();
         let (user, system) = (now.user - before.user, now.system - before.system);
         let share = 100.0 * system as f64 / (user + system).max(1) as f64;
-        // Ticks are too coarse for one slice, so there is one figure for all slices.
+        // Ticks are too coarse for one slice, so there is one value for all slices.
         if let Some(first) = series.rounds.first_mut() {
             first.push(Metric::info("% of CPU in the kernel", share));
         }
@@ -174,8 +175,8 @@ pub fn measured(
     Ok(all)
 }
 
-/// Runs one slice with servers whose costs are added. Before it begins, all clients connect and get
-/// an answer each, and a short warm-up follows.
+/// Runs one slice with servers whose costs are added. Before the slice begins, all clients connect
+/// and get one response each, and a short warm-up follows.
 pub fn slice(
     common: &Common,
     servers: &[&Server],
@@ -194,7 +195,7 @@ pub fn slice(
     Ok(metrics(&slice, cpu() - before))
 }
 
-/// Returns the figures of a slice in which a server needed `cpu` of CPU time.
+/// Returns the metrics of a slice in which a server used `cpu` of CPU time.
 fn metrics(slice: &Slice, cpu: Duration) -> Vec<Metric> {
     let quantile = |q: f64| slice.latency_ns.value_at_quantile(q) as f64 / 1e3;
     let seconds = slice.elapsed.as_secs_f64();

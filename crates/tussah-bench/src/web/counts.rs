@@ -19,8 +19,8 @@ const CALLS: &str = "system calls / request";
 /// The default number of rounds.
 const ROUNDS: u32 = 3;
 
-/// The numbers of requests of the shorter and of the longer run. Their difference excludes start
-/// and end.
+/// The numbers of requests of the shorter and of the longer run. Their difference excludes the
+/// start and the end.
 const REQUESTS: [u64; 2] = [4_000, 24_000];
 
 /// The number of instructions per request below which valgrind has missed the serving process.

@@ -8,14 +8,14 @@ use crate::metric::{Better, Metric, Summary};
 const RESAMPLES: usize = 10_000;
 const SEED: u64 = 2026;
 
-/// The figures of one server, a list for each round.
+/// The values of one server, in a list for each round.
 #[derive(Clone, Debug)]
 pub struct Series {
     /// The server.
     pub name: String,
     /// The metrics of each round.
     pub rounds: Vec<Vec<Metric>>,
-    /// The reason of a failure, after which there are no more rounds.
+    /// The reason for a failure, after which there are no more rounds.
     pub failed: Option<String>,
 }
 
@@ -40,7 +40,7 @@ fn value(round: &[Metric], unit: &str) -> Option<f64> {
 /// A median with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// Median and range.
+    /// The median and the range.
     pub summary: Summary,
     /// The lower end of the interval.
     pub low: f64,
@@ -50,7 +50,7 @@ pub struct Estimate {
 
 impl Estimate {
     /// Estimates by the bootstrap: the medians of samples that are drawn with replacement. Returns
-    /// `None` without values.
+    /// `None` if there are no values.
     pub fn of(values: &[f64]) -> Option<Estimate> {
         let summary = Summary::of(values.iter().copied())?;
         let mut random = Rng::with_seed(SEED);
@@ -72,8 +72,8 @@ impl Estimate {
 pub struct Aim {
     /// The unit.
     pub unit: &'static str,
-    /// The peer whose figure divides the base's, round by round; `None` uses the base's figure
-    /// itself.
+    /// The peer by whose value the base's value is divided, round by round; `None` uses the base's
+    /// value itself.
     pub over: Option<&'static str>,
     /// The bound.
     pub bound: Bound,
@@ -121,7 +121,7 @@ impl Bound {
 pub struct Findings {
     /// A one-line description.
     pub about: String,
-    /// The server whose figures are compared with the others'.
+    /// The server whose values are compared with the others.
     pub base: String,
     /// The servers.
     pub series: Vec<Series>,
@@ -198,7 +198,7 @@ impl Findings {
         self.series.iter().find(|series| series.name == name)
     }
 
-    /// Divides the base's figures by those of `peer` in the same rounds.
+    /// Divides the base's values by those of `peer` in the same rounds.
     fn pairs(&self, unit: &str, peer: &str) -> Option<Estimate> {
         let (base, peer) = (self.of(&self.base)?, self.of(peer)?);
         let rounds = base.rounds.iter().zip(&peer.rounds);
@@ -278,7 +278,7 @@ fn cells(name: &str, unit: &str, estimate: Estimate) -> [String; 8] {
     [name, unit, median, low, high, min, max, rounds]
 }
 
-/// Formats rows in columns: two of text, then numbers.
+/// Formats rows in columns: two columns of text, then numbers.
 fn columns(rows: &[[String; 8]], text: &mut String) {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: [usize; 8] = std::array::from_fn(|column| width(column).unwrap_or(0));

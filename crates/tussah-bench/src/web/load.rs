@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::bench::{Bench, Server};
 
-/// The share of failed requests above which the figures are useless.
+/// The share of failed requests above which the results are useless.
 const FAILED_MAX: f64 = 0.01;
 
 /// A prepared run of `tussah load`.
@@ -25,7 +25,7 @@ pub struct Report {
     pub measured_s: f64,
     /// The outcomes of requests.
     pub requests: Requests,
-    /// Served answers per second, without rejections.
+    /// Served responses per second, without rejections.
     pub served_per_s: f64,
     /// Bytes received per second.
     pub bytes_per_s: f64,
@@ -48,11 +48,11 @@ pub struct Report {
 /// The outcomes of requests.
 #[derive(Debug, Deserialize)]
 pub struct Requests {
-    /// Answered completely and correctly.
+    /// Requests that were answered completely and correctly.
     pub served: u64,
-    /// Answered with 503.
+    /// Requests that were answered with 503.
     pub rejected: u64,
-    /// Failed for any reason.
+    /// Requests that failed for any reason.
     pub failed: u64,
 }
 
@@ -72,9 +72,9 @@ pub struct Times {
 /// Jain's index.
 #[derive(Debug, Deserialize)]
 pub struct Fairness {
-    /// Over the whole measurement.
+    /// The index over the whole measurement.
     pub jain: f64,
-    /// In the worst window that gives a client 20 answers.
+    /// The index in the worst window that gives a client 20 responses.
     pub jain_worst: f64,
 }
 
@@ -90,7 +90,7 @@ pub struct Cpu {
 pub struct ServerCpu {
     /// CPU seconds.
     pub seconds: f64,
-    /// CPU milliseconds per thousand answers, 503 included.
+    /// CPU milliseconds per thousand responses, including 503.
     pub ms_per_1000_requests: f64,
 }
 
@@ -146,7 +146,7 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// The command failed, or too many requests did.
+    /// Returns an error if the command failed, or if too many requests did.
     pub fn run(&mut self) -> Result<Report, String> {
         self.command.stdin(Stdio::null()).stderr(Stdio::piped());
         let output = self.command.output();

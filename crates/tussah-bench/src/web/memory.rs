@@ -1,4 +1,4 @@
-//! Measures a server's memory per idle keep-alive connection, without the kernel's.
+//! A measurement of a server's memory per idle keep-alive connection, without the kernel's memory.
 
 use std::time::Duration;
 

@@ -75,7 +75,7 @@ pub struct Common {
     )]
     peers: Vec<String>,
 
-    /// The server that is compared with the others, and that the aims are for
+    /// The server that is compared with the others, and to which the aims apply
     #[arg(long, global = true, value_name = "NAME", default_value = "tussah")]
     base: String,
 
@@ -96,7 +96,7 @@ pub struct Common {
     #[arg(long, global = true, default_value_t = 1)]
     seed: u64,
 
-    /// The command `tussah` [default: beside this program]
+    /// The command `tussah` [default: in the folder of this program]
     #[arg(long, global = true, value_name = "PATH")]
     tussah: Option<PathBuf>,
 
@@ -120,7 +120,7 @@ pub struct Common {
     variant: Vec<String>,
 
     /// Load generator of `one-file` and `files`: the clients of this program, which pause between
-    /// slices after all answers have arrived, or `tussah load`
+    /// slices after all responses have arrived, or `tussah load`
     #[arg(long, global = true, value_enum, default_value_t = Load::Own)]
     load: Load,
 
@@ -148,7 +148,7 @@ enum Scenario {
         #[arg(long, default_value_t = 64)]
         connections: usize,
     },
-    /// A file set like that of SPECweb99, ten requests a connection: CPU per request, p99
+    /// A file set like that of SPECweb99, ten requests per connection: CPU per request, p99
     Files {
         /// Number of clients
         #[arg(long, default_value_t = 256)]
@@ -160,7 +160,7 @@ enum Scenario {
         #[arg(long, default_value_t = 256)]
         clients: usize,
     },
-    /// The same set: the base with two workers beside two copies of it with one worker
+    /// The same set: the base with two workers compared with two copies of it with one worker
     NCopy {
         /// Number of clients
         #[arg(long, default_value_t = 256)]
@@ -179,7 +179,7 @@ enum Scenario {
         #[arg(long, value_name = "PATH", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../tussah-wire/tests/corpus"))]
         folder: PathBuf,
     },
-    /// Time from the start of a server to its first answer
+    /// Time from the start of a server to its first response
     Start,
     /// 3.3 GB of files, 1 GB of memory and a cache of 200 MB, as root; loaded by `tussah load`
     Big {

@@ -16,7 +16,7 @@ pub struct Peer {
     pub about: &'static str,
     /// True if it takes part by default.
     pub usual: bool,
-    /// Flags of its own, separated by spaces.
+    /// The peer's own flags, separated by spaces.
     flags: &'static str,
     command: Start,
 }
@@ -71,7 +71,7 @@ const fn peer(name: &'static str, about: &'static str, command: Start) -> Peer {
 pub struct Peers {
     /// The command `tussah`.
     pub tussah: PathBuf,
-    /// Flags of `tussah web` beside those that all scenarios need.
+    /// Flags of `tussah web` in addition to those that all scenarios need.
     pub tussah_flags: Vec<String>,
     /// The folder into which the floor is compiled.
     pub scratch: PathBuf,
@@ -82,7 +82,7 @@ impl Peer {
     ///
     /// # Errors
     ///
-    /// The text has another form.
+    /// Returns an error if the text has another form.
     pub fn variant(text: &str) -> Result<&'static Peer, String> {
         let (name, flags) = text
             .split_once('=')
@@ -103,7 +103,7 @@ impl Peers {
     ///
     /// # Errors
     ///
-    /// The server is not available; the message says what to do about it.
+    /// Returns an error if the server is not available; the message states what to do about it.
     pub fn command(&self, peer: &Peer, setting: &Setting<'_>) -> Result<Command, String> {
         let mut command = (peer.command)(self, setting)?;
         command.args(peer.flags.split_whitespace());
@@ -219,11 +219,11 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Returns the command of a program that Debian has in the package `package`.
+/// Returns the command for a program that Debian provides in the package `package`.
 ///
 /// # Errors
 ///
-/// The program is not installed; the message says what to do about it.
+/// Returns an error if the program is not installed; the message states what to do about it.
 pub fn installed(program: &str, package: &str) -> Result<Command, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     // The folders of server programs, which are not on every user's path.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
-/// Bound, in seconds: the time for a server to accept connections; valgrind slows it down by a
+/// Bound, in seconds: the time for a server to accept connections. Valgrind slows it down by a
 /// factor of about fifty.
 const START_SECONDS_MAX: u64 = 60;
 
@@ -33,12 +33,13 @@ pub struct Process {
     child: Child,
 }
 
-/// User and system CPU time, in ticks of the kernel's clock: good for shares only.
+/// User and system CPU time, in ticks of the kernel's clock, which is accurate enough only for
+/// shares.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ticks {
-    /// In the server's own code.
+    /// The time in the server's own code.
     pub user: u64,
-    /// In the kernel.
+    /// The time in the kernel.
     pub system: u64,
 }
 
@@ -47,7 +48,8 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// The server could not be started, ended at once, or does not accept within a minute.
+    /// Returns an error if the server could not be started, ended immediately, or does not accept
+    /// connections within a minute.
     pub fn start(
         mut command: Command,
         port: u16,
@@ -118,8 +120,8 @@ impl Process {
         tree
     }
 
-    /// Returns the CPU time of all OS threads, including ended ones. It is exact to the nanosecond
-    /// while they sleep.
+    /// Returns the CPU time of all OS threads, including ended ones. It is accurate to the
+    /// nanosecond while they sleep.
     pub fn cpu(&self) -> Duration {
         let of = |pid: u32| {
             let clock = nix::time::clock_getcpuclockid(Pid::from_raw(pid as i32)).ok()?;
@@ -154,7 +156,7 @@ impl Process {
         self.tree().into_iter().filter_map(of).sum()
     }
 
-    /// Asks the server to end, as usual by SIGTERM, and waits. Returns whether it had to be killed.
+    /// Asks the server to end, normally by SIGTERM, and waits. Returns whether it had to be killed.
     pub fn end(&mut self) -> bool {
         let group = Pid::from_raw(self.pid() as i32);
         // If the server has already ended, the signal is not needed.
@@ -188,12 +190,12 @@ impl Drop for Process {
 ///
 /// # Panics
 ///
-/// Panics at the second call.
+/// Panics if it is called twice.
 pub fn end_with_this_program(folder: PathBuf) {
     let end = move || {
         let running = RUNNING.lock().expect("nothing panics meanwhile");
         for group in running.iter() {
-            // Nothing waits for the processes any more.
+            // No code waits for the processes any longer.
             let _ = killpg(*group, Signal::SIGKILL);
         }
         // Leftover files remain in the folder for temporary files.
@@ -203,7 +205,7 @@ pub fn end_with_this_program(folder: PathBuf) {
     ctrlc::set_handler(end).expect("there is no other handler");
 }
 
-/// Returns a port of the loopback that no socket listens at for now.
+/// Returns a port of the loopback on which no socket currently listens.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     let address = listener.and_then(|listener| listener.local_addr());

@@ -1,13 +1,13 @@
-//! Parses the head of a response, as far as a measuring client needs it.
+//! A parser for the head of a response, as far as a measuring client needs it.
 
-/// The facts about a response that a client needs before the body.
+/// The properties of a response that a client needs before the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// The status code.
     pub status: u16,
-    /// Bytes of the head, the empty line included.
+    /// The length of the head in bytes, including the empty line.
     pub len: usize,
-    /// Bytes of the body.
+    /// The length of the body in bytes.
     pub body: usize,
     /// True if the server closes the connection afterwards.
     pub close: bool,
@@ -19,7 +19,7 @@ pub struct Head {
 ///
 /// # Errors
 ///
-/// The head is not one of HTTP/1.1 with a length (RFC 9112, section 6.3).
+/// Returns an error if the head is not an HTTP/1.1 head with a length (RFC 9112, section 6.3).
 pub fn head(bytes: &[u8]) -> Result<Option<Head>, String> {
     let Some(end) = memchr::memmem::find(bytes, b"\r\n\r\n") else {
         return Ok(None);
@@ -40,7 +40,7 @@ pub fn head(bytes: &[u8]) -> Result<Option<Head>, String> {
     while let Some(line) = memchr::memchr(b'\n', &text[at..]) {
         at += line + 1;
         let line = &text[at..];
-        // Most lines are none of these, which their first letter shows.
+        // Most lines are none of these, as their first letter shows.
         match line.first().map(u8::to_ascii_lowercase) {
             Some(b'c') => {
                 if let Some(value) = value(line, b"content-length:") {

@@ -1,9 +1,8 @@
-//! The peers that are part of this program, each in a process of its own: `tussah-bench web-serve
-//! NAME`.
+//! The peers that are part of this program, each in its own process: `tussah-bench web-serve NAME`.
 //!
 //! They are what an expert on the library would write to serve files fast: all files are in memory,
-//! in a map by path. hyper can also serve more files than fit: a cache then holds the popular ones,
-//! and the blocking pool reads the others.
+//! in a map by path. hyper can also serve more files than fit: a cache then holds the popular
+//! files, and the blocking pool reads the others.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,8 +13,8 @@ use clap::Parser;
 mod actix;
 mod hyper;
 
-/// Bound, in connections: those that wait to be accepted; more than the clients have in flight at
-/// once.
+/// Bound, in connections: those that wait to be accepted. It is more than the clients have in
+/// flight at the same time.
 const BACKLOG_MAX: u32 = 4096;
 
 /// Serve a folder with one of the peers, for the benchmark.

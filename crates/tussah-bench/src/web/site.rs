@@ -22,8 +22,8 @@ pub struct Site {
     pub folder: PathBuf,
     /// The files.
     pub pages: Vec<Page>,
-    /// The cumulative probability of each page: that of a request for it or a page before it. The
-    /// last is 1.
+    /// The cumulative probability of each page: the probability of a request for it or a page
+    /// before it. The last value is 1.
     pub cumulative: Vec<f64>,
 }
 
@@ -50,7 +50,7 @@ impl Site {
     ///
     /// # Errors
     ///
-    /// The folder cannot be written.
+    /// Returns an error if the folder cannot be written.
     pub fn one_file(folder: &Path, len: usize) -> io::Result<Site> {
         let path = "/file".to_owned();
         Site::write(folder, vec![(Page { path, len }, 1.0)])
@@ -62,7 +62,7 @@ impl Site {
     ///
     /// # Errors
     ///
-    /// The folder cannot be written.
+    /// Returns an error if the folder cannot be written.
     pub fn files(folder: &Path, folders: usize) -> io::Result<Site> {
         let mut pages = Vec::new();
         for at in 0..folders {
@@ -109,7 +109,7 @@ impl Site {
     ///
     /// # Errors
     ///
-    /// A file is gone.
+    /// Returns an error if a file no longer exists.
     pub fn forget(&self) -> io::Result<()> {
         for page in &self.pages {
             let file = fs::File::open(self.folder.join(&page.path[1..]))?;

@@ -1,4 +1,4 @@
-//! The clients' observations in a slice.
+//! The observations that clients make in a slice.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use crate::metric::Metric;
 /// The observations in a slice.
 #[derive(Debug)]
 pub struct Slice {
-    /// The number of answers, all of them correct.
+    /// The number of responses, all of them correct.
     pub requests: u64,
-    /// The time from the start to the last answer.
+    /// The time from the start to the last response.
     pub elapsed: Duration,
     /// The number of opened connections.
     pub connects: u64,
-    /// Requests whose connection the server closed instead of an answer. Their clients connect
+    /// Requests whose connection the server closed instead of responding. Their clients connect
     /// again.
     pub failed: u64,
-    /// The times from the send, or from the connect, to the end of the answer, in nanoseconds.
+    /// The times from the send, or from the connect, to the end of the response, in nanoseconds.
     pub latency_ns: Histogram<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! Measures the gain of more workers: two workers compared with one, one process with two, and any
-//! number of clients.
+//! Measurements of the gain of more workers: two workers compared with one, one process with two,
+//! and any number of clients.
 
 use std::path::Path;
 
@@ -54,7 +54,7 @@ pub fn speed_up(common: &Common, clients: usize) -> Result<Findings, String> {
     })
 }
 
-/// Returns the figures of one worker and of several, and their ratios.
+/// Returns the metrics of one worker and of several, and their ratios.
 fn beside(single: &[Metric], double: &[Metric]) -> Vec<Metric> {
     let of = |metrics: &[Metric], unit: &str| {
         let metric = metrics.iter().find(|metric| metric.unit == unit);
@@ -69,7 +69,7 @@ fn beside(single: &[Metric], double: &[Metric]) -> Vec<Metric> {
     ]
 }
 
-/// Runs `web n-copy`: the base with two workers beside two copies of it with one worker.
+/// Runs `web n-copy`: the base with two workers compared with two copies of it with one worker.
 pub fn n_copy(common: &Common, clients: usize) -> Result<Findings, String> {
     let (scratch, shape) = (Scratch::new()?, Shape::files(clients));
     let mut bench = common.files(&scratch, WORKERS)?;

@@ -1,4 +1,4 @@
-//! Measures the time from a server's start to its first answer.
+//! A measurement of the time from a server's start to its first response.
 
 use super::Common;
 use super::bench::{self, Scratch};

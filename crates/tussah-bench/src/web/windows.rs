@@ -36,7 +36,7 @@ impl Windows {
         self.worst.unwrap_or_else(|| jain(&self.counts))
     }
 
-    /// Counts an answer to a client.
+    /// Counts a response to a client.
     pub fn completed(&mut self, client: usize, now: Instant) {
         self.counts[client] += 1;
         self.total += 1;

@@ -1,8 +1,8 @@
 //! A burst of 10,000 events every millisecond, with idle time between and afterwards.
 //!
 //! A thread posts 10 events to each of 1,000 colors, waits until all have run, and sleeps until the
-//! next millisecond. A runtime that spins while idle responds fast and burns CPU, so the workload
-//! reports both.
+//! next millisecond. A runtime that spins while idle responds fast but burns CPU time, so the
+//! workload reports both.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ const COLORS: usize = 1000;
 const EVENTS_EACH: usize = 10;
 const IDLE: Duration = Duration::from_millis(500);
 
-/// Colors with events of this burst left to run.
+/// The number of colors that still have events of this burst to run.
 static LEFT: AtomicUsize = AtomicUsize::new(0);
 
 /// The state of one color.
@@ -45,11 +45,11 @@ struct State {
 }
 
 impl State {
-    /// Runs one event. Returns whether it was the last one of the burst.
+    /// Runs one event. Returns whether it was the last event of the burst.
     fn event(&mut self) -> bool {
         self.events += 1;
-        // Release and acquire: the event that finishes the burst has seen what all others did in
-        // it.
+        // Release and acquire: the event that finishes the burst has seen everything that the other
+        // events did in it.
         self.events.is_multiple_of(EVENTS_EACH) && LEFT.fetch_sub(1, Ordering::AcqRel) == 1
     }
 }
@@ -71,7 +71,7 @@ impl Bursts {
         }
     }
 
-    /// Returns the start of the next burst; `None` after the last one.
+    /// Returns the start of the next burst; `None` after the last burst.
     fn next(&mut self) -> Option<Instant> {
         self.due = (self.due + TICK).max(Instant::now());
         (self.samples.len() < self.count).then_some(self.due)

@@ -4,7 +4,7 @@
 //! It comes from "SEDA: An Architecture for Well-Conditioned, Scalable Internet Services" (SOSP
 //! 2001), the section on asynchronous socket I/O. Each client sends bursts of 1000 packets of 8 KB,
 //! and the server answers each burst with 32 bytes. The paper's clients are other machines; here,
-//! [`client`] is another process, see [`crate::server`].
+//! [`client`] is another process: see [`crate::server`].
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -45,7 +45,7 @@ const PEERS: &[Peer] = &[
     peer("tussah", |options| run(options, tussah::serve)),
 ];
 
-/// The size of the buffer of an OS thread, in bytes. A read is processed at once, so all
+/// The size of the buffer of an OS thread, in bytes. A read is processed immediately, so all
 /// connections of a worker share the buffer. It stays in the CPU's cache, and a waiting connection
 /// needs none.
 const BUFFER: usize = 8 * PACKET;

@@ -1,4 +1,4 @@
-//! A handler calls another handler: directly, and by the edges of stages.
+//! A handler that calls another handler: directly, and through the edges of stages.
 //!
 //! The workload measures the call alone: the callee reads the batch and leaves it unchanged.
 

@@ -1,7 +1,7 @@
 //! Colors used once, threads aborted at random points, and posts from four OS threads, to see
 //! whether memory is reclaimed.
 //!
-//! All three phases run twice in one process, and the figures are those of the second round. The
+//! All three phases run twice in one process, and the results are those of the second round. The
 //! report lists separately the memory that the first round left behind and the memory that the
 //! second round added, since an allocator may keep freed memory.
 
@@ -30,15 +30,16 @@ const PEERS: &[Peer] = &[
     peer("tussah", tussah),
 ];
 
-/// Bound, in colors or threads: those in flight at once, as in a service that limits its load.
+/// Bound, in colors or threads: those in flight at the same time, as in a service that limits its
+/// load.
 const BATCH: usize = 1000;
 const POSTERS: usize = 4;
-/// Colors that the OS threads post to.
+/// The number of colors to which the OS threads post.
 const TARGETS: usize = 1000;
 
-/// Events that have run, of all phases.
+/// The number of events that have run, in all phases.
 static RUN: AtomicUsize = AtomicUsize::new(0);
-/// Threads whose stack exists.
+/// The number of threads whose stack exists.
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
 
 fn ran() {
@@ -73,8 +74,9 @@ fn wait_for_run(count: usize) {
     assert_eq!(RUN.load(Ordering::Relaxed), count, "an event ran twice");
 }
 
-/// Runs the three phases twice and reports the second round. `colors` and `aborts` get the number
-/// of colors and threads. `post` gets the number of one event and runs on one of the OS threads.
+/// Runs the three phases twice and reports the second round. `colors` and `aborts` receive the
+/// number of colors and threads. `post` receives the number of one event and runs on one of the OS
+/// threads.
 fn twice(
     options: &Options,
     mut colors: impl FnMut(usize),

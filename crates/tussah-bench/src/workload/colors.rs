@@ -2,8 +2,8 @@
 //! each round.
 //!
 //! The state of a color is a plain number. Nearly every post finds its color idle. The workload
-//! therefore measures the cost to make a color runnable, not the cost to queue behind a running
-//! event.
+//! therefore measures the cost of making a color runnable, not the cost of queueing behind a
+//! running event.
 
 use std::cell::Cell;
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
-//! Connections that the server accepts and closes at once.
+//! Connections that the server accepts and closes immediately.
 //!
-//! Each server is a loop that accepts and drops. All servers have the same client, see [`client`];
+//! Each server is a loop that accepts and drops. All servers have the same client: see [`client`];
 //! for the CPUs of both, see [`crate::server`].
 
 use super::{Peer, Workload, peer};

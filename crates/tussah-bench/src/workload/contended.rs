@@ -1,7 +1,7 @@
 //! 64 threads make 100,000 round trips each on one shared value and need the reply.
 //!
 //! Without a yield between two entries, a lock may let one thread finish without interruption. The
-//! share of entries by another thread than the last one shows how often a peer alternates. With
+//! share of entries by a thread other than the last one shows how often a peer alternates. With
 //! `--yield` every peer has to alternate.
 
 use std::hint::black_box;
@@ -200,7 +200,7 @@ fn smol(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// An actor that owns the value; 64 tasks ask it.
+/// An actor that owns the value; 64 tasks send requests to it.
 #[derive(kameo::Actor)]
 struct Owner(Shared);
 

@@ -40,13 +40,13 @@ const PEERS: &[Peer] = &[
 const THREADS: &str = "ns a round of threads";
 const COLORS: &str = "ns a round of colors";
 
-/// Returns the number of rounds, which is lower for pinned workers, since a round is then two
-/// wake-ups of an OS thread.
+/// Returns the number of rounds, which is lower for pinned workers, since each round then requires
+/// two wake-ups of an OS thread.
 fn rounds(options: &Options) -> usize {
     options.scaled(if options.pin { 20_000 } else { 100_000 })
 }
 
-/// Runs two futures to their end, each on a pinned OS thread of its own, and reports the time.
+/// Runs two futures to their end, each on its own pinned OS thread, and reports the time.
 fn on_two_os_threads<A, B>(
     rounds: usize,
     unit: &str,
@@ -113,8 +113,8 @@ fn floor(options: &Options) -> Vec<Metric> {
     vec![threads, Metric::nanos_each(COLORS, rounds, start.elapsed())]
 }
 
-/// Uses two OS threads that park and unpark each other, with a tenth of the rounds, since each is
-/// two system calls.
+/// Uses two OS threads that park and unpark each other, with a tenth of the rounds, since each
+/// round is two system calls.
 fn floor_os_threads(options: &Options) -> Vec<Metric> {
     let rounds = rounds(options).div_ceil(10);
     let turn = Arc::new(AtomicUsize::new(0));
@@ -197,7 +197,7 @@ fn tokio(options: &Options) -> Vec<Metric> {
     vec![threads, tokio_pair(options, COLORS, a, b)]
 }
 
-/// Runs two futures on tokio: on two single-threaded runtimes if pinned, else as tasks of one
+/// Runs two futures on tokio: on two single-threaded runtimes if pinned, otherwise as tasks of one
 /// runtime.
 fn tokio_pair<A, B>(options: &Options, unit: &'static str, a: A, b: B) -> Metric
 where
@@ -265,7 +265,7 @@ fn smol(options: &Options) -> Vec<Metric> {
     metrics
 }
 
-/// An actor for each color; the message names the actor to answer to.
+/// An actor for each color; the message names the actor to which to respond.
 #[derive(kameo::Actor)]
 struct Player;
 
@@ -320,7 +320,7 @@ fn actor(options: &Options) -> Vec<Metric> {
         let b = async move {
             let served = async { all_done.await.expect("the last player tells") };
             let playing = async {
-                // The actor ends when the other one has dropped its reference, which may be just
+                // The actor ends when the other actor has dropped its reference, which may be just
                 // before its message is seen here.
                 let _ = pong.run(Player).await;
                 std::future::pending::<()>().await;

@@ -38,8 +38,8 @@ const PEERS: &[Peer] = &[
     peer("tussah", |options| run(options, tussah::read)),
 ];
 
-/// Bound, in OS threads: those that read at once in the floor; further ones would only wait for
-/// each other.
+/// Bound, in OS threads: those that read at the same time in the floor. Further threads would only
+/// wait for each other.
 const FLOOR_THREADS_MAX: usize = 256;
 
 const MB_S: &str = "MB/s";
@@ -154,7 +154,7 @@ fn compio(options: &Options, file: &'static BlockFile) {
         let task = |task| {
             let (numbers, opened) = (numbers(options, file, task), opened.clone());
             ::compio::runtime::spawn(async move {
-                // The runtime needs static buffers, and the process ends after one run.
+                // The runtime requires static buffers, and the process ends after one run.
                 let mut bytes: &'static mut [u8; BLOCK] = &mut Box::leak(Block::new()).0;
                 for number in numbers {
                     let BufResult(read, same) = opened.read_at(bytes, file::offset(number)).await;

@@ -12,7 +12,7 @@ const HOLD_NS: f64 = 10e6;
 /// The rate that the permits allow, in events per second.
 const CAPACITY: f64 = PERMITS as f64 * 1e9 / HOLD_NS;
 
-/// The computing time of a handler besides the wait, in nanoseconds.
+/// The computing time of a handler in addition to the wait, in nanoseconds.
 const COMPUTE_NS: f64 = 50_000.0;
 
 const TARGET_NS: u64 = 100 * MS;
@@ -290,7 +290,7 @@ pub(super) fn slow_readers() -> Scenario {
 }
 
 /// Returns handlers that compute for 20 ms and then wait for 10 ms, on two workers. The workers
-/// allow 100 per second, which needs three servlets if none ever has to wait for a CPU.
+/// allow 100 per second, which requires three servlets if none ever has to wait for a CPU.
 fn mixed(name: &'static str, about: &'static str, arrivals: Arrivals) -> Scenario {
     let base = permits();
     let capacity = 100.0;

@@ -108,7 +108,7 @@ const REASONS: &[Reason] = &[
 ///
 /// # Errors
 ///
-/// A difference has no reason.
+/// Returns an error if a difference has no reason.
 pub fn tables(
     cases: usize,
     servers: &[&str],

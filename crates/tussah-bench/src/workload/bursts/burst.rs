@@ -33,7 +33,7 @@ pub fn ack(number: u64) -> [u8; ACK] {
 /// The receiving end of a connection, which accepts the bytes in any pieces.
 #[derive(Debug, Default)]
 pub struct Receiver {
-    /// The number of the present burst.
+    /// The number of the current burst.
     number: u64,
     /// The number of its bytes that have arrived.
     position: usize,

@@ -10,7 +10,7 @@ use crate::epoll::{Epoll, EventFlags, token};
 use crate::metric::Metric;
 use crate::server::{SILENCE, Server};
 
-/// Bound, in bytes: those written to a connection before the turn of the next one.
+/// Bound, in bytes: those written to a connection before the next connection's turn.
 const WRITE_MAX: usize = 8 * PACKET;
 
 /// Returns the number of open connections.
@@ -122,7 +122,7 @@ impl Load {
         }
     }
 
-    /// Sends bursts during `window`, and leaves the last ones incomplete.
+    /// Sends bursts during `window`, and leaves the last bursts incomplete.
     fn run(&mut self, window: Duration) {
         let end = Instant::now() + window;
         let mut ready = Vec::new();

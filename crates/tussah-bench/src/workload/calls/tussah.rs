@@ -37,7 +37,7 @@ impl SerialHandler for Look {
     }
 }
 
-/// A way to the callee.
+/// A way to call the callee.
 trait Way: Send + Sync + 'static {
     fn call(&self, batch: &mut Batch<u64>) -> impl Future<Output = ()> + Send;
 }
@@ -150,12 +150,12 @@ pub(super) fn boxed(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// Calls by an edge to a stage whose handler's type is known.
+/// Calls through an edge to a stage whose handler's type is known.
 pub(super) fn typed(options: &Options) -> Vec<Metric> {
     run(options, |network, edges| edges.to(&callee(network)?).call())
 }
 
-/// Calls by an edge to a stage found by name.
+/// Calls through an edge to a stage found by name.
 pub(super) fn named(options: &Options) -> Vec<Metric> {
     run(options, |network, edges| {
         callee(network)?;
@@ -163,7 +163,7 @@ pub(super) fn named(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// Calls by an edge to a serial stage.
+/// Calls through an edge to a serial stage.
 pub(super) fn serial(options: &Options) -> Vec<Metric> {
     run(options, |network, edges| {
         let callee = network.stage("callee").serial(|_| Ok(Look::default()))?;
@@ -171,7 +171,7 @@ pub(super) fn serial(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// Calls by an edge to a keyed stage.
+/// Calls through an edge to a keyed stage.
 pub(super) fn keyed(options: &Options) -> Vec<Metric> {
     run(options, |network, edges| {
         let builder = network.stage("callee").keyed_by(|event: &u64| *event);

@@ -1,5 +1,5 @@
 //! The client of the servers that accept and close: one OS thread, epoll, several connection
-//! attempts in flight at once.
+//! attempts in flight at the same time.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::epoll::{Epoll, EventFlags, token};
 use crate::metric::Metric;
 use crate::server::{SILENCE, Server};
 
-/// Returns the number of connections that are open at once.
+/// Returns the number of connections that are open at the same time.
 pub fn under_way(options: &Options) -> usize {
     options.connections_or(64)
 }
@@ -50,14 +50,14 @@ struct Load {
 
 /// Connections that the server has closed.
 struct Outcome {
-    /// Before the end of the window.
+    /// The connections closed before the end of the window.
     in_time: usize,
-    /// All, including those in flight at its end.
+    /// All connections, including those in flight at the end of the window.
     all: usize,
 }
 
 impl Load {
-    /// Opens connections during `window`, then waits until the last ones have ended.
+    /// Opens connections during `window`, then waits until the last connections have ended.
     fn run(&self, window: Duration) -> Outcome {
         let (epoll, mut ready) = (Epoll::new(), Vec::new());
         let mut outcome = Outcome { in_time: 0, all: 0 };

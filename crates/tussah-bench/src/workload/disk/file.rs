@@ -32,7 +32,7 @@ pub struct BlockFile {
     pub path: PathBuf,
     /// The number of blocks.
     pub blocks: usize,
-    /// The flags of `open` besides reading: `O_DIRECT`, or nothing.
+    /// The flags of `open` in addition to reading: `O_DIRECT`, or none.
     #[cfg_attr(
         not(any(feature = "compio", feature = "tussah")),
         expect(dead_code, reason = "who opens it itself reads it")
@@ -47,7 +47,7 @@ impl BlockFile {
     ///
     /// # Panics
     ///
-    /// Panics if the folder cannot be used, with a message that says what to do.
+    /// Panics if the folder cannot be used, with a message that states what to do.
     pub fn prepare(options: &Options) -> BlockFile {
         let blocks = (options.scaled(1 << 30) / BLOCK).max(1);
         let folder = options.dir.clone().unwrap_or_else(|| {
@@ -103,7 +103,7 @@ pub fn offset(number: usize) -> u64 {
     (number * BLOCK) as u64
 }
 
-/// Checks that a block is the one with this number.
+/// Checks that a block is the block with this number.
 pub fn check(block: &[u8; BLOCK], number: usize) {
     let bytes = number.to_ne_bytes();
     let whole = block[..8] == bytes && block[BLOCK - 8..] == bytes;

@@ -34,9 +34,9 @@ struct Reads {
     bw_bytes: f64,
 }
 
-/// Reads as many blocks as the peers do, with as many in flight, and ignores their contents.
+/// Reads as many blocks as the peers, with as many in flight, and ignores their contents.
 ///
-/// Without fio it prints a message and returns no figures.
+/// Without fio it prints a message and returns no metrics.
 pub fn run(options: &Options) -> Vec<Metric> {
     let file = BlockFile::prepare(options);
     let bytes = bytes(options);

@@ -128,7 +128,7 @@ impl<S: DirectHandler<Event = Box<Exchange>>> Receive<S> {
         self.server.routes.find(&path).map(|_| path)
     }
 
-    /// Returns the codings that this client likes at least as much as none, the best first.
+    /// Returns the codings that this client prefers at least as much as no coding, best first.
     #[inline]
     fn codings(&self, exchange: &Exchange) -> Codings {
         let (head, bytes) = (exchange.head(), exchange.input.filled());

@@ -1,4 +1,5 @@
-//! *HttpSend*: writes answers. The connection's thread writes what the socket has no room for.
+//! *HttpSend*: writes responses. The connection's thread writes the data for which the socket has
+//! no room.
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
