@@ -169,11 +169,17 @@ impl Context {
         if !self.quick {
             // Tests that call cargo would build everything again with the variable of timed runs,
             // and rustdoc knows no times.
-            let all = [
-                &units[..],
-                &["--tests", "--examples", "--exclude=tussah-ui"],
-            ]
-            .concat();
+            let timed = ["--workspace", "--exclude=tussah-ui"];
+            // Tests run the examples. This builds them with the features of the tests.
+            let mut examples = cargo();
+            examples
+                .args(["build", "--quiet", "--examples"])
+                .args(timed);
+            let built = self.run_command(&mut examples)?;
+            if built != Outcome::Passed {
+                return Ok(built);
+            }
+            let all = [&timed[..], &["--lib", "--bins", "--tests"]].concat();
             runs = vec![
                 self.tests(&all, Timed::Yes),
                 self.tests(&["--package=tussah-ui"], Timed::No),
@@ -227,6 +233,8 @@ impl Context {
             "RUSTFLAGS",
             with_flags(std::env::var("RUSTFLAGS").ok(), "--cfg loom"),
         );
+        // A backtrace overflows the stack of a model's thread, and the program then hangs.
+        cargo.env("RUST_BACKTRACE", "0");
         // Each model sets its own bound on preemptions, which LOOM_MAX_PREEMPTIONS overrides.
         command::run_tests(cargo.current_dir(&self.root), LOOM_TESTS)
     }

@@ -2,6 +2,7 @@
 //! ignore the figures.
 
 use std::process::{Command, Output};
+use std::sync::Mutex;
 
 use serde_json::Value;
 
@@ -36,34 +37,45 @@ fn workloads() -> Vec<(String, Vec<String>)> {
     lines.chunks_exact(2).map(workload).collect()
 }
 
+/// The number of workloads that run at the same time: most of them wait.
+const AT_ONCE: usize = 4;
+
 #[test]
 fn every_peer_of_every_workload_runs_and_loses_nothing() {
     let workloads = workloads();
     assert_eq!(workloads.len(), 24);
-    for (workload, peers) in workloads {
-        let flags = [
-            "--runs", "1", "--scale", "0.0005", "--json", "--base", "floor",
-        ];
-        let output = bench(&[&[workload.as_str()], &flags[..]].concat());
-        let errors = text(output.stderr);
-        assert!(output.status.success(), "{workload}: {errors}");
-        let lines: Vec<Value> = text(output.stdout)
-            .lines()
-            .map(|line| serde_json::from_str(line).expect("one JSON object a line"))
-            .collect();
-        assert!(
-            lines
-                .iter()
-                .all(|line| line["workload"] == workload.as_str())
-        );
-        // fio is a separate program and may be missing.
-        for peer in peers.iter().filter(|peer| *peer != "floor-fio") {
-            let mut figures = lines.iter().filter(|line| line["peer"] == peer.as_str());
-            assert!(
-                figures.any(|line| line["runs"] == 1),
-                "{workload} has no figure of {peer}"
-            );
+    let left = Mutex::new(workloads.into_iter());
+    let next = || left.lock().expect("no iterator panics").next();
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some((workload, peers)) = next() {
+                    every_peer_runs(&workload, &peers);
+                }
+            });
         }
+    });
+}
+
+fn every_peer_runs(workload: &str, peers: &[String]) {
+    let flags = [
+        "--runs", "1", "--scale", "0.0005", "--json", "--base", "floor",
+    ];
+    let output = bench(&[&[workload], &flags[..]].concat());
+    let errors = text(output.stderr);
+    assert!(output.status.success(), "{workload}: {errors}");
+    let lines: Vec<Value> = text(output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("one JSON object a line"))
+        .collect();
+    assert!(lines.iter().all(|line| line["workload"] == workload));
+    // fio is a separate program and may be missing.
+    for peer in peers.iter().filter(|peer| *peer != "floor-fio") {
+        let mut figures = lines.iter().filter(|line| line["peer"] == peer.as_str());
+        assert!(
+            figures.any(|line| line["runs"] == 1),
+            "{workload} has no figure of {peer}"
+        );
     }
 }
 

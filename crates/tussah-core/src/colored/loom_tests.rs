@@ -160,7 +160,7 @@ fn two_requests_in_opposite_order() {
 /// everything that the closure did.
 #[test]
 fn the_tickets_arrive_on_two_workers() {
-    explore(4, || {
+    explore(3, || {
         let rig = Rig::new(2);
         rig.make_busy(0);
         let result = Arc::new(Probe::new());
@@ -230,7 +230,7 @@ fn a_request_between_two_posts() {
 /// once, the request is freed once, and the colors continue.
 #[test]
 fn a_request_for_two_colors_is_cancelled() {
-    explore(3, || {
+    explore(2, || {
         let rig = Rig::new(2);
         let (closures, results, made) = (Count::default(), Count::default(), Count::default());
         let probe = Arc::new(Probe::new());

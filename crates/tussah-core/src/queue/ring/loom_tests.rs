@@ -88,7 +88,7 @@ type Taker = JoinHandle<Vec<usize>>;
 /// instead.
 #[test]
 fn two_thieves_while_the_ring_grows() {
-    explore(2, || {
+    explore(1, || {
         let model = Model::new(2);
         let owner = model.owner(|model| {
             model.push(2..5);
