@@ -25,6 +25,7 @@
 mod check;
 mod diagnostic;
 mod expr;
+mod format;
 mod graph;
 mod lex;
 mod modules;
@@ -41,6 +42,7 @@ mod value;
 pub use check::{Checked, check};
 pub use diagnostic::{Diagnostic, Label, Severity};
 pub use expr::{BinaryOp, EvalCause, EvalError, Expr, ExprKind, UnaryOp};
+pub use format::format;
 pub use graph::{
     Arg, Boundary, Edge, Graph, Group, Limit, Node, Param, Place, PortRef, Shards, Shed, Step,
     Test, Via, WhenFull,

@@ -1,5 +1,8 @@
 //! The parser: recursive descent over tokens, which continues after an error.
 
+use std::collections::BTreeSet;
+use std::ops::{Range, RangeInclusive};
+
 use crate::diagnostic::Diagnostic;
 use crate::lex::{self, lex};
 use crate::suggest;
@@ -10,6 +13,7 @@ use crate::value::Value;
 
 mod expr;
 mod graph;
+mod import;
 mod statement;
 mod test;
 
@@ -93,6 +97,31 @@ struct Parser<'a> {
     /// The instances of the current graph whose statements did not parse.
     lost: Vec<Name>,
     diagnostics: Vec<Diagnostic>,
+    layout: Layout,
+}
+
+/// Positions of tokens, by their indices, that decide where the formatter breaks lines.
+#[derive(Default)]
+pub(crate) struct Layout {
+    /// The first tokens of items, statements and steps.
+    pub(crate) starts: BTreeSet<usize>,
+    /// The braces that open blocks.
+    pub(crate) opens: BTreeSet<usize>,
+    /// The braces that close blocks.
+    pub(crate) closes: BTreeSet<usize>,
+    /// The parentheses around the parameters of graphs.
+    pub(crate) params: Vec<RangeInclusive<usize>>,
+    /// The first tokens of parameters.
+    pub(crate) param_starts: BTreeSet<usize>,
+    /// Rust types.
+    pub(crate) types: Vec<Range<usize>>,
+}
+
+/// Returns the layout of a file without errors.
+pub(crate) fn layout(tokens: &[Token]) -> Layout {
+    let mut parser = Parser::new(tokens, Span::default());
+    parser.file();
+    parser.layout
 }
 
 impl<'a> Parser<'a> {
@@ -105,6 +134,7 @@ impl<'a> Parser<'a> {
             operators: 0,
             lost: Vec::new(),
             diagnostics: Vec::new(),
+            layout: Layout::default(),
         }
     }
 
@@ -293,6 +323,7 @@ impl<'a> Parser<'a> {
 
     /// Reads a `use`, a graph or a test.
     fn item(&mut self, file: &mut File) -> Parse<()> {
+        self.layout.starts.insert(self.at);
         let doc = self.docs();
         match self.peek_word(0) {
             Some("use") => {
@@ -327,37 +358,6 @@ impl<'a> Parser<'a> {
                 }
                 Err(self.report(error))
             }
-        }
-    }
-
-    /// Reads `a::{b, c::d}` and adds the paths.
-    fn imports(&mut self, prefix: &mut Vec<Name>, imports: &mut Vec<Path>) -> Parse<()> {
-        let len = prefix.len();
-        prefix.push(self.import_name("the path of a module")?);
-        while self.eat(Punct::PathSep) {
-            if self.is_punct(0, Punct::BraceOpen) {
-                self.nested(|parser| {
-                    parser.list(Punct::BraceOpen, Punct::BraceClose, |parser| {
-                        parser.imports(prefix, imports)
-                    })
-                })?;
-                prefix.truncate(len);
-                return Ok(());
-            }
-            prefix.push(self.import_name("the path of a module or `{`")?);
-        }
-        imports.push(Path {
-            names: prefix.clone(),
-        });
-        prefix.truncate(len);
-        Ok(())
-    }
-
-    /// Reads a part of a path after `use`, but not the keyword of the item after it.
-    fn import_name(&mut self, what: &str) -> Parse<Name> {
-        match self.begins_item() {
-            true => Err(self.expected(what)),
-            false => self.any_name(what),
         }
     }
 

@@ -42,13 +42,16 @@ impl Parser<'_> {
 
     /// Reads the parameters. After an error it continues with the next one.
     fn params(&mut self) -> Parse<Vec<Param>> {
+        let open = self.at;
         let params = self.list(Punct::ParenOpen, Punct::ParenClose, |parser| {
+            parser.layout.param_starts.insert(parser.at);
             let param = parser.param();
             if param.is_err() {
                 parser.skip_param();
             }
             Ok(param.ok())
         })?;
+        self.layout.params.push(open..=self.at - 1);
         Ok(params.into_iter().flatten().collect())
     }
 
@@ -113,6 +116,7 @@ impl Parser<'_> {
     /// Reads a Rust type, up to a `,`, `=`, `)` or `>` that does not belong to it.
     pub(super) fn type_ref(&mut self, what: &str) -> Parse<TypeRef> {
         let start = self.span();
+        let first = self.at;
         let mut text = String::new();
         let mut open: Vec<Punct> = Vec::new();
         while let Some(kind) = self.peek() {
@@ -145,6 +149,7 @@ impl Parser<'_> {
         if text.is_empty() {
             return Err(self.expected(what));
         }
+        self.layout.types.push(first..self.at);
         let span = self.since(start);
         match Type::parse(text.trim_end()) {
             Ok(ty) => Ok(TypeRef { ty, span }),

@@ -12,9 +12,14 @@ use crate::tree::{
 impl Parser<'_> {
     /// Reads statements between braces.
     pub(super) fn block(&mut self) -> Parse<Vec<Statement>> {
+        self.layout.opens.insert(self.at);
         let open = self.expect(Punct::BraceOpen)?;
         let mut statements = Vec::new();
-        while !self.eat(Punct::BraceClose) {
+        loop {
+            if self.eat(Punct::BraceClose) {
+                self.layout.closes.insert(self.at - 1);
+                break;
+            }
             if self.peek().is_none() {
                 let error = self.unexpected("`}`").other(open, "the block begins here");
                 return Err(self.report(error));
@@ -29,6 +34,7 @@ impl Parser<'_> {
     }
 
     fn statement(&mut self) -> Parse<Statement> {
+        self.layout.starts.insert(self.at);
         let doc = self.docs();
         let start = self.span();
         match (self.peek_word(0), self.peek_at(1)) {
@@ -88,12 +94,14 @@ impl Parser<'_> {
     /// Reads an instance after its `=`.
     fn rest_of_instance(&mut self, doc: String, start: Span, name: Name) -> Parse<Instance> {
         let module = self.path("the path of a module")?;
+        let less = self.at;
         let types = match self.is_punct(0, Punct::Less) {
             true => self.list(Punct::Less, Punct::Greater, |parser| {
                 parser.type_ref("a Rust type")
             })?,
             false => Vec::new(),
         };
+        self.layout.types.push(less..self.at);
         let args = self.args()?;
         let shards_start = self.span();
         let shards = match self.eat(Punct::Star) {

@@ -31,14 +31,20 @@ impl Parser<'_> {
         self.expect_word("of")?;
         let graph = self.graph_name()?;
         let args = self.args()?;
+        self.layout.opens.insert(self.at);
         let open = self.expect(Punct::BraceOpen)?;
         let mut steps = Vec::new();
-        while !self.eat(Punct::BraceClose) {
+        loop {
+            if self.eat(Punct::BraceClose) {
+                self.layout.closes.insert(self.at - 1);
+                break;
+            }
             if self.peek().is_none() {
                 let error = self.unexpected("`}`").other(open, "the test begins here");
                 return Err(self.report(error));
             }
             let start = self.at;
+            self.layout.starts.insert(start);
             match self.step() {
                 Ok(step) => steps.push(step),
                 Err(_) => self.skip_to_step(start),

@@ -1,5 +1,6 @@
 //! Tests of whole files.
 
+mod format;
 mod good;
 mod modules;
 mod random;

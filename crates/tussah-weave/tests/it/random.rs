@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tussah_weave::{Kind, Value, check, parse};
+use tussah_weave::{Kind, Value, check, format, parse};
 
 use crate::modules::modules;
 
@@ -114,6 +114,9 @@ fn use_all(text: &str) {
     for diagnostic in &parsed.diagnostics {
         assert!(!diagnostic.message.is_empty());
         let _ = diagnostic.render("random.weave", text);
+    }
+    if let Ok(formatted) = format(text) {
+        assert_eq!(format(&formatted).as_ref(), Ok(&formatted), "{text:?}");
     }
     let modules = modules();
     for modules in [None, Some(&modules)] {

@@ -1,0 +1,38 @@
+//! The paths of `use`.
+
+use super::{Parse, Parser};
+use crate::token::Punct;
+use crate::tree::{Name, Path};
+
+impl Parser<'_> {
+    /// Reads `a::{b, c::d}` and adds the paths.
+    pub(super) fn imports(&mut self, prefix: &mut Vec<Name>, imports: &mut Vec<Path>) -> Parse<()> {
+        let len = prefix.len();
+        prefix.push(self.import_name("the path of a module")?);
+        while self.eat(Punct::PathSep) {
+            if self.is_punct(0, Punct::BraceOpen) {
+                self.nested(|parser| {
+                    parser.list(Punct::BraceOpen, Punct::BraceClose, |parser| {
+                        parser.imports(prefix, imports)
+                    })
+                })?;
+                prefix.truncate(len);
+                return Ok(());
+            }
+            prefix.push(self.import_name("the path of a module or `{`")?);
+        }
+        imports.push(Path {
+            names: prefix.clone(),
+        });
+        prefix.truncate(len);
+        Ok(())
+    }
+
+    /// Reads a part of a path after `use`, but not the keyword of the item after it.
+    fn import_name(&mut self, what: &str) -> Parse<Name> {
+        match self.begins_item() {
+            true => Err(self.expected(what)),
+            false => self.any_name(what),
+        }
+    }
+}
