@@ -1,7 +1,7 @@
-//! `cargo xtask api`: the public interface of the libraries, one text file a crate in `api/`.
+//! `cargo xtask api`: the public interface of the libraries, one text file per crate in `api/`.
 //!
-//! A change of the interface is then seen in the diff of a commit. The `public-api` crate makes
-//! the listing from rustdoc's JSON, whose format belongs to a nightly.
+//! A change of the interface then shows in the diff of a commit. The `public-api` crate makes the
+//! listing from rustdoc's JSON, whose format belongs to one nightly.
 
 use std::path::{Path, PathBuf};
 
@@ -17,27 +17,30 @@ pub(crate) struct Options {
     bless: bool,
 }
 
-/// The nightly whose JSON the locked version of `public-api` reads. Update both together.
+/// The nightly whose JSON format the locked version of `public-api` understands. Update both
+/// together.
 pub(crate) const NIGHTLY: &str = "nightly-2026-05-20";
-/// The libraries that users depend on. What `tussah` re-exports is listed in its own crate.
+/// The libraries that users depend on. What `tussah` re-exports is listed in the crate that defines
+/// it.
 const CRATES: &[&str] = &["tussah", "tussah-core", "tussah-wire", "tussah-services"];
 
 /// Compares the listings with the code, or writes them.
 ///
 /// # Errors
 ///
-/// The nightly is missing, a crate does not build, or a file cannot be read or written.
+/// Returns an error if the nightly is missing, a crate does not build, or a file cannot be read or
+/// written.
 pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     let rustup = Rustup { may_install: true };
     let cargo = rustup.cargo(NIGHTLY, &[]).map_err(anyhow::Error::msg)?;
     compare(root, &root.join("target"), cargo, options.bless)
 }
 
-/// Compares the listings with the code; `cargo` is that of [`NIGHTLY`].
+/// Compares the listings with the code; `cargo` is the cargo of [`NIGHTLY`].
 ///
 /// # Errors
 ///
-/// A crate does not build, or a file cannot be read or written.
+/// Returns an error if a crate does not build, or a file cannot be read or written.
 pub(crate) fn compare(
     root: &Path,
     target_dir: &Path,
@@ -82,7 +85,7 @@ pub(crate) fn compare(
     Ok(is_same)
 }
 
-/// Returns the public items of a crate, one a line, sorted.
+/// Returns the public items of a crate, one per line, sorted.
 fn listing(json: &PathBuf) -> anyhow::Result<String> {
     let api = public_api::Builder::from_rustdoc_json(json)
         .omit_blanket_impls(true)
@@ -94,7 +97,7 @@ fn listing(json: &PathBuf) -> anyhow::Result<String> {
     Ok(lines.collect())
 }
 
-/// Returns the lines that only one of the listings has, with `-` or `+` before them.
+/// Returns the lines that are only in one of the listings, each with `-` or `+` before it.
 fn changes(expected: &str, actual: &str) -> String {
     let only = |lines: &str, others: &str, sign: char| -> String {
         let others: std::collections::HashSet<_> = others.lines().collect();

@@ -15,21 +15,21 @@ use crate::record;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Also detect leaks, and record nothing: compare each report with the leaks that the test
+    /// Also detect leaks, and record nothing; compare each report with the leaks that the test
     /// intends
     #[arg(long)]
     leaks: bool,
-    /// Run the tests that match, and record nothing
+    /// Run only the tests that match, and record nothing
     filters: Vec<String>,
 }
 
 /// The only target that this command configures.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
-/// Runs the tests and returns whether all passed.
+/// Runs the tests and returns whether all of them passed.
 ///
 /// # Errors
 ///
-/// Nightly is missing, or the record cannot be written.
+/// Returns an error if nightly is missing, or the record cannot be written.
 pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     let interrupt = Interrupt::install()?;
     let rustup = Rustup { may_install: true };
@@ -53,8 +53,9 @@ fn set_up(cargo: &mut Command, root: &Path, leaks: bool) {
     cargo
         .current_dir(root)
         .args(["test", "--no-fail-fast", "--target", TARGET]);
-    // Doc tests are left out: they are separate programs without unsafe code. So is `alone` of
-    // `tussah-core`: it configures the C library's allocator, which the sanitizer replaces.
+    // Doc tests are left out: they are separate programs without unsafe code. The test `alone` of
+    // `tussah-core` is left out too: it configures the C library's allocator, which the sanitizer
+    // replaces.
     cargo.args([
         "--package",
         "tussah-core",
@@ -65,9 +66,9 @@ fn set_up(cargo: &mut Command, root: &Path, leaks: bool) {
         "it",
     ]);
     cargo.arg("--target-dir").arg(root.join("target/asan"));
-    // These run the examples of tussah as programs.
+    // These tests run the examples of tussah as programs.
     cargo.args(["--", "--skip", "examples::", "--skip", "proxy::"]);
-    // The slab maps its own spans. Only the guard detects a use of a span that was returned.
+    // The slab maps its own spans. Only this guard detects a use of a span that was returned.
     cargo.env(
         "RUSTFLAGS",
         "-Zsanitizer=address -Cforce-frame-pointers=yes --cfg slab_guard",
@@ -79,7 +80,7 @@ fn set_up(cargo: &mut Command, root: &Path, leaks: bool) {
     cargo.env("ASAN_OPTIONS", options);
 }
 
-/// Returns the last line of each test program, and each report of a sanitizer.
+/// Returns the last line of each test program, and each report of the sanitizer.
 fn summary(text: &str, passed: bool) -> String {
     let kept = |line: &&str| {
         line.starts_with("test result: ")

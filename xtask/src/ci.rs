@@ -41,13 +41,13 @@ pub(crate) struct Options {
 pub(crate) enum Step {
     /// The formatting is that of `cargo fmt`
     Fmt,
-    /// The rules of the house hold (`cargo xtask tidy`)
+    /// The house rules hold (`cargo xtask tidy`)
     Tidy,
     /// Clippy has no warnings
     Clippy,
     /// The documentation builds without a warning
     Doc,
-    /// The public interface is the one that `api/` lists
+    /// The public interface is as listed in `api/`
     Api,
     /// All tests pass
     Test,
@@ -57,7 +57,7 @@ pub(crate) enum Step {
     Loom,
     /// Miri finds no undefined behavior in the selected tests
     Miri,
-    /// Curl, wrk and a browser get correct answers
+    /// Curl, wrk and a browser get correct responses
     Clients,
 }
 
@@ -93,7 +93,7 @@ struct Record {
 ///
 /// # Errors
 ///
-/// A program could not be started, or the workspace could not be read.
+/// Returns an error if a program cannot be started, or the workspace cannot be read.
 pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     let context = steps::Context::new(root, !options.no_install, options.quick)?;
     let records = run_steps(&selected(options), options.keep_going, |step| {
@@ -108,7 +108,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
         .any(|record| matches!(record.outcome, Outcome::Failed(_))))
 }
 
-/// The steps of `--quick`; its tests are the unit tests.
+/// The steps of `--quick`, which runs only the unit tests.
 const QUICK: [Step; 3] = [Step::Fmt, Step::Clippy, Step::Test];
 
 fn selected(options: &Options) -> Vec<Step> {

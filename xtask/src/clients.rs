@@ -1,5 +1,5 @@
-//! Tests `tussah web` with curl, wrk and a browser, over real sockets with the example site, and
-//! compares it with nginx.
+//! Tests `tussah web` with curl, wrk and a browser, over real sockets and with the example site,
+//! and compares it with nginx.
 
 use std::path::Path;
 use std::process::Command;
@@ -24,7 +24,7 @@ pub(crate) struct Report {
     pub(crate) skipped: Vec<String>,
 }
 
-/// A client: its name, its programs and their package, and its check.
+/// A client: its name, its programs and the package that contains them, and its check.
 struct Client {
     name: &'static str,
     /// Any one of the programs is enough.
@@ -54,13 +54,14 @@ const CLIENTS: [Client; 3] = [
     },
 ];
 
-/// Builds the server, and runs every client that is installed or may be installed.
+/// Builds the server, and runs every client that is installed or that may be installed.
 ///
 /// # Errors
 ///
-/// A program could not be started, or a file could not be written.
+/// Returns an error if a program cannot be started, or a file cannot be written.
 pub(crate) fn run(root: &Path, target: &Path, may_install: bool) -> anyhow::Result<Report> {
-    // With the examples, the features equal those of the tests, so that cargo reuses their build.
+    // With `--examples`, the features are the same as for the tests, so that cargo reuses that
+    // build.
     let mut cargo = crate::ci::cargo();
     cargo.args(["build", "--quiet", "--workspace", "--bins", "--examples"]);
     let built = cargo
@@ -100,8 +101,8 @@ pub(crate) fn run(root: &Path, target: &Path, may_install: bool) -> anyhow::Resu
     Ok(report)
 }
 
-/// Also sends the corpus of requests to nginx. A difference without a reason in `docs/http.md` is a
-/// failure.
+/// Sends the corpus of requests to nginx as well. A difference that `docs/http.md` does not explain
+/// is a failure.
 fn corpus(root: &Path, target: &Path, report: &mut Report) -> anyhow::Result<()> {
     if packages::found(&["nginx"]).is_none() {
         let reason = "corpus: nginx is not installed; try `scripts/peers`";
@@ -119,17 +120,17 @@ fn corpus(root: &Path, target: &Path, report: &mut Report) -> anyhow::Result<()>
     Ok(())
 }
 
-/// The output of a program, with the two streams separate.
+/// The output of a program, with its two streams separate.
 struct Printed {
     out: Vec<u8>,
     errors: String,
 }
 
-/// Runs a program to its end.
+/// Runs a program until it ends.
 ///
 /// # Errors
 ///
-/// The program could not be started.
+/// Returns an error if the program cannot be started.
 fn output(command: &mut Command) -> anyhow::Result<Printed> {
     let output = command
         .output()

@@ -1,5 +1,5 @@
-//! `cargo xtask faults`: makes each system call of the programs fail once, with each of its
-//! documented errors.
+//! `cargo xtask faults`: makes the system calls of the programs fail, one at a time, with each of
+//! their documented errors.
 
 mod client;
 mod outcome;
@@ -30,15 +30,15 @@ pub(crate) struct Options {
     /// Make only this system call fail (repeatable, or a comma-separated list)
     #[arg(long, value_name = "CALL", value_delimiter = ',')]
     call: Vec<String>,
-    /// The calls that fail: the first, the third... of each OS thread
+    /// The calls that fail: the first, the third and so on of each OS thread
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,4")]
     when: Vec<usize>,
-    /// Number of programs that run at once
+    /// Number of programs that run at the same time
     #[arg(long, value_name = "N", default_value_t = 4)]
     jobs: usize,
 }
 
-/// A trial.
+/// One run of a program in which a system call fails.
 struct Trial {
     program: Program,
     call: &'static str,
@@ -47,8 +47,8 @@ struct Trial {
 }
 
 impl Trial {
-    /// Returns whether the peer or the network ended the connection, so that its end needs no
-    /// report.
+    /// Returns whether the error means that the peer or the network ended the connection, which
+    /// needs no report.
     fn is_peers(&self) -> bool {
         matches!(
             self.error,
@@ -57,12 +57,12 @@ impl Trial {
     }
 }
 
-/// Runs the sweep and returns whether no outcome is a defect.
+/// Runs the sweep, and returns whether it found no defect.
 ///
 /// # Errors
 ///
-/// strace, curl or openssl is missing; the programs do not build or fail undisturbed; or the record
-/// cannot be written.
+/// Returns an error if strace, curl or openssl is missing, if the programs do not build or fail
+/// even without injected errors, or if the record cannot be written.
 pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     let programs = selected(options)?;
     needs("strace", "-V")?;
@@ -150,7 +150,7 @@ fn build(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Creates the folder with the files to serve and the certificate.
+/// Creates the folder with the files to serve and with the certificate.
 fn prepare(root: &Path) -> anyhow::Result<Place> {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
@@ -177,11 +177,12 @@ fn prepare(root: &Path) -> anyhow::Result<Place> {
     })
 }
 
-/// Returns the trials of a program: for the calls that it makes undisturbed, up to their number.
+/// Returns the trials of a program: those for the calls that it makes when nothing fails, as often
+/// as it makes them.
 fn plan(place: &Place, program: Program, options: &Options) -> anyhow::Result<Vec<Trial>> {
     let trace = place.folder.join(format!("{}-undisturbed", program.name()));
     // Some kernels and architectures lack some of the calls; a question mark makes strace accept
-    // that.
+    // them anyway.
     let names: Vec<_> = table::CALLS
         .iter()
         .map(|(name, _)| format!("?{name}"))
@@ -204,7 +205,7 @@ fn plan(place: &Place, program: Program, options: &Options) -> anyhow::Result<Ve
             continue;
         }
         for &error in errors {
-            // The first mapping is the dynamic loader's, which cannot print a message yet.
+            // The first mapping is made by the dynamic loader, which cannot print a message yet.
             let first = if call == "mmap" { 2 } else { 1 };
             let whens = options
                 .when
@@ -221,7 +222,7 @@ fn plan(place: &Place, program: Program, options: &Options) -> anyhow::Result<Ve
     Ok(trials)
 }
 
-/// Returns the largest number of each call that one OS thread makes.
+/// Returns how often each call is made by the OS thread that makes it most often.
 fn most_calls(trace: &str) -> BTreeMap<String, usize> {
     let mut calls = BTreeMap::<(&str, &str), usize>::new();
     for line in trace.lines() {
@@ -253,7 +254,7 @@ fn sweep<'a>(
     std::thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
             scope.spawn(|| {
-                // As the condition of a loop, this would hold the lock for the whole body.
+                // If this were the condition of a loop, it would hold the lock for the whole body.
                 let next = || {
                     rest.lock()
                         .expect("no panic")
@@ -312,15 +313,15 @@ fn attempt(place: &Place, number: usize, trial: &Trial) -> anyhow::Result<(Outco
     seen.injected = traced.matches("(INJECTED)").count();
     let outcome = Outcome::of(&seen, trial.is_peers());
     if !outcome.is_defect() {
-        // Only traces of defects are kept.
+        // Only the traces of defects are kept.
         fs::remove_file(&trace)?;
         fs::remove_file(trace.with_extension("err"))?;
     }
     Ok((outcome, seen))
 }
 
-/// Returns the table with the worst outcome of each error, and the number of defects, which are
-/// listed below the table.
+/// Returns the table with the worst outcome of each error and, below it, a list of the defects;
+/// also returns their number.
 fn report(results: &Results<'_>) -> (String, usize) {
     let mut rows = BTreeMap::<(&str, &str), BTreeMap<&str, Outcome>>::new();
     let mut list = String::new();
@@ -362,7 +363,7 @@ fn report(results: &Results<'_>) -> (String, usize) {
     (table, defects)
 }
 
-/// Returns the tested commit, and whether there are uncommitted changes.
+/// Returns the tested commit, and whether the tree has uncommitted changes.
 fn version(root: &Path) -> String {
     let mut git = Command::new("git");
     git.args(["describe", "--always", "--dirty"])

@@ -1,7 +1,8 @@
-//! `cargo xtask guide`: the book of the documents, built by mdbook into `target/book`.
+//! `cargo xtask guide`: the book of the documents, which mdbook builds into `target/book`.
 //!
-//! mdbook turns each link to `NAME.md` into one to `NAME.html`. Files outside of `docs` have no
-//! such page, and a `README.md` becomes `index.html`. So the finished pages get other links here.
+//! mdbook turns each link to `NAME.md` into a link to `NAME.html`. However, files outside of `docs`
+//! have no such page, and a `README.md` becomes `index.html`. The links in the finished pages are
+//! therefore corrected here.
 
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
@@ -12,7 +13,7 @@ use clap::Args;
 #[derive(Args)]
 pub(crate) struct Options {}
 
-/// Where mdbook writes the book, as `docs/book.toml` has it.
+/// The directory into which mdbook writes the book, as set in `docs/book.toml`.
 const BOOK: &str = "target/book";
 const MISSING: &str =
     "cannot run mdbook; `cargo install mdbook --version 0.5.4 --locked` installs it";
@@ -21,7 +22,7 @@ const MISSING: &str =
 ///
 /// # Errors
 ///
-/// mdbook is missing, or a file cannot be read or written.
+/// Returns an error if mdbook is missing, or a file cannot be read or written.
 pub(crate) fn run(root: &Path, _options: &Options) -> anyhow::Result<bool> {
     let mut mdbook = Command::new("mdbook");
     let status = mdbook.args(["build", "docs"]).current_dir(root).status();
@@ -59,9 +60,9 @@ fn mend_file(root: &Path, book: &Path, path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the page with its links mended.
+/// Returns the page with its links corrected.
 ///
-/// `page` is its path in the book; `exists` is asked about paths from the root.
+/// `page` is its path in the book; `exists` is called with paths that are relative to the root.
 fn mend(page: &Path, text: &str, exists: impl Fn(&Path) -> bool) -> String {
     let mut mended = String::with_capacity(text.len());
     let mut rest = text;
@@ -76,7 +77,7 @@ fn mend(page: &Path, text: &str, exists: impl Fn(&Path) -> bool) -> String {
     mended + rest
 }
 
-/// Returns what a link has to be instead, if it has to be another one.
+/// Returns the correct link if the given one is wrong.
 fn mend_link(page: &Path, link: &str, exists: impl Fn(&Path) -> bool) -> Option<String> {
     if link.contains(':') || link.starts_with(['#', '/']) {
         return None;
@@ -98,7 +99,7 @@ fn mend_link(page: &Path, link: &str, exists: impl Fn(&Path) -> bool) -> Option<
     ))
 }
 
-/// The path without `..`; `None` if it leaves the root.
+/// Returns the path without `..`, or `None` if it leaves the root.
 fn normal(path: &Path) -> Option<PathBuf> {
     let mut normal = PathBuf::new();
     for component in path.components() {

@@ -36,9 +36,9 @@ struct Cli {
 enum Task {
     /// Run every check that a change has to pass
     ///
-    /// The steps run in the order in which --only lists them, the cheap ones first. A step installs
-    /// a missing toolchain through rustup. If that fails the step is skipped, and the summary gives
-    /// the reason. The exit status is non-zero if any step failed.
+    /// The steps run in the order in which --only lists them, the fastest ones first. A step
+    /// installs a missing toolchain through rustup. If that fails, the step is skipped, and the
+    /// summary gives the reason. The exit status is non-zero if any step failed.
     Ci(ci::Options),
     /// Check the house rules that the compiler and clippy do not check
     ///
@@ -58,27 +58,28 @@ enum Task {
     Guide(guide::Options),
     /// Fuzz the parsers of tussah-wire, and add the hours to record/fuzz.txt
     ///
-    /// Each target runs for the given time, one after the other, at idle priority. A finding is a
-    /// file in crates/tussah-wire/fuzz/artifacts, and makes the exit status non-zero. Ctrl-C ends
-    /// the run and records the results so far. Needs nightly and cargo-fuzz.
+    /// The targets run one after the other, each for the given time, at idle priority. A finding is
+    /// saved as a file in crates/tussah-wire/fuzz/artifacts, and makes the exit status non-zero.
+    /// Ctrl-C ends the run and records the results so far. Needs nightly and cargo-fuzz.
     Fuzz(fuzz::Options),
-    /// Make each system call of the programs fail, with each documented error, and check the
+    /// Make each system call of the programs fail with each documented error, and check the
     /// consequences
     ///
-    /// strace injects the error into the N-th such call of each OS thread (--when). The program
-    /// then has to do its work, to report what it could not do, or to end with a message and a
-    /// non-zero status. It must never be silent, unresponsive or wrong. The results are printed as
-    /// a table, and written to record/faults.txt if the sweep was complete. Traces of defects stay
-    /// in target/faults. A full sweep takes about 15 minutes. Needs strace, curl and openssl.
+    /// strace injects the error into the N-th call of this kind in each OS thread (--when). The
+    /// program then has to do its work, to report what it could not do, or to end with a message
+    /// and a non-zero status. It must never fail silently, stop responding, or give a wrong result.
+    /// The results are printed as a table, and written to record/faults.txt if the sweep was
+    /// complete. The traces of defects stay in target/faults. A full sweep takes about 15 minutes.
+    /// Needs strace, curl and openssl.
     Faults(faults::Options),
     /// Break the core on purpose, and report the breaks that no test detects
     ///
-    /// Each mutant of xtask/mutants.toml replaces one text of one file, in a copy of the tree under
-    /// target, and the tests that it names have to fail. A survivor makes the exit status non-zero
-    /// unless the table explains it. The result goes to record/mutants.txt. Takes about a minute
-    /// for each mutant.
+    /// Each mutant of xtask/mutants.toml replaces one piece of text in one file, in a copy of the
+    /// tree under target, and the tests that it names have to fail. A mutant that survives makes
+    /// the exit status non-zero, unless the table explains why it survives. The result goes to
+    /// record/mutants.txt. Each mutant takes about a minute.
     Mutants(mutants::Options),
-    /// Stress the scheduler with all of its functions at once, for minutes or hours
+    /// Stress the scheduler with all of its functions at the same time, for minutes or hours
     ///
     /// Runs crates/tussah-core/examples/soak, which prints a line every few seconds and ends with
     /// an error at the first failed check. The result goes to record/soak.txt.
@@ -87,14 +88,15 @@ enum Task {
     ///
     /// Needs nightly. The result goes to record/asan.txt.
     Asan(asan::Options),
-    /// Measure tussah beside its peers, and write one file for each table
+    /// Measure tussah and its peers, and write one file for each table
     ///
-    /// Builds tussah-bench and runs its workloads, each with its variants, the peers interleaved. A
-    /// file has the command and what it printed. Nothing else may run meanwhile, for some hours.
-    /// `disk` compares with fio where it is installed. `fifo` with many idle pairs needs a high
-    /// limit on open files (ulimit -Hn). With valgrind, the instructions of a thread of `spawn` are
-    /// counted. With --web, scripts/peers installs the servers of others, and the tables name those
-    /// that are missing. Counting system calls and bounding memory need root.
+    /// Builds tussah-bench and runs its workloads with all their variants; the runs of the peers
+    /// alternate. Each file contains the command and its output. Nothing else should run on the
+    /// machine in the meantime, which takes some hours. `disk` compares with fio if it is
+    /// installed. `fifo` with many idle pairs needs a high limit on open files (ulimit -Hn). If
+    /// valgrind is installed, the instructions of a thread of `spawn` are counted. With --web, the
+    /// peers are servers that scripts/peers installs; the tables name those that are missing.
+    /// Counting system calls and limiting memory require root.
     #[command(
         after_help = "Example:\n  cargo xtask record record/today wake burst 'echo --connections 1'"
     )]
@@ -107,7 +109,7 @@ struct TidyOptions {
     #[arg(long)]
     bless: bool,
 
-    /// Check nothing, but print 100 random sentences of the documentation, for a reader to judge
+    /// Check nothing, but print 100 random sentences of the documentation for a reader to judge
     #[arg(long, value_name = "SEED", conflicts_with = "bless")]
     sample: Option<u64>,
 }
@@ -140,8 +142,8 @@ fn main() -> ExitCode {
 
 /// Returns the directory of the workspace's `Cargo.toml`.
 ///
-/// The value that cargo provides at run time takes precedence over that of the build, because the
-/// tree may have moved in between.
+/// The value that cargo provides at run time takes precedence over the value from the build,
+/// because the tree may have been moved in between.
 fn workspace_root() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);

@@ -17,19 +17,19 @@ pub(crate) struct Options {
     /// Folder of the files, which is created if it is missing
     #[arg(required_unless_present = "list")]
     folder: Option<PathBuf>,
-    /// Tables, such as 'echo --connections 1', or workloads with all of their tables [default: all]
+    /// Tables, such as 'echo --connections 1', or workloads with all their tables [default: all]
     tables: Vec<String>,
-    /// Measure the web servers, with `tussah-bench web` and its peers, rather than the workloads
+    /// Measure the web servers, with `tussah-bench web` and its peers, instead of the workloads
     #[arg(long)]
     web: bool,
     /// Number of rounds of each table [default: 15, or what each web scenario needs]
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
-    /// Further flags for each table, such as '--scale 0.4' or '--slice-ms 300'
+    /// Additional flags for each table, such as '--scale 0.4' or '--slice-ms 300'
     #[arg(long, value_name = "FLAGS", allow_hyphen_values = true)]
     flags: Option<String>,
-    /// Further features of tussah-bench: `compio` is a peer of the workloads with I/O, `count-heap`
-    /// counts the heap of `echo` and makes allocations slower
+    /// Additional features of tussah-bench: `compio` adds a peer to the workloads with I/O;
+    /// `count-heap` counts the heap of `echo`, but makes allocations slower
     #[arg(long, value_name = "LIST")]
     features: Option<String>,
     /// Print the tables, then exit
@@ -125,14 +125,15 @@ const WEB: &[&str] = &[
     "bottleneck --target-ms 500",
 ];
 
-/// The peers whose threads are measured in instructions.
+/// The peers for which the instructions per thread are counted.
 const SPAWNING: [&str; 5] = ["tokio", "smol", "smol-static", "actor", "tussah"];
 
 /// Measures the tables, and returns whether all of them were written.
 ///
 /// # Errors
 ///
-/// A table is unknown, the benchmarks do not build, or a file cannot be written.
+/// Returns an error if a table is unknown, the benchmarks do not build, or a file cannot be
+/// written.
 pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     let all = if options.web { WEB } else { WORKLOADS };
     let Some(folder) = options.folder.as_ref().filter(|_| !options.list) else {
@@ -146,7 +147,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
         .and_then(|folder| Recorder::new(root, &folder, options)?.tables(&chosen))
 }
 
-/// Returns the tables that are named, or of which the workload is.
+/// Returns the tables that are named, or whose workload is named.
 fn choose(all: &[&'static str], named: &[String]) -> anyhow::Result<Vec<&'static str>> {
     let is_named = |table: &str, name: &String| table == name || workload(table) == name;
     if let Some(name) = named
@@ -163,7 +164,7 @@ fn workload(table: &str) -> &str {
     table.split(' ').next().unwrap_or(table)
 }
 
-/// Returns the name of a table's file: its words, with a dash between two.
+/// Returns the name of a table's file: the words of the table, joined by dashes.
 fn file_name(table: &str) -> String {
     let words = table.split([' ', '-']).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("-")
@@ -174,7 +175,7 @@ struct Recorder<'a> {
     folder: &'a Path,
     options: &'a Options,
     interrupt: Interrupt,
-    /// The arguments of cargo that choose the benchmarks.
+    /// The arguments for cargo that select the benchmarks.
     bench: Vec<String>,
 }
 
@@ -252,7 +253,7 @@ impl<'a> Recorder<'a> {
             arguments.extend(self.options.flags.iter().flat_map(|flags| words(flags)));
             arguments.extend(rounds.iter().flat_map(|rounds| words(rounds)));
         }
-        // The record has no path of this machine.
+        // The record must not contain paths of this machine.
         let shown = arguments.join(" ");
         let shown = shown.replace(&format!("{}/", self.folder.display()), "");
         println!("{shown}");
@@ -266,8 +267,8 @@ impl<'a> Recorder<'a> {
         })
     }
 
-    /// Writes the instructions of a thread: the difference between two runs of other lengths, of
-    /// two rounds each.
+    /// Writes the number of instructions per thread: the difference between two runs of different
+    /// lengths, of two rounds each.
     fn instructions(&self) -> anyhow::Result<()> {
         println!("instructions of spawn");
         self.write("spawn-instructions", |mut file| {
@@ -286,7 +287,7 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Returns the instructions that valgrind counts in a run of `spawn`.
+    /// Returns the number of instructions that valgrind counts in a run of `spawn`.
     fn collected(&self, scale: &str, peer: &str) -> anyhow::Result<u64> {
         let arguments = format!(
             "--tool=callgrind --callgrind-out-file=/dev/null target/release/tussah-bench spawn \
@@ -304,7 +305,7 @@ impl<'a> Recorder<'a> {
         counted.with_context(|| format!("valgrind counted nothing for {peer}"))
     }
 
-    /// Writes a file under another name, and gives it its own if the result is true.
+    /// Writes a file under a temporary name, and renames it if the result is true.
     fn write(
         &self,
         name: &str,

@@ -1,9 +1,9 @@
 //! `cargo xtask mutants`: breaks the core on purpose, one place at a time, and reports the breaks
 //! that no test detects.
 //!
-//! The mutants have names, in `xtask/mutants.toml`. Tools that generate mutants (such as
-//! cargo-mutants) replace bodies and operators. Fences, orderings and steps of a protocol matter
-//! more here, and each needs its own model.
+//! The mutants have names; they are listed in `xtask/mutants.toml`. Tools that generate mutants,
+//! such as cargo-mutants, replace function bodies and operators. Here, fences, memory orderings and
+//! the steps of protocols matter more, and each needs its own model.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -23,27 +23,28 @@ use tree::Tree;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Run the mutants whose names contain this text (repeatable); the record keeps the results of
-    /// the others
+    /// Run only the mutants whose names contain this text (repeatable); the record keeps the
+    /// results of the others
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
     /// Print the names of the mutants, then exit
     #[arg(long)]
     list: bool,
-    /// Shortest time limit for the tests of a mutant, in seconds. Tests that take longer than that,
-    /// and four times as long as without the mutant, count as a catch. Models have half an hour
+    /// Minimum time limit for the tests of a mutant, in seconds. A mutant counts as caught if its
+    /// tests take longer than that and longer than four times the time without it. Models have a
+    /// limit of half an hour
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     limit: u64,
 }
 
-/// Bound, in seconds: the time for a build or the models of one mutant, on a busy machine.
+/// Bound, in seconds: the time for a build or for the models of one mutant, on a busy machine.
 const BUILD_MAX: Duration = Duration::from_secs(1800);
 
-/// How many times as long as without a mutant its tests may take. The machine may be busier than it
-/// was then.
+/// The factor by which the tests of a mutant may be slower than without it. The machine may be
+/// busier than it was at the first run.
 const SLOWER_MAX: u32 = 4;
 
-/// The tests that a filter chooses, without a mutant.
+/// The tests that a filter selects, as they ran without a mutant.
 struct Unbroken {
     filter: Vec<String>,
     /// The tests that ran.
@@ -54,12 +55,12 @@ struct Unbroken {
 /// The verdict on a mutant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// Caught, with the failed tests, or the way in which the program ended.
+    /// Caught: the failed tests, or how the program ended.
     Caught(String),
-    /// Caught by this time limit, in seconds, with the tests that had not ended by then.
+    /// Caught by this time limit in seconds, and the tests that had not ended by then.
     Hung(u64, String),
     Survived,
-    /// The table is wrong, for this reason.
+    /// The table is wrong, for the given reason.
     Stale(String),
 }
 
@@ -67,8 +68,8 @@ enum Verdict {
 ///
 /// # Errors
 ///
-/// The table or the tree cannot be read, the tests fail without a mutant, or the record cannot be
-/// written.
+/// Returns an error if the table or the tree cannot be read, if the tests fail without a mutant, or
+/// if the record cannot be written.
 pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     let table = std::fs::read_to_string(root.join("xtask/mutants.toml"))
         .context("cannot read xtask/mutants.toml")?;
@@ -91,7 +92,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     };
     let mut results = Vec::new();
     for suite in Suite::ALL {
-        // One suite after the other, since each has a separate build.
+        // One suite runs after the other, because each has a separate build.
         let of_suite: Vec<_> = chosen.clone().filter(|it| it.suite == suite).collect();
         let unbroken = runner.without_mutant(suite, &of_suite)?;
         for (number, mutant) in of_suite.iter().enumerate() {
@@ -114,7 +115,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
             results.push((*mutant, verdict));
         }
     }
-    // Without a record there are no earlier verdicts.
+    // If there is no record, there are no earlier verdicts.
     let former = std::fs::read_to_string(root.join("record/mutants.txt")).unwrap_or_default();
     let text = summary(&mutants, &results, &former);
     record::write(root, "mutants", "cargo xtask mutants", &text)?;
@@ -131,12 +132,12 @@ struct Runner {
 }
 
 impl Runner {
-    /// Checks that the tests pass without a mutant; otherwise they would catch every mutant. The
-    /// time of each filter's tests is the measure for the time with a mutant.
+    /// Checks that the tests pass without a mutant; otherwise, every mutant would seem to be
+    /// caught. The time that each filter's tests take here determines the time limit with a mutant.
     fn without_mutant(&self, suite: Suite, mutants: &[&Mutant]) -> anyhow::Result<Vec<Unbroken>> {
         let mut filters: Vec<_> = mutants.iter().map(|mutant| mutant.tests.clone()).collect();
         if suite == Suite::Loom && !filters.is_empty() {
-            // Models have a time limit of their own, and several filters choose the same ones.
+            // Models have a separate time limit, and several filters select the same models.
             filters = vec![filters.concat()];
         }
         filters.iter_mut().for_each(|filter| {
@@ -195,7 +196,8 @@ impl Runner {
                 error.unwrap_or("no error")
             )));
         }
-        // A model always ends. One that exceeds its time has more to explore and may find nothing.
+        // A model always ends. One that exceeds its time limit only has more to explore, and may
+        // find nothing.
         let model = mutant.suite == Suite::Loom;
         let mut filter = mutant.tests.clone();
         filter.sort_unstable();
@@ -250,7 +252,7 @@ fn ended(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns those of the tests that have not ended, without their modules.
+/// Returns those of the tests that have not ended, without the names of their modules.
 fn unended(names: &[String], text: &str) -> String {
     let ended = ended(text);
     let left = names.iter().filter(|name| !ended.contains(name));
@@ -258,7 +260,7 @@ fn unended(names: &[String], text: &str) -> String {
     left.join(", ")
 }
 
-/// Returns the failed tests. If there are none, the program ended within a test.
+/// Returns the failed tests. If there are none, the program ended in the middle of a test.
 fn failed(text: &str) -> String {
     let name = |line: &str| {
         let (name, end) = line.strip_prefix("test ")?.split_once(" ... ")?;
@@ -297,8 +299,8 @@ fn line(mutant: &Mutant, verdict: &Verdict) -> String {
     }
 }
 
-/// Returns an entry for each mutant of the table. A mutant without a result keeps its earlier
-/// entry, which has its own date.
+/// Returns an entry for each mutant of the table. A mutant without a new result keeps its earlier
+/// entry, including its date.
 fn summary(mutants: &[Mutant], results: &[(&Mutant, Verdict)], former: &str) -> String {
     let entry = |mutant: &Mutant| {
         let name = format!("{} (", mutant.name);

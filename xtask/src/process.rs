@@ -1,4 +1,5 @@
-//! Runs a program with a time limit. Ctrl-C ends the program with everything that it started.
+//! Runs a program with a time limit. Ctrl-C ends the program together with everything that it
+//! started.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -14,26 +15,26 @@ use anyhow::Context as _;
 use rustix::process::{Pid, Signal, kill_process_group};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-/// The polling interval for a running program.
+/// The interval for checking on a running program.
 const LOOK: Duration = Duration::from_millis(50);
-/// The time for a program to end after it was asked to.
+/// The time that a program has to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A flag that is set once the user asks this program to end.
+/// A flag that is set once the user has asked this program to end.
 #[derive(Clone, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Handles SIGINT and SIGTERM. The second signal ends the process at once.
+    /// Handles SIGINT and SIGTERM. The second signal ends the process immediately.
     ///
     /// # Errors
     ///
-    /// The handlers cannot be installed.
+    /// Returns an error if the handlers cannot be installed.
     pub(crate) fn install() -> anyhow::Result<Self> {
         let interrupt = Self::default();
         for signal in [SIGINT, SIGTERM] {
             let flag = || Arc::clone(&interrupt.0);
-            // The order matters: the first signal finds the flag unset.
+            // The order matters: at the first signal, this handler must find the flag unset.
             signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, flag())
                 .and_then(|_| signal_hook::flag::register(signal, flag()))
                 .context("cannot install a signal handler")?;
@@ -50,9 +51,9 @@ impl Interrupt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Exited(ExitStatus),
-    /// The program was still running at its time limit, and was killed.
+    /// The program was still running at its time limit and was killed.
     TimedOut,
-    /// The user interrupted, and the program was ended.
+    /// The user interrupted the command, and the program was ended.
     Interrupted,
     /// The caller's `tick` or `show` stopped the program.
     Stopped,
@@ -64,15 +65,15 @@ impl End {
     }
 }
 
-/// Runs a program without input, until it ends, its time is up or the user interrupts.
+/// Runs a program without input, until it ends, its time is up, or the user interrupts it.
 ///
-/// The program gets a process group of its own. On a timeout or an interrupt the whole group is
+/// The program gets a process group of its own. On a timeout or an interrupt, the whole group is
 /// asked to end, and killed if that takes too long. `tick` is called repeatedly with the time since
-/// the start, to show progress. If it returns a break, the program is ended as well.
+/// the start, so that it can show progress. If it returns a break, the program is ended as well.
 ///
 /// # Errors
 ///
-/// The program could not be started or waited for.
+/// Returns an error if the program cannot be started or waited for.
 pub(crate) fn run(
     command: &mut Command,
     limit: Option<Duration>,
@@ -104,12 +105,12 @@ pub(crate) fn run(
     }
 }
 
-/// Does the same as [`run`], writes the program's output to a file, and returns it at the end.
-/// `show` is called with new output.
+/// Does the same as [`run`], but also writes the program's output to a file, and returns it at the
+/// end. `show` is called with the new output.
 ///
 /// # Errors
 ///
-/// Those of [`run`], and of the file.
+/// Returns the errors of [`run`], and an error if the file cannot be read or written.
 pub(crate) fn run_logged(
     command: &mut Command,
     log: &Path,
@@ -127,7 +128,7 @@ pub(crate) fn run_logged(
     let mut text = String::new();
     let mut news = move |text: &mut String| {
         let mut bytes = Vec::new();
-        // Output that cannot be read now is read at the next time.
+        // Output that cannot be read now will be read the next time.
         let _ = reader.read_to_end(&mut bytes);
         let from = text.len();
         text.push_str(&String::from_utf8_lossy(&bytes));
@@ -142,16 +143,16 @@ pub(crate) fn run_logged(
     Ok((end, text))
 }
 
-/// Prints output and continues: for [`run_logged`].
+/// Prints output and continues, for use with [`run_logged`].
 pub(crate) fn print(news: &str) -> ControlFlow<()> {
     print!("{news}");
     ControlFlow::Continue(())
 }
 
-/// Ends a child and its process group, first by SIGTERM, then by SIGKILL.
+/// Ends a child and its process group, first with SIGTERM and then with SIGKILL.
 fn end_group(child: &mut Child) -> anyhow::Result<()> {
     let group = Pid::from_child(child);
-    // A group without processes has ended by itself.
+    // If the group has no processes, it has already ended.
     let _ = kill_process_group(group, Signal::TERM);
     let asked = Instant::now();
     while asked.elapsed() < GRACE {

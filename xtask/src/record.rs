@@ -1,4 +1,4 @@
-//! Writes the results of the commands that run on demand: one text file each in `record/`.
+//! Writes the results of the commands that run on demand: one text file for each in `record/`.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use jiff::Timestamp;
 /// Writes `record/NAME.txt`, with the command, the date, and the result. It replaces the previous
 /// result.
 ///
-/// The text goes to a repository: it must not contain a path of this machine.
+/// The text goes into a repository, so it must not contain a path of this machine.
 ///
 /// # Errors
 ///
-/// The file cannot be written.
+/// Returns an error if the file cannot be written.
 pub(crate) fn write(root: &Path, name: &str, command: &str, body: &str) -> anyhow::Result<()> {
     let path = root.join("record").join(name).with_extension("txt");
     let text = format!("$ {command}\n{}\n\n{}\n", today(), body.trim_end());

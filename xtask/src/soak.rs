@@ -20,11 +20,11 @@ pub(crate) struct Options {
     seed: Option<u64>,
 }
 
-/// Builds and runs the soak and returns whether every check passed.
+/// Builds and runs the soak test, and returns whether every check passed.
 ///
 /// # Errors
 ///
-/// The soak does not build, or the record cannot be written.
+/// Returns an error if the soak test does not build, or the record cannot be written.
 pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     let interrupt = Interrupt::install()?;
     let example = ["--release", "-p", "tussah-core", "--example", "soak"];
@@ -65,7 +65,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     Ok(held)
 }
 
-/// Returns the first line, which contains the seed, and the last one.
+/// Returns the first line, which contains the seed, and the last line.
 fn ends(text: &str) -> String {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();

@@ -48,7 +48,7 @@ impl fmt::Display for Finding {
 ///
 /// # Errors
 ///
-/// A file cannot be read.
+/// Returns an error if a file cannot be read.
 pub(crate) fn sample(root: &Path, seed: u64) -> anyhow::Result<bool> {
     let (tree, _) = Tree::load(root)?;
     for sentence in prose::draw(&tree, &prose::pages(root)?, seed) {
@@ -59,11 +59,12 @@ pub(crate) fn sample(root: &Path, seed: u64) -> anyhow::Result<bool> {
 
 /// Checks the tree, prints the findings, and returns whether there are none.
 ///
-/// With `bless`, the lists of bounds and of prose exceptions are written instead of compared.
+/// With `bless`, it writes the list of bounds and the list of prose exceptions instead of comparing
+/// them.
 ///
 /// # Errors
 ///
-/// A file cannot be read or written.
+/// Returns an error if a file cannot be read or written.
 pub(crate) fn run(root: &Path, bless: bool) -> anyhow::Result<bool> {
     let (tree, mut findings) = Tree::load(root)?;
     let listed = std::fs::read_to_string(root.join(exceptions::PATH)).unwrap_or_default();
@@ -116,7 +117,8 @@ fn check(tree: &Tree, exceptions: &Exceptions) -> Vec<Finding> {
     findings
 }
 
-/// Checks the writing rules. With `bless`, the list of their exceptions is written if it differs.
+/// Checks the writing rules. With `bless`, it writes the list of their exceptions if the list has
+/// changed.
 fn check_prose(root: &Path, tree: &Tree, bless: bool) -> anyhow::Result<Vec<Finding>> {
     let breaches = prose::check(tree, &prose::pages(root)?);
     let path = root.join(prose::EXCEPTIONS);
@@ -155,7 +157,7 @@ mod tests {
         );
     }
 
-    /// Creates an empty tree of one crate, in a directory of its own.
+    /// Creates an empty tree of one crate, in its own directory.
     fn root(name: &str) -> (PathBuf, PathBuf) {
         let root = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
         let source = root.join("crates/tussah/src");

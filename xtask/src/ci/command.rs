@@ -1,4 +1,4 @@
-//! Runs a program as a part of a step.
+//! Runs a program as part of a step.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitStatus, Stdio};
@@ -11,7 +11,7 @@ use super::Outcome;
 ///
 /// # Errors
 ///
-/// The program could not be started.
+/// Returns an error if the program cannot be started.
 pub(super) fn run(command: &mut Command) -> anyhow::Result<Outcome> {
     let status = command
         .status()
@@ -23,15 +23,16 @@ pub(super) fn run(command: &mut Command) -> anyhow::Result<Outcome> {
     })
 }
 
-/// The number of tests that are listed as the slowest.
+/// The number of tests to list as the slowest.
 const SLOWEST: usize = 20;
 
-/// Runs several `cargo test`, and passes their output through without the lines of tests that
-/// passed. Prints the slowest tests at the end. A failure names the failed tests, for the summary.
+/// Runs several `cargo test` commands, and passes their output through without the lines of tests
+/// that passed. Prints the slowest tests at the end. If a command fails, the outcome names the
+/// failed tests, for the summary.
 ///
 /// # Errors
 ///
-/// A program could not be started, or its output could not be read.
+/// Returns an error if a program cannot be started, or its output cannot be read.
 pub(super) fn run_all_tests(cargos: &mut [Command]) -> anyhow::Result<Outcome> {
     let (mut times, mut failed) = (Vec::new(), Vec::new());
     let mut outcome = Outcome::Passed;
@@ -70,12 +71,12 @@ fn slowest(mut times: Vec<(f64, String)>) -> String {
 
 /// Builds the tests, runs those that match a filter, and fails if a filter matches no test.
 ///
-/// Without this check, a renamed module would silently drop its models. The build is a separate
-/// command because a quiet cargo also hides the names of tests.
+/// Without this check, the models of a renamed module would no longer run, and nobody would notice.
+/// The build is a separate command because a quiet cargo also hides the names of the tests.
 ///
 /// # Errors
 ///
-/// The program could not be started, or its output could not be read.
+/// Returns an error if the program cannot be started, or its output cannot be read.
 pub(super) fn run_tests(cargo: &mut Command, filters: &[&str]) -> anyhow::Result<Outcome> {
     let built = run(copy(cargo).args(["--no-run", "--quiet"]))?;
     if built != Outcome::Passed {
@@ -216,8 +217,8 @@ mod tests {
         );
     }
 
-    /// Returns a script in place of cargo: it builds silently, then prints a test and ends with a
-    /// status.
+    /// Returns a script that replaces cargo: it builds silently, then prints a test and ends with
+    /// the given status.
     fn tests(status: u8) -> Command {
         let script = format!(
             "case \"$*\" in *--no-run*) exit ${{BUILD_STATUS:-0}};; esac; \

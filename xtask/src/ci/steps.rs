@@ -12,11 +12,11 @@ use super::toolchain::{NIGHTLY, Rustup};
 use super::{Outcome, Step, command};
 use crate::{api, clients, tidy};
 
-/// The tests that run under Miri, as filters on the names of the unit tests of `tussah-core`.
+/// The tests that run under Miri, as filters for the names of the unit tests of `tussah-core`.
 ///
-/// Miri is several hundred times slower than the machine, so the list has only the modules with
-/// `unsafe` code and those that it relies on. Every filter has to match at least one test. Two
-/// processes run side by side, since Miri runs one thread at a time; both have about the same work.
+/// Under Miri, code is several hundred times slower, so the list has only the modules with `unsafe`
+/// code and those that they rely on. Every filter has to match at least one test. Two processes run
+/// side by side, each with about half of the work, because Miri runs only one thread at a time.
 const MIRI_TESTS: [&[&str]; 2] = [
     &["slab::", "time::wheel"],
     &[
@@ -28,10 +28,10 @@ const MIRI_TESTS: [&[&str]; 2] = [
     ],
 ];
 
-/// The part of its name that every loom model has, through its module.
+/// The part that the name of every loom model contains, because it is the name of its module.
 const LOOM_TESTS: &[&str] = &["loom"];
 
-/// A choice: test programs report how long each test took, or do not.
+/// A choice: whether test programs report how long each test took.
 enum Timed {
     Yes,
     No,
@@ -42,7 +42,7 @@ pub(super) struct Context {
     root: PathBuf,
     target_dir: PathBuf,
     msrv: String,
-    /// True if the tests are the unit tests only.
+    /// True if only the unit tests run.
     quick: bool,
     rustup: Rustup,
 }
@@ -50,7 +50,7 @@ pub(super) struct Context {
 impl Context {
     /// # Errors
     ///
-    /// The workspace's `Cargo.toml` cannot be read or names no `rust-version`.
+    /// Returns an error if the workspace's `Cargo.toml` cannot be read or has no `rust-version`.
     pub(super) fn new(root: &Path, may_install: bool, quick: bool) -> anyhow::Result<Self> {
         let manifest = root.join("Cargo.toml");
         let text = std::fs::read_to_string(&manifest)
@@ -65,7 +65,7 @@ impl Context {
         })
     }
 
-    /// Returns the step's headline.
+    /// Returns the headline of a step.
     pub(super) fn describe(&self, step: Step) -> String {
         match step {
             Step::Fmt => "cargo fmt --all --check".into(),
@@ -89,7 +89,7 @@ impl Context {
 
     /// # Errors
     ///
-    /// A program could not be started, or the tree could not be read.
+    /// Returns an error if a program cannot be started, or the tree cannot be read.
     pub(super) fn run(&self, step: Step) -> anyhow::Result<Outcome> {
         match step {
             Step::Fmt => self.fmt(),
@@ -167,10 +167,10 @@ impl Context {
         let units = ["--workspace", "--lib", "--bins"];
         let mut runs = vec![self.tests(&units, Timed::Yes)];
         if !self.quick {
-            // Tests that call cargo would build everything again with the variable of timed runs,
-            // and rustdoc knows no times.
+            // The variable of timed runs would make tests that call cargo build everything again,
+            // and rustdoc does not support times.
             let timed = ["--workspace", "--exclude=tussah-ui"];
-            // Tests run the examples. This builds them with the features of the tests.
+            // Tests run the examples, so this builds the examples with the features of the tests.
             let mut examples = cargo();
             examples
                 .args(["build", "--quiet", "--examples"])
@@ -193,13 +193,13 @@ impl Context {
         let mut cargo = cargo();
         cargo.args(["test", "--no-fail-fast"]).args(selected);
         cargo.current_dir(&self.root);
-        // Many tests wait more than they compute.
+        // Many tests wait longer than they compute.
         if std::env::var_os("RUST_TEST_THREADS").is_none() {
             let cpus = thread::available_parallelism().map_or(1, usize::from);
             cargo.env("RUST_TEST_THREADS", (2 * cpus).to_string());
         }
         if matches!(timed, Timed::Yes) {
-            // Only a nightly reports times, or a stable one that is told to be a nightly.
+            // Only a nightly reports times, or a stable compiler that is told to be a nightly.
             cargo.args([
                 "--config",
                 "target.'cfg(all())'.runner = ['env', 'RUSTC_BOOTSTRAP=1']",
@@ -226,8 +226,7 @@ impl Context {
             "loom",
             "--lib",
         ]);
-        // The flag applies to dependencies as well, so that a shared directory would be rebuilt
-        // each time.
+        // The flag also applies to dependencies, so a shared directory would be rebuilt each time.
         cargo.arg("--target-dir").arg(self.target_dir.join("loom"));
         cargo.env(
             "RUSTFLAGS",
@@ -293,7 +292,7 @@ pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")))
 }
 
-/// Appends our flags to the caller's.
+/// Appends our flags to those of the caller.
 fn with_flags(flags: Option<String>, ours: &str) -> String {
     flags.map_or_else(
         || ours.to_owned(),

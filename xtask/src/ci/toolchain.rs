@@ -5,13 +5,13 @@ use std::process::{Command, Stdio};
 /// The toolchain that contains Miri.
 pub(crate) const NIGHTLY: &str = "nightly";
 
-/// The permission to install a missing toolchain.
+/// The permission to install missing toolchains.
 pub(crate) struct Rustup {
     pub(crate) may_install: bool,
 }
 
 impl Rustup {
-    /// Returns a `cargo` of the given toolchain; `Err` has the reason why there is none.
+    /// Returns the `cargo` of the given toolchain; `Err` contains the reason why there is none.
     pub(crate) fn cargo(&self, toolchain: &str, components: &[&str]) -> Result<Command, String> {
         if !is_installed() {
             return Err(format!(
@@ -29,7 +29,8 @@ impl Rustup {
         Ok(command)
     }
 
-    /// Returns a subcommand of the cargo that runs xtask; `Err` has the reason why there is none.
+    /// Returns a subcommand of the cargo that runs xtask; `Err` contains the reason why there is
+    /// none.
     pub(crate) fn subcommand(&self, subcommand: &str, component: &str) -> Result<Command, String> {
         let there = || succeeds(super::steps::cargo().args([subcommand, "--version"]));
         if !there() && is_installed() {
@@ -45,8 +46,8 @@ impl Rustup {
         Ok(command)
     }
 
-    /// Installs the toolchain with all components in one command, so that rustup selects a nightly
-    /// that has them all.
+    /// Installs the toolchain with all its components in one command, so that rustup selects a
+    /// nightly that has all of them.
     fn ensure_toolchain(&self, toolchain: &str, components: &[&str]) -> Result<(), String> {
         let listed = output(Command::new("rustup").args(["toolchain", "list"]));
         if has_toolchain(&listed, toolchain) {
@@ -116,8 +117,8 @@ fn has_toolchain(listed: &str, toolchain: &str) -> bool {
     names
         .filter_map(|name| name.strip_prefix(toolchain))
         .any(|rest| {
-            // The name ends there or continues with the host; a dated nightly is a different
-            // toolchain.
+            // The name must end here or continue with the host, because a dated nightly is a
+            // different toolchain.
             rest.is_empty()
                 || rest
                     .strip_prefix('-')

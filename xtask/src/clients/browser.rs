@@ -1,11 +1,12 @@
-//! Tests with headless Chromium: every page with all of its resources, and an empty console.
+//! Tests with headless Chromium: every page has to load with all its resources, and the console has
+//! to stay empty.
 
 use std::process::Command;
 
 use super::output;
 use super::server::Place;
 
-/// The pages of the site, each with the resources that it has to load.
+/// The pages of the site, each with the resources that the browser has to load.
 const PAGES: [(&str, &[&str]); 3] = [
     ("/", &["/style.css", "/cocoon.svg"]),
     ("/guide/", &["/style.css", "/cocoon.svg"]),
@@ -15,7 +16,7 @@ const PAGES: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// Shows all pages and leaves screenshots in the folder.
+/// Shows all pages, and saves screenshots in the folder.
 pub(super) fn check(place: &Place, program: &str) -> anyhow::Result<Vec<String>> {
     let mut failures = Vec::new();
     for server in place.servers()? {
@@ -24,7 +25,7 @@ pub(super) fn check(place: &Place, program: &str) -> anyhow::Result<Vec<String>>
             let picture = place.folder.join(format!("{scheme}-{number}.png"));
             let profile = place.folder.join(format!("profile-{scheme}-{number}"));
             let mut browser = Command::new(program);
-            // The sandbox is not available to root and in containers.
+            // The sandbox is not available to root, nor in containers.
             browser.args([
                 "--headless",
                 "--no-sandbox",
@@ -59,9 +60,10 @@ pub(super) fn check(place: &Place, program: &str) -> anyhow::Result<Vec<String>>
     Ok(failures)
 }
 
-/// Returns the defects in the requests of a browser that has loaded every page with an empty cache.
+/// Returns the problems in the requests of a browser that has loaded every page with an empty
+/// cache.
 fn missing(log: &[String]) -> Vec<String> {
-    // A picture that is also the icon is requested twice.
+    // An image that is also the icon is requested twice.
     let is_good = |line: &&String| line.contains("\" 200 ") || line.contains("\" 304 ");
     let mut wrong: Vec<_> = log.iter().filter(|line| !is_good(line)).cloned().collect();
     let mut expected: Vec<_> = PAGES

@@ -1,4 +1,4 @@
-//! curl, with many of its options.
+//! Tests with curl and many of its options.
 
 use std::fs;
 use std::process::Command;
@@ -6,15 +6,14 @@ use std::process::Command;
 use super::output;
 use super::server::{LARGE_BYTES, Place, Server};
 
-/// The text that curl prints after an answer, on a line of its own.
+/// The text that curl prints after a response, on a separate line.
 const AFTER: &str = "\n--- %{http_code} %{num_connects} %{size_download} %{size_upload}\n";
 
-/// A check: its arguments, with `URL` for the server's address, and the expected parts of the
-/// output.
+/// A check: its arguments, with `URL` in place of the server's address, and the expected parts of
+/// the output.
 struct Case {
     arguments: &'static str,
-    /// The output must contain all of these, except for those that begin with `!`, which it must
-    /// not contain.
+    /// The output must contain all of these, but must not contain those that begin with `!`.
     expected: &'static [&'static str],
 }
 
@@ -94,7 +93,7 @@ const CASES: &[Case] = &[
     case("-i URL/guide?a=b", &["Location: /guide/?a=b", "--- 301"]),
     case("-L URL/guide", &["<h1>", "--- 200"]),
     case("URL/nowhere", &["404 Not Found", "--- 404"]),
-    // Large files and errors also leave the connection open.
+    // Large files and errors also have to leave the connection open.
     case(
         "URL/ URL/large.bin URL/nowhere URL/files/poem.txt -o 1 -o 2 -o 3 -o 4",
         &[
@@ -108,7 +107,7 @@ const CASES: &[Case] = &[
         "-Z --parallel-max 20 URL/large.bin?[1-40] -o many.#1",
         &["--- 200"],
     ),
-    // A body that the server does not read: curl asks first and need not send it.
+    // The server does not read the body: curl asks first and does not have to send it.
     case(
         "-T large.copy -H Expect:100-continue URL/x",
         &["--- 405 1 23 0"],
@@ -174,7 +173,7 @@ fn one(
         curl.args(["--cacert", "cert.pem"]);
     }
     curl.args(arguments.split(' ')).current_dir(&place.folder);
-    // Otherwise curl would continue a file left over from the other server.
+    // Otherwise, curl would continue the file that is left over from the other server.
     drop(fs::remove_file(place.folder.join("rest.bin")));
     let printed = output(&mut curl)?;
     let text = String::from_utf8_lossy(&printed.out) + &*printed.errors;

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 pub(super) struct Packages {
     may_install: bool,
-    /// True once the package lists are up to date.
+    /// True once the package lists have been updated.
     updated: bool,
 }
 
@@ -16,7 +16,7 @@ impl Packages {
         }
     }
 
-    /// Returns the first available program; `Err` has the reason why there is none.
+    /// Returns the first available program; `Err` contains the reason why there is none.
     pub(super) fn program(&mut self, programs: &[&str], package: &str) -> Result<String, String> {
         if let Some(program) = found(programs) {
             return Ok(program);
@@ -46,7 +46,7 @@ impl Packages {
 /// Returns the first installed program.
 pub(super) fn found(programs: &[&str]) -> Option<String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // The folders of server programs, which are not on every user's path.
+    // The folders of server programs are not on every user's path.
     let folders: Vec<_> = std::env::split_paths(&path)
         .chain(["/usr/sbin".into()])
         .collect();

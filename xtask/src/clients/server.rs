@@ -1,4 +1,4 @@
-//! The server under test, and its site: a copy of the example.
+//! The server under test and its site, which is a copy of the example.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -7,7 +7,8 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, anyhow};
 
-/// The size of a file that is too large for the cache, so that the server sends it from the disk.
+/// The size of a file that is too large for the cache, so that the server reads it from the disk
+/// each time.
 pub(super) const LARGE_BYTES: usize = 3_000_001;
 
 /// A folder for the server and the clients.
@@ -22,7 +23,7 @@ pub(super) struct Place {
 impl Place {
     /// # Errors
     ///
-    /// A file could not be written.
+    /// Returns an error if a file cannot be written.
     pub(super) fn new(root: &Path, target: &Path) -> anyhow::Result<Self> {
         let folder = target.join("clients");
         let site = folder.join("site");
@@ -68,7 +69,7 @@ impl Place {
 
     fn serve(&self, tls: bool) -> anyhow::Result<Server> {
         let log = self.folder.join(if tls { "https.log" } else { "http.log" });
-        // Each client reads only the lines that it caused.
+        // Each client should read only the lines that it caused.
         fs::write(&log, "")?;
         let mut command = Command::new(&self.tussah);
         command.arg("web").arg(&self.site);
@@ -97,7 +98,7 @@ impl Place {
 
 /// A running server.
 pub(super) struct Server {
-    /// The address without a final slash.
+    /// The address without a trailing slash.
     pub(super) url: String,
     log: PathBuf,
     child: Child,
@@ -109,11 +110,11 @@ impl Server {
         self.url.starts_with("https")
     }
 
-    /// Shuts the server down by SIGTERM and returns the lines of its log.
+    /// Shuts the server down with SIGTERM and returns the lines of its log.
     ///
     /// # Errors
     ///
-    /// The server failed to shut down.
+    /// Returns an error if the server does not shut down as it should.
     pub(super) fn end(mut self) -> anyhow::Result<Vec<String>> {
         let pid = self.child.id().to_string();
         let asked = Command::new("sh")
@@ -133,13 +134,14 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Needed only after a failed check; otherwise the server has ended.
+        // This is needed only after a failed check; otherwise, the server has ended.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// Copies a folder in the order of names, so that no compressed file is older than its original.
+/// Copies a folder in the order of the names, so that no compressed file is older than its
+/// original.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to)?;
     let mut entries = fs::read_dir(from)?.collect::<Result<Vec<_>, _>>()?;

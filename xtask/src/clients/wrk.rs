@@ -1,4 +1,4 @@
-//! wrk: many connections, with and without pipelining.
+//! Tests with wrk: many connections, with and without pipelining.
 
 use std::fs;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use super::output;
 use super::server::Place;
 
-/// A script that sends sixteen requests at once.
+/// A script that sends sixteen requests at a time.
 const PIPELINE: &str = "\
 init = function(args)
     local requests = {}
@@ -18,7 +18,8 @@ end
 request = function() return all end
 ";
 
-/// Loads both servers, each for a second with one request at a time and for a second with many.
+/// Loads both servers, each for a second with one request at a time on a connection, and for a
+/// second with many.
 pub(super) fn check(place: &Place, program: &str) -> anyhow::Result<Vec<String>> {
     let script = place.folder.join("pipeline.lua");
     fs::write(&script, PIPELINE)?;

@@ -1,4 +1,4 @@
-//! The requests to the servers of the sweep, and the expected answers.
+//! The requests to the servers of the sweep, and the expected responses.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use super::outcome::Step;
 
-/// The time limit for an answer.
+/// The time limit for a response.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The size of the large file, which is not kept in the cache.
 const LARGE_BYTES: usize = 3_000_001;
 
-/// The requests: a small file twice, since it is in the cache the second time; a large file; and a
-/// computed answer.
+/// The requests: a small file twice, because the second time it comes from the cache; a large file;
+/// and a computed response.
 pub(super) const PATHS: &[&str] = &[
     "/small.txt",
     "/small.txt",
@@ -23,7 +23,7 @@ pub(super) const PATHS: &[&str] = &[
     "/missing",
 ];
 
-/// Returns the contents of the files.
+/// Returns the contents of the files that are served.
 pub(super) fn files() -> [(&'static str, Vec<u8>); 2] {
     let large = (0..LARGE_BYTES).map(|n| (n % 251) as u8).collect();
     [
@@ -32,7 +32,7 @@ pub(super) fn files() -> [(&'static str, Vec<u8>); 2] {
     ]
 }
 
-/// Requests a path once, on a connection of its own.
+/// Requests a path once, on a separate connection.
 pub(super) fn get(tls: bool, address: &str, path: &str) -> Step {
     let expected = files().into_iter().find(|(name, _)| path[1..] == **name);
     let answered = if tls {
@@ -59,7 +59,7 @@ pub(super) fn get(tls: bool, address: &str, path: &str) -> Step {
     }
 }
 
-/// Makes two requests on one connection.
+/// Makes two requests on the same connection.
 pub(super) fn pair(address: &str) -> Step {
     let one = "GET /small.txt HTTP/1.1\r\nHost: a\r\n\r\n";
     let two = "GET /small.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
@@ -108,7 +108,7 @@ fn connect(address: &str) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// The status, the length according to the head, and everything after the head.
+/// The status, the length that the header states, and everything after the header.
 type Answer = (u16, Option<usize>, Vec<u8>);
 
 fn plain(address: &str, request: &str) -> io::Result<Answer> {

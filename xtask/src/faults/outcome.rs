@@ -6,40 +6,40 @@ use std::process::ExitStatus;
 /// The result of one step of a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The same result as without a failure.
+    /// The step had the same result as without a failure.
     Right,
     /// The program reported that it could not do the step.
     Refused(String),
-    /// The connection was closed without an answer.
+    /// The connection was closed without a response.
     Cut(String),
-    /// A wrong answer, or none in time.
+    /// The response was wrong, or did not arrive in time.
     Wrong(String),
 }
 
-/// The observations of a program.
+/// The observed behavior of a program.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// The number of times that strace has injected the error.
+    /// The number of times that strace injected the error.
     pub(super) injected: usize,
     pub(super) steps: Vec<Step>,
-    /// True if the program still ran after the steps and did a last step correctly.
+    /// True if the program was still running after the steps, and then did a last step correctly.
     pub(super) answers: bool,
     /// The exit status; `None` if the program had to be killed.
     pub(super) exit: Option<ExitStatus>,
     /// True if the program ended before it was asked to.
     pub(super) ended_early: bool,
-    /// Its messages: standard error, and errors on standard output.
+    /// Its messages: standard error, and the errors on standard output.
     pub(super) said: String,
 }
 
-/// The outcome of a trial. See the table in `docs/faults.md`.
+/// The outcome of a trial. The table in `docs/faults.md` explains them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Outcome {
-    /// The program made fewer calls.
+    /// The program made fewer calls of this kind.
     NotReached,
     /// The failure had no visible effect.
     Retried,
-    /// The requester got an error.
+    /// The client got an error.
     Refused,
     /// A connection was closed or a message was printed, and everything else continued.
     Reported,
@@ -47,9 +47,9 @@ pub(super) enum Outcome {
     Ended,
     /// A connection was closed, or the program ended, without a message.
     Silent,
-    /// A wrong answer.
+    /// A response was wrong.
     Wrong,
-    /// The program kept running and no longer answered, or did not end when asked to.
+    /// The program kept running but no longer responded, or did not end when asked to.
     Deaf,
 }
 
@@ -58,8 +58,8 @@ impl Outcome {
         self >= Self::Silent
     }
 
-    /// Classifies the observations. `is_peers` is set for an error that the peer or the network
-    /// causes, which needs no report.
+    /// Classifies the observed behavior. `is_peers` is set for an error that the peer or the
+    /// network causes, which needs no report.
     pub(super) fn of(seen: &Seen, is_peers: bool) -> Self {
         let any = |test: fn(&Step) -> bool| seen.steps.iter().any(test);
         let success = seen.exit.is_some_and(|status| status.success());

@@ -1,4 +1,4 @@
-//! The programs of the sweep: their start, their workload, and their end.
+//! The programs of the sweep: how they start, what they do, and how they end.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -13,14 +13,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::client;
 use super::outcome::{Seen, Step};
 
-/// The time limit for a program's start, answer or end.
+/// The time limit for a program to start, to respond and to end.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The polling interval for a program's end.
+/// The interval for checking whether a program has ended.
 const LOOK: Duration = Duration::from_millis(10);
-/// Bound, in tries: the requests to a program after its calls no longer fail, since each of its OS
-/// threads may meet the error once.
+/// Bound, in tries: the requests to a program after its calls no longer fail, because each of its
+/// OS threads may encounter the error once.
 const ANSWERS_MAX: usize = 6;
-/// The number of rounds of the exercise.
+/// The number of rounds that the example `exercise` does.
 const ROUNDS: usize = 4;
 
 /// A program with its workload.
@@ -28,11 +28,11 @@ const ROUNDS: usize = 4;
 pub(super) enum Program {
     /// The example `exercise`: events, timers, the pool, files, pipes, sockets and children.
     Core,
-    /// `tussah web`, over TCP: small files, a large one, a part of it, and a computed answer.
+    /// `tussah web` over TCP: small files, a large one, a part of it, and a computed response.
     Web,
-    /// The same over TLS, with curl.
+    /// The same server over TLS, with curl.
     WebTls,
-    /// `tussah load` against a server without failures.
+    /// `tussah load`, against a server without failures.
     Load,
     /// The example `echo_stages`.
     Echo,
@@ -55,7 +55,7 @@ impl Program {
 /// The locations of the programs and their files.
 pub(super) struct Place {
     pub(super) target: PathBuf,
-    /// The folder of the served files, the traces and the programs' output.
+    /// The folder with the served files, the traces and the output of the programs.
     pub(super) folder: PathBuf,
     /// The address of the server for `tussah load`.
     pub(super) url: String,
@@ -85,8 +85,8 @@ impl Place {
         line
     }
 
-    /// Starts a program and lets it do its work. `strace` are arguments for strace, which writes to
-    /// `trace`; without arguments strace is not used.
+    /// Starts a program and lets it do its work. `strace` contains arguments for strace, which
+    /// writes to `trace`; if it is empty, the program runs without strace.
     pub(super) fn run(
         &self,
         program: Program,
@@ -112,7 +112,7 @@ impl Place {
         }
         seen.said = fs::read_to_string(trace.with_extension("err"))?;
         if program == Program::Load && !seen.answers {
-            // The program counts failures in its report.
+            // This program counts failures in its report.
             seen.said.extend(running.lines.try_iter());
         }
         Ok(seen)
@@ -129,7 +129,7 @@ impl Place {
     }
 }
 
-/// A running program. Dropping it ends the program.
+/// A running program. If it is dropped, the program is ended.
 pub(super) struct Running {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -147,8 +147,8 @@ impl Running {
         let mut command = if strace.is_empty() {
             Command::new(&line[0])
         } else {
-            // With `-D` the program is our child and strace is the program's child, so that we get
-            // the program's exit status.
+            // With `-D`, the program is our child and strace is a child of the program, so that we
+            // get the program's exit status.
             let mut command = Command::new("strace");
             command.args([
                 "-D",
@@ -224,7 +224,7 @@ impl Running {
                 }
                 seen.answers = (0..ANSWERS_MAX).any(|_| get("/small.txt") == Step::Right);
             }
-            // The program reported that it does not know its address.
+            // The program has reported that it does not know its address.
             Program::Echo if address.is_empty() => {
                 seen.steps.push(Step::Refused("no address".to_owned()));
                 seen.answers = true;
@@ -254,7 +254,7 @@ impl Running {
     }
 
     fn has_ended(&mut self) -> bool {
-        // An abort takes a moment.
+        // It takes a moment for a program to abort.
         std::thread::sleep(LOOK);
         matches!(self.child.try_wait(), Ok(Some(_)))
     }
@@ -266,11 +266,11 @@ impl Running {
             Program::Echo => Signal::INT,
             Program::Web | Program::WebTls => Signal::TERM,
         };
-        // The program may have ended by itself, which the next line detects.
+        // The program may already have ended, which the next line detects.
         let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
-    /// Waits for the end. Returns `None` if the program has to be killed.
+    /// Waits for the program to end. Returns `None` if the program had to be killed.
     fn wait(&mut self) -> Option<ExitStatus> {
         let end = Instant::now() + PATIENCE;
         while Instant::now() < end {
@@ -285,7 +285,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The program has ended already unless it hangs.
+        // The program has already ended unless it hangs.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

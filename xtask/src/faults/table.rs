@@ -1,16 +1,17 @@
 //! The system calls that fail in the sweep, each with the errors that its manual page documents.
 
-/// System calls by their names in strace, each with its errors. `EINTR` and `EAGAIN` are injected
-/// where the manual page says that the call can end with them.
+/// The system calls under the names that strace uses, each with its errors. `EINTR` and `EAGAIN`
+/// are injected where the manual page says that the call can fail with them.
 ///
-/// An injected call is not made, so an error is left out if its meaning would then be false:
+/// An injected call is not made, so an error is left out if it would then say something false:
 ///
-/// - `close`: Linux would have closed the descriptor.
-/// - `futex`: no thread is woken.
-/// - `connect` with `EINTR`: the connection attempt would continue.
-/// - `EAGAIN` of a socket or pipe: it would not be ready, and its readiness would be reported.
-/// - `write`, which the programs use for pipes and eventfds: these never fail, and signal handlers
-///   rely on it.
+/// - `close`: Linux would in fact have closed the descriptor.
+/// - `futex`: no thread would be woken.
+/// - `connect` with `EINTR`: the connection attempt would be expected to continue.
+/// - `EAGAIN` of a socket or pipe: the socket would in fact be ready, and the kernel would not
+///   report that again.
+/// - `write`, which the programs use for pipes and eventfds: it never fails there, and signal
+///   handlers rely on that.
 pub(super) const CALLS: &[(&str, &[&str])] = &[
     // Waiting.
     ("epoll_create1", &["EMFILE", "ENOMEM"]),

@@ -1,4 +1,4 @@
-//! The table of mutants: the break, its place, and the tests that have to detect it.
+//! The table of mutants: the change, its place, and the tests that have to detect it.
 
 use std::fmt;
 use std::path::Path;
@@ -18,27 +18,27 @@ struct Table {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mutant {
-    /// The promise, and the way it is broken.
+    /// The promise, and how it is broken.
     pub(super) name: String,
     /// The path relative to the root of the workspace.
     pub(super) file: String,
-    /// A text that occurs exactly once in the file.
+    /// A piece of text that occurs exactly once in the file.
     pub(super) from: String,
     /// The replacement.
     pub(super) to: String,
     pub(super) suite: Suite,
-    /// Names of tests, or suffixes of names; one that fails is enough.
+    /// Names of tests, or suffixes of such names; it is enough if one of them fails.
     pub(super) tests: Vec<String>,
-    /// The reason if no test detects the mutant.
+    /// The reason why no test detects the mutant, if that is so.
     pub(super) survives: Option<String>,
 }
 
 impl Mutant {
-    /// Returns the file with the break.
+    /// Returns the text of the file with the change.
     ///
     /// # Errors
     ///
-    /// The reason why the mutant cannot be applied.
+    /// Returns an error with the reason if the mutant cannot be applied.
     pub(super) fn apply(&self, text: &str) -> Result<String, String> {
         match text.matches(&self.from).count() {
             1 => Ok(text.replacen(&self.from, &self.to, 1)),
@@ -105,7 +105,7 @@ impl fmt::Display for Suite {
 ///
 /// # Errors
 ///
-/// The position and the kind of an error in the table.
+/// Returns an error with the position and the kind of the mistake if the table is malformed.
 pub(super) fn parse(text: &str) -> anyhow::Result<Vec<Mutant>> {
     let table: Table = toml::from_str(text).context("xtask/mutants.toml does not parse")?;
     Ok(table.mutant)

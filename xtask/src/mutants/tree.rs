@@ -1,4 +1,4 @@
-//! A copy of the sources, to apply mutants to.
+//! A copy of the sources, in which mutants are applied.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,12 +10,12 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Copies the files that git tracks or would track. An unchanged file keeps its time, so that
-    /// cargo rebuilds little.
+    /// Copies the files that git tracks, or would add. An unchanged file keeps its modification
+    /// time, so that cargo rebuilds little.
     ///
     /// # Errors
     ///
-    /// Git or the file system failed.
+    /// Returns an error if git or the file system fails.
     pub(super) fn copy(from: &Path, to: &Path) -> anyhow::Result<Self> {
         let list = [
             "ls-files",
@@ -53,14 +53,14 @@ impl Tree {
 
     /// # Errors
     ///
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub(super) fn read(&self, file: &str) -> anyhow::Result<String> {
         std::fs::read_to_string(self.root.join(file)).with_context(|| format!("cannot read {file}"))
     }
 
     /// # Errors
     ///
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub(super) fn write(&self, file: &str, text: &str) -> anyhow::Result<()> {
         self.write_bytes(file, text.as_bytes())
     }

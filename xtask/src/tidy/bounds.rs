@@ -1,4 +1,4 @@
-//! The list of everything that is bounded, collected from the documentation of the code.
+//! The list of all bounds, collected from the documentation of the code.
 
 use proc_macro2::Span;
 use syn::Attribute;
@@ -20,9 +20,9 @@ const FORM: &str = "`/// Bound, in <unit>: <reason>.`";
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Bound {
     crate_name: String,
-    /// The path of the item within the crate.
+    /// The path of the item in the crate.
     item: String,
-    /// The file it is in, relative to the workspace.
+    /// The path of its file, relative to the workspace.
     path: String,
     /// The expression of a constant; `None` for a value that can be configured.
     value: Option<String>,
@@ -30,7 +30,7 @@ pub(super) struct Bound {
     reason: String,
 }
 
-/// Returns the bounds in the order of their names, and the lines that resemble a bound but lack the
+/// Returns the bounds, sorted by name, and the lines that resemble a bound but do not have the
 /// form.
 pub(super) fn collect(tree: &Tree) -> (Vec<Bound>, Vec<Finding>) {
     let mut bounds = Vec::new();
@@ -135,7 +135,7 @@ impl Finder<'_> {
                 .push(Finding::new(self.source.path.as_str(), line, what));
             return;
         };
-        // Users do not meet the constants of benchmarks, examples and the project's own programs.
+        // Users never see the constants of benchmarks, examples and the project's own programs.
         if self.source.role != Role::Product {
             return;
         }
@@ -217,7 +217,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
 
 /// Returns the sentence of an item's documentation that declares a bound, and its line.
 ///
-/// It may span several lines of one paragraph.
+/// The sentence may span several lines of one paragraph.
 fn bound_text(attributes: &[Attribute]) -> Option<(usize, String)> {
     let mut lines = attributes
         .iter()
@@ -249,7 +249,7 @@ fn doc_line(attribute: &Attribute) -> Option<(usize, String)> {
     match &attribute.meta {
         syn::Meta::NameValue(pair) if pair.path.is_ident("doc") => {
             let text = tokens::string(&pair.value)?;
-            // An empty line has to be kept, because it ends a paragraph.
+            // An empty line must be kept, because it ends a paragraph.
             let text = if text.is_empty() { "\n".into() } else { text };
             Some((attribute.span().start().line, text))
         }

@@ -18,7 +18,7 @@ pub(super) struct Exceptions {
     pub(super) function: Vec<LongFunction>,
     #[serde(default)]
     pub(super) unsafe_code: Vec<UnsafeFile>,
-    /// The text of the list, for line numbers.
+    /// The text of the list, to find line numbers in.
     #[serde(skip)]
     text: String,
 }
@@ -38,14 +38,14 @@ pub(super) struct LongFile {
 #[serde(deny_unknown_fields)]
 pub(super) struct LongFunction {
     pub(super) path: Spanned<String>,
-    /// `function`, or `Type::function` for one in an `impl` or a trait.
+    /// `function`, or `Type::function` for a function in an `impl` or a trait.
     pub(super) name: String,
     /// The limit in lines.
     pub(super) limit: usize,
     reason: String,
 }
 
-/// A file outside of the core that may hold `unsafe` code.
+/// A file outside of the core that may contain `unsafe` code.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UnsafeFile {
@@ -56,7 +56,7 @@ pub(super) struct UnsafeFile {
 impl Exceptions {
     /// # Errors
     ///
-    /// What is wrong with the list, and where.
+    /// Returns a finding that says what is wrong with the list, and where.
     pub(super) fn parse(text: &str) -> Result<Self, Finding> {
         let parsed: Result<Self, toml::de::Error> = toml::from_str(text);
         let mut list = parsed.map_err(|error| {
@@ -68,7 +68,7 @@ impl Exceptions {
         Ok(list)
     }
 
-    /// Checks that every entry has a reason and occurs once.
+    /// Checks that every entry has a reason and occurs only once.
     fn check(&self) -> Result<(), Finding> {
         let files = self
             .file

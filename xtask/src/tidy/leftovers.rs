@@ -1,4 +1,5 @@
-//! The rule against leftovers that clippy does not find: skipped or sleeping tests, bare `unwrap`.
+//! The rule against leftovers that clippy does not find: skipped tests, tests that sleep, and bare
+//! `unwrap` calls.
 
 use super::Finding;
 use super::source::{Role, Source};
@@ -28,8 +29,8 @@ fn rule_broken(source: &Source, tokens: &[Token]) -> Option<String> {
     None
 }
 
-/// Returns whether this is `#[ignore]`, alone or under a condition other than Miri, where some
-/// tests are too slow.
+/// Returns whether this is `#[ignore]`, either unconditional or under a condition other than Miri,
+/// where some tests are too slow.
 fn is_ignore(tokens: &[Token]) -> bool {
     if starts_with(tokens, &["#", "[", "ignore"]) {
         return true;

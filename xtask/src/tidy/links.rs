@@ -1,4 +1,4 @@
-//! The links of the documents: each one leads to a file, and to a heading if it names one.
+//! The links of the documents: each has to lead to a file, and to a heading if it names one.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ const SKIPPED: [&str; 3] = [".git", "target", "fuzz"];
 ///
 /// # Errors
 ///
-/// A file cannot be read.
+/// Returns an error if a file cannot be read.
 pub(super) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let mut directories = vec![root.to_owned()];
@@ -77,7 +77,7 @@ fn beside(path: &Path, file: &str) -> PathBuf {
     path.parent().unwrap_or(Path::new("")).join(file)
 }
 
-/// The lines outside of code blocks, numbered from 1.
+/// Returns the lines outside of code blocks, numbered from 1.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut in_code = false;
     text.lines().zip(1..).filter_map(move |(line, number)| {
@@ -87,7 +87,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The targets of links to files, with their lines.
+/// Returns the targets of the links to files, with their lines.
 fn links(text: &str) -> impl Iterator<Item = (usize, &str)> {
     prose(text).flat_map(|(number, line)| {
         let targets = line
@@ -99,7 +99,7 @@ fn links(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The headings, as links name them.
+/// Returns the headings in the form in which links name them.
 fn anchors(text: &str) -> impl Iterator<Item = String> {
     prose(text).filter_map(|(_, line)| {
         let heading = line.strip_prefix('#')?.trim_start_matches('#').trim();

@@ -1,4 +1,4 @@
-//! The writing rules that a program can check, in comments, documentation and Markdown pages.
+//! The writing rules that a program can check in comments, documentation and Markdown pages.
 
 use std::path::Path;
 
@@ -22,11 +22,11 @@ pub(super) enum Rule {
     Sentence,
     /// The sentences of a page have at most 18 words on average.
     Average,
-    /// A comment line has at most 100 columns.
+    /// A comment line is at most 100 columns wide.
     Columns,
     /// A documentation summary does not begin with "What", "Who", "Whether", "So" or "It".
     Summary,
-    /// A clause with "who" follows the noun that it is about.
+    /// A clause with "who" follows the noun that it refers to.
     Who,
     /// A number is called N.
     SoMany,
@@ -42,7 +42,7 @@ impl Rule {
         Self::SoMany,
     ];
 
-    /// The name in the list of exceptions and in messages.
+    /// Returns the name of the rule in the list of exceptions and in messages.
     fn name(self) -> &'static str {
         match self {
             Self::Sentence => "sentence",
@@ -69,11 +69,11 @@ pub(super) struct Page {
     text: String,
 }
 
-/// Reads the Markdown pages below `root`, without the one that is generated from the code.
+/// Reads the Markdown pages below `root`, except for the one that is generated from the code.
 ///
 /// # Errors
 ///
-/// A directory or a file cannot be read.
+/// Returns an error if a directory or a file cannot be read.
 pub(super) fn pages(root: &Path) -> anyhow::Result<Vec<Page>> {
     let texts = source::read_all(root, ".md")?;
     let written = texts
@@ -82,7 +82,7 @@ pub(super) fn pages(root: &Path) -> anyhow::Result<Vec<Page>> {
     Ok(written.map(|(path, text)| Page { path, text }).collect())
 }
 
-/// Every place that breaks a writing rule.
+/// Returns every place that breaks a writing rule.
 pub(super) fn check(tree: &Tree, pages: &[Page]) -> Vec<Breach> {
     let mut breaches: Vec<Breach> = tree.files.iter().flat_map(check_source).collect();
     breaches.extend(pages.iter().flat_map(check_page));

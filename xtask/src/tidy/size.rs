@@ -7,14 +7,14 @@ use super::Finding;
 use super::exceptions::{self, Exceptions};
 use super::source::{Source, Tree};
 
-/// Bound, in lines without tests: a file of this length is still one idea.
+/// Bound, in lines without tests: a file of this length still contains a single idea.
 const FILE_LINES_MAX: usize = 400;
 
 /// Bound, in lines: a function of this length still fits on a tall screen.
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// Bound, in lines: the margin of an exception's limit. It allows small changes, and keeps a
-/// reduction from being lost again.
+/// Bound, in lines: the margin that the limit of an exception may have. The margin allows small
+/// changes, but ensures that a reduction is not lost again.
 const SLACK_LINES_MAX: usize = 20;
 
 /// A function outside of tests.
@@ -90,7 +90,7 @@ fn check_functions(source: &Source, exceptions: &Exceptions, findings: &mut Vec<
     }
 }
 
-/// Returns whether an exception is needed, and not much larger than needed.
+/// Returns a finding if an exception is not needed, or its limit is much larger than needed.
 fn check_limit(line: usize, limit: usize, needed: usize, default: usize) -> Option<Finding> {
     let what = if needed <= default || limit <= default {
         format!("the exception is no longer needed ({needed} lines), expected it to be removed")
@@ -102,7 +102,7 @@ fn check_limit(line: usize, limit: usize, needed: usize, default: usize) -> Opti
     Some(Finding::new(exceptions::PATH, line, what))
 }
 
-/// Returns the functions of a file, without those in tests.
+/// Returns the functions of a file, except for those in tests.
 fn functions(source: &Source) -> Vec<Function> {
     let mut finder = Finder {
         owners: Vec::new(),
@@ -116,7 +116,7 @@ fn functions(source: &Source) -> Vec<Function> {
 }
 
 struct Finder {
-    /// The types and traits around the current place.
+    /// The types and traits that contain the current place.
     owners: Vec<String>,
     functions: Vec<Function>,
 }
@@ -145,7 +145,7 @@ impl Finder {
 
 impl<'ast> Visit<'ast> for Finder {
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
-        // A function within a method belongs to no type.
+        // A function inside a method does not belong to the type.
         let owners = std::mem::take(&mut self.owners);
         self.note(&item.sig, item.block.brace_token.span.close());
         visit::visit_item_fn(self, item);
@@ -177,7 +177,7 @@ impl<'ast> Visit<'ast> for Finder {
     }
 }
 
-/// Returns the last name in a type's path, or a placeholder for a type without one.
+/// Returns the last name in the path of a type, or a placeholder for a type without a path.
 pub(super) fn type_name(of: &syn::Type) -> String {
     match of {
         syn::Type::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()),

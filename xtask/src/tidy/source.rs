@@ -14,17 +14,17 @@ use syn::{Attribute, Meta};
 use super::Finding;
 use super::tokens::{self, Token};
 
-/// Every Rust file of the tree that parses.
+/// All Rust files of the tree that can be parsed.
 pub(super) struct Tree {
     pub(super) files: Vec<Source>,
 }
 
-/// The purpose of a file, which decides the rules that apply.
+/// The purpose of a file, which determines the rules that apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// A part of the code that users depend on.
     Product,
-    /// An integration test, or a unit-test module in a file of its own.
+    /// An integration test, or a unit-test module in its own file.
     Test,
     /// A benchmark, an example, or one of the project's own programs.
     Tool,
@@ -38,16 +38,16 @@ pub(super) struct Source {
     pub(super) text: String,
     pub(super) tokens: Vec<Token>,
     pub(super) ast: syn::File,
-    /// The lines, from 1, of items that are compiled for tests only.
+    /// The lines, counted from 1, of items that are compiled for tests only.
     tests: Vec<RangeInclusive<usize>>,
 }
 
 impl Tree {
-    /// Reads the tree below `root`, and reports the files that do not parse.
+    /// Reads the tree below `root`, and reports the files that cannot be parsed.
     ///
     /// # Errors
     ///
-    /// A directory or a file cannot be read.
+    /// Returns an error if a directory or a file cannot be read.
     pub(super) fn load(root: &Path) -> anyhow::Result<(Self, Vec<Finding>)> {
         Ok(Self::parse(read_all(root, ".rs")?))
     }
@@ -66,7 +66,7 @@ impl Tree {
         (tree, findings)
     }
 
-    /// Returns a tree of small files that all parse.
+    /// Returns a tree of small files, all of which can be parsed.
     #[cfg(test)]
     pub(super) fn of(texts: &[(&str, &str)]) -> Self {
         let owned = texts
@@ -77,7 +77,7 @@ impl Tree {
         tree
     }
 
-    /// Marks as a test each file that a `#[cfg(test)] mod name;` includes, and the files below it.
+    /// Marks each file that a `#[cfg(test)] mod name;` includes as a test, and the files below it.
     fn mark_test_files(&mut self) {
         let stems: BTreeSet<String> = self.files.iter().flat_map(Source::test_modules).collect();
         for file in &mut self.files {
@@ -123,7 +123,7 @@ impl Source {
         })
     }
 
-    /// Returns whether a line, from 1, is compiled for tests only.
+    /// Returns whether a line, counted from 1, is compiled for tests only.
     pub(super) fn is_test_line(&self, line: usize) -> bool {
         self.role == Role::Test || self.tests.iter().any(|range| range.contains(&line))
     }
@@ -134,7 +134,7 @@ impl Source {
             .count()
     }
 
-    /// Returns the paths, without `.rs`, of the modules that are declared here for tests only.
+    /// Returns the paths, without `.rs`, of the modules that this file declares for tests only.
     fn test_modules(&self) -> Vec<String> {
         let (directory, name) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
         let stem = name.strip_suffix(".rs").unwrap_or(name);
@@ -158,13 +158,13 @@ impl Source {
     }
 }
 
-/// A visitor that finds the items compiled for tests only.
+/// A visitor that finds the items that are compiled for tests only.
 struct TestFinder {
     tests: Vec<RangeInclusive<usize>>,
 }
 
 impl TestFinder {
-    /// Returns whether the item is for tests only, and records its lines if it is.
+    /// Returns whether the item is for tests only, and records its lines if so.
     fn note(&mut self, attributes: &[Attribute], item: &dyn Fn() -> proc_macro2::Span) -> bool {
         let found = attributes.iter().any(for_tests);
         if found {
@@ -278,11 +278,11 @@ fn role(path: &str) -> Role {
     }
 }
 
-/// Reads the files below `root` whose names end with `ending`, in the order of their paths.
+/// Reads the files below `root` whose names end with `ending`, sorted by their paths.
 ///
 /// # Errors
 ///
-/// A directory or a file cannot be read.
+/// Returns an error if a directory or a file cannot be read.
 pub(super) fn read_all(root: &Path, ending: &str) -> anyhow::Result<Vec<(String, String)>> {
     let mut paths = Vec::new();
     walk(root, ending, &mut paths)?;

@@ -11,9 +11,9 @@ pub(super) struct Token {
     pub(super) text: String,
 }
 
-/// Flattens the groups; a delimiter becomes a token of its own.
+/// Flattens the groups; each delimiter becomes a separate token.
 ///
-/// Comments are absent, and documentation is in string literals, so neither can match a rule.
+/// Comments are not included, and documentation is in string literals, so neither can match a rule.
 pub(super) fn flatten(stream: TokenStream) -> Vec<Token> {
     let mut tokens = Vec::new();
     push(stream, &mut tokens);

@@ -1,4 +1,4 @@
-//! The rule that `unsafe` code stands in one crate, and that the others forbid it.
+//! The rule that only one crate may contain `unsafe` code, and that the others forbid it.
 
 use super::Finding;
 use super::exceptions::{self, Exceptions};
@@ -60,7 +60,7 @@ fn is_root(path: &str) -> bool {
 fn forbids(attribute: &syn::Attribute) -> bool {
     let mut found = false;
     if attribute.path().is_ident("forbid") {
-        // Anything that does not parse as a list of lints is irrelevant.
+        // Anything that cannot be parsed as a list of lints is irrelevant.
         let _ = attribute.parse_nested_meta(|lint| {
             found |= lint.path.is_ident("unsafe_code");
             Ok(())

@@ -1,9 +1,9 @@
 //! An echo server over loopback TCP: 64 bytes each way, one request in flight on each connection.
 //!
 //! Each server is the idiomatic program of its runtime: a task for each connection that reads into
-//! a small buffer and writes the bytes back. The tasks borrow their connections, so that none
-//! stores one twice. All servers have the same client, see [`client`]; for the CPUs of both, see
-//! [`crate::server`].
+//! a small buffer and writes the bytes back. The tasks only borrow their connections, so that no
+//! task stores a connection twice. All servers have the same client (see [`client`]);
+//! [`crate::server`] describes the CPUs of both.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -37,7 +37,7 @@ const PEERS: &[Peer] = &[
 ];
 
 /// The size of a connection's buffer, in bytes. It is larger than a request, so that a partial read
-/// shows a runtime that no more data is available.
+/// tells the runtime that no more data is available.
 const BUFFER: usize = 128;
 
 fn run(options: &Options, serve: fn(&Options)) -> Vec<Metric> {
@@ -77,7 +77,8 @@ fn floor(options: &Options) {
     });
 }
 
-/// A connection of the floor, with the bytes that did not fit into its socket: nearly always none.
+/// A connection of the floor, with the bytes that did not fit into its socket (there are almost
+/// never any).
 struct Connection {
     stream: TcpStream,
     unsent: Vec<u8>,
@@ -135,7 +136,7 @@ fn tokio(options: &Options) {
     served.expect("the server does not panic");
 }
 
-/// Does the same on the OS thread of one runtime, without workers.
+/// Does the same on a single OS thread, with tokio's runtime without workers.
 fn tokio_current(_: &Options) {
     runtimes::tokio_current().block_on(tokio_serve());
 }

@@ -1,9 +1,10 @@
-//! Pairs of threads that send blocks to each other through pipes, beside pairs that wait forever.
+//! Pairs of threads that send blocks to each other through pipes, in the presence of pairs that
+//! wait forever.
 //!
-//! 128 pairs exchange 8 GB in blocks of 32 KB: one thread sends a block, the other reads all of it
-//! and sends one back. A further `--idle` pairs are blocked reading from pipes without a writer.
-//! Their number should not affect the throughput of the others. Every block carries its number at
-//! both ends.
+//! 128 pairs exchange 8 GB in blocks of 32 KB: one thread sends a block; the other reads all of it
+//! and sends one back. In addition, `--idle` pairs are blocked reading from pipes that nobody
+//! writes to. The number of idle pairs should not affect the throughput of the others. Every block
+//! carries its number at its beginning and at its end.
 
 use std::io::{ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::sync::OnceLock;
@@ -39,7 +40,7 @@ const PEERS: &[Peer] = &[
 const ACTIVE: usize = 128;
 /// The size of a block, in bytes.
 const BLOCK: usize = 32 << 10;
-/// The number of bytes that all pairs exchange.
+/// The total number of bytes that the pairs exchange.
 const BYTES: usize = 8 << 30;
 
 /// The descriptors of a pair: both ends of two pipes.
@@ -57,8 +58,8 @@ fn idle(options: &Options) -> usize {
     options.idle.unwrap_or(0)
 }
 
-/// Runs a peer. The peer starts the clock when its idle pairs wait, and returns when the other
-/// pairs have finished.
+/// Runs the exchange of one peer. The peer starts the clock when its idle pairs are waiting, and
+/// returns when the other pairs have finished.
 fn run(options: &Options, exchange: fn(&Options)) -> Vec<Metric> {
     if let Err(error) = descriptors::allow(DESCRIPTORS * (ACTIVE + idle(options))) {
         let possible = (error.possible / DESCRIPTORS).saturating_sub(ACTIVE);
@@ -87,7 +88,7 @@ fn all_wait(options: &Options) -> bool {
     WAITING.load(Ordering::Relaxed) == 2 * idle(options)
 }
 
-/// Lets the workers of a peer run until the idle pairs wait, then starts the clock.
+/// Lets the workers of a peer run until the idle pairs are waiting, then starts the clock.
 fn settle(options: &Options) {
     while !all_wait(options) {
         std::thread::yield_now();
@@ -108,20 +109,20 @@ fn pair() -> [Ends; 2] {
     [ends(from_a, to_a), ends(from_b, to_b)]
 }
 
-/// Returns the sides of `count` pairs, or of worker `index`'s part of them, each with its number in
-/// its pair.
+/// Returns the sides of `count` pairs, or those that worker `index` runs, each with its number
+/// within its pair.
 fn sides(count: usize, index: usize, workers: usize) -> impl Iterator<Item = (usize, Ends)> {
     let pairs = (index..count).step_by(workers);
     pairs.flat_map(|_| [0, 1].into_iter().zip(pair()))
 }
 
-/// Returns whether this thread of a pair sends the block with this number; otherwise the other one
+/// Returns whether this side of a pair sends the block with this number; otherwise the other side
 /// does.
 fn sends(side: usize, number: usize) -> bool {
     number % 2 == side
 }
 
-/// Writes the number to both ends of a block.
+/// Writes the number to the beginning and the end of a block.
 fn stamp(block: &mut [u8], number: usize) {
     let bytes = number.to_ne_bytes();
     block[..8].copy_from_slice(&bytes);
@@ -140,9 +141,9 @@ struct Side {
     ends: Ends,
     side: usize,
     block: Vec<u8>,
-    /// The number of bytes of the block written or read so far.
+    /// The number of bytes of the block that have been written or read so far.
     position: usize,
-    /// The number of the present block.
+    /// The number of the current block.
     number: usize,
 }
 
@@ -309,7 +310,7 @@ fn smol(options: &Options) {
     }
 }
 
-/// Uses a runtime for each worker with its part of the pairs, and creates the pipes itself.
+/// Uses a runtime for each worker, which creates the pipes of its share of the pairs itself.
 #[cfg(feature = "compio")]
 fn compio(options: &Options) {
     use ::compio::BufResult;

@@ -1,7 +1,7 @@
 //! The memory of a million parked threads.
 //!
-//! The threads are first pending forever, and then wait on one event that they share. Afterwards
-//! the event wakes them, and all must wake up.
+//! The threads first wait forever without an event; in a second round, they wait on one event that
+//! they share. Afterwards the event is set, and all threads must wake up.
 
 use std::future::{Future, pending};
 use std::pin::Pin;
@@ -35,10 +35,10 @@ const PENDING: &str = "bytes pending";
 const ON_EVENT: &str = "bytes on an event";
 
 /// Bound, in threads: the spawner's lead, so that the memory of a run queue is not part of the
-/// figure.
+/// result.
 const AHEAD_MAX: usize = 1000;
 
-/// The number of threads that are about to park, of both rounds.
+/// The number of threads that are about to park, in both rounds.
 static PARKED: AtomicUsize = AtomicUsize::new(0);
 /// The number of threads that the event has woken.
 static WOKEN: AtomicUsize = AtomicUsize::new(0);
@@ -58,7 +58,8 @@ fn wait_for(counter: &AtomicUsize, count: usize) {
     assert_eq!(counter.load(Ordering::Relaxed), count, "a thread ran twice");
 }
 
-/// Parks threads, each started by one call of `spawn`, and reports the resident bytes of each.
+/// Parks threads, each started by one call of `spawn`, and reports the resident memory per thread
+/// in bytes.
 fn park(threads: usize, unit: &str, mut spawn: impl FnMut()) -> Metric {
     let parked_before = PARKED.load(Ordering::Relaxed);
     let before = resident_bytes();
@@ -72,7 +73,7 @@ fn park(threads: usize, unit: &str, mut spawn: impl FnMut()) -> Metric {
     Metric::lower(unit, (resident_bytes() - before) / threads as f64)
 }
 
-/// Uses boxed futures that are polled by hand, with an event of event-listener.
+/// Uses boxed futures that are polled by hand, with an event of the event-listener crate.
 fn floor(options: &Options) -> Vec<Metric> {
     static EVENT: event_listener::Event = event_listener::Event::new();
     let threads = threads(options);
@@ -181,7 +182,7 @@ impl kameo::message::Message<Wake> for Parked {
 }
 
 /// Uses a fifth of the threads, since an actor takes kilobytes. It waits on its mailbox, so there
-/// is only one figure.
+/// is only one measurement.
 fn actor(options: &Options) -> Vec<Metric> {
     let threads = threads(options).div_ceil(5);
     let runtime = runtimes::tokio_with(options, options.workers());

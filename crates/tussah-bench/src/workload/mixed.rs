@@ -1,12 +1,12 @@
 //! The effect of a hot color and a long event on other events.
 //!
-//! Every millisecond an OS thread posts 0.5 ms of events to one hot color, and 20 events to some of
-//! 10,000 cold ones. Every 100 ms it posts one event that computes for 10 ms. In addition, 8
+//! Every millisecond, an OS thread posts 0.5 ms of events to one hot color, and 20 events to some
+//! of 10,000 cold colors. Every 100 ms, it posts one event that computes for 10 ms. In addition, 8
 //! threads wait for a timer every millisecond.
 //!
 //! `change` does the same with a hot color whose events are short, except for a burst of long ones
-//! every 250 ms. A scheduler that expects events to be as long as before lets the cold colors and
-//! the timers wait for the whole burst.
+//! every 250 ms. A scheduler that expects events to be as long as the previous ones lets the cold
+//! colors and the timers wait for the whole burst.
 
 use std::time::{Duration, Instant};
 
@@ -58,7 +58,7 @@ enum Mix {
 
 const TICK: Duration = Duration::from_millis(1);
 const COLD: usize = 10_000;
-/// The color after the cold ones.
+/// The hot color, which follows the cold ones.
 const HOT: usize = COLD;
 /// The color of the long events.
 const LONG: usize = COLD + 1;
@@ -68,13 +68,13 @@ const TIMERS: usize = 8;
 const COLD_A_TICK: usize = 20;
 const HOT_A_TICK: usize = 10;
 const LONG_EVERY_TICKS: usize = 100;
-/// The steps for about 50 µs, so that the hot color takes half of the time of a worker.
+/// The number of steps that take about 50 µs, so that the hot color takes half of a worker's time.
 const HOT_STEPS: u32 = 625 * WORK_80_NS;
-/// The steps for about 10 ms.
+/// The number of steps that take about 10 ms.
 const LONG_STEPS: u32 = 125_000 * WORK_80_NS;
 
-/// The number of events in a burst, the number of ticks between bursts, and the steps for about 3
-/// ms.
+/// The number of events in a burst; then the number of ticks between bursts, and the number of
+/// steps that take about 3 ms.
 const BURST: usize = 20;
 const BURST_EVERY_TICKS: usize = 250;
 const BURST_STEPS: u32 = 37_500 * WORK_80_NS;
@@ -111,7 +111,7 @@ impl Run {
         Run {
             mix,
             ticks,
-            // The peer needs time to set up.
+            // The peer needs some time to set up.
             start: Instant::now() + 300 * TICK,
             cold: Samples::leak(ticks * COLD_A_TICK),
             timers: Samples::leak(timers),
@@ -119,7 +119,7 @@ impl Run {
         }
     }
 
-    /// Posts all events of the run from this OS thread and waits for their end.
+    /// Posts all events of the run from this OS thread, and waits until they have run.
     fn feed(&self, mut post: impl FnMut(usize, Event)) -> Vec<Metric> {
         let mut random = Rng::with_seed(1);
         for tick in 0..self.ticks {
@@ -177,14 +177,14 @@ impl Run {
         self.latch.count_down();
     }
 
-    /// Returns the deadlines of one timer thread: every millisecond, out of step with the feeder
-    /// and the other timers.
+    /// Returns the deadlines of one timer thread: every millisecond, but at other moments than the
+    /// feeder and the other timers.
     fn deadlines(&self, timer: usize) -> impl Iterator<Item = Instant> + Send + use<> {
         let first = self.start + TICK / TIMERS as u32 * timer as u32 + TICK / 16;
         (0..self.ticks as u32).map(move |tick| first + tick * TICK)
     }
 
-    /// Records a timer that fired.
+    /// Records that a timer fired.
     fn fired(&self, deadline: Instant) {
         self.timers.record(deadline.elapsed());
         self.latch.count_down();
@@ -218,7 +218,7 @@ fn floor(options: &Options, mix: Mix) -> Vec<Metric> {
     })
 }
 
-/// Starts the timer threads of tokio, which the actor crate has to use as well.
+/// Starts the timer threads of tokio, which the actor crate also has to use.
 fn tokio_timers(runtime: &tokio::runtime::Runtime, run: Run) {
     for timer in 0..TIMERS {
         runtime.spawn(async move {

@@ -1,7 +1,7 @@
-//! The workloads: one file each, with one function for each peer.
+//! The workloads: one file for each, with one function for each peer.
 //!
-//! A workload is written so that all its forms can be read side by side: the floor first, then the
-//! peers, tussah last.
+//! A workload is written so that all its forms can be compared: the floor comes first, then the
+//! peers, and tussah last.
 
 use crate::cli::Options;
 use crate::metric::Metric;
@@ -35,7 +35,7 @@ mod r#yield;
 pub struct Workload {
     /// The name on the command line.
     pub name: &'static str,
-    /// One line for `list` and for the head of the table.
+    /// One line for `list` and for the header of the table.
     pub about: &'static str,
     /// The peers, in the order of the runs.
     pub peers: &'static [Peer],
@@ -44,7 +44,7 @@ pub struct Workload {
 /// One form of a workload.
 #[derive(Debug)]
 pub struct Peer {
-    /// The name in tables. The name of a floor begins with `floor`, and ours is `tussah`.
+    /// The name in tables. The name of a floor begins with `floor`, and our own name is `tussah`.
     pub name: &'static str,
     /// Runs the workload once and reports its metrics.
     ///

@@ -1,4 +1,4 @@
-//! One shared value, 95 % reads and 5 % writes, from 16 threads on all workers.
+//! One shared value, accessed by 16 threads on all workers: 95 % reads and 5 % writes.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -55,8 +55,8 @@ impl Shared {
     }
 }
 
-/// Returns the number of entries of each thread, the steps of work in each, and whether to yield
-/// between two.
+/// Returns the number of entries of each thread, the steps of work in each entry, and whether to
+/// yield between two entries.
 fn size(options: &Options) -> (usize, u32, bool) {
     (
         options.scaled(3_200_000 / THREADS),
@@ -100,7 +100,7 @@ fn floor(options: &Options) -> Vec<Metric> {
     report(entries, start.elapsed(), shared.read(0))
 }
 
-/// Uses tokio tasks around a parking_lot lock, which they never hold across an await.
+/// Uses tokio tasks and a parking_lot lock, which they never hold across an await.
 fn parking_lot(options: &Options) -> Vec<Metric> {
     let (entries, steps, yielding) = size(options);
     runtimes::tokio(options, async move {
@@ -184,7 +184,7 @@ fn smol(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// An actor that owns the value, asked for reads and writes alike.
+/// An actor that owns the value; readers and writers both send it requests.
 #[derive(kameo::Actor)]
 struct Owner(Shared);
 

@@ -44,8 +44,8 @@ fn report(threads: usize, elapsed: Duration, sum: usize) -> Vec<Metric> {
     vec![Metric::rate(threads, elapsed)]
 }
 
-/// Uses boxed futures in one OS thread, each polled twice by hand: no waker, no queue, no join
-/// handle.
+/// Uses boxed futures in one OS thread, each polled twice by hand, without a waker, a queue or a
+/// join handle.
 fn floor(options: &Options) -> Vec<Metric> {
     let threads = threads(options);
     let mut last = Vec::new();
@@ -120,7 +120,8 @@ fn smol(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// Uses the static executor of smol without join handles; a counter reaches 0 when all have ended.
+/// Uses smol's static executor without join handles; a counter reaches 0 when all threads have
+/// ended.
 fn smol_static(options: &Options) -> Vec<Metric> {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static EXECUTOR: async_executor::StaticExecutor = async_executor::StaticExecutor::new();
@@ -148,7 +149,7 @@ fn smol_static(options: &Options) -> Vec<Metric> {
                 let thread = EXECUTOR.spawn(async move {
                     futures_lite::future::yield_now().await;
                     SUM.fetch_add(index, Ordering::Relaxed);
-                    // Release and acquire: the last thread to end sees the sums of all others.
+                    // Release and acquire: the last thread to end sees the sums of all the others.
                     if ENDED.fetch_add(1, Ordering::AcqRel) + 1 == threads {
                         done.try_send(()).expect("only the last one sends");
                     }
@@ -163,7 +164,7 @@ fn smol_static(options: &Options) -> Vec<Metric> {
     last
 }
 
-/// An actor for each thread: its one message yields once.
+/// An actor for each thread: it gets one message and yields once.
 #[derive(kameo::Actor)]
 struct Thread(usize);
 

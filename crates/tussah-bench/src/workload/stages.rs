@@ -1,8 +1,9 @@
-//! A pipeline: a source sends events through stages, each with a bounded queue in front.
+//! A pipeline: a source sends events through stages, each with a bounded queue in front of it.
 //!
-//! A stage takes the available events, up to a batch, touches each and sends it on; the last stage
-//! counts. The unit is a hop: into a queue, out of it, and through a stage. The source and each
-//! stage are tasks, or OS threads with a channel for these. Number and checksum are checked.
+//! A stage takes the available events (at most one batch), touches each event and sends it on; the
+//! last stage counts. The unit is a hop: into a queue, out of it, and through a stage. The source
+//! and each stage are tasks, or OS threads for peers whose channels need them. The number and the
+//! checksum of the events are checked.
 
 #[cfg(feature = "tussah")]
 mod tussah;
@@ -39,11 +40,10 @@ const PEERS: &[Peer] = &[
     peer("tussah-bare", tussah::bare),
 ];
 
-/// The number of hops in a run, the same for any number of stages, so that all variants take about
-/// as long.
+/// The number of hops in a run, for any number of stages, so that all variants take about as long.
 const HOPS: usize = 4_000_000;
 
-/// Bound, in events: the capacity of the queue before a stage, or two batches if these are more.
+/// Bound, in events: the capacity of the queue before a stage, or two batches if that is more.
 const QUEUE: usize = 1024;
 
 type Event = [u64; 8];
@@ -55,7 +55,7 @@ struct Size {
     /// The largest number of events in a batch.
     batch: usize,
     events: usize,
-    /// The steps of work of each stage on each event.
+    /// The number of steps of work that each stage does on each event.
     steps: u32,
 }
 
@@ -86,7 +86,7 @@ impl Size {
         }
     }
 
-    /// Returns the correct count of the last stage.
+    /// Returns the count that the last stage has to get.
     fn expected(self) -> Count {
         let touches = Size { steps: 0, ..self };
         let mut count = Count::default();
@@ -135,7 +135,7 @@ impl Count {
     }
 }
 
-/// Splits the events evenly by hand, which pass from array to array in batches.
+/// Divides the events evenly by hand, and passes them from array to array in batches.
 fn floor(options: &Options) -> Vec<Metric> {
     let (size, workers) = (Size::of(options), options.workers());
     let total = Mutex::new(Count::default());
@@ -171,7 +171,7 @@ fn floor(options: &Options) -> Vec<Metric> {
 type TokioSender = tokio::sync::mpsc::Sender<Event>;
 type TokioReceiver = tokio::sync::mpsc::Receiver<Event>;
 
-/// Uses stages that receive a batch at once and send event by event.
+/// Uses stages that receive a whole batch but send one event at a time.
 fn tokio(options: &Options) -> Vec<Metric> {
     async fn source(size: Size, to: TokioSender) {
         for number in 0..size.events {
@@ -192,7 +192,7 @@ fn tokio(options: &Options) -> Vec<Metric> {
     on_tokio(options, source, stage)
 }
 
-/// Uses stages that receive a batch at once, and reserve room for it in the next queue at once.
+/// Uses stages that receive a whole batch and reserve room for it in the next queue with one call.
 fn tokio_permits(options: &Options) -> Vec<Metric> {
     async fn source(size: Size, to: TokioSender) {
         let mut events = (0..size.events).map(event);
@@ -256,7 +256,7 @@ where
     size.report(count, elapsed)
 }
 
-/// Uses tasks of tokio; a stage waits for one event and takes the others that are available.
+/// Uses tasks of tokio; a stage waits for one event and then takes the others that are available.
 fn flume(options: &Options) -> Vec<Metric> {
     use flume::{Receiver, Sender};
 
@@ -304,7 +304,7 @@ fn flume(options: &Options) -> Vec<Metric> {
     size.report(count, elapsed)
 }
 
-/// Uses tasks of smol; a stage waits for one event and takes the others that are available.
+/// Uses tasks of smol; a stage waits for one event and then takes the others that are available.
 fn async_channel(options: &Options) -> Vec<Metric> {
     use async_channel::{Receiver, Sender};
 
@@ -352,7 +352,7 @@ fn async_channel(options: &Options) -> Vec<Metric> {
     size.report(count, elapsed)
 }
 
-/// Uses an OS thread for the source and for each stage, whatever `--workers` says.
+/// Uses an OS thread for the source and for each stage, regardless of `--workers`.
 fn crossbeam(options: &Options) -> Vec<Metric> {
     use crossbeam_channel::bounded;
 

@@ -2,7 +2,7 @@
 //!
 //! The events either take about 8 µs of CPU, or (`--memory`) walk the 256 KB of their color, which
 //! makes a color expensive to move. `floor-1-thread` is the speed of a single worker, and `floor`
-//! that of a perfect division.
+//! that of perfectly divided work.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -82,7 +82,7 @@ impl State {
         }
     }
 
-    /// Runs one event. Returns whether it was the last one of its color.
+    /// Runs one event. Returns whether it was the last event of its color.
     fn event(&mut self) -> bool {
         if self.words.is_empty() {
             self.x = work(black_box(self.x), self.steps);
@@ -96,7 +96,7 @@ impl State {
     }
 }
 
-/// Splits the colors evenly by hand.
+/// Divides the colors evenly by hand.
 fn floor(options: &Options) -> Vec<Metric> {
     by_hand(options, options.workers())
 }
@@ -117,7 +117,7 @@ fn by_hand(options: &Options, workers: usize) -> Vec<Metric> {
     size.report(elapsed)
 }
 
-/// Uses a task for each color, spawned by one task; all events are in its channel.
+/// Uses a task for each color, spawned by one task; all events are already in its channel.
 fn tokio(options: &Options) -> Vec<Metric> {
     let size = Size::of(options);
     runtimes::tokio(options, async move {
@@ -145,7 +145,7 @@ fn tokio(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// Uses a task for each color, spawned by one task; all events are in its channel.
+/// Uses a task for each color, spawned by one task; all events are already in its channel.
 fn smol(options: &Options) -> Vec<Metric> {
     let size = Size::of(options);
     runtimes::smol(options, async move {
@@ -173,7 +173,7 @@ fn smol(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// An actor for each color, spawned by one task; all events are in its mailbox.
+/// An actor for each color, spawned by one task; all events are already in its mailbox.
 #[derive(kameo::Actor)]
 struct Color(State);
 
@@ -238,7 +238,7 @@ fn tussah(options: &Options) -> Vec<Metric> {
     size.report(start.elapsed())
 }
 
-/// Does the same without stealing, for a paired ratio.
+/// Does the same without stealing, so that the two can be compared as a pair.
 #[cfg(feature = "tussah")]
 fn tussah_no_steal(options: &Options) -> Vec<Metric> {
     tussah(&Options {

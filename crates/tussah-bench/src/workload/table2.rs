@@ -1,7 +1,8 @@
-//! 16 colors, each a chain of events: do some work, then post a child of the same color.
+//! 16 colors, each a chain of events: an event does some work, then posts the next event of the
+//! same color.
 //!
-//! After table 2 of the paper on libasync-smp: the cost to post, queue and run one event when every
-//! event's color is already running. The floor only does the work.
+//! It follows table 2 of the paper on libasync-smp: the cost to post, queue and run one event while
+//! every event's color is already running. The floor only does the work.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -43,7 +44,7 @@ fn report(length: usize, start: Instant) -> Vec<Metric> {
     vec![Metric::rate(COLORS * length, start.elapsed())]
 }
 
-/// Uses OS threads that divide the chains and run them as loops.
+/// Uses OS threads that divide the chains among themselves and run them as loops.
 fn floor(options: &Options) -> Vec<Metric> {
     let (length, steps) = size(options);
     let workers = options.workers();
@@ -59,7 +60,7 @@ fn floor(options: &Options) -> Vec<Metric> {
     vec![Metric::rate(COLORS * length, elapsed)]
 }
 
-/// Uses a task with an unbounded channel for each color, which sends to itself.
+/// Uses a task with an unbounded channel for each color; the task sends to itself.
 fn tokio(options: &Options) -> Vec<Metric> {
     let (length, steps) = size(options);
     let chain = move |color: usize| async move {
@@ -92,7 +93,7 @@ fn tokio(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// Uses a task with an unbounded channel for each color, which sends to itself.
+/// Uses a task with an unbounded channel for each color; the task sends to itself.
 fn smol(options: &Options) -> Vec<Metric> {
     let (length, steps) = size(options);
     let chain = move |color: usize| async move {
@@ -125,7 +126,7 @@ fn smol(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// An actor with an unbounded mailbox for each color, which sends to itself.
+/// An actor with an unbounded mailbox for each color; it sends to itself.
 #[derive(kameo::Actor)]
 struct Chain {
     steps: u32,

@@ -1,9 +1,9 @@
-//! Timers: the CPU time to set and cancel one with a million others pending, and the lateness of
+//! Timers: the CPU time to set and cancel one while a million others are pending, and the delay of
 //! timers that fire.
 //!
 //! Nearly all timers of a network service are timeouts that never fire, so setting and cancelling
-//! matter most. Timers are cancelled by the worker that set them, and in a second round by another
-//! worker.
+//! matter most. In the first round, timers are cancelled by the worker that set them, and in the
+//! second round by another worker.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -36,17 +36,17 @@ const PEERS: &[Peer] = &[
 const HERE: &str = "CPU ns here";
 const ELSEWHERE: &str = "CPU ns other worker";
 
-/// The number of timers in a batch to the other worker, so that handing them over costs next to
-/// nothing.
+/// The number of timers in a batch that is handed to the other worker; it is so large that handing
+/// it over costs almost nothing.
 const BATCH: usize = 10_000;
 
-/// Returns the number of pending timers, and the number to set and cancel.
+/// Returns the number of pending timers, and the number of timers to set and cancel.
 fn size(options: &Options) -> (usize, usize) {
     let pending = options.idle.unwrap_or_else(|| options.scaled(1_000_000));
     (pending, options.scaled(1_000_000))
 }
 
-/// Returns the duration of the next timer to be cancelled.
+/// Returns the duration of the next timer that will be cancelled.
 fn timeout(random: &mut Rng) -> Duration {
     Duration::from_nanos(random.u64(120_000_000_000..3_600_000_000_000))
 }
@@ -55,10 +55,11 @@ fn cpu_each(unit: &str, count: usize, before: Duration) -> Metric {
     Metric::nanos_each(unit, count, cpu_time() - before)
 }
 
-/// Sets timers on one worker and cancels them on another; `run` gets one job for each of the two.
+/// Sets timers on one worker and cancels them on another; `run` is called with one job for each of
+/// the two.
 ///
 /// The jobs block their workers while they wait for each other: such a wait costs no CPU time, and
-/// the jobs cannot run on the same worker.
+/// keeps the jobs from running on the same worker.
 fn elsewhere<T: Send + 'static>(
     options: &Options,
     set: impl Fn(Duration) -> T + Send + 'static,
@@ -96,7 +97,8 @@ fn elsewhere<T: Send + 'static>(
     Some(cpu_each(ELSEWHERE, batches * BATCH, before))
 }
 
-/// The threads that measure lateness. Their deadlines are random times within a second.
+/// The threads with which the delay of timers is measured. Their deadlines are random times within
+/// a second.
 struct Late {
     deadlines: Vec<Instant>,
     samples: &'static Samples,
@@ -117,7 +119,7 @@ impl Late {
         }
     }
 
-    /// Starts a thread for each deadline with `spawn`, which calls its function argument at that
+    /// Calls `spawn` for each deadline to start a thread, which calls its function argument at that
     /// time.
     fn report(self, mut spawn: impl FnMut(Instant, Box<dyn FnOnce() + Send>)) -> Metric {
         let Late {
@@ -199,7 +201,8 @@ fn tokio(options: &Options) -> Vec<Metric> {
     use tokio::time::{Sleep, sleep, sleep_until};
     let (pending, count) = size(options);
     let runtime = runtimes::tokio_with(options, options.workers());
-    // Without a budget, since a task out of budget does not start its timer when polled.
+    // The task has no budget, because a task that is out of budget does not start its timer when it
+    // is polled.
     let task = tokio::task::unconstrained(async move {
         let mut random = Rng::with_seed(1);
         let mut timers = Vec::with_capacity(pending);

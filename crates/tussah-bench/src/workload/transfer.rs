@@ -1,5 +1,5 @@
-//! Transfers between two of 1,000 accounts: both are entered at once, by several threads on all
-//! workers.
+//! Transfers between two of 1,000 accounts, both entered at the same time, by several threads on
+//! all workers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -73,7 +73,7 @@ fn floor(options: &Options) -> Vec<Metric> {
     report(transfers, start.elapsed(), accounts.iter().sum())
 }
 
-/// Uses tokio tasks that take two parking_lot mutexes, the one with the lower number first.
+/// Uses tokio tasks that lock two parking_lot mutexes, the one with the lower number first.
 fn parking_lot(options: &Options) -> Vec<Metric> {
     let (transfers, yielding) = (transfers(options), options.yield_between);
     runtimes::tokio(options, async move {
@@ -110,7 +110,7 @@ fn parking_lot(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// Does the same with the mutex of tokio.
+/// Does the same with tokio's mutex.
 fn tokio(options: &Options) -> Vec<Metric> {
     let (transfers, yielding) = (transfers(options), options.yield_between);
     runtimes::tokio(options, async move {
@@ -186,7 +186,8 @@ fn smol(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// One actor that owns all accounts: with an actor for each, a transfer would not be atomic.
+/// One actor that owns all accounts, because with an actor for each account, a transfer would not
+/// be atomic.
 #[derive(kameo::Actor)]
 struct Bank(Vec<u64>);
 

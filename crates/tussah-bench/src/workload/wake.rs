@@ -1,7 +1,7 @@
-//! The wake-up time of an idle runtime that gets one event.
+//! The time that an idle runtime takes to wake up for one event.
 //!
-//! The event comes from an OS thread outside, and then from a thread on a worker that goes to sleep
-//! again.
+//! In the first round, the event comes from an OS thread outside the runtime; in the second, from a
+//! thread on a worker that goes back to sleep.
 
 use std::time::{Duration, Instant};
 
@@ -28,9 +28,9 @@ const PEERS: &[Peer] = &[
     peer("tussah", tussah),
 ];
 
-/// Long enough for every worker to fall asleep.
+/// The pause between two events from outside, long enough for every worker to fall asleep.
 const PAUSE_OUTSIDE: Duration = Duration::from_micros(200);
-/// The same on a worker, whose timers have this resolution.
+/// The pause between two events from a worker, whose timers have this resolution.
 const PAUSE_WORKER: Duration = Duration::from_millis(1);
 
 /// Returns the numbers of events from outside and from a worker.

@@ -1,4 +1,4 @@
-//! One thread enters one value without contention: the cost of an entry.
+//! One thread enters one value without contention, to measure the cost of an entry.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -87,7 +87,7 @@ fn smol(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// An actor that owns the value, asked by one task.
+/// An actor that owns the value; one task sends it requests.
 #[derive(kameo::Actor)]
 struct Owner(usize);
 
@@ -105,7 +105,7 @@ impl kameo::message::Message<Enter> for Owner {
     }
 }
 
-/// Uses a twentieth of the entries, since each is a round trip between two tasks.
+/// Uses a twentieth of the entries, because each is a round trip between two tasks.
 fn actor(options: &Options) -> Vec<Metric> {
     let entries = entries(options).div_ceil(20);
     runtimes::tokio(options, async move {

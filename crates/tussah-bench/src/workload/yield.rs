@@ -1,4 +1,4 @@
-//! Two threads that yield to each other, by default on one worker: the cost of a switch.
+//! Two threads that yield to each other, by default on one worker, to measure the cost of a switch.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -38,7 +38,7 @@ fn report(yields: usize, elapsed: Duration, total: usize) -> Vec<Metric> {
     vec![Metric::nanos_each("ns", total, elapsed)]
 }
 
-/// Uses boxed futures in a FIFO, polled by hand.
+/// Uses boxed futures in a FIFO queue, polled by hand.
 fn floor(options: &Options) -> Vec<Metric> {
     let (yields, _) = size(options);
     let mut fifo: VecDeque<Pin<Box<dyn Future<Output = ()>>>> = VecDeque::new();

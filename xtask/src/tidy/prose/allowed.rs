@@ -1,11 +1,11 @@
-//! How many places of each file may break a writing rule; the counts may only shrink.
+//! The number of places in each file that may break a writing rule; the counts may only shrink.
 
 use std::collections::BTreeMap;
 
 use super::super::Finding;
 use super::{Breach, Rule};
 
-/// Where the list is.
+/// The path of the list.
 pub(in super::super) const PATH: &str = "xtask/prose-exceptions.toml";
 
 /// The comment above the list.
@@ -16,7 +16,7 @@ const HEADER: &str = "\
 # side and run it.
 ";
 
-/// The places by rule and file.
+/// The number of places by rule and file.
 type Counts = BTreeMap<(Rule, String), usize>;
 
 /// The list of exceptions.
@@ -28,7 +28,7 @@ pub(in super::super) struct Allowed {
 impl Allowed {
     /// # Errors
     ///
-    /// What is wrong with the list.
+    /// Returns a finding that says what is wrong with the list.
     pub(in super::super) fn parse(text: &str) -> Result<Self, Finding> {
         let broken = |what: String| Finding::new(PATH, 1, what);
         let tables: BTreeMap<String, BTreeMap<String, usize>> = toml::from_str(text)
@@ -46,7 +46,7 @@ impl Allowed {
         Ok(Self { counts })
     }
 
-    /// The list as a file.
+    /// Returns the list as the text of a file.
     pub(in super::super) fn write(&self) -> String {
         let mut text = HEADER.to_owned();
         for rule in Rule::ALL {
@@ -65,7 +65,7 @@ impl Allowed {
         text
     }
 
-    /// The places of the files that have more than the list allows.
+    /// Returns the places in files that have more of them than the list allows.
     pub(in super::super) fn check(&self, breaches: &[Breach]) -> Vec<Finding> {
         let needed = count(breaches);
         let mut findings = Vec::new();
@@ -88,11 +88,12 @@ impl Allowed {
         findings
     }
 
-    /// The list that allows what was found and nothing more.
+    /// Returns the list that allows only what was found.
     ///
     /// # Errors
     ///
-    /// The places of those crates that have more than the list allows the crate in all.
+    /// Returns the new places as an error if a crate has more of them than the list allows for the
+    /// whole crate.
     pub(in super::super) fn bless(&self, breaches: &[Breach]) -> Result<Self, Vec<Finding>> {
         let counts = count(breaches);
         let (before, after) = (by_crate(&self.counts), by_crate(&counts));
@@ -138,7 +139,7 @@ fn by_crate(counts: &Counts) -> Counts {
     sums
 }
 
-/// The directory of a file's crate, or the first directory of another file.
+/// Returns the directory of a file's crate, or the first directory of another file.
 fn crate_of(path: &str) -> &str {
     let depth = if path.starts_with("crates/") { 2 } else { 1 };
     let end = path.match_indices('/').nth(depth - 1);
@@ -149,7 +150,7 @@ fn crate_of(path: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// A place in each of these files that breaks the rule on columns.
+    /// Returns a place in each of these files that breaks the rule on columns.
     fn places(paths: &[&str]) -> Vec<Breach> {
         let breach = |(line, path): (usize, &&str)| Breach {
             rule: Rule::Columns,

@@ -1,11 +1,11 @@
-//! The comments of a Rust file, in blocks of lines that belong together.
+//! The comments of a Rust file, grouped into blocks of adjacent lines.
 
 use std::collections::BTreeMap;
 
 use super::super::source::Source;
 use super::Rule;
 
-/// Bound, in columns: two files fit beside each other on a screen.
+/// Bound, in columns: two files fit next to each other on a screen.
 const COLUMNS_MAX: usize = 100;
 
 /// The markers that begin a line comment, the longer ones first.
@@ -22,16 +22,16 @@ enum Kind {
     Plain,
 }
 
-/// Comment lines that follow one another, without code between them.
+/// Comment lines that follow each other, without code between them.
 #[derive(Debug)]
 pub(super) struct Block {
-    /// The first line, from 1.
+    /// The first line, counted from 1.
     pub(super) line: usize,
     marker: &'static str,
     kind: Kind,
-    /// The texts after the markers, with their indentation beyond one space.
+    /// The texts after the markers, with any indentation beyond one space.
     pub(super) lines: Vec<String>,
-    /// The width of each line with everything before the comment, in columns.
+    /// The width of each line in columns, including everything before the comment.
     widths: Vec<usize>,
 }
 
@@ -40,7 +40,8 @@ impl Block {
         self.kind == Kind::Documentation
     }
 
-    /// The lines over the limit; rows of tables and lines with an address cannot be wrapped.
+    /// Returns the lines over the limit, except for table rows and lines with an address, which
+    /// cannot be wrapped.
     pub(super) fn too_wide(&self) -> Vec<(Rule, usize, String)> {
         let lines = self.lines.iter().zip(&self.widths).enumerate();
         let wide = lines.filter(|(_, (text, width))| {
@@ -56,7 +57,7 @@ impl Block {
     }
 }
 
-/// The blocks of line comments; `/* */` is left out.
+/// Returns the blocks of line comments; `/* */` comments are left out.
 pub(super) fn blocks(source: &Source) -> Vec<Block> {
     let code_ends = code_ends(source);
     let mut blocks: Vec<Block> = Vec::new();
@@ -88,18 +89,18 @@ pub(super) fn blocks(source: &Source) -> Vec<Block> {
     blocks
 }
 
-/// The columns of a line that tokens cover.
+/// The part of a line that tokens cover.
 #[derive(Clone, Copy, Debug)]
 enum End {
-    /// Nothing but a documentation comment, which is a token too.
+    /// Only a documentation comment, which is a token too.
     Comment,
     /// Code up to this column.
     Code(usize),
-    /// A literal that goes on in the next line.
+    /// A literal that continues on the next line.
     Literal,
 }
 
-/// Where the code of each line ends.
+/// Returns the column at which the code of each line ends.
 fn code_ends(source: &Source) -> BTreeMap<usize, End> {
     let lines: Vec<&str> = source.text.lines().collect();
     let in_comment = |line: usize| lines[line - 1].trim_start().starts_with("//");
@@ -123,7 +124,7 @@ fn code_ends(source: &Source) -> BTreeMap<usize, End> {
     ends
 }
 
-/// The marker, the kind and the text of the comment at the end of a line.
+/// Returns the marker, the kind and the text of the comment at the end of a line.
 fn comment_of(line: &str, code: Option<End>) -> Option<(&'static str, Kind, &str)> {
     let rest = match code {
         None | Some(End::Comment) => line,

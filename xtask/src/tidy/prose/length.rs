@@ -1,4 +1,4 @@
-//! The rules on the length of a page's sentences.
+//! The rules on the length of sentences in pages.
 
 use super::Rule;
 use super::markdown::{Piece, Place};
@@ -9,13 +9,13 @@ const SENTENCE_WORDS_MAX: usize = 30;
 /// Bound, in words: a page whose sentences are longer on average is tiring to read.
 const AVERAGE_WORDS_MAX: usize = 18;
 
-/// Bound, in sentences: fewer have no average worth a finding.
+/// Bound, in sentences: the average of fewer sentences means little.
 const SENTENCES_MIN: usize = 5;
 
 /// Words with a full stop that does not end a sentence.
 const ABBREVIATIONS: [&str; 7] = ["e.g.", "i.e.", "etc.", "vs.", "cf.", "al.", "approx."];
 
-/// The sentences that are too long, and the average of a page if it is.
+/// Returns the sentences that are too long, and the average of a page if it is too high.
 pub(super) fn check(pieces: &[Piece]) -> Vec<(Rule, usize, String)> {
     let mut found = Vec::new();
     let mut lengths = Vec::new();
@@ -48,7 +48,8 @@ pub(super) fn check(pieces: &[Piece]) -> Vec<(Rule, usize, String)> {
     found
 }
 
-/// Returns whether a sentence is one: headings, cells and items without a full stop are fragments.
+/// Returns whether a piece of text is a sentence: headings, cells and items without a full stop are
+/// fragments.
 pub(super) fn counts(place: Place, sentence: &str) -> bool {
     match place {
         Place::Paragraph => true,
@@ -57,7 +58,7 @@ pub(super) fn counts(place: Place, sentence: &str) -> bool {
     }
 }
 
-/// The sentences of a text, each with its offset.
+/// Returns the sentences of a text, each with its offset.
 pub(super) fn sentences(text: &str) -> Vec<(usize, &str)> {
     let mut sentences = Vec::new();
     let mut start = 0;
@@ -89,7 +90,7 @@ fn ends_sentence(word: &str, next: &str) -> bool {
         && !next.starts_with(char::is_lowercase)
 }
 
-/// The number of words; a dash or a number sign by itself is none.
+/// Returns the number of words; a dash or a number sign on its own does not count.
 fn words(sentence: &str) -> usize {
     let words = sentence.split_whitespace();
     words
@@ -97,7 +98,7 @@ fn words(sentence: &str) -> usize {
         .count()
 }
 
-/// The first words of a sentence, to find it by.
+/// Returns the first words of a sentence, which help to find it.
 fn beginning(sentence: &str) -> String {
     let words: Vec<_> = sentence.split_whitespace().take(5).collect();
     words.join(" ").replace('`', "")

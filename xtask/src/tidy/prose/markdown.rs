@@ -2,7 +2,7 @@
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-/// The context of a piece of prose.
+/// The place of a piece of prose in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Paragraph,
@@ -11,13 +11,13 @@ pub(super) enum Place {
     Cell,
 }
 
-/// A paragraph, a list's item, a heading or a cell of a table.
+/// A paragraph, a list item, a heading or a table cell.
 #[derive(Debug)]
 pub(super) struct Piece {
     pub(super) place: Place,
-    /// The text in one line; a piece of code is one word in backticks.
+    /// The text on a single line; a piece of code is a single word in backticks.
     pub(super) text: String,
-    /// Where in the text each line, from 1, begins.
+    /// The offset in the text at which each line begins, with its number from 1.
     lines: Vec<(usize, usize)>,
 }
 
@@ -30,14 +30,14 @@ impl Piece {
         }
     }
 
-    /// The line, from 1, of what stands at an offset into the text.
+    /// Returns the line, counted from 1, of the text at an offset.
     pub(super) fn line(&self, offset: usize) -> usize {
         let before = self.lines.iter().take_while(|(start, _)| *start <= offset);
         before.last().map_or(1, |(_, line)| *line)
     }
 }
 
-/// The pieces in the order of the text; code blocks, pictures and HTML are left out.
+/// Returns the pieces in the order of the text; code blocks, pictures and HTML are left out.
 pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let mut reader = Reader::default();
     let parser = Parser::new_ext(text, Options::ENABLE_TABLES);
@@ -53,7 +53,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
 struct Reader {
     pieces: Vec<Piece>,
     current: Option<Piece>,
-    /// The number of open elements whose text is no prose.
+    /// The number of open elements whose text is not prose.
     left_out: usize,
 }
 
@@ -63,7 +63,7 @@ impl Reader {
             Event::Start(Tag::CodeBlock(_) | Tag::Image { .. }) => self.left_out += 1,
             Event::End(TagEnd::CodeBlock | TagEnd::Image) => self.left_out -= 1,
             Event::Start(Tag::Paragraph) => {
-                // A paragraph of a list's item is a part of that item.
+                // A paragraph in a list item is part of that item.
                 let place = match &self.current {
                     Some(piece) if piece.text.is_empty() => piece.place,
                     _ => Place::Paragraph,

@@ -1,4 +1,4 @@
-//! Random sentences of the documentation, for a reader to judge.
+//! Random sentences of the documentation for a reader to judge.
 
 use super::markdown::{self, Piece};
 use super::{Page, comment, length};
@@ -7,11 +7,11 @@ use crate::tidy::source::Tree;
 /// The number of sentences in a sample.
 const SIZE: usize = 100;
 
-/// Bound, in words: a shorter sentence has nothing to judge.
+/// Bound, in words: in a shorter sentence there is nothing to judge.
 const WORDS_MIN: usize = 5;
 
 /// Returns sentences of the pages and of the libraries' documentation comments, each with its path
-/// and line. The same seed draws the same sentences of the same text.
+/// and line. The same seed always selects the same sentences of the same text.
 pub(in crate::tidy) fn draw(tree: &Tree, pages: &[Page], seed: u64) -> Vec<String> {
     let mut all = Vec::new();
     for page in pages
@@ -37,7 +37,7 @@ pub(in crate::tidy) fn draw(tree: &Tree, pages: &[Page], seed: u64) -> Vec<Strin
     fastrand::Rng::with_seed(seed).choose_multiple(all, SIZE)
 }
 
-/// Returns the sentences of a piece whose text begins in this line.
+/// Returns the sentences of a piece whose text begins on this line.
 fn sentences(path: &str, first: usize, piece: &Piece) -> Vec<String> {
     let all = length::sentences(&piece.text).into_iter();
     all.filter(|(_, text)| length::counts(piece.place, text) && words(text) >= WORDS_MIN)

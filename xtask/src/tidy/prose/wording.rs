@@ -4,19 +4,19 @@ use super::Rule;
 use super::length::sentences;
 use super::markdown::{Piece, Place};
 
-/// Words that begin a question or point back, never a summary.
+/// Words that begin a question or refer back, so that no summary begins with them.
 const OPENERS: [&str; 5] = ["What", "Who", "Whether", "So", "It"];
 
-/// Words after which "who" has no noun to belong to.
+/// Words after which "who" has no noun to refer to.
 ///
-/// Prepositions and verbs that an indirect question may follow ("depends on who is first") are
+/// Prepositions, and verbs that an indirect question may follow ("depends on who is first"), are
 /// left out, because the rule must never be wrong.
 const BEFORE_HEADLESS_WHO: [&str; 15] = [
     "if", "unless", "because", "when", "while", "where", "since", "as", "than", "that", "so",
     "then", "even", "only", "against",
 ];
 
-/// The rule that the first line of documentation breaks.
+/// Returns the rule that the first line of documentation breaks.
 pub(super) fn check_summary(line: &str) -> Option<(Rule, String)> {
     let text = line.trim_start().trim_start_matches(['*', '_', '"']);
     let word = text.split(|c: char| !c.is_alphabetic()).next()?;
@@ -30,9 +30,9 @@ pub(super) fn check_summary(line: &str) -> Option<(Rule, String)> {
     })
 }
 
-/// The rules that a piece of prose breaks, with the line of each place.
+/// Returns the rules that a piece of prose breaks, with the line of each place.
 ///
-/// The beginning of documentation is left to [`check_summary`].
+/// The beginning of documentation is checked by [`check_summary`].
 pub(super) fn check(piece: &Piece, documentation: bool) -> Vec<(Rule, usize, String)> {
     let mut found = Vec::new();
     for (start, sentence) in sentences(&piece.text) {
@@ -48,11 +48,12 @@ pub(super) fn check(piece: &Piece, documentation: bool) -> Vec<(Rule, usize, Str
     found
 }
 
-/// A "who" without a noun; one that opens the sentence counts if `opens` is set.
+/// Returns the place of a "who" without a noun; a "who" at the beginning of the sentence counts if
+/// `opens` is set.
 fn headless_who(sentence: &str, opens: bool) -> Option<(usize, String)> {
     let words = words(sentence);
     let headless = |at: usize| match at.checked_sub(1) {
-        // A question, or the name of what follows the colon.
+        // The sentence is a question, or "Who" names what follows the colon.
         None => opens && words[0].1 == "Who" && !sentence.contains(['?', ':']),
         Some(before) => {
             let (offset, before) = words[before];
@@ -71,8 +72,8 @@ fn headless_who(sentence: &str, opens: bool) -> Option<(usize, String)> {
     Some((words[at].0, what))
 }
 
-/// "so many", "so much" or "so long" that is neither compared ("so long as") nor followed by its
-/// consequence ("so many that").
+/// Returns the place of a "so many", "so much" or "so long" that is neither compared ("so long as")
+/// nor followed by its consequence ("so many that").
 fn so_many(sentence: &str) -> Option<(usize, String)> {
     let words = words(sentence);
     let compared =
@@ -94,7 +95,7 @@ fn so_many(sentence: &str) -> Option<(usize, String)> {
     Some((words[at].0, what))
 }
 
-/// The words of a sentence, each with its offset, without what stands around them.
+/// Returns the words of a sentence, each with its offset and without the punctuation around it.
 fn words(sentence: &str) -> Vec<(usize, &str)> {
     let inside = |c: char| c.is_alphanumeric() || c == '`' || c == '_' || c == '\'';
     let mut words = Vec::new();

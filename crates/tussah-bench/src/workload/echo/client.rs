@@ -11,11 +11,11 @@ use crate::epoll::{Epoll, EventFlags, token};
 use crate::metric::Metric;
 use crate::server::{SILENCE, Server};
 
-/// The size of a request and of its answer, in bytes.
+/// The size of a request and of its response, in bytes.
 const REQUEST: usize = 64;
 
-/// The number of connections served before the first measurement of memory, which excludes what a
-/// server allocates only once.
+/// The number of connections that are served before the first measurement of memory, to exclude
+/// what a server allocates only once.
 const CONNECTIONS_BEFORE: usize = 64;
 
 fn connections(options: &Options) -> usize {
@@ -27,22 +27,22 @@ fn idle(options: &Options) -> usize {
     options.scaled(10_000)
 }
 
-/// Returns the number of descriptors that either process needs at most.
+/// Returns the maximum number of descriptors that either process needs.
 pub fn descriptors(options: &Options) -> usize {
     connections(options).max(idle(options) + CONNECTIONS_BEFORE)
 }
 
-/// Measures two processes of the server: one with idle connections, one with busy ones.
+/// Measures two processes of the server: one with idle connections and one with busy ones.
 pub fn run(options: &Options) -> Vec<Metric> {
     let mut metrics = busy(options);
     metrics.extend(memory(options));
     metrics
 }
 
-/// Measures the user memory of an idle connection, after one request on each.
+/// Measures the user memory of an idle connection, after one request on each connection.
 fn memory(options: &Options) -> Vec<Metric> {
-    // The server inherits the setting. A huge page equals a thousand connections, too coarse to
-    // divide by their number.
+    // The server inherits the setting. One huge page is as large as the memory of a thousand
+    // connections, so the result would be too coarse.
     rustix::thread::disable_transparent_huge_pages(true).expect("Linux can do without huge pages");
     let mut server = Server::start(options);
     let open = |count| (0..count).map(|number| Connection::open(server.address, number));
@@ -66,7 +66,7 @@ fn memory(options: &Options) -> Vec<Metric> {
     metrics
 }
 
-/// Measures the speed, after a warm-up of a fifth of the time.
+/// Measures the speed, after a warm-up that takes a fifth of the time.
 fn busy(options: &Options) -> Vec<Metric> {
     let mut server = Server::start(options);
     let window = options.scaled_duration(Duration::from_secs(5));
@@ -93,11 +93,11 @@ struct Connection {
     stream: TcpStream,
     request: [u8; REQUEST],
     answer: [u8; REQUEST],
-    /// The number of received bytes of the answer.
+    /// The number of bytes of the response received so far.
     received: usize,
     sent_at: Instant,
     random: Rng,
-    /// The number of answers in this slice.
+    /// The number of responses in this slice.
     answers: u32,
 }
 
@@ -135,7 +135,7 @@ impl Connection {
         assert_eq!(sent, REQUEST, "an idle socket has room for a request");
     }
 
-    /// Reads the available bytes. Returns true once the answer is complete, and checks that it
+    /// Reads the available bytes. Returns true once the response is complete, and checks that it
     /// equals the request.
     fn receive(&mut self) -> bool {
         match self.stream.read(&mut self.answer[self.received..]) {
@@ -157,12 +157,12 @@ impl Connection {
 
 /// The results of a window of time.
 struct Outcome {
-    /// Answers before the end of the window.
+    /// The number of responses before the end of the window.
     in_time: usize,
-    /// The times from sending to receiving of all requests.
+    /// The time from sending to receiving, for each request.
     latencies_ns: Vec<u32>,
     /// Jain's index of the worst full second, or of the window if it is shorter: 1 if all
-    /// connections got the same, 1/n if one of n got everything.
+    /// connections got the same share, 1/n if one of n got everything.
     fairness: f64,
 }
 
@@ -194,7 +194,7 @@ impl Load {
         Load { epoll, connections }
     }
 
-    /// Sends requests during `window`, then waits for the last answers.
+    /// Sends requests during `window`, then waits for the last responses.
     fn run(&mut self, window: Duration) -> Outcome {
         let mut outcome = Outcome {
             in_time: 0,
@@ -244,7 +244,7 @@ impl Load {
         outcome
     }
 
-    /// Returns Jain's index of the answers of all connections, and starts the next slice.
+    /// Returns Jain's index of the responses of all connections, and starts the next slice.
     fn fairness(&mut self) -> f64 {
         let answers: Vec<u32> = self
             .connections
@@ -255,8 +255,8 @@ impl Load {
     }
 }
 
-/// Jain's index, "A Quantitative Measure of Fairness and Discrimination" (1984), section 3; 0
-/// without answers.
+/// Returns Jain's index from "A Quantitative Measure of Fairness and Discrimination" (1984),
+/// section 3, or 0 without responses.
 fn jain(shares: &[u32]) -> f64 {
     let sum: f64 = shares.iter().map(|&share| f64::from(share)).sum();
     let squares: f64 = shares.iter().map(|&share| f64::from(share).powi(2)).sum();

@@ -1,5 +1,5 @@
-//! The pipeline of tussah in three forms: sending event by event, forwarding by batch, and sending
-//! without controllers.
+//! The pipeline of tussah in three forms: sending one event at a time, forwarding by batch, and
+//! sending without controllers.
 
 use std::time::{Duration, Instant};
 
@@ -11,14 +11,14 @@ use crate::cli::Options;
 use crate::metric::Metric;
 use crate::runtimes;
 
-/// The way in which a stage sends on, and its controllers.
+/// The way in which a stage sends events on, and its controllers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Event by event, with the default controllers and a latency target.
+    /// One event at a time, with the default controllers and a latency target.
     Sends,
-    /// By batch, with the same controllers and target.
+    /// By batch, with the same controllers and the same target.
     Forwards,
-    /// Event by event, without a controller.
+    /// One event at a time, without controllers.
     Bare,
 }
 
@@ -74,7 +74,7 @@ impl SerialHandler for Forward {
     }
 }
 
-/// The last stage, which counts and reports when it has all events.
+/// The last stage, which counts the events and reports when it has all of them.
 struct Last {
     size: Size,
     count: Count,
@@ -127,7 +127,7 @@ fn pipeline(size: Size, form: Form) -> Result<oneshot::Receiver<Count>, BuildErr
         let builder = network.stage(name).queue(room).batch(size.batch);
         match form {
             Form::Bare => builder.manual(),
-            // Long enough that no event is rejected: the controllers only observe.
+            // The target is so long that no event is rejected: the controllers only observe.
             Form::Sends | Form::Forwards => builder.target(Duration::from_secs(60)),
         }
     };
