@@ -1,11 +1,12 @@
-//! Loads the web server for a long time with all kinds of client behavior. For each minute it
-//! prints the server's memory, descriptors and connections, each as the median over the seconds.
+//! Loads the web server for a long time with all kinds of client behavior. Every minute, it prints
+//! the server's memory, descriptors and connections, each as the median over the seconds of that
+//! minute.
 //!
 //! ```sh
 //! cargo build --release -p tussah-services --bin tussah
 //! cargo run --release -p tussah-services --example soak -- target/release/tussah 10
 //! ```
-//! The soak fails if a value grows by more than 2 % from the second minute to the last.
+//! The soak test fails if a value grows by more than 2 % between the second minute and the last.
 
 use std::error::Error;
 use std::fs;
@@ -17,19 +18,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bound, in clients: those that send requests at the same time.
+/// Bound, in clients: the number that send requests at the same time.
 const CLIENTS: u64 = 48;
 
-/// Bound, in files: small ones, of which the cache holds a part.
+/// Bound, in files: small files, only some of which fit into the cache.
 const FILES: u64 = 2000;
 
-/// How long a client waits for the server.
+/// The time for which a client waits for the server.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The server's resources: its memory in KB, descriptors, and connections.
+/// The server's resources: its memory in KB, its descriptors, and its connections.
 type Held = [u64; 3];
 
-/// A server that ends when this value is dropped.
+/// A server, which ends when this value is dropped.
 struct Server {
     child: Child,
     address: SocketAddr,
@@ -101,7 +102,8 @@ fn medians(seconds: &[Held]) -> Held {
     })
 }
 
-/// Starts a server of files of various lengths, with a cache that is too small for all of them.
+/// Starts a server that serves files of various lengths, with a cache that is too small for all of
+/// them.
 fn start(command: &str) -> Result<Server, Box<dyn Error>> {
     let site = std::env::temp_dir().join(format!("tussah-soak-{}", std::process::id()));
     fs::create_dir_all(&site)?;
@@ -135,7 +137,7 @@ fn start(command: &str) -> Result<Server, Box<dyn Error>> {
     })
 }
 
-/// Sends valid and invalid requests until the soak is over.
+/// Sends valid and invalid requests until the soak test is over.
 fn client(address: SocketAddr, number: u64, over: &AtomicBool, done: &AtomicU64) {
     let mut random = fastrand::Rng::with_seed(number);
     while !over.load(Ordering::Relaxed) {
@@ -175,7 +177,7 @@ fn connection(
         };
         let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n{lines}\r\n{body}");
         match random.u64(..60) {
-            // Half a request, from a client that is too slow or leaves.
+            // Half a request, from a client that is too slow or disconnects.
             0 => {
                 stream.write_all(&request.as_bytes()[..request.len() / 2])?;
                 if random.bool() {
@@ -183,7 +185,7 @@ fn connection(
                 }
                 return Ok(());
             }
-            // A request whose answer the client does not read.
+            // A request whose response the client does not read.
             1 => return stream.write_all(request.as_bytes()),
             // The last request, announced by closing one direction.
             2 => {
@@ -206,11 +208,12 @@ fn connection(
     Ok(())
 }
 
-/// Reads an answer. Returns whether the connection stays open.
+/// Reads a response. Returns whether the connection stays open.
 fn answer(stream: &mut TcpStream) -> std::io::Result<bool> {
     let mut head = Vec::new();
     let mut byte = [0];
-    // Byte by byte, so that the next answer stays unread; the client may be slow.
+    // The client reads byte by byte, so that the next response stays unread; it is allowed to be
+    // slow.
     while !head.ends_with(b"\r\n\r\n") {
         stream.read_exact(&mut byte)?;
         head.push(byte[0]);
@@ -245,7 +248,7 @@ fn held(server: &Server) -> Result<Held, Box<dyn Error>> {
     Ok([
         memory.parse()?,
         targets.len() as u64,
-        // One of the sockets listens.
+        // One of the sockets is the listener.
         (sockets.count() as u64).saturating_sub(1),
     ])
 }

@@ -1,4 +1,4 @@
-//! Parses one head repeatedly, for counting its instructions with `valgrind --tool=callgrind`.
+//! Parses one header repeatedly, so that `valgrind --tool=callgrind` can count the instructions.
 //!
 //! `cargo run --release --example head_cost -- [plain|browser] COUNT`. The difference between two
 //! counts excludes the cost of starting the program.

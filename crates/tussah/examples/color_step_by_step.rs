@@ -1,16 +1,18 @@
-//! A program written for one CPU, first run unchanged and then colored step by step.
+//! A program that was written for one CPU: it first runs unchanged, and is then colored step by
+//! step.
 //!
 //! The program takes requests from connections, computes a digest for each, and counts it in a
-//! table. It relies on nothing else running between two awaits, and its use of `try_lock` makes
-//! that visible.
+//! table. It relies on the fact that nothing else runs between two awaits; its use of `try_lock`
+//! checks this.
 //!
 //! 1. *Unchanged*: [`one_color`](tussah::Builder::one_color) runs every `spawn` in the default
 //!    color. The program is as correct as before, and as slow.
-//! 2. *The computation*: the digest touches no shared data, so it gets the color of its connection.
-//!    The rest stays in the default color. This change takes one line and gives most of the speed.
+//! 2. *The computation*: the digest accesses no shared data, so it gets the color of its
+//!    connection. The rest stays in the default color. This change takes one line and achieves most
+//!    of the speedup.
 //! 3. *The table*: it becomes colored state, and nothing needs the default color any more.
 //!
-//! The recipe is that of libasync-mp: Zeldovich et al., USENIX 2003, section 3.
+//! The method is that of libasync-mp: Zeldovich et al., USENIX 2003, section 3.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -23,7 +25,7 @@ use tussah::{Color, Colored, Runtime, spawn, spawn_in, yield_now};
 const CONNECTIONS: u64 = 8;
 const REQUESTS: u64 = 20;
 
-/// How often each digest occurred.
+/// The number of times that each digest occurred.
 type Table = BTreeMap<u64, u64>;
 
 fn main() -> std::io::Result<()> {
@@ -122,7 +124,7 @@ async fn table_colored() -> Table {
     table.with(std::mem::take).await
 }
 
-/// The number of digests being computed, and its maximum.
+/// The number of digests that are being computed, and its maximum.
 static DIGESTS: AtomicUsize = AtomicUsize::new(0);
 static DIGESTS_MAX: AtomicUsize = AtomicUsize::new(0);
 

@@ -1,5 +1,5 @@
-//! A server of two stages: one splits the input into lines, the other answers each line with its
-//! number.
+//! A server with two stages: one splits the input into lines, and the other replies to each line
+//! with its number.
 //!
 //! Run `cargo run --release --example echo_stages -- 127.0.0.1:7007`, and then `nc 127.0.0.1 7007`.
 //! Ctrl-C ends it and prints the network in Graphviz format.
@@ -15,7 +15,7 @@ use tussah::stage::{Batch, Handler, Network, Sender};
 /// Bound, in bytes: the longest line. A client that sends a longer one is disconnected.
 const LINE_MAX: usize = 4096;
 
-/// A line, and the connection to answer.
+/// A line, and the connection for the reply.
 struct Line {
     connection: Connection,
     number: u64,
@@ -52,8 +52,8 @@ impl Handler for Cut {
                 SocketEvent::AcceptFailed(_, error) | SocketEvent::Stopped(_, Some(error)) => {
                     eprintln!("the listener failed: {error}");
                 }
-                // Other events need no action. A connection closes when the peer has closed it and
-                // nothing here holds it any more.
+                // Other events require no action. A connection is closed when the peer has closed
+                // it and nothing here holds it any more.
                 _ => {}
             }
         }
@@ -82,7 +82,7 @@ fn lines(connection: &Connection, bytes: &[u8]) -> Vec<Line> {
     texts.map(&mut line).collect()
 }
 
-/// Answers each line with its number.
+/// Replies to each line with its number.
 struct Answer;
 
 impl Handler for Answer {
@@ -91,7 +91,7 @@ impl Handler for Answer {
     async fn handle(&self, batch: &mut Batch<Line>) {
         while let Some(line) = batch.next() {
             let answer = [format!("{}: ", line.number).as_bytes(), &line.text].concat();
-            // A client that does not read its answers is disconnected; there is nothing else to do.
+            // A client that does not read the replies is disconnected; there is nothing else to do.
             let _ = line.connection.try_send(answer);
         }
     }

@@ -1,9 +1,9 @@
-//! Uses every part of a runtime once for each line of input. Other programs disturb it and check
-//! the results.
+//! Uses every part of a runtime once for each line of input. Other programs disturb it and then
+//! check the results.
 //!
 //! `yes | head -3 | cargo run --example exercise`. Each round prints one line: `ok`, `error: ` with
-//! what the system refused, or `wrong: ` with an unexpected result. When the system refuses
-//! nothing, every round is `ok`.
+//! the operation that the system refused, or `wrong: ` with an unexpected result. If the system
+//! refuses nothing, every round is `ok`.
 
 use std::error::Error;
 use std::io::{self, BufRead};
@@ -14,13 +14,13 @@ use tussah::process::Command;
 use tussah::time::{sleep, timeout};
 use tussah::{Color, Colored, fs, pipe, spawn};
 
-/// A round takes milliseconds. One that takes this long hangs.
+/// A round normally takes milliseconds. A round that takes this long hangs.
 const HANG_LIMIT: Duration = Duration::from_secs(5);
 
-/// Bound, in events: the number posted in one round.
+/// Bound, in events: the number that are posted in one round.
 const POSTS: usize = 100;
 
-/// Returns an error with what was expected, unless the condition holds.
+/// Returns an error that states the expectation, unless the condition holds.
 fn expect(is_so: bool, what: &str) -> io::Result<()> {
     if is_so {
         return Ok(());

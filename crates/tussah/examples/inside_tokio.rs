@@ -53,7 +53,7 @@ async fn serve(listener: TcpListener, board: Board) {
     }
 }
 
-/// Handles lines of the form `player points`. Answers each with the player's new total.
+/// Handles lines of the form `player points`. Replies to each line with the player's new total.
 async fn connection(stream: TcpStream, board: &Board) -> io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut lines = BufReader::new(read).lines();

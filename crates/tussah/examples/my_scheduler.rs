@@ -3,16 +3,16 @@
 //! `cargo run --release --example my_scheduler`
 //!
 //! One worker gets 64 colors whose events take 1 ms, 200 µs or 10 µs. With first in, first out,
-//! short events wait for long ones. With shortest job first they do not, so the mean time from post
-//! to end falls.
+//! short events wait for long ones. With shortest job first, they do not, so the mean time from the
+//! post to the end of an event decreases.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use tussah::{Candidate, Color, Policy, Priorities, Runtime};
 
-/// Chooses the color with the shortest turns so far. Colors without any turn go first, to measure
-/// them.
+/// Chooses the color whose turns have been the shortest so far. Colors without a turn so far go
+/// first, so that they are measured.
 struct ShortestFirst;
 
 impl Policy for ShortestFirst {
@@ -36,8 +36,8 @@ fn length(color: u64) -> Duration {
     Duration::from_micros([1000, 200, 10, 10][color as usize % 4])
 }
 
-/// Repeatedly posts an event to each color and waits for all of them. Returns the mean time from
-/// post to end.
+/// Repeatedly posts an event to each color, and waits for all of them. Returns the mean time from
+/// the post to the end of an event.
 fn mean_time<P: Policy + 'static>(policy: fn() -> P) -> std::io::Result<Duration> {
     let runtime = Runtime::builder().workers(1).policy(policy).build()?;
     let colors: Vec<_> = (1..=COLORS).map(|n| runtime.color(Color(n))).collect();

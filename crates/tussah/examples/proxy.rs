@@ -41,7 +41,7 @@ fn main() -> Result<(), Failure> {
             }
         });
         interrupted.recv().await?;
-        // A runtime that is ending accepts no connections.
+        // A runtime that is shutting down accepts no connections.
         accepting.abort();
         let _ = accepting.await;
         Ok(())

@@ -1,5 +1,5 @@
-//! A stage in 30 lines. It prints the palindromes among the words that it receives, each within 10
-//! ms or not at all.
+//! A stage in 30 lines. It prints the palindromes among the words that it receives, and rejects
+//! those that it would not reach within 10 ms.
 use std::time::Duration;
 use tussah::stage::{Batch, BuildError, Handler, Network, shed};
 

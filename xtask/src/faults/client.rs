@@ -108,7 +108,7 @@ fn connect(address: &str) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// The status, the length that the header states, and everything after the header.
+/// The status, the length that the head states, and everything after the head.
 type Answer = (u16, Option<usize>, Vec<u8>);
 
 fn plain(address: &str, request: &str) -> io::Result<Answer> {

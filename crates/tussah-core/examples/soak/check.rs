@@ -1,23 +1,23 @@
-//! The checks while a runtime runs, and after its end.
+//! The checks that are made while a runtime runs and after it has ended.
 //!
-//! - Exclusion: an event marks its color while it runs, and finds no other mark.
-//! - Order: the events of one poster in one color arrive by rising numbers.
-//! - Nothing is lost: every accepted event is run or dropped, exactly once.
-//! - Several colors: transfers between values keep their sum.
+//! - Exclusion: an event marks its color while it runs, and must not find another mark.
+//! - Order: the events that one poster sends to one color arrive in the order of their numbers.
+//! - Completeness: every accepted event is either run or dropped, exactly once.
+//! - Several colors: transfers between values do not change their sum.
 //! - Readers: no reader of a value is inside at the same time as a writer.
 
 use std::panic::panic_any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// The payload of panics that belong to the soak.
+/// The payload of the panics that the soak test causes on purpose.
 pub(crate) struct Meant;
 
 /// The number of colors that receive posts.
 pub(crate) const COLORS: usize = 64;
-/// The number of OS threads that make requests.
+/// The number of OS threads that make requests (the askers).
 pub(crate) const ASKERS: usize = 3;
-/// The number of values with colors of their own.
+/// The number of values, each with its own color.
 pub(crate) const VALUES: usize = 8;
 /// The sum of all values.
 pub(crate) const SUM: i64 = 1000 * VALUES as i64;
@@ -25,11 +25,11 @@ pub(crate) const SUM: i64 = 1000 * VALUES as i64;
 #[derive(Default)]
 struct ColorChecks {
     inside: AtomicBool,
-    /// For each asker, the number of its last event.
+    /// The number of the last event of each asker.
     last: [AtomicU64; ASKERS],
 }
 
-/// An amount, with a mark for those who are inside: the number of readers, or `WRITER`.
+/// An amount, with a mark for those that are inside: the number of readers, or `WRITER`.
 pub(crate) struct Value {
     amount: i64,
     inside: AtomicU32,
@@ -47,7 +47,7 @@ impl Value {
 
     /// Runs the body of a writer.
     pub(crate) fn write<R>(&mut self, checks: &Checks, body: impl FnOnce(&mut i64) -> R) -> R {
-        // Relaxed, all, because the test is about what orders them.
+        // All these accesses are relaxed, because the test is about what orders them.
         if self.inside.swap(WRITER, Ordering::Relaxed) != 0 {
             checks.broken("a writer is not alone".to_owned());
         }
@@ -74,7 +74,7 @@ impl Value {
 /// The state of all checks of one runtime.
 pub(crate) struct Checks {
     colors: Vec<ColorChecks>,
-    /// The number of tokens that were made, less those that were dropped.
+    /// The number of tokens that were made, minus those that were dropped.
     alive: AtomicU64,
     /// The number of events that ran.
     pub(crate) ran: AtomicU64,
@@ -97,8 +97,8 @@ impl Checks {
         self.broken.lock().get_or_insert(what);
     }
 
-    /// An object that a closure or a future owns. It must be dropped exactly once. Its drop may
-    /// panic.
+    /// Returns an object for a closure or a future to own. It must be dropped exactly once. Its
+    /// `drop` may panic.
     pub(crate) fn token(self: &Arc<Self>, panics: bool) -> Token {
         self.alive.fetch_add(1, Ordering::Relaxed);
         Token {
@@ -112,10 +112,11 @@ impl Checks {
         self.alive.load(Ordering::Relaxed)
     }
 
-    /// Runs the body of an event of a color: the `number`th that asker `asker` has posted.
+    /// Runs the body of an event of a color: event `number` of those that asker `asker` has posted.
     pub(crate) fn event(&self, color: usize, asker: usize, number: u64, body: impl FnOnce()) {
         let checks = &self.colors[color];
-        // Relaxed, all, because the test is about what orders the events of a color.
+        // All these accesses are relaxed, because the test is about what orders the events of a
+        // color.
         if checks.inside.swap(true, Ordering::Relaxed) {
             self.broken(format!("two events of color {color} run at the same time"));
         }
@@ -130,7 +131,7 @@ impl Checks {
         body();
     }
 
-    /// Checks the state after the end of the runtime.
+    /// Checks the state after the runtime has ended.
     pub(crate) fn at_the_end(&self) -> Result<(), String> {
         if let Some(broken) = self.broken.lock().take() {
             return Err(broken);
@@ -144,7 +145,7 @@ impl Checks {
     }
 }
 
-/// A token; see [`Checks::token`].
+/// A token (see [`Checks::token`]).
 pub(crate) struct Token {
     checks: Arc<Checks>,
     panics: bool,
@@ -156,14 +157,14 @@ impl Drop for Token {
             self.checks
                 .broken("a closure or a future was dropped twice".to_owned());
         }
-        // A panic while another one unwinds aborts the process, as everywhere.
+        // A panic during the unwinding of another panic aborts the process, here as everywhere.
         if self.panics && !std::thread::panicking() {
             panic_any(Meant);
         }
     }
 }
 
-/// Takes the mark away, even if the event panics.
+/// Removes the mark, even if the event panics.
 struct Inside<'a>(&'a AtomicBool);
 
 impl Drop for Inside<'_> {

@@ -1,7 +1,8 @@
-//! The lengths of events, which change: the scheduler has to notice that its estimates are wrong.
+//! The lengths of events; they change, so that the scheduler has to notice that its estimates are
+//! wrong.
 //!
-//! Each color has phases of a number of events. The events of a phase are of one kind, and those of
-//! the next one may be a thousand times as long, or as short.
+//! Each color has phases, which last for a number of events. The events of a phase are of one kind,
+//! and those of the next phase may be a thousand times longer or shorter.
 
 use std::time::{Duration, Instant};
 
@@ -10,17 +11,17 @@ use fastrand::Rng;
 /// The kinds of phases.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Next to nothing.
+    /// Almost no time.
     Empty,
     /// Shorter than a turn.
     Short,
-    /// Longer than a turn, and than the delay after which work is stolen.
+    /// Longer than a turn, and longer than the delay after which work is stolen.
     Long,
-    /// Mostly next to nothing, rarely longer than any bound of the scheduler.
+    /// Mostly almost no time, but occasionally longer than any bound of the scheduler.
     Mixed,
 }
 
-/// The lengths of all events of a runtime, from a seed.
+/// The lengths of all events of a runtime, which a seed determines.
 #[derive(Clone, Copy)]
 pub(crate) struct Lengths(u64);
 
@@ -29,7 +30,7 @@ impl Lengths {
         Self(seed)
     }
 
-    /// Returns the length of the event of a color with this number.
+    /// Returns the length of event `number` of a color.
     pub(crate) fn of(self, color: usize, number: u64, random: &mut Rng) -> Duration {
         // Phases of 8 to 256 events.
         let phase = number / (8 << (color % 6));
@@ -43,7 +44,7 @@ impl Lengths {
         length(kind, random)
     }
 
-    /// Returns the length of an event that belongs to no phase.
+    /// Returns the length of an event that does not belong to any phase.
     pub(crate) fn any(self, random: &mut Rng) -> Duration {
         length(Kind::Mixed, random)
     }
@@ -63,7 +64,7 @@ fn length(kind: Kind, random: &mut Rng) -> Duration {
     }
 }
 
-/// Computes for this time.
+/// Computes for the given time.
 pub(crate) fn spin(length: Duration) {
     if length.is_zero() {
         return;

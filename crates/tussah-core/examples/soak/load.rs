@@ -12,13 +12,13 @@ use tussah_core::{AbortHandle, Color, Colored, Handle, JoinHandle, with_all, yie
 use crate::check::{ASKERS, COLORS, Checks, Meant, SUM, VALUES, Value};
 use crate::lengths::{Lengths, spin};
 
-/// Bound, in threads: how many of one asker are not awaited at a time.
+/// Bound, in threads: the number of threads of one asker that are not awaited at a time.
 const THREADS_MAX: usize = 256;
 
-/// Bound, in closures and futures: with this many that have not ended, no request is made.
+/// Bound, in closures and futures: while this number have not ended, no request is made.
 const WAITING_MAX: u64 = 20_000;
 
-/// Makes requests from several OS threads until some time, and waits for those that must end.
+/// Makes requests from several OS threads until a given time, and waits for those that must end.
 pub(crate) fn run(handle: &Handle, checks: &Arc<Checks>, until: Instant, random: &mut Rng) {
     let values: Vec<_> = (0..VALUES)
         .map(|_| Colored::new_in(handle, Value::new(SUM / VALUES as i64)))
@@ -40,7 +40,7 @@ pub(crate) fn run(handle: &Handle, checks: &Arc<Checks>, until: Instant, random:
             scope.spawn(move || asker.run(until));
         }
         while Instant::now() < until {
-            // Refused while a removed worker is in its last event.
+            // This is refused while a removed worker is in its last event.
             let _ = handle.set_workers(1 + random.u64(..4) as usize);
             std::thread::sleep(Duration::from_millis(random.u64(..200)));
         }
@@ -57,7 +57,7 @@ pub(crate) fn run(handle: &Handle, checks: &Arc<Checks>, until: Instant, random:
     }
 }
 
-/// One OS thread that makes requests.
+/// An OS thread that makes requests.
 struct Asker<'a> {
     handle: &'a Handle,
     checks: &'a Arc<Checks>,
@@ -116,7 +116,7 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Moves an amount between values, and waits for it.
+    /// Moves an amount between values, and waits for this transfer.
     fn transfer(&mut self) {
         let (from, to) = self.two();
         let change = self.random.u64(..100) as i64;
@@ -130,7 +130,7 @@ impl<'a> Asker<'a> {
         }));
     }
 
-    /// Reads a value. Waits for it, or drops the request after its first poll.
+    /// Reads a value. Waits for the result, or drops the request after its first poll.
     fn read(&mut self) {
         let (value, _) = self.two();
         let length = self.length_for(value);
@@ -197,8 +197,8 @@ impl<'a> Asker<'a> {
         (from, (from + other) % VALUES)
     }
 
-    /// Starts a thread that sleeps, makes requests and yields. Sometimes it panics, or is aborted
-    /// at some time.
+    /// Starts a thread that sleeps, makes requests and yields. Sometimes the thread panics, or is
+    /// aborted after some time.
     fn spawn(&mut self) {
         let token = self.checks.token(self.random.u64(..50) == 0);
         let (values, lengths) = (self.values.to_vec(), self.lengths);
@@ -251,7 +251,7 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// Makes a writer, and gives up after a time limit.
+/// Requests a writer, and gives up after a time limit.
 async fn timeout(value: &Colored<Value>, checks: Arc<Checks>, length: Duration, limit: Duration) {
     let write = move |value: &mut Value| value.write(&checks, |_| spin(length));
     let mut request = std::pin::pin!(value.with(write));
@@ -263,7 +263,8 @@ async fn timeout(value: &Colored<Value>, checks: Arc<Checks>, length: Duration, 
     .await;
 }
 
-/// Polls a request once. A panic of a closure or of a destructor that runs inline is the caller's.
+/// Polls a request once, then drops it. A panic of a closure or of a destructor that runs inline is
+/// passed to the caller.
 fn poll_and_drop<R>(request: impl Future<Output = R>, waker: &Waker) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
         let request = std::pin::pin!(request);

@@ -1,14 +1,14 @@
-//! A soak test: hours of everything at once.
+//! A soak test: everything at the same time, for hours.
 //!
 //! ```sh
 //! cargo run --release -p tussah-core --example soak -- MINUTES [SEED]
 //! ```
 //!
-//! One runtime after the other gets posts, threads, readers, requests for one and for several
-//! colors, timers, aborts, panics in closures, destructors and wakers, events of up to 30 ms whose
-//! lengths change, and repeated changes of the number of workers. Then it is shut down, sometimes
-//! at once. `check.rs` has the checks. The exit status is nonzero if anything is broken, or hangs.
-//! The seed determines the load, not the scheduler's decisions.
+//! One runtime after the other gets posts, threads, readers, requests for one color and for
+//! several, timers, aborts, and panics in closures, destructors and wakers. Its events last up to
+//! 30 ms, with lengths that change, and the number of workers changes repeatedly. It is then shut
+//! down, sometimes immediately. `check.rs` contains the checks. The exit status is non-zero if
+//! anything is broken or hangs. The seed determines the load, but not the scheduler's decisions.
 
 mod check;
 mod lengths;
@@ -24,13 +24,14 @@ use check::{Checks, Meant};
 use fastrand::Rng;
 use tussah_core::Runtime;
 
-/// The life of a runtime.
+/// The time for which a runtime gets its load.
 const ROUND: Duration = Duration::from_secs(5);
-/// A round that takes this much longer hangs.
+/// The additional time after which a round counts as hanging.
 const HANG: Duration = Duration::from_secs(60);
-/// The number of rounds after which the memory must not grow any more.
+/// The number of rounds after which the memory must no longer grow.
 const WARM_UP: u64 = 10;
-/// Bound, in bytes: growth of the process's memory after the warm-up, which the allocator may need.
+/// Bound, in bytes: the growth of the process's memory after the warm-up, as much as the allocator
+/// may need.
 const GROWTH_MAX: u64 = 64 << 20;
 
 fn main() -> ExitCode {
@@ -64,8 +65,8 @@ fn soak(length: Duration, seed: u64) -> Result<(), String> {
     while start.elapsed() < length {
         let (sender, receiver) = mpsc::channel();
         let round_seed = seed.wrapping_add(rounds);
-        // On an OS thread of its own, so that a hang is seen. A round that hangs, or panics, leaves
-        // its OS threads behind.
+        // The round has its own OS thread, so that a hang is noticed. A round that hangs or panics
+        // leaves its OS threads behind.
         std::thread::spawn(move || sender.send(round(round_seed)));
         events += match receiver.recv_timeout(ROUND + HANG) {
             Ok(outcome) => outcome?,
@@ -91,7 +92,7 @@ fn soak(length: Duration, seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs one runtime from its beginning to its end. Returns the number of its events.
+/// Runs one runtime from start to end. Returns the number of its events.
 fn round(seed: u64) -> Result<u64, String> {
     let mut random = Rng::with_seed(seed);
     let workers = 1 + random.u64(..4) as usize;

@@ -1,4 +1,5 @@
-//! A request gives the same result whole and in pieces, and the result of httparse if accepted.
+//! A request gives the same result whether it arrives whole or in pieces, and if accepted, the same
+//! result as httparse.
 
 #![no_main]
 

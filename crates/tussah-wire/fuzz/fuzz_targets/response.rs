@@ -1,4 +1,4 @@
-//! Every response that the client parser accepts is accepted by httparse.
+//! httparse accepts every response that the client parser accepts.
 
 #![no_main]
 

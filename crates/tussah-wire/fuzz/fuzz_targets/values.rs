@@ -1,4 +1,4 @@
-//! Field values and targets, with properties of the parsed results.
+//! Field values and targets: the parsed results have the properties that they should have.
 
 #![no_main]
 
@@ -20,8 +20,8 @@ fuzz_target!(|bytes: &[u8]| {
                 .any(|byte| byte.is_ascii_control() || *byte == b'\\')
         );
     }
-    // The path for route lookup equals the plain path, unless that is refused. It has as many
-    // segments as `segments` decodes.
+    // The path for route lookup equals the plain path, unless the plain path is refused. It has as
+    // many segments as `segments` decodes.
     if let Ok(path) = target::path_with_escapes(bytes) {
         assert!(target::path(bytes).map_or(true, |plain| plain == path));
         assert!(!path.iter().any(|byte| byte.is_ascii_control() || *byte == b'\\'));

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 /// Bound, in bytes: the largest response that is cached.
 pub const ANSWER_MAX: usize = 64 * 1024;
 
-/// Small responses by URL. When there is no more room, the oldest is evicted. Revalidation is left
-/// out.
+/// Small responses by URL. When the space is used up, the oldest response is evicted. Revalidation
+/// is not implemented.
 #[derive(Debug)]
 pub struct Cache {
     answers: HashMap<Arc<str>, Answer>,
-    /// In the order of arrival.
+    /// The URLs in the order in which their responses arrived.
     order: VecDeque<Arc<str>>,
     bytes: usize,
     bytes_max: usize,

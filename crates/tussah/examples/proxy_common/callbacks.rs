@@ -44,7 +44,7 @@ pub fn when_writable<T: Send + 'static>(
     on_writable(&stream, Callback::new(color, call));
 }
 
-/// Breaks a connection off after a timeout, unless this is dropped first.
+/// Aborts a connection after a timeout, unless this is dropped first.
 pub struct Limit(TimerHandle);
 
 impl Limit {
@@ -65,7 +65,7 @@ impl Drop for Limit {
     }
 }
 
-/// The event that the rest of a message waits for.
+/// The event for which the rest of a message waits.
 pub enum Step {
     Done,
     Readable,

@@ -1,29 +1,29 @@
-//! One direction of a connection: the bytes read but not yet written, and which of them belong to
-//! the message.
+//! One direction of a connection: the bytes that were read but not yet written, and which of them
+//! belong to the message.
 
 /// The extent of a message's body (RFC 9112, section 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// The given number of bytes is missing; 0 means the body has ended.
+    /// The given number of bytes is still missing; 0 means that the body has ended.
     Length(u64),
-    /// Chunks, with what comes next.
+    /// The body consists of chunks; this is the part that comes next.
     Chunked(Chunk),
-    /// Everything until the connection ends.
+    /// Everything until the end of the connection.
     ToTheEnd,
 }
 
 /// The next part of a chunked body (RFC 9112, section 7.1). Everything is forwarded unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chunk {
-    /// The size: its value so far, and the number of digits.
+    /// The size: its value so far, and the number of its digits.
     Size(u64, u8),
     /// The rest of the line after the size.
     Extension(u64),
-    /// The data, of which the given number of bytes is missing.
+    /// The data, of which the given number of bytes is still missing.
     Data(u64),
-    /// The end of the data's line.
+    /// The line ending after the data.
     DataEnd,
-    /// A trailer line, and the number of its bytes read, without the line ending.
+    /// A trailer line, and the number of its bytes that have been read, without the line ending.
     Trailer(u32),
 }
 
@@ -98,27 +98,28 @@ impl Body {
 /// Bound, in bytes: how far reading may run ahead of writing, apart from the growth of a head.
 const BUFFER_MAX: usize = 64 * 1024;
 
-/// The initial buffer size: most heads fit.
+/// The initial size of the buffer, into which most heads fit.
 const BUFFER_MIN: usize = 4 * 1024;
 
 /// One direction of a connection.
 #[derive(Debug, Default)]
 pub struct Flow {
-    /// Bytes up to `end`, and room after them.
+    /// The bytes up to `end`, and room after them.
     buffer: Vec<u8>,
     end: usize,
-    /// Up to here the bytes belong to the message.
+    /// The end of the bytes that belong to the message.
     passed: usize,
-    /// Up to here the bytes were written.
+    /// The end of the bytes that have been written.
     written: usize,
     body: Body,
-    /// A copy of the written bytes, while it may be cached.
+    /// A copy of the written bytes, as long as the message may be cached.
     copy: Option<Vec<u8>>,
     copy_max: usize,
 }
 
 impl Flow {
-    /// Bytes read that belong to no message yet: the next one starts with them.
+    /// Returns the bytes that have been read but belong to no message yet: the next message starts
+    /// with them.
     pub fn unclaimed(&self) -> &[u8] {
         &self.buffer[self.passed..self.end]
     }
@@ -159,12 +160,12 @@ impl Flow {
         self.written += len;
     }
 
-    /// Returns whether the message was written to its end.
+    /// Returns whether the whole message has been written.
     pub fn is_done(&self) -> bool {
         self.body == Body::NONE && self.to_write().is_empty()
     }
 
-    /// Returns room to read into, after everything read of the message was written.
+    /// Returns room to read into; everything that was read of the message must have been written.
     pub fn room(&mut self) -> &mut [u8] {
         self.buffer.copy_within(self.written..self.end, 0);
         self.end -= self.written;
@@ -204,7 +205,8 @@ impl Flow {
 mod tests {
     use super::*;
 
-    /// Feeds the bytes in pieces of each size. Returns how many belong to the body.
+    /// Processes the bytes in pieces of each size. Checks the number of bytes that belong to the
+    /// body.
     fn check(body: Body, bytes: &str, expected: Result<usize, &str>) {
         for size in 1..=bytes.len() {
             let mut body = body;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::{Body, Fault, HEAD_MAX};
 
-/// Bound, in fields: the most that a head may have.
+/// Bound, in fields: the maximum number in a head.
 const FIELDS_MAX: usize = 100;
 
-/// A request, as far as the proxy needs it.
+/// A request, with everything that the proxy needs to know about it.
 #[derive(Debug)]
 pub struct Request {
     /// The length of the received head, in bytes.
@@ -17,18 +17,18 @@ pub struct Request {
     pub body: Body,
     pub host: String,
     pub port: u16,
-    /// The client wants a tunnel to `host` and `port`.
+    /// True if the client wants a tunnel to `host` and `port`.
     pub is_tunnel: bool,
-    /// The client waits for `100 Continue` before it sends the body.
+    /// True if the client waits for `100 Continue` before it sends the body.
     pub expects_continue: bool,
-    /// The URL, if the cache may serve or store the response.
+    /// The URL, if the response may be served from the cache or stored in it.
     pub cacheable: Option<String>,
     /// True if the client may send another request on its connection.
     pub keeps_alive: bool,
     is_head: bool,
 }
 
-/// A response, as far as the proxy needs it.
+/// A response, with everything that the proxy needs to know about it.
 #[derive(Debug)]
 pub struct Response {
     pub len: usize,
@@ -36,7 +36,7 @@ pub struct Response {
     pub body: Body,
     /// True if the client may send another request on its connection after this response.
     pub keeps_alive: bool,
-    /// How long the response may be cached.
+    /// The time for which the response may be cached.
     pub fresh_for: Option<Duration>,
 }
 
@@ -199,7 +199,7 @@ fn has(fields: Fields<'_>, name: &str, member: &str) -> bool {
     members(fields, name).any(|other| other.eq_ignore_ascii_case(member))
 }
 
-/// Returns the length given by the fields, which must all agree (RFC 9112, section 6.3, item 5).
+/// Returns the length that the fields state; they must all agree (RFC 9112, section 6.3, item 5).
 fn length(fields: Fields<'_>) -> Result<Option<u64>, &'static str> {
     let mut length = None;
     for text in members(fields, "content-length") {
@@ -239,9 +239,9 @@ fn response_body(fields: Fields<'_>) -> Result<Body, &'static str> {
     }
 }
 
-/// Returns how long a response may be cached, if at all. This covers what a shared cache may do
-/// without revalidation (RFC 9111, sections 3 and 4.2), except for some cases that are harder to
-/// get right.
+/// Returns the time for which a response may be cached, if it may be cached at all. This covers
+/// what a shared cache may do without revalidation (RFC 9111, sections 3 and 4.2), except for some
+/// cases that are harder to get right.
 fn fresh_for(fields: Fields<'_>) -> Option<Duration> {
     let mut seconds = None;
     for member in members(fields, "cache-control") {
@@ -265,8 +265,8 @@ fn fresh_for(fields: Fields<'_>) -> Option<Duration> {
         .map(Duration::from_secs)
 }
 
-/// Appends the fields to forward, without hop-by-hop fields (RFC 9110, section 7.6.1) and the
-/// `skipped` ones, and adds this proxy to `Via`.
+/// Appends the fields to forward, and adds this proxy to `Via`; hop-by-hop fields (RFC 9110,
+/// section 7.6.1) and the `skipped` ones are left out.
 fn with_fields(head: String, fields: Fields<'_>, skipped: &[&str], minor: u8) -> Vec<u8> {
     let mut head = head.into_bytes();
     let of_one_hop = [

@@ -1,5 +1,6 @@
-//! Shared parts of the three web proxies: everything that neither waits nor depends on the style.
-// Each program uses only part of it.
+//! Shared parts of the three web proxies: everything that does not wait and does not depend on the
+//! style.
+// Each program uses only some of these parts.
 #![allow(dead_code, unused_imports)]
 
 mod cache;
@@ -24,11 +25,11 @@ pub use head::{Request, Response};
 /// Bound, in bytes: the longest head of a message.
 pub const HEAD_MAX: usize = 16 * 1024;
 
-/// Bound, in connections: the most that are served at once. Further ones wait in the system's
-/// queue.
+/// Bound, in connections: the maximum number that are served at the same time. Any others wait in
+/// the system's queue.
 pub const CONNECTIONS_MAX: usize = 4096;
 
-/// Bound, in seconds: the time for a client to send the head of a request.
+/// Bound, in seconds: the time that a client has to send the head of a request.
 pub const CLIENT_LIMIT: Duration = Duration::from_secs(60);
 
 /// Bound, in seconds: how long a client may continue to send while its connection is being closed.
@@ -40,7 +41,7 @@ pub const LINGER: Duration = Duration::from_secs(2);
   cargo run --example proxy -- --listen 127.0.0.1:8081 &
   curl --proxy http://127.0.0.1:8081 http://example.com/")]
 pub struct Options {
-    /// The address to listen at; with port 0 the system chooses one.
+    /// The address to listen on; with port 0, the system chooses the port.
     #[arg(long, default_value = "127.0.0.1:8081")]
     pub listen: SocketAddr,
     /// Number of workers [default: one for each CPU]
@@ -49,13 +50,13 @@ pub struct Options {
     /// Size of the response cache in bytes; 0 disables it
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     pub cache: usize,
-    /// Time in seconds for an origin to connect, and again to answer
+    /// Time in seconds that an origin has to accept the connection, and again to respond
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
     origin_limit: u64,
 }
 
 impl Options {
-    /// The options of the command line.
+    /// Returns the command-line options.
     pub fn get() -> Self {
         Self::parse()
     }
@@ -81,7 +82,7 @@ impl Options {
     }
 }
 
-/// A startup error. `main` prints it in readable form.
+/// An error at startup. `main` prints it in readable form.
 pub struct Failure(io::Error);
 
 impl From<io::Error> for Failure {
@@ -114,7 +115,7 @@ impl Fault {
         Self::new(400, text)
     }
 
-    /// The origin is unreachable or broke off the connection.
+    /// The origin is unreachable or aborted the connection.
     pub fn origin(error: io::Error) -> Self {
         let status = match error.kind() {
             io::ErrorKind::TimedOut => 504,
@@ -169,10 +170,10 @@ pub enum Cut {
 /// The irregular end of a connection.
 #[derive(Debug)]
 pub enum End {
-    /// End with a response.
+    /// The connection ends with a response.
     Fault(Fault),
-    /// End with a reset, so that the client does not mistake a truncated response for a complete
-    /// one.
+    /// The connection is reset, so that the client does not mistake a truncated response for a
+    /// complete one.
     CutOff,
 }
 
@@ -196,5 +197,5 @@ impl From<Cut> for End {
 /// The response to the client once its tunnel is connected.
 pub const TUNNEL: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 
-/// The response to a client that waits before sending the body.
+/// The response to a client that waits before it sends the body.
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";

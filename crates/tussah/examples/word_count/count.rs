@@ -10,14 +10,14 @@ use tussah::sync::mpmc::Receiver;
 use super::Job;
 use super::read::Reader;
 
-/// Bound, in words: a counting thread that has found this many different words adds them to the
-/// totals.
+/// Bound, in words: when a counting thread has found this number of different words, it adds them
+/// to the totals.
 const WORDS_MAX: usize = 50_000;
 
 /// The number of occurrences of each word.
 pub(crate) type Words = HashMap<String, u64>;
 
-/// The counts of a thread since it last added to the totals.
+/// The counts of a thread since it last added them to the totals.
 #[derive(Default)]
 pub(crate) struct Counts {
     pub(crate) words: Words,

@@ -1,9 +1,9 @@
-//! Counts the words of files: the runtime at work on real data.
+//! Counts the words of files, to show the runtime at work on real data.
 //!
-//! One thread walks the directories, and many threads count, each one file at a time. Blocking
+//! One thread walks the directories, and several threads count, each one file at a time. Blocking
 //! calls (opening, reading, listing) run on the blocking pool. Each counting thread adds its counts
-//! to totals in colored state, split into shards to keep contention low. A bounded queue connects
-//! walking and counting.
+//! to the totals, which are colored state, split into shards to reduce contention. A bounded queue
+//! connects walking and counting.
 //!
 //! ```text
 //! cargo run --release --example word_count -- README.md crates
@@ -28,12 +28,12 @@ use tussah::{Colored, Runtime, Scope, scope};
 use report::{Problem, Report};
 use totals::Totals;
 
-/// Bound, in paths: about 6 MB. Usually all paths fit, so that the progress bar soon knows the
-/// total.
+/// Bound, in paths: they take about 6 MB. Usually, all paths fit, so that the progress bar soon
+/// knows the total.
 const PATHS_QUEUED_MAX: usize = 65_536;
 
-/// Bound, in files: the number read at once, which keeps a disk busy. Each costs a chunk and a
-/// table of words.
+/// Bound, in files: the number that are read at the same time, which keeps a disk busy. Each file
+/// takes memory for a chunk and a table of words.
 const FILES_AT_ONCE: usize = 32;
 
 /// Count the words of files
@@ -81,7 +81,7 @@ fn main() -> ExitCode {
         report.table()
     };
     match io::stdout().write_all(text.as_bytes()) {
-        // A reader that closes the pipe early has read what it wanted.
+        // A reader that closes the pipe early has read as much as it wanted.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             eprintln!("word_count: cannot write the result: {error}");
             ExitCode::FAILURE
@@ -130,7 +130,7 @@ struct Job {
 }
 
 impl Job {
-    /// Reports a path that cannot be counted, now and again at the end.
+    /// Reports a path that cannot be counted, immediately and again at the end.
     async fn problem(&self, path: PathBuf, error: io::Error) {
         let problem = Problem {
             path: path.display().to_string(),
@@ -144,7 +144,7 @@ impl Job {
     }
 }
 
-/// A progress bar on standard error if that is a terminal, otherwise a hidden one.
+/// Returns a progress bar, which is hidden unless standard error is a terminal.
 fn progress_bar() -> ProgressBar {
     let style = "{bar:40} {bytes}/{total_bytes} {bytes_per_sec}";
     let style = ProgressStyle::with_template(style).expect("the template is well formed");

@@ -4,18 +4,18 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Bound, in bytes: the size of a chunk. Counting one takes about a millisecond, during which other
-/// events of the worker wait.
+/// Bound, in bytes: the size of a chunk. Counting a chunk takes about a millisecond, during which
+/// other events of the worker wait.
 pub(crate) const CHUNK_MAX: usize = 128 * 1024;
 
-/// Bound, in bytes: text without any ASCII space or punctuation is cut after this length, and the
-/// word there counts as two.
+/// Bound, in bytes: text without any ASCII space or punctuation is cut after this length; a word
+/// that is cut counts as two.
 const WORD_MAX: usize = 8 * 1024 * 1024;
 
-/// A file being read. Its methods block.
+/// A file that is being read. Its methods block.
 pub(crate) struct Reader {
     file: File,
-    /// Data already read, after the last chunk.
+    /// The data after the last chunk that has already been read.
     rest: Vec<u8>,
     ended: bool,
 }
@@ -50,8 +50,8 @@ impl Reader {
     }
 }
 
-/// Returns where to cut: after the last byte from `from` on that belongs to no word. In UTF-8 an
-/// ASCII byte is never part of another character.
+/// Returns the position to cut at: after the last byte, starting at `from`, that does not belong to
+/// a word. In UTF-8, an ASCII byte is never part of another character.
 fn end_of_words(text: &[u8], from: usize) -> Option<usize> {
     let is_between = |byte: &u8| byte.is_ascii() && !byte.is_ascii_alphanumeric();
     let end = text[from..]
@@ -61,7 +61,7 @@ fn end_of_words(text: &[u8], from: usize) -> Option<usize> {
     if end.is_some() || text.len() < WORD_MAX {
         return end;
     }
-    // The last character may be incomplete, so cut before its first byte.
+    // The last character may be incomplete, so the text is cut before its first byte.
     let is_first = |byte: &u8| byte & 0b1100_0000 != 0b1000_0000;
     Some(
         text.iter()

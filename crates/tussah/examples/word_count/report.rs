@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::count::Words;
 
-/// The results.
+/// The totals, the most frequent words, and the problems.
 #[derive(Serialize)]
 pub(crate) struct Report {
     /// Files read to their end.

@@ -8,14 +8,14 @@ use tussah::Colored;
 use super::count::{Counts, Words};
 use super::report::{Problem, Report, WordCount, most_frequent};
 
-/// Enough shards that threads rarely meet in one, on any known machine.
+/// The number of shards, large enough that threads rarely access the same one on any known machine.
 const SHARDS: usize = 64;
 
-/// Clones refer to the same totals.
+/// The totals; clones refer to the same ones.
 #[derive(Clone)]
 pub(crate) struct Totals {
     shards: Arc<[Colored<Words>]>,
-    /// Files and bytes.
+    /// The number of files and the number of bytes.
     sums: Colored<(u64, u64)>,
 }
 

@@ -9,7 +9,7 @@ use tussah::sync::mpmc::Sender;
 
 use super::Job;
 
-/// The content of a path or a directory.
+/// The files, the directories and the problems at a path.
 #[derive(Default)]
 struct Found {
     files: Vec<PathBuf>,
@@ -67,8 +67,8 @@ fn look_at(path: PathBuf) -> Found {
     found
 }
 
-/// Lists a directory. Links, devices and the like in it are skipped, so that nothing is counted
-/// twice.
+/// Lists a directory. Links, devices and other special files in it are skipped, so that nothing is
+/// counted twice.
 fn list(directory: PathBuf) -> Found {
     let mut found = Found::default();
     let entries = match fs::read_dir(&directory) {
@@ -83,7 +83,7 @@ fn list(directory: PathBuf) -> Found {
             found.problems.push((path, error));
         }
     }
-    // Last in, first out: this way they come in the order of their names.
+    // The directories form a stack, so they are sorted in reverse.
     found.files.sort();
     found.directories.sort_by(|a, b| b.cmp(a));
     found
