@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use tussah::stage::{Event, Network, Refusal, Restarts};
+use tussah::stage::{Event, Network, Refusal, Restarts, each};
 use tussah::sync::Limit;
 
 use super::{Count, Row, Serial, Shouts, throw};
@@ -93,6 +93,38 @@ pub(super) const ROWS: &[Row] = &[
                 };
                 assert_eq!(why, Refusal::Closed);
                 assert_eq!(closed.get(), 1);
+            });
+        },
+    },
+    Row {
+        place: "a stage that closes while a caller unwinds: its hook",
+        run: |runtime| {
+            runtime.block_on(async {
+                let (closed, old) = (Count::default(), Count::default());
+                let closes = closed.clone();
+                let network = Network::on(runtime, "closes");
+                let callee = network
+                    .stage("callee")
+                    .restarts(Restarts::new(0, Duration::from_secs(1)))
+                    .on_close(move |_| {
+                        closes.add();
+                        throw()
+                    })
+                    .serial(move |_| Ok(Serial(old.shouts())))
+                    .expect("it is made");
+                let caller = network.stage("caller").handler(|edges| {
+                    let call = edges.to(&callee).call()?;
+                    Ok(each(move |n: u32| {
+                        let call = call.clone();
+                        async move {
+                            let _ = call.send(n).await;
+                        }
+                    }))
+                });
+                let caller = caller.expect("it is made");
+                caller.sender().send(0).await.expect("it is open");
+                caller.settled().await;
+                assert_eq!((closed.get(), caller.stats().panicked), (1, 1));
             });
         },
     },
