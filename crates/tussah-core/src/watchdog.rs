@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use crate::driver::outage::named;
 use crate::quietly::{Guarded, quietly};
 use crate::runtime::Shared;
 use crate::stats::Site;
@@ -148,7 +149,8 @@ impl Watchdog {
         let (weak, ordered) = (Arc::downgrade(shared), orders.clone());
         let os_thread = std::thread::Builder::new()
             .name(format!("{}-watchdog", shared.name))
-            .spawn(move || watch(&weak, limit, &Guarded::new(report), &ordered))?;
+            .spawn(move || watch(&weak, limit, &Guarded::new(report), &ordered))
+            .map_err(|error| named("cannot start the OS thread of the watchdog", error))?;
         Ok(Self {
             orders,
             os_thread: Some(os_thread),

@@ -10,7 +10,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
 use super::Sources;
-use super::outage::{self, Outage};
+use super::outage::{self, Outage, named};
 use crate::loom::atomic::{AtomicUsize, Ordering};
 
 /// Bound, in events: one look at a driver takes no more, so that timers and colors get their turn
@@ -127,11 +127,13 @@ impl Driver {
     /// # Errors
     /// Returns the system's error if it is out of descriptors or memory.
     pub(crate) fn new() -> io::Result<Self> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(|e| named("epoll_create", e))?;
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|e| named("eventfd", e))?;
         // Edge-triggered: each write is an edge, so the eventfd need not be read.
         let flags = EventFlags::IN | EventFlags::ET;
-        epoll::add(&epoll, &wake, EventData::new_u64(WAKE), flags)?;
+        epoll::add(&epoll, &wake, EventData::new_u64(WAKE), flags)
+            .map_err(|e| named("epoll_ctl", e))?;
         Ok(Self {
             epoll,
             wake,

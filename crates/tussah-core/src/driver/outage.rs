@@ -5,6 +5,7 @@
 //! logged once and retried. An error which means that the descriptor no longer exists, or that a
 //! filter forbids the call, ends the process with a message.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -23,10 +24,16 @@ pub(crate) fn passes(error: Errno) -> bool {
     )
 }
 
+/// Adds the name of the call, or of what it was for, to an error that a caller gets.
+pub(crate) fn named(call: &str, error: impl Into<io::Error>) -> io::Error {
+    let error = error.into();
+    io::Error::new(error.kind(), format!("{call}: {error}"))
+}
+
 /// Aborts the process, because the runtime cannot continue without this call.
 #[cold]
 pub(crate) fn fatal(call: &str, error: Errno) -> ! {
-    let error = std::io::Error::from(error);
+    let error = io::Error::from(error);
     eprintln!(
         "tussah: {call} failed: {error}; the runtime can't go on without it, so the process aborts \
          (has other code closed a descriptor of the runtime, or does a filter forbid the call?)"
@@ -59,7 +66,7 @@ impl Outage {
         if self.0.swap(true, Ordering::Relaxed) {
             return;
         }
-        let error = std::io::Error::from(error);
+        let error = io::Error::from(error);
         if tracing::dispatcher::has_been_set() {
             tracing::warn!(target: "tussah", %error, "{call} failed; it is tried again until it succeeds");
         } else {

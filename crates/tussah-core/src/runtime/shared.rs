@@ -13,6 +13,7 @@ use crate::blocking::BlockingPool;
 use crate::color::Color;
 use crate::color::cell::ColorCell;
 use crate::color::table::Table;
+use crate::driver::outage::named;
 use crate::driver::{Driver, Sources};
 use crate::loom::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use crate::loom::thread;
@@ -322,7 +323,7 @@ impl Shared {
             }
             self.place(place).end();
         }
-        started
+        started.map_err(|error| named("cannot start the OS thread of a worker", error))
     }
 
     /// Hands the queue of an ending worker over to the other workers, or leaves it to the shutdown.
