@@ -93,7 +93,12 @@ pub async fn read_dir(path: impl AsRef<Path>) -> io::Result<ReadDir> {
     let path: Arc<Path> = path.as_ref().into();
     let opened = file::call({
         let path = path.clone();
-        move || fetch(std::fs::read_dir(path)?)
+        move || loop {
+            match std::fs::read_dir(&path) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                opened => break fetch(opened?),
+            }
+        }
     });
     match opened.await {
         Ok((batch, source)) => Ok(ReadDir {

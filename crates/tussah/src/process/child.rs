@@ -136,7 +136,7 @@ impl Child {
             Some(pidfd) => {
                 let child = self.child.as_mut().expect("it is there until the drop");
                 let ended = pidfd.io(Direction::Read, |_| {
-                    child.try_wait()?.ok_or(io::ErrorKind::WouldBlock.into())
+                    try_wait(child)?.ok_or(io::ErrorKind::WouldBlock.into())
                 });
                 match ended.await {
                     // epoll has no room for the pidfd. An error about the child itself will occur
@@ -155,7 +155,7 @@ impl Child {
     async fn wait_without_pidfd(&mut self) -> io::Result<ExitStatus> {
         loop {
             let child = self.child.as_mut().expect("it is there until the drop");
-            if let Some(status) = child.try_wait()? {
+            if let Some(status) = try_wait(child)? {
                 return Ok(status);
             }
             let pid = Pid::from_child(child);
@@ -185,13 +185,7 @@ impl Child {
     /// Same as [`wait`](Self::wait).
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         let child = self.child.as_mut().expect("it is there until the drop");
-        let ended = loop {
-            match child.try_wait() {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                ended => break ended,
-            }
-        };
-        ended.map_err(|error| context(error, "wait for", &self.program))
+        try_wait(child).map_err(|error| context(error, "wait for", &self.program))
     }
 
     /// Closes `stdin`, reads the piped outputs to their ends, and waits for the child.
@@ -303,6 +297,16 @@ impl Child {
 }
 
 /// Opens a pidfd for the child, if the system supports and permits it and a descriptor is free.
+/// Returns the status of a child that has exited. An interrupted call is repeated.
+pub(super) fn try_wait(child: &mut std::process::Child) -> io::Result<Option<ExitStatus>> {
+    loop {
+        match child.try_wait() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            ended => return ended,
+        }
+    }
+}
+
 fn open_pidfd(handle: &Handle, child: &std::process::Child) -> Option<Source> {
     let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok()?;
     Some(Source::new_in(handle, pidfd))

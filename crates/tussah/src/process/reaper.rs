@@ -22,6 +22,8 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::{Errno, retry_on_intr};
 
+use super::child::try_wait;
+
 /// Bound, in children: the most exits handled after one epoll call. The next call reports the rest.
 const EVENTS_MAX: usize = 64;
 
@@ -74,7 +76,7 @@ fn lock() -> MutexGuard<'static, Reaper> {
 
 /// Reaps a child that has exited. Returns true, too, if other code has waited for it.
 fn has_ended(child: &mut Child) -> bool {
-    !matches!(child.try_wait(), Ok(None))
+    !matches!(try_wait(child), Ok(None))
 }
 
 impl Place {
