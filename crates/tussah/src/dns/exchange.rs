@@ -3,9 +3,11 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
 use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::future::FutureExt as _;
 use futures_util::stream::StreamExt as _;
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::tcp::TcpClientStream;
@@ -38,9 +40,9 @@ impl Server {
     /// Each question has its own sockets, from an unpredictable port (RFC 5452, section 9.2), and
     /// no thread. Nothing remains when the answer has arrived or is no longer wanted.
     pub(super) async fn ask(self, query: &Query) -> Result<Message, Failure> {
-        let answer = self.judge(query, self.by_datagram(query).await)?;
+        let answer = self.judge(query, guarded(self.by_datagram(query)).await)?;
         let answer = match answer.truncation {
-            true => self.judge(query, self.by_stream(query).await)?,
+            true => self.judge(query, guarded(self.by_stream(query)).await)?,
             false => answer,
         };
         if answer.truncation {
@@ -104,6 +106,18 @@ impl Server {
         let server = Some(self.address);
         Failure { server, reason }
     }
+}
+
+/// Turns a panic into an error. The generator of the random ID panics if the kernel gives it no
+/// random numbers.
+async fn guarded(
+    asking: impl Future<Output = Result<DnsResponse, NetError>>,
+) -> Result<DnsResponse, NetError> {
+    let answer = AssertUnwindSafe(asking).catch_unwind().await;
+    answer.unwrap_or_else(|_| {
+        let text = "the exchange panicked (does a filter forbid getrandom?)";
+        Err(io::Error::other(text).into())
+    })
 }
 
 /// Creates the request with a random ID and with EDNS (RFC 6891), which allows longer datagrams.
