@@ -1,17 +1,26 @@
 //! The limit on the open files of this process.
 
-use rustix::io;
-use rustix::process::{Resource, getrlimit, setrlimit};
+use std::io;
+
+// Not by rustix, whose `getrlimit` panics where a filter forbids the call.
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+/// Returns the soft limit.
+///
+/// # Errors
+/// A filter forbids the call.
+pub(crate) fn limit() -> io::Result<u64> {
+    Ok(getrlimit(Resource::RLIMIT_NOFILE)?.0)
+}
 
 /// Raises the soft limit to the hard limit.
 ///
 /// # Errors
 /// Returns the error if the kernel refuses; the limit is then unchanged.
 pub(crate) fn raise() -> io::Result<()> {
-    let mut limit = getrlimit(Resource::Nofile);
-    if limit.current == limit.maximum {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    if soft == hard {
         return Ok(());
     }
-    limit.current = limit.maximum;
-    setrlimit(Resource::Nofile, limit)
+    Ok(setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?)
 }

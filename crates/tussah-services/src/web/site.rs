@@ -258,7 +258,8 @@ impl Site {
             FileType::RegularFile => {
                 // If the flag stayed on, io_uring on some file systems would fail with EAGAIN
                 // instead of waiting.
-                fcntl_setfl(&file, OFlags::empty()).map_err(Missing::from)?;
+                // The file is there, so a failure is never a 404.
+                fcntl_setfl(&file, OFlags::empty()).map_err(|error| Missing::Io(error.into()))?;
                 Ok((file.into(), stat))
             }
             FileType::Directory => Err(Unopened::Directory),

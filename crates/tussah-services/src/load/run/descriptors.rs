@@ -1,7 +1,5 @@
 //! The number of open files that a run needs.
 
-use rustix::process::{Resource, getrlimit};
-
 /// Bound, in descriptors: those that the process needs in addition to its connections.
 const BESIDE_MAX: u64 = 64;
 
@@ -10,9 +8,9 @@ const BESIDE_MAX: u64 = 64;
 /// # Errors
 /// Returns a sentence with advice if the hard limit is too low for this number of connections.
 pub(in crate::load) fn allow(connections: usize) -> Result<(), String> {
-    // After a failure the limit is unchanged, and the check below decides.
+    // After a failure the limit is unchanged, and the check below decides. An unknown limit passes.
     let _ = crate::descriptors::raise();
-    judge(getrlimit(Resource::Nofile).current, connections)
+    judge(crate::descriptors::limit().ok(), connections)
 }
 
 fn judge(limit: Option<u64>, connections: usize) -> Result<(), String> {

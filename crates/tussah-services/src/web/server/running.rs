@@ -181,7 +181,16 @@ impl Running {
         }
         if let Some(log) = current.server.log.clone() {
             // The disk may be slow; if lines are lost, the log states it.
-            let _ = tussah::spawn_blocking(move || log.close()).await;
+            let closing = Arc::clone(&log);
+            match tussah::try_spawn_blocking(move || closing.close()) {
+                Ok(closed) => {
+                    let _ = closed.await;
+                }
+                // The pool has no OS thread. At the end, this one has nothing else to do.
+                Err(_) => {
+                    log.close();
+                }
+            }
         }
         stopped
     }

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 use super::options::Symlinks;
 use super::walk::{self, RootNames};
@@ -45,7 +45,7 @@ impl Root {
     /// Opens a directory. If its path later names another directory, this one stays open.
     pub(super) fn open(path: &Path, symlinks: Symlinks) -> Result<Self, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = openat(CWD, path, flags, Mode::empty())?;
+        let directory = retry_on_intr(|| openat(CWD, path, flags, Mode::empty()))?;
         // `.` itself is always in the cache, so EAGAIN cannot mean a disk here.
         let probe = |resolve| openat2(&directory, c".", flags, Mode::empty(), resolve);
         let beneath = if probe(ResolveFlags::BENEATH | ResolveFlags::CACHED).is_ok() {
@@ -74,6 +74,10 @@ impl Root {
 
     /// Opens a relative path. The descriptor is closed on exec.
     pub(super) fn open_at(&self, path: &[u8], flags: OFlags, wait: Wait) -> Result<OwnedFd, Errno> {
+        retry_on_intr(|| self.open_once(path, flags, wait))
+    }
+
+    fn open_once(&self, path: &[u8], flags: OFlags, wait: Wait) -> Result<OwnedFd, Errno> {
         if wait == Wait::Never && self.beneath != Beneath::Kernel {
             return Err(Errno::AGAIN);
         }
