@@ -4,7 +4,9 @@
 mod client;
 mod outcome;
 mod program;
+mod running;
 mod table;
+mod trace;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,21 +19,27 @@ use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 
 use self::outcome::{Outcome, Seen, Step};
-use self::program::{Place, Program};
+use self::program::{Phase, Place, Program};
 use crate::process::Interrupt;
 use crate::record;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Run only this program: core, web, web-tls, load or echo (repeatable, or a comma-separated
-    /// list)
+    /// Run only this program: core, pool, net, web, web-tls, load or echo (repeatable, or a
+    /// comma-separated list)
     #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]
     only: Vec<String>,
     /// Make only this system call fail (repeatable, or a comma-separated list)
     #[arg(long, value_name = "CALL", value_delimiter = ',')]
     call: Vec<String>,
-    /// The calls that fail: the first, the third and so on of each OS thread
-    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,4")]
+    /// The calls that fail: the first, the third... of each OS thread, counted from `main` and
+    /// again from when the program is ready
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        default_value = "1,2,4,40"
+    )]
     when: Vec<usize>,
     /// Number of programs that run at the same time
     #[arg(long, value_name = "N", default_value_t = 4)]
@@ -43,18 +51,8 @@ struct Trial {
     program: Program,
     call: &'static str,
     error: &'static str,
+    phase: Phase,
     when: usize,
-}
-
-impl Trial {
-    /// Returns whether the error means that the peer or the network ended the connection, which
-    /// needs no report.
-    fn is_peers(&self) -> bool {
-        matches!(
-            self.error,
-            "ECONNRESET" | "EPIPE" | "ECONNABORTED" | "ENOTCONN" | "ETIMEDOUT"
-        )
-    }
 }
 
 /// Runs the sweep, and returns whether it found no defect.
@@ -75,7 +73,9 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     place.url = url;
     let mut trials = Vec::new();
     for &program in &programs {
-        trials.extend(plan(&place, program, options)?);
+        for phase in program.phases() {
+            trials.extend(plan(&place, program, *phase, options)?);
+        }
     }
     println!("{} trials", trials.len());
     let results = sweep(&place, &trials, options.jobs, &interrupt)?;
@@ -179,8 +179,15 @@ fn prepare(root: &Path) -> anyhow::Result<Place> {
 
 /// Returns the trials of a program: those for the calls that it makes when nothing fails, as often
 /// as it makes them.
-fn plan(place: &Place, program: Program, options: &Options) -> anyhow::Result<Vec<Trial>> {
-    let trace = place.folder.join(format!("{}-undisturbed", program.name()));
+fn plan(
+    place: &Place,
+    program: Program,
+    phase: Phase,
+    options: &Options,
+) -> anyhow::Result<Vec<Trial>> {
+    let trace = place
+        .folder
+        .join(format!("{}-{phase}-undisturbed", program.name()));
     // Some kernels and architectures lack some of the calls; a question mark makes strace accept
     // them anyway.
     let names: Vec<_> = table::CALLS
@@ -188,7 +195,7 @@ fn plan(place: &Place, program: Program, options: &Options) -> anyhow::Result<Ve
         .map(|(name, _)| format!("?{name}"))
         .collect();
     let strace = ["-e".to_owned(), format!("trace={}", names.join(","))];
-    let seen = place.run(program, &strace, &trace)?;
+    let seen = place.run(program, &strace, phase, &trace)?;
     let is_well = seen.answers
         && seen.exit.is_some_and(|status| status.success())
         && seen.steps.iter().all(|step| *step == Step::Right);
@@ -197,48 +204,32 @@ fn plan(place: &Place, program: Program, options: &Options) -> anyhow::Result<Ve
         "{} fails without an injected error: {seen:#?}",
         program.name()
     );
-    let most = most_calls(&fs::read_to_string(&trace)?);
+    let text = fs::read_to_string(&trace)?;
+    let most = trace::most_calls(&text);
+    let skipped = match phase {
+        Phase::Start => trace::loader_calls(&text),
+        Phase::Ready => BTreeMap::new(),
+    };
+    let is_selected = |call: &str| {
+        (call != table::LOG_CALL || program.has_log())
+            && (options.call.is_empty() || options.call.iter().any(|name| name == call))
+    };
     let mut trials = Vec::new();
-    for &(call, errors) in table::CALLS {
+    for &(call, errors) in table::CALLS.iter().filter(|(call, _)| is_selected(call)) {
         let made = most.get(call).copied().unwrap_or(0);
-        if !options.call.is_empty() && !options.call.iter().any(|name| name == call) {
-            continue;
-        }
+        let skipped = skipped.get(call).copied().unwrap_or(0);
         for &error in errors {
-            // The first mapping is made by the dynamic loader, which cannot print a message yet.
-            let first = if call == "mmap" { 2 } else { 1 };
-            let whens = options
-                .when
-                .iter()
-                .filter(|&&when| first <= when && when <= made);
-            trials.extend(whens.map(|&when| Trial {
+            let whens = options.when.iter().map(|when| skipped + when);
+            trials.extend(whens.filter(|when| *when <= made).map(|when| Trial {
                 program,
                 call,
                 error,
+                phase,
                 when,
             }));
         }
     }
     Ok(trials)
-}
-
-/// Returns how often each call is made by the OS thread that makes it most often.
-fn most_calls(trace: &str) -> BTreeMap<String, usize> {
-    let mut calls = BTreeMap::<(&str, &str), usize>::new();
-    for line in trace.lines() {
-        let Some((thread, rest)) = line.split_once(' ') else {
-            continue;
-        };
-        if let Some((call, _)) = rest.trim_start().split_once('(') {
-            *calls.entry((thread, call)).or_default() += 1;
-        }
-    }
-    let mut most = BTreeMap::<String, usize>::new();
-    for ((_, call), count) in calls {
-        let most = most.entry(call.to_owned()).or_default();
-        *most = count.max(*most);
-    }
-    most
 }
 
 type Results<'a> = Vec<(&'a Trial, Outcome, Seen)>;
@@ -287,11 +278,12 @@ fn progress(number: usize, of: usize, trial: &Trial, outcome: Outcome) {
         program,
         call,
         error,
+        phase,
         when,
     } = trial;
     if number.is_multiple_of(50) || outcome.is_defect() {
         println!(
-            "{number}/{of}: {} {call} {error} {when}: {outcome}",
+            "{number}/{of}: {} {call} {error} {when} from {phase}: {outcome}",
             program.name()
         );
     }
@@ -302,16 +294,22 @@ fn attempt(place: &Place, number: usize, trial: &Trial) -> anyhow::Result<(Outco
     let Trial {
         call, error, when, ..
     } = trial;
-    let strace = [
+    let mut strace = vec![
         "-e".to_owned(),
-        format!("trace={call}"),
+        // Only traced calls can fail, and some programs never get a pidfd.
+        format!("trace={call},pidfd_open"),
         "-e".to_owned(),
         format!("inject={call}:error={error}:when={when}"),
     ];
-    let mut seen = place.run(trial.program, &strace, &trace)?;
+    if *call == table::LOG_CALL {
+        let log = program::log_path(&trace).display().to_string();
+        strace.extend(["-P".to_owned(), log]);
+    }
+    let mut seen = place.run(trial.program, &strace, trial.phase, &trace)?;
     let traced = fs::read_to_string(&trace).unwrap_or_default();
-    seen.injected = traced.matches("(INJECTED)").count();
-    let outcome = Outcome::of(&seen, trial.is_peers());
+    let is_injected = |line: &&str| line.contains("(INJECTED)") && line.contains(call);
+    seen.injected = traced.lines().filter(is_injected).count();
+    let outcome = Outcome::of(&seen, error);
     if !outcome.is_defect() {
         // Only the traces of defects are kept.
         fs::remove_file(&trace)?;
@@ -323,11 +321,13 @@ fn attempt(place: &Place, number: usize, trial: &Trial) -> anyhow::Result<(Outco
 /// Returns the table with the worst outcome of each error and, below it, a list of the defects;
 /// also returns their number.
 fn report(results: &Results<'_>) -> (String, usize) {
-    let mut rows = BTreeMap::<(&str, &str), BTreeMap<&str, Outcome>>::new();
+    let mut rows = BTreeMap::<(&str, &str, Phase), BTreeMap<&str, Outcome>>::new();
     let mut list = String::new();
     let mut defects = 0;
     for (trial, outcome, seen) in results {
-        let row = rows.entry((trial.program.name(), trial.call)).or_default();
+        let row = rows
+            .entry((trial.program.name(), trial.call, trial.phase))
+            .or_default();
         let worst = row.entry(trial.error).or_insert(Outcome::NotReached);
         *worst = (*outcome).max(*worst);
         if outcome.is_defect() {
@@ -339,24 +339,32 @@ fn report(results: &Results<'_>) -> (String, usize) {
                 .collect();
             let _ = writeln!(
                 list,
-                "{outcome}: {} {} {} at call {}: {odd:?} {:?}",
+                "{outcome}: {} {} {} at call {} from {}: {odd:?} {:?}",
                 trial.program.name(),
                 trial.call,
                 trial.error,
                 trial.when,
+                trial.phase,
                 seen.said.lines().next().unwrap_or_default()
             );
         }
     }
-    let mut table = format!("{:9} {:18} outcome of each error\n", "program", "call");
-    for ((program, call), outcomes) in rows {
+    let mut table = format!(
+        "{:9} {:18} {:6} outcome of each error\n",
+        "program", "call", "from"
+    );
+    for ((program, call, phase), outcomes) in rows {
         let outcomes: Vec<_> = outcomes
             .iter()
             .filter(|(_, outcome)| **outcome != Outcome::NotReached)
             .map(|(error, outcome)| format!("{error} {outcome}"))
             .collect();
         if !outcomes.is_empty() {
-            let _ = writeln!(table, "{program:9} {call:18} {}", outcomes.join(", "));
+            let _ = writeln!(
+                table,
+                "{program:9} {call:18} {phase:6} {}",
+                outcomes.join(", ")
+            );
         }
     }
     let _ = write!(table, "\n{defects} defects\n{list}");
@@ -370,19 +378,4 @@ fn version(root: &Path) -> String {
         .current_dir(root);
     let output = git.output().map(|output| output.stdout).unwrap_or_default();
     String::from_utf8_lossy(&output).trim().to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn calls_are_counted_for_each_os_thread() {
-        let trace = "10 read(3, 4) = 1\n11  read(3 <unfinished ...>\n11 <... read resumed>) = 1\n\
-                     11 read(5) = 0\n10 +++ exited with 0 +++\n10 write(1) = 1\n";
-        let most = most_calls(trace);
-        assert_eq!(most["read"], 2);
-        assert_eq!(most["write"], 1);
-        assert_eq!(most.len(), 2, "{most:?}");
-    }
 }

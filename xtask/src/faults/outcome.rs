@@ -22,6 +22,8 @@ pub(super) struct Seen {
     /// The number of times that strace injected the error.
     pub(super) injected: usize,
     pub(super) steps: Vec<Step>,
+    /// The number of answers that have to be in the access log, if there is one.
+    pub(super) answered: usize,
     /// True if the program was still running after the steps, and then did a last step correctly.
     pub(super) answers: bool,
     /// The exit status; `None` if the program had to be killed.
@@ -47,7 +49,7 @@ pub(super) enum Outcome {
     Ended,
     /// A connection was closed, or the program ended, without a message.
     Silent,
-    /// A response was wrong.
+    /// A wrong answer, or an interrupted call that was not retried.
     Wrong,
     /// The program kept running but no longer responded, or did not end when asked to.
     Deaf,
@@ -58,9 +60,15 @@ impl Outcome {
         self >= Self::Silent
     }
 
-    /// Classifies the observed behavior. `is_peers` is set for an error that the peer or the
-    /// network causes, which needs no report.
-    pub(super) fn of(seen: &Seen, is_peers: bool) -> Self {
+    /// Classifies the observations of a program after an error.
+    pub(super) fn of(seen: &Seen, error: &str) -> Self {
+        match Self::observed(seen, is_peers(error)) {
+            Self::Refused | Self::Reported | Self::Ended if error == "EINTR" => Self::Wrong,
+            outcome => outcome,
+        }
+    }
+
+    fn observed(seen: &Seen, is_peers: bool) -> Self {
         let any = |test: fn(&Step) -> bool| seen.steps.iter().any(test);
         let success = seen.exit.is_some_and(|status| status.success());
         if seen.ended_early {
@@ -95,6 +103,14 @@ impl Outcome {
     }
 }
 
+/// Returns whether the peer or the network ended the connection, so that its end needs no report.
+fn is_peers(error: &str) -> bool {
+    matches!(
+        error,
+        "ECONNRESET" | "EPIPE" | "ECONNABORTED" | "ENOTCONN" | "ETIMEDOUT"
+    )
+}
+
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -120,6 +136,7 @@ mod tests {
         Seen {
             injected: 1,
             steps: vec![Step::Right, step],
+            answered: 0,
             answers: true,
             exit: Some(ExitStatus::from_raw(0)),
             ended_early: false,
@@ -130,7 +147,7 @@ mod tests {
     #[test]
     fn outcome_table() {
         let check =
-            |seen: Seen, expected| assert_eq!(Outcome::of(&seen, false), expected, "{seen:?}");
+            |seen: Seen, expected| assert_eq!(Outcome::of(&seen, "EIO"), expected, "{seen:?}");
         let text = String::new;
         check(seen(Step::Right, ""), Outcome::Retried);
         check(seen(Step::Right, "a warning"), Outcome::Reported);
@@ -168,6 +185,8 @@ mod tests {
         check(ended(1, ""), Outcome::Silent);
         check(ended(0, "an error"), Outcome::Silent);
         let cut = seen(Step::Cut(text()), "");
-        assert_eq!(Outcome::of(&cut, true), Outcome::Reported);
+        assert_eq!(Outcome::of(&cut, "EPIPE"), Outcome::Reported);
+        let refused = seen(Step::Refused(text()), "");
+        assert_eq!(Outcome::of(&refused, "EINTR"), Outcome::Wrong);
     }
 }

@@ -1,33 +1,24 @@
-//! The programs of the sweep: how they start, what they do, and how they end.
+//! The programs of the sweep: their command lines and their workloads.
 
-use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::fmt;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver};
-use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use rustix::process::{Pid, Signal, kill_process};
 
-use super::client;
 use super::outcome::{Seen, Step};
-
-/// The time limit for a program to start, to respond and to end.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// The interval for checking whether a program has ended.
-const LOOK: Duration = Duration::from_millis(10);
-/// Bound, in tries: the requests to a program after its calls no longer fail, because each of its
-/// OS threads may encounter the error once.
-const ANSWERS_MAX: usize = 6;
-/// The number of rounds that the example `exercise` does.
-const ROUNDS: usize = 4;
+use super::running::Running;
 
 /// A program with its workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Program {
     /// The example `exercise`: events, timers, the pool, files, pipes, sockets and children.
     Core,
+    /// Its files and children, without io_uring and without pidfds, so that the blocking pool does
+    /// the work.
+    Pool,
+    /// Its datagrams, Unix sockets and name lookups.
+    Net,
     /// `tussah web` over TCP: small files, a large one, a part of it, and a computed response.
     Web,
     /// The same server over TLS, with curl.
@@ -39,17 +30,63 @@ pub(super) enum Program {
 }
 
 impl Program {
-    pub(super) const ALL: [Self; 5] = [Self::Core, Self::Web, Self::WebTls, Self::Load, Self::Echo];
+    pub(super) const ALL: [Self; 7] = [
+        Self::Core,
+        Self::Pool,
+        Self::Net,
+        Self::Web,
+        Self::WebTls,
+        Self::Load,
+        Self::Echo,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Core => "core",
+            Self::Pool => "pool",
+            Self::Net => "net",
             Self::Web => "web",
             Self::WebTls => "web-tls",
             Self::Load => "load",
             Self::Echo => "echo",
         }
     }
+
+    /// Returns the phases in which calls can fail. `tussah load` does not report when it is ready.
+    pub(super) fn phases(self) -> &'static [Phase] {
+        match self {
+            Self::Load => &[Phase::Start],
+            _ => &[Phase::Start, Phase::Ready],
+        }
+    }
+
+    /// Returns whether the program writes an access log.
+    pub(super) fn has_log(self) -> bool {
+        matches!(self, Self::Web | Self::WebTls)
+    }
+}
+
+/// The phase of a program from which its calls are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    /// From its start.
+    Start,
+    /// From when it is ready for its work.
+    Ready,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Start => "start",
+            Self::Ready => "ready",
+        })
+    }
+}
+
+/// Returns the path of a program's access log.
+pub(super) fn log_path(trace: &Path) -> PathBuf {
+    trace.with_extension("log")
 }
 
 /// The locations of the programs and their files.
@@ -62,11 +99,13 @@ pub(super) struct Place {
 }
 
 impl Place {
-    fn command(&self, program: Program) -> Vec<String> {
+    pub(super) fn command(&self, program: Program, trace: &Path) -> Vec<String> {
         let path = |name: &str| self.target.join("debug").join(name).display().to_string();
         let folder = self.folder.display();
+        let log = log_path(trace);
+        let log = log.display();
         let mut line = match program {
-            Program::Core => vec![path("examples/exercise")],
+            Program::Core | Program::Pool | Program::Net => vec![path("examples/exercise")],
             Program::Echo => vec![path("examples/echo_stages"), "127.0.0.1:0".to_owned()],
             Program::Load => vec![path("tussah"), "load".to_owned(), self.url.clone()],
             Program::Web | Program::WebTls => {
@@ -74,30 +113,49 @@ impl Place {
             }
         };
         let more = match program {
-            Program::Core | Program::Echo => String::new(),
+            Program::Core => "events pool files streams children".to_owned(),
+            Program::Pool => "files children".to_owned(),
+            Program::Net => "udp unix names".to_owned(),
+            Program::Echo => String::new(),
             Program::Load => "-n 200 -c 4 -w 1".to_owned(),
-            Program::Web => "--listen 127.0.0.1:0 --work --drain 1s".to_owned(),
+            Program::Web => {
+                format!("--listen 127.0.0.1:0 --work --listing --drain 1s --log-file {log}")
+            }
             Program::WebTls => format!(
-                "--listen 127.0.0.1:0 --work --drain 1s --tls-cert {folder}/cert.pem --tls-key {folder}/key.pem"
+                "--listen 127.0.0.1:0 --work --listing --drain 1s --log-file {log} \
+                 --tls-cert {folder}/cert.pem --tls-key {folder}/key.pem"
             ),
         };
         line.extend(more.split_whitespace().map(str::to_owned));
         line
     }
 
-    /// Starts a program and lets it do its work. `strace` contains arguments for strace, which
-    /// writes to `trace`; if it is empty, the program runs without strace.
+    /// Starts a program and lets it do its work. `strace` are arguments for strace, which writes to
+    /// `trace`, and begins with the phase.
     pub(super) fn run(
         &self,
         program: Program,
         strace: &[String],
+        phase: Phase,
         trace: &Path,
     ) -> anyhow::Result<Seen> {
-        let mut running = Running::start(self, program, strace, trace)?;
+        let mut strace = strace.to_vec();
+        if program == Program::Pool {
+            strace.extend(["-e".to_owned(), "inject=pidfd_open:error=ENOSYS".to_owned()]);
+        }
+        let from_start = if phase == Phase::Start {
+            &strace[..]
+        } else {
+            &[]
+        };
+        let mut running = Running::start(self, program, from_start, trace)?;
         let mut seen = Seen::default();
         match running.ready(program) {
             Some(address) => {
-                running.work(program, &address, &mut seen);
+                if phase == Phase::Ready {
+                    running.attach(&strace, trace)?;
+                }
+                running.work(program, &address, trace, &mut seen);
                 seen.ended_early = program != Program::Load && running.has_ended();
                 if !seen.ended_early {
                     running.ask_to_end(program);
@@ -110,7 +168,16 @@ impl Place {
             seen.answers = seen.exit.is_some_and(|status| status.success());
             seen.ended_early = !seen.answers;
         }
-        seen.said = fs::read_to_string(trace.with_extension("err"))?;
+        if program.has_log() {
+            let missing = seen.answered.saturating_sub(take_log(trace));
+            if missing > 0 && !seen.ended_early {
+                let text = format!("the access log lacks {missing} requests");
+                seen.steps.push(Step::Cut(text));
+            }
+        }
+        let said = fs::read_to_string(trace.with_extension("err"))?;
+        let lines = said.lines().filter(|line| !is_watchdogs(line));
+        seen.said = lines.map(|line| format!("{line}\n")).collect();
         if program == Program::Load && !seen.answers {
             // This program counts failures in its report.
             seen.said.extend(running.lines.try_iter());
@@ -129,164 +196,23 @@ impl Place {
     }
 }
 
-/// A running program. If it is dropped, the program is ended.
-pub(super) struct Running {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Receiver<String>,
+/// Returns whether a message is the watchdog's. The cause of these messages is a busy machine.
+fn is_watchdogs(line: &str) -> bool {
+    line.contains(" in one event for ") || line.contains(" calling wakers for ")
 }
 
-impl Running {
-    fn start(
-        place: &Place,
-        program: Program,
-        strace: &[String],
-        trace: &Path,
-    ) -> anyhow::Result<Self> {
-        let line = place.command(program);
-        let mut command = if strace.is_empty() {
-            Command::new(&line[0])
-        } else {
-            // With `-D`, the program is our child and strace is a child of the program, so that we
-            // get the program's exit status.
-            let mut command = Command::new("strace");
-            command.args([
-                "-D",
-                "-f",
-                "-qq",
-                "--seccomp-bpf",
-                "-e",
-                "signal=none",
-                "-o",
-            ]);
-            command.arg(trace).args(strace).arg("--").arg(&line[0]);
-            command
-        };
-        command.args(&line[1..]).env("RUST_BACKTRACE", "0");
-        let errors = File::create(trace.with_extension("err"))?;
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(errors);
-        let mut child = command
-            .spawn()
-            .with_context(|| format!("cannot start {}", line[0]))?;
-        let stdout = BufReader::new(child.stdout.take().expect("it was piped above"));
-        let (send, lines) = mpsc::channel();
-        std::thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                if send.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        Ok(Self {
-            stdin: child.stdin.take(),
-            child,
-            lines,
-        })
-    }
-
-    /// Waits until the program is ready, and returns its address.
-    fn ready(&self, program: Program) -> Option<String> {
-        if program == Program::Load {
-            return Some(String::new());
-        }
-        let line = self.lines.recv_timeout(PATIENCE).ok()?;
-        if program == Program::Core {
-            return Some(line);
-        }
-        let word = line
-            .split_whitespace()
-            .find(|word| word.contains("127.0.0.1:"));
-        let address = word.map(|word| word.split("//").last().unwrap_or(word).trim_matches('/'));
-        Some(address.unwrap_or_default().to_owned())
-    }
-
-    fn work(&mut self, program: Program, address: &str, seen: &mut Seen) {
-        match program {
-            Program::Load => {}
-            Program::Core => {
-                for _ in 0..ROUNDS {
-                    seen.steps.push(self.round());
-                    if matches!(seen.steps.last(), Some(Step::Wrong(_))) {
-                        return;
-                    }
-                }
-                seen.answers = (0..ANSWERS_MAX).any(|_| self.round() == Step::Right);
-            }
-            Program::Web | Program::WebTls => {
-                let get = |path| client::get(program == Program::WebTls, address, path);
-                seen.steps
-                    .extend(client::PATHS.iter().map(|path| get(path)));
-                if program == Program::Web {
-                    seen.steps.push(client::pair(address));
-                }
-                seen.answers = (0..ANSWERS_MAX).any(|_| get("/small.txt") == Step::Right);
-            }
-            // The program has reported that it does not know its address.
-            Program::Echo if address.is_empty() => {
-                seen.steps.push(Step::Refused("no address".to_owned()));
-                seen.answers = true;
-            }
-            Program::Echo => {
-                seen.steps
-                    .extend((0..ROUNDS).map(|_| client::echo(address)));
-                seen.answers = (0..ANSWERS_MAX).any(|_| client::echo(address) == Step::Right);
-            }
-        }
-    }
-
-    /// Runs one round of the exercise.
-    fn round(&mut self) -> Step {
-        let Some(stdin) = &mut self.stdin else {
-            return Step::Cut("no input".to_owned());
-        };
-        if let Err(error) = stdin.write_all(b"\n") {
-            return Step::Cut(error.to_string());
-        }
-        match self.lines.recv_timeout(PATIENCE) {
-            Ok(line) if line == "ok" => Step::Right,
-            Ok(line) if line.starts_with("error: ") => Step::Refused(line),
-            Ok(line) => Step::Wrong(line),
-            Err(error) => Step::Wrong(format!("no answer: {error}")),
-        }
-    }
-
-    fn has_ended(&mut self) -> bool {
-        // It takes a moment for a program to abort.
-        std::thread::sleep(LOOK);
-        matches!(self.child.try_wait(), Ok(Some(_)))
-    }
-
-    fn ask_to_end(&mut self, program: Program) {
-        let signal = match program {
-            Program::Core => return drop(self.stdin.take()),
-            Program::Load => return,
-            Program::Echo => Signal::INT,
-            Program::Web | Program::WebTls => Signal::TERM,
-        };
-        // The program may already have ended, which the next line detects.
-        let _ = kill_process(Pid::from_child(&self.child), signal);
-    }
-
-    /// Waits for the program to end. Returns `None` if the program had to be killed.
-    fn wait(&mut self) -> Option<ExitStatus> {
-        let end = Instant::now() + PATIENCE;
-        while Instant::now() < end {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return Some(status);
-            }
-            std::thread::sleep(LOOK);
-        }
-        None
-    }
+/// Removes the files of an access log, and returns the number of their lines.
+fn take_log(trace: &Path) -> usize {
+    let log = log_path(trace);
+    let lines = [renamed(&log), log].map(|path| {
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let _ = fs::remove_file(path);
+        text.lines().count()
+    });
+    lines.iter().sum()
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        // The program has already ended unless it hangs.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Returns the name of an access log after its rotation.
+pub(super) fn renamed(log: &Path) -> PathBuf {
+    log.with_extension("log.1")
 }
