@@ -1,8 +1,6 @@
 //! `cargo xtask asan`: the tests of `tussah-core` and `tussah` under AddressSanitizer.
 //!
-//! Leak detection is off by default. Some tests leak on purpose (through `mem::forget`, abandoned
-//! workers, or panic payloads whose destructors panic). Others end while detached OS threads still
-//! own memory.
+//! Leaks are errors, except those that `xtask/leaks.supp` lists with their reasons.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,16 +13,13 @@ use crate::record;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Also detect leaks, and record nothing; compare each report with the leaks that the test
-    /// intends
-    #[arg(long)]
-    leaks: bool,
     /// Run only the tests that match, and record nothing
     filters: Vec<String>,
 }
 
 /// The only target that this command configures.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
+
 /// Runs the tests and returns whether all of them passed.
 ///
 /// # Errors
@@ -34,7 +29,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     let interrupt = Interrupt::install()?;
     let rustup = Rustup { may_install: true };
     let mut cargo = rustup.cargo(NIGHTLY, &[]).map_err(anyhow::Error::msg)?;
-    set_up(&mut cargo, root, options.leaks);
+    set_up(&mut cargo, root);
     cargo.args(&options.filters);
     let log = root.join("target/asan.log");
     let (end, text) = process::run_logged(&mut cargo, &log, None, &interrupt, process::print)?;
@@ -43,13 +38,13 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
         return Ok(true);
     }
     let passed = end.is_success();
-    if options.filters.is_empty() && !options.leaks {
+    if options.filters.is_empty() {
         record::write(root, "asan", "cargo xtask asan", &summary(&text, passed))?;
     }
     Ok(passed)
 }
 
-fn set_up(cargo: &mut Command, root: &Path, leaks: bool) {
+fn set_up(cargo: &mut Command, root: &Path) {
     cargo
         .current_dir(root)
         .args(["test", "--no-fail-fast", "--target", TARGET]);
@@ -73,11 +68,16 @@ fn set_up(cargo: &mut Command, root: &Path, leaks: bool) {
         "RUSTFLAGS",
         "-Zsanitizer=address -Cforce-frame-pointers=yes --cfg slab_guard",
     );
-    let options = format!(
-        "detect_leaks={}:detect_stack_use_after_return=1",
-        u8::from(leaks)
+    cargo.env(
+        "ASAN_OPTIONS",
+        "detect_leaks=1:detect_stack_use_after_return=1",
     );
-    cargo.env("ASAN_OPTIONS", options);
+    let suppressions = root.join("xtask/leaks.supp");
+    let options = format!(
+        "suppressions={}:print_suppressions=0",
+        suppressions.display()
+    );
+    cargo.env("LSAN_OPTIONS", options);
 }
 
 /// Returns the last line of each test program, and each report of the sanitizer.

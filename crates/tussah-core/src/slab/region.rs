@@ -7,8 +7,9 @@
 //! Its address space is kept for the next span.
 //!
 //! With `--cfg slab_guard` a returned span becomes inaccessible immediately and is never reused, so
-//! that a use after free ends the process. Miri has no `mmap`: there, each span comes from the
-//! global allocator and is returned to it immediately, so that Miri detects a use after free.
+//! that a use after free ends the process. The leak detector then looks for pointers in spans, as
+//! it does in the heap. Miri has no `mmap`: there, each span comes from the global allocator and is
+//! returned to it immediately, so that Miri detects a use after free.
 
 use std::ptr::NonNull;
 
@@ -83,6 +84,11 @@ mod system {
 
     use super::{REGION_BYTES, SPAN_BYTES};
 
+    #[cfg(slab_guard)]
+    unsafe extern "C" {
+        fn __lsan_register_root_region(begin: *const core::ffi::c_void, size: usize);
+    }
+
     /// Maps a region and cuts it into spans.
     pub(super) fn map() -> Vec<NonNull<u8>> {
         let bytes = REGION_BYTES + SPAN_BYTES;
@@ -100,6 +106,11 @@ mod system {
         };
         let base = base.cast::<u8>();
         let lead = base.align_offset(SPAN_BYTES);
+        #[cfg(slab_guard)]
+        // SAFETY: the region stays mapped, and the detector skips its inaccessible parts.
+        unsafe {
+            __lsan_register_root_region(base.add(lead).cast(), REGION_BYTES);
+        }
         // SAFETY: the unmapped parts are whole pages in the mapping, before and after the aligned
         // region, and have no user. If it fails, only address space is lost.
         unsafe {
