@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use rustix::fs::{Dir, FileType, OFlags, fstat};
 use rustix::io::Errno;
 
+use super::found::Missing;
 use super::path::{SitePath, can_be_asked_for, is_hidden_name, percent_encode};
 use super::root::{Root, Wait};
 use crate::html::Escaped;
@@ -64,8 +65,8 @@ pub(super) fn listing(root: &Root, path: SitePath<'_>, dotfiles: bool) -> Result
 fn look_at(root: &Root, path: &[u8], name: &[u8]) -> Result<Option<Entry>, Errno> {
     let stat = match root.open_at(path, OFlags::PATH, Wait::Allowed) {
         Ok(there) => fstat(there)?,
-        Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => return Err(error),
-        Err(_) => return Ok(None),
+        Err(error) if is_left_out(error) => return Ok(None),
+        Err(error) => return Err(error),
     };
     let kind = FileType::from_raw_mode(stat.st_mode);
     let shown = matches!(kind, FileType::Directory | FileType::RegularFile);
@@ -75,6 +76,12 @@ fn look_at(root: &Root, path: &[u8], name: &[u8]) -> Result<Option<Entry>, Errno
         len: stat.st_size.cast_unsigned(),
         modified: stat.st_mtime,
     }))
+}
+
+/// Returns whether an error means that clients cannot open the entry. Any other error is a failure
+/// of the system, which must not look like a shorter directory.
+fn is_left_out(error: Errno) -> bool {
+    !matches!(Missing::from(error), Missing::Io(_))
 }
 
 fn page(path: SitePath<'_>, entries: &[Entry], more: bool) -> String {
@@ -125,6 +132,19 @@ fn row(entry: &Entry, page: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn entries_are_left_out_for_errors_of_their_own_only() {
+        let check = |error, expected| assert_eq!(is_left_out(error), expected, "{error}");
+        check(Errno::NOENT, true);
+        check(Errno::XDEV, true);
+        check(Errno::LOOP, true);
+        check(Errno::ACCESS, true);
+        check(Errno::MFILE, false);
+        check(Errno::NOMEM, false);
+        check(Errno::IO, false);
+        check(Errno::NOSYS, false);
+    }
 
     #[test]
     fn names_are_escaped() {
