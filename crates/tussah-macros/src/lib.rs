@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod expand;
+mod module;
 
 use proc_macro::TokenStream;
 
@@ -48,4 +49,40 @@ pub fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::entry(Entry::Test, arguments.into(), item.into()).into()
+}
+
+/// Makes a struct a module of flow graphs. It is applied to an `impl` block of the struct.
+///
+/// | method | meaning |
+/// |---|---|
+/// | `init` | makes an instance; its arguments are the module's parameters. It may return a `Result`. Without it, the module is made by `Default` |
+/// | `run` | handles an item of the default input port |
+/// | `#[port] fn name` | handles an item of the input port `name` |
+/// | `start` | produces items: the module is a source, and has no input |
+///
+/// All other items of the block stay as they are. The arguments of a method that handles items
+/// are, in any order:
+///
+/// | argument | meaning |
+/// |---|---|
+/// | `item: T` | the item |
+/// | `state: &mut S` | the state of the item's flow; it begins as `S::default()` |
+/// | `name: &impl Out<T>` | the output port `name`, in a plain `fn` |
+/// | `name: &impl AsyncOut<T>` | the output port `name`, in an `async fn` |
+/// | `name: Option<&impl Out<T>>` | an output port that may be without an edge |
+///
+/// ```ignore
+/// #[module]
+/// impl Parse {
+///     fn run(&self, text: String, out: &impl Out<u64>, bad: &impl Out<String>) {
+///         match text.parse() {
+///             Ok(number) => out.send(number),
+///             Err(_) => bad.send(text),
+///         }
+///     }
+/// }
+/// ```
+#[proc_macro_attribute]
+pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    module::module(arguments.into(), item.into()).into()
 }

@@ -104,6 +104,7 @@
 #[cfg(feature = "dns")]
 pub mod dns;
 pub mod events;
+pub mod flow;
 pub mod fs;
 mod io_error;
 pub mod local;

@@ -86,6 +86,11 @@ impl Network {
         }
     }
 
+    /// Returns the runtime of the network's servlets.
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.inner.runtime
+    }
+
     /// Returns the network's name.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -8,6 +8,7 @@ mod colored;
 mod dns;
 mod events;
 mod examples;
+mod flow;
 mod foreign;
 mod fs;
 mod net;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 mod colored;
 #[cfg(feature = "dns")]
 mod dns;
+mod flow;
 mod fs;
 mod net;
 mod process;
@@ -98,6 +99,7 @@ fn checked() -> impl Iterator<Item = &'static str> {
         colored::CHECKED,
         #[cfg(feature = "dns")]
         dns::CHECKED,
+        flow::CHECKED,
         fs::CHECKED,
         net::CHECKED,
         process::CHECKED,

@@ -16,8 +16,7 @@ use crate::stage::state::Kind;
 ///
 /// Dropping this value leaves the stage as it is; only [`Stage::destroy`] or the end of its network
 /// then ends the waiting. If its handler cannot be created, the stage is forgotten, and queued
-/// events are dropped with their callbacks. A blocking handler cannot be given later; if stages
-/// send to each other, declare another of these stages.
+/// events are dropped with their callbacks.
 pub struct Declared<E>(pub(crate) Stage<E>);
 
 impl<E: Send + 'static> Declared<E> {
@@ -36,6 +35,19 @@ impl<E: Send + 'static> Declared<E> {
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
     ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
         New(self.0).with_handler(make)
+    }
+
+    /// Gives the stage a handler that blocks its OS thread, in the runtime's pool. Its servlets are
+    /// OS threads: set a bound for them with
+    /// [`servlets`](crate::stage::StageBuilder::servlets) before.
+    ///
+    /// # Errors
+    /// The same as for [`StageBuilder::handler`](crate::stage::StageBuilder::handler).
+    pub fn blocking<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
+        self,
+        make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
+    ) -> Result<Stage<E>, BuildError> {
+        New(self.0).with_blocking(Pool::Runtime, make)
     }
 
     /// Gives the stage a handler that handles one batch after the other.

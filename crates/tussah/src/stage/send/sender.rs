@@ -290,6 +290,14 @@ enum Rest<'a, E> {
     Waits(Pin<Box<dyn Future<Output = Result<(), SendError<E>>> + Send + 'a>>),
 }
 
+impl<E> Sending<'_, E> {
+    /// Returns whether the event was sent at once.
+    #[inline]
+    pub(crate) fn is_sent(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
 impl<E> Unpin for Sending<'_, E> {}
 
 impl<E: Send + 'static> Future for Sending<'_, E> {

@@ -1,0 +1,175 @@
+//! The expansion of `#[module]`: the signatures of an `impl` block become the ports of a module.
+
+mod expand;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote};
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Ident, ImplItem, ImplItemFn, ItemImpl, Token, Type};
+
+/// Expands `#[module]`. A mistake becomes a `compile_error!` at its location, beside the unchanged
+/// block.
+pub(crate) fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let mut block: ItemImpl = match syn::parse2(item.clone()) {
+        Ok(block) => block,
+        Err(_) => {
+            let error = syn::Error::new(
+                Span::call_site(),
+                "#[module] must be applied to the `impl` block of a struct",
+            );
+            let error = error.into_compile_error();
+            return quote!(#error #item);
+        }
+    };
+    let checked = syn::parse2(arguments).and_then(|options| Module::read(&block, options));
+    for function in functions_mut(&mut block) {
+        function.attrs.retain(|it| !it.path().is_ident("port"));
+    }
+    let expanded = match checked {
+        Ok(module) => module.expand(&block),
+        Err(error) => error.into_compile_error(),
+    };
+    quote!(#block #expanded)
+}
+
+fn functions(block: &ItemImpl) -> impl Iterator<Item = &ImplItemFn> {
+    block.items.iter().filter_map(|item| match item {
+        ImplItem::Fn(function) => Some(function),
+        _ => None,
+    })
+}
+
+fn functions_mut(block: &mut ItemImpl) -> impl Iterator<Item = &mut ImplItemFn> {
+    block.items.iter_mut().filter_map(|item| match item {
+        ImplItem::Fn(function) => Some(function),
+        _ => None,
+    })
+}
+
+/// The arguments of the attribute.
+#[derive(Clone, Copy, Default)]
+struct Options {
+    blocking: bool,
+    serial: bool,
+}
+
+impl Parse for Options {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut options = Self::default();
+        for name in Punctuated::<Ident, Token![,]>::parse_terminated(input)? {
+            let option = match name.to_string().as_str() {
+                "blocking" => &mut options.blocking,
+                "serial" => &mut options.serial,
+                _ => {
+                    return Err(syn::Error::new_spanned(
+                        name,
+                        "unknown argument; expected `blocking` or `serial`",
+                    ));
+                }
+            };
+            *option = true;
+        }
+        Ok(options)
+    }
+}
+
+/// A module, as the signatures of its block describe it.
+struct Module {
+    options: Options,
+    init: Option<Init>,
+    /// The methods that handle items, or the one that starts a source.
+    ports: Vec<Port>,
+    is_source: bool,
+    has_begin: bool,
+    outputs: Vec<Output>,
+}
+
+/// The constructor.
+struct Init {
+    params: Vec<(Ident, Type)>,
+    is_fallible: bool,
+}
+
+/// The reason for calls of a method.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// An item at an input port.
+    Input,
+    Tick,
+    Wake,
+    End,
+}
+
+/// A method that handles items.
+struct Port {
+    name: Ident,
+    kind: Kind,
+    is_async: bool,
+    is_exclusive: bool,
+    arguments: Vec<Argument>,
+    /// True if it returns something, which is a `Result`.
+    fails: Option<Type>,
+}
+
+enum Argument {
+    Item(Type),
+    State(Type),
+    Flow,
+    Wake,
+    Out { name: Ident, optional: bool },
+}
+
+/// An output port.
+#[derive(Clone)]
+struct Output {
+    name: String,
+    span: Span,
+    item: Type,
+    required: bool,
+}
+
+impl Port {
+    /// Returns what asks for a call.
+    fn what(&self) -> TokenStream {
+        match self.kind {
+            Kind::Input => self.item().to_token_stream(),
+            Kind::Tick => quote!(Tick),
+            Kind::Wake => quote!(Woken),
+            Kind::End => quote!(Ended),
+        }
+    }
+
+    fn item(&self) -> Option<&Type> {
+        self.arguments.iter().find_map(|argument| match argument {
+            Argument::Item(item) => Some(item),
+            _ => None,
+        })
+    }
+
+    fn state(&self) -> Option<&Type> {
+        self.arguments.iter().find_map(|argument| match argument {
+            Argument::State(state) => Some(state),
+            _ => None,
+        })
+    }
+
+    /// Returns the name of a port for the ends of this port's items.
+    fn end(&self, end: &str) -> String {
+        match self.name == "run" {
+            true => end.to_owned(),
+            false => format!("{}_{end}", self.name),
+        }
+    }
+}
+
+/// Returns the name of a port or parameter: without `r#`, and without the underscore of an unused
+/// argument.
+fn plain(name: &Ident) -> String {
+    let name = name.to_string();
+    let name = name.strip_prefix("r#").unwrap_or(&name);
+    name.strip_prefix('_').unwrap_or(name).to_owned()
+}

@@ -1,0 +1,384 @@
+//! Writing the implementations of the traits of modules.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::{Ident, ItemImpl, Type};
+
+use super::read::generic;
+use super::{Argument, Kind, Module, Output, Port, plain};
+
+impl Module {
+    fn place(&self, name: &str) -> Ident {
+        let place = self.outputs.iter().position(|it| it.name == name);
+        format_ident!("port{}", place.expect("each argument has an output"))
+    }
+
+    /// Returns the implementations.
+    pub(super) fn expand(&self, block: &ItemImpl) -> TokenStream {
+        let module = self.module(block);
+        let calls = match self.is_source {
+            true => self.source(block),
+            false => self.calls(block),
+        };
+        quote! {
+            const _: () = {
+                #[allow(unused_imports)]
+                use ::tussah::flow::expansion::*;
+
+                #[automatically_derived]
+                #module
+
+                #[automatically_derived]
+                #[allow(unused_variables)]
+                #calls
+            };
+        }
+    }
+
+    /// Returns the implementation of `Module`.
+    fn module(&self, block: &ItemImpl) -> TokenStream {
+        let (generics, _, bounds) = block.generics.split_for_impl();
+        let this = &block.self_ty;
+        let name = match &**this {
+            Type::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()),
+            _ => None,
+        };
+        let (item, (outs, new)) = (self.item(), self.outs());
+        let body = match self.ports.iter().any(|port| port.is_async) {
+            _ if self.options.blocking => quote!(Blocking),
+            true => quote!(Async),
+            false => quote!(Plain),
+        };
+        let (is_serial, has_state) = (self.options.serial, self.state().is_some());
+        let [tick, wake, end] = [Kind::Tick, Kind::Wake, Kind::End].map(|kind| self.ask(kind));
+        let (make, mut params) = self.make();
+        if self.ports.iter().any(|port| port.kind == Kind::Tick) {
+            params.push("every".to_owned());
+        }
+        let (inputs, dropped, pattern) = (self.inputs(), self.dropped(), self.pattern());
+        let install = self.install();
+        quote! {
+            impl #generics Module for #this #bounds {
+                type Item = #item;
+                type Outs = #outs;
+                const NAME: &'static str = #name;
+                const BODY: Body = Body::#body;
+                const HAS_STATE: bool = #has_state;
+                const IS_SERIAL: bool = #is_serial;
+                const TICK: ::core::option::Option<fn() -> Self::Item> = #tick;
+                const WAKE: ::core::option::Option<fn(u64) -> Self::Item> = #wake;
+                const END: ::core::option::Option<fn() -> Self::Item> = #end;
+                const PARAMS: &'static [&'static str] = &[#(#params),*];
+
+                fn make(args: &Args) -> ::core::result::Result<Self, ::std::string::String> {
+                    #make
+                }
+
+                fn outs() -> Self::Outs {
+                    #new
+                }
+
+                fn ports(entry: &mut Entry<Self::Item>) {
+                    #inputs
+                }
+
+                #[allow(unused_variables)]
+                fn dropped(item: Self::Item, flow: Flow, why: Reason, outs: &Self::Outs) {
+                    let #pattern = outs;
+                    #dropped
+                }
+
+                fn install(node: Node<Self>) -> ::core::result::Result<Installed, BuildError> {
+                    node.#install()
+                }
+            }
+        }
+    }
+
+    /// Returns the implementation of the trait that handles items.
+    fn calls(&self, block: &ItemImpl) -> TokenStream {
+        let (generics, _, bounds) = block.generics.split_for_impl();
+        let this = &block.self_ty;
+        let (of, receiver) = match self.is_exclusive() {
+            true => (quote!(Serial), quote!(&mut self)),
+            false if self.state().is_some() => (quote!(PerFlow), quote!(&self)),
+            false => (quote!(Element), quote!(&self)),
+        };
+        let types = self.state().map(|state| quote!(type State = #state;));
+        let state = self.state();
+        let state = state.map(|state| quote!(state: &mut ::core::option::Option<#state>,));
+        let wake = self.state().map(|_| quote!(wake: &Wake,));
+        let (pattern, call) = (self.pattern(), self.call());
+        quote! {
+            impl #generics #of for #this #bounds {
+                #types
+                async fn call(
+                    #receiver,
+                    #state
+                    item: Self::Item,
+                    flow: &Flow,
+                    #wake
+                    outs: &Self::Outs,
+                ) -> bool {
+                    let #pattern = outs;
+                    #call
+                }
+            }
+        }
+    }
+
+    /// Returns the implementation of `Source`.
+    fn source(&self, block: &ItemImpl) -> TokenStream {
+        let (generics, _, bounds) = block.generics.split_for_impl();
+        let (this, pattern, start) = (&block.self_ty, self.pattern(), self.start());
+        quote! {
+            impl #generics Source for #this #bounds {
+                async fn start(&self, flow: &Flow, outs: &Self::Outs) {
+                    let #pattern = outs;
+                    #start
+                }
+            }
+        }
+    }
+
+    fn state(&self) -> Option<&Type> {
+        self.ports.iter().find_map(Port::state)
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.ports.iter().any(|port| port.is_exclusive)
+    }
+
+    /// Returns the method of `Node` that installs a module of this kind.
+    fn install(&self) -> TokenStream {
+        match () {
+            () if self.is_source => quote!(source),
+            () if self.is_exclusive() => quote!(serial),
+            () if self.state().is_some() => quote!(per_flow),
+            () if self.options.blocking => quote!(blocking),
+            () => quote!(element),
+        }
+    }
+
+    /// Returns the type of the items of all ports.
+    fn item(&self) -> TokenStream {
+        let ports = self.ports.iter().rev().filter(|_| !self.is_source);
+        ports.fold(quote!(Never), |others, port| {
+            let this = port.what();
+            quote!(Ports<#this, #others>)
+        })
+    }
+
+    /// Returns the type of the output ports, and the expression that makes them.
+    fn outs(&self) -> (TokenStream, TokenStream) {
+        let outputs = self.outputs.iter().rev();
+        outputs.fold((quote!(()), quote!(())), |(types, values), output| {
+            let Output {
+                name,
+                item,
+                required,
+                ..
+            } = output;
+            let value = quote!(Outlet::new(#name, #required, Probe::<#item>::new().clone_fn()));
+            (quote!((Outlet<#item>, #types)), quote!((#value, #values)))
+        })
+    }
+
+    /// Returns the function that makes the item that asks for a method.
+    fn ask(&self, kind: Kind) -> TokenStream {
+        let Some(number) = self.ports.iter().position(|port| port.kind == kind) else {
+            return quote!(::core::option::Option::None);
+        };
+        let made = match kind {
+            Kind::Wake => wrap(number, quote!(Woken(number))),
+            Kind::End => wrap(number, quote!(Ended)),
+            Kind::Tick | Kind::Input => wrap(number, quote!(Tick)),
+        };
+        match kind {
+            Kind::Wake => quote!(::core::option::Option::Some(|number| #made)),
+            _ => quote!(::core::option::Option::Some(|| #made)),
+        }
+    }
+
+    /// Returns the body of `make`, and the names of the parameters.
+    fn make(&self) -> (TokenStream, Vec<String>) {
+        let Some(init) = &self.init else {
+            let body = quote! {
+                ::core::result::Result::Ok(<Self as ::core::default::Default>::default())
+            };
+            return (body, Vec::new());
+        };
+        let names: Vec<_> = init.params.iter().map(|(name, _)| plain(name)).collect();
+        let values =
+            init.params
+                .iter()
+                .zip(&names)
+                .map(|((_, of), name)| match generic(of, "Option") {
+                    Some(inner) => quote!(args.get_if::<#inner>(#name)?),
+                    None => quote!(args.get::<#of>(#name)?),
+                });
+        let made = quote!(Self::init(#(#values),*));
+        let body = match init.is_fallible {
+            true => quote!(#made.map_err(|error| ::std::string::ToString::to_string(&error))),
+            false => quote!(::core::result::Result::Ok(#made)),
+        };
+        (body, names)
+    }
+
+    fn inputs(&self) -> TokenStream {
+        let ports = self.ports.iter().enumerate();
+        let ports = ports.filter(|(_, port)| port.kind == Kind::Input && !self.is_source);
+        let ports = ports.map(|(number, port)| {
+            let name = plain(&port.name);
+            let wrapped = wrap(number, quote!(item));
+            let item = port.item();
+            quote!(entry.port::<#item>(#name, |item| #wrapped);)
+        });
+        quote!(#(#ports)*)
+    }
+
+    fn dropped(&self) -> TokenStream {
+        self.for_each_item(|port| match port.kind {
+            Kind::Input => {
+                let outlet = self.place(&port.end("dropped"));
+                quote!(#outlet.dropped(item, flow, why))
+            }
+            Kind::Tick | Kind::Wake | Kind::End => quote!({}),
+        })
+    }
+
+    fn call(&self) -> TokenStream {
+        let begin = match self.has_begin {
+            true => quote!(self.begin()),
+            false => quote!(::core::default::Default::default()),
+        };
+        self.for_each_item(|port| {
+            let (open, pass, flush) = self.arguments(port);
+            let name = &port.name;
+            let run = match port.is_async {
+                true => quote!(let result = self.#name(#(#pass),*).await;),
+                false => quote! {
+                    let result = call(|| self.#name(#(#pass),*));
+                    #(#flush)*
+                    let result = unwound(result);
+                },
+            };
+            let end = match &port.fails {
+                None => quote!(let () = result; true),
+                Some(_) => {
+                    let failed = self.place(&port.end("failed"));
+                    quote! {
+                        match result {
+                            ::core::result::Result::Ok(()) => true,
+                            ::core::result::Result::Err(error) => {
+                                AsyncOut::send(&#failed.port(flow), error).await;
+                                false
+                            }
+                        }
+                    }
+                }
+            };
+            let keep = (port.kind == Kind::Input).then(|| {
+                let (item, dropped) = (port.item(), self.place(&port.end("dropped")));
+                quote!(let _kept = #dropped.keep(&item, flow, Probe::<#item>::new().clone_fn());)
+            });
+            let begun = port
+                .state()
+                .map(|_| quote!(let state = state.get_or_insert_with(|| #begin);));
+            let body = quote! {
+                #keep
+                #(#open)*
+                #run
+                #end
+            };
+            match port.kind {
+                Kind::Input | Kind::Tick => quote!({ #begun #body }),
+                // An alarm that was set again, or whose flow has no state any more, is over.
+                Kind::Wake => quote! {{
+                    let Woken(number) = item;
+                    match state.as_mut().filter(|_| wake.is(number)) {
+                        ::core::option::Option::None => true,
+                        ::core::option::Option::Some(state) => { #body }
+                    }
+                }},
+                Kind::End => quote! {{
+                    match state.take() {
+                        ::core::option::Option::None => true,
+                        ::core::option::Option::Some(state) => { #body }
+                    }
+                }},
+            }
+        })
+    }
+
+    fn start(&self) -> TokenStream {
+        let start = &self.ports[0];
+        let (open, pass, _) = self.arguments(start);
+        quote! {
+            #(#open)*
+            self.start(#(#pass),*).await;
+        }
+    }
+
+    /// Returns the code that opens the outputs of a call, the arguments, and the code that waits
+    /// for room.
+    fn arguments(&self, port: &Port) -> (Vec<TokenStream>, Vec<TokenStream>, Vec<TokenStream>) {
+        let (mut open, mut pass, mut flush) = (Vec::new(), Vec::new(), Vec::new());
+        for argument in &port.arguments {
+            match argument {
+                Argument::Item(_) if port.kind == Kind::End => pass.push(quote!(state)),
+                Argument::Item(_) => pass.push(quote!(item)),
+                Argument::State(_) => pass.push(quote!(state)),
+                Argument::Flow => pass.push(quote!(flow)),
+                Argument::Wake => pass.push(quote!(wake)),
+                Argument::Out { name, optional } => {
+                    let outlet = self.place(&plain(name));
+                    let out = format_ident!("out_{}", outlet);
+                    let opened = match port.is_async {
+                        true => quote!(port),
+                        false => quote!(outbox),
+                    };
+                    open.push(quote!(let #out = #outlet.#opened(flow);));
+                    pass.push(match optional {
+                        true => quote!(#outlet.is_connected().then_some(&#out)),
+                        false => quote!(&#out),
+                    });
+                    flush.push(quote!(#out.flush().await;));
+                }
+            }
+        }
+        (open, pass, flush)
+    }
+
+    /// Returns a match of `item` with an arm for each port.
+    fn for_each_item(&self, arm: impl Fn(&Port) -> TokenStream) -> TokenStream {
+        if self.is_source {
+            return quote!(match item {});
+        }
+        let arms = self.ports.iter().enumerate().map(|(number, port)| {
+            let (pattern, arm) = (wrap(number, quote!(item)), arm(port));
+            quote!(#pattern => #arm,)
+        });
+        let mut never = quote!(never);
+        for _ in &self.ports {
+            never = quote!(Ports::Other(#never));
+        }
+        quote!(match item { #(#arms)* #never => match never {} })
+    }
+
+    fn pattern(&self) -> TokenStream {
+        let names = (0..self.outputs.len()).rev();
+        names.fold(quote!(()), |rest, number| {
+            let name = format_ident!("port{number}");
+            quote!((#name, #rest))
+        })
+    }
+}
+
+/// Returns the pattern or the value of an item of the port with this number.
+fn wrap(number: usize, item: TokenStream) -> TokenStream {
+    (0..number).fold(
+        quote!(Ports::This(#item)),
+        |inner, _| quote!(Ports::Other(#inner)),
+    )
+}

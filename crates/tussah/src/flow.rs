@@ -1,0 +1,134 @@
+//! Flow graphs: a service as serial modules, and a picture of how they are connected.
+//!
+//! A *module* is a plain struct whose `impl` block carries [`#[module]`](module). It takes items at
+//! its input ports and sends items to its output ports, and knows nothing about the modules at the
+//! other ends. A *graph* has *instances* of modules and the *edges* between their ports. Each
+//! instance is a [stage](crate::stage), so queues, controllers, statistics and tracing are those of
+//! stages.
+//!
+//! ```
+//! use tussah::flow::{Args, Graph, Out, module};
+//!
+//! /// Parses numbers.
+//! #[derive(Default)]
+//! struct Parse;
+//!
+//! #[module]
+//! impl Parse {
+//!     fn run(&self, text: &'static str, out: &impl Out<u64>, bad: &impl Out<&'static str>) {
+//!         match text.parse() {
+//!             Ok(number) => out.send(number),
+//!             Err(_) => bad.send(text),
+//!         }
+//!     }
+//! }
+//!
+//! /// Adds numbers.
+//! #[derive(Default)]
+//! struct Sum(u64);
+//!
+//! #[module]
+//! impl Sum {
+//!     fn run(&mut self, number: u64) {
+//!         self.0 += number;
+//!     }
+//! }
+//!
+//! /// Counts what it gets.
+//! #[derive(Default)]
+//! struct Count(u64);
+//!
+//! #[module]
+//! impl Count {
+//!     fn run(&mut self, _text: &'static str) {
+//!         self.0 += 1;
+//!     }
+//! }
+//!
+//! # let runtime = tussah::Runtime::builder().workers(2).build().expect("a runtime");
+//! # runtime.block_on(async {
+//! let mut graph = Graph::new("numbers");
+//! graph.add::<Parse>("parse", Args::new())?;
+//! graph.add::<Sum>("sum", Args::new())?;
+//! graph.add::<Count>("bad", Args::new())?;
+//! graph.connect("parse", "sum")?;
+//! graph.connect("parse.bad", "bad")?;
+//! let running = graph.start()?;
+//! let texts = running.input("parse")?;
+//! for text in ["1", "two", "3"] {
+//!     texts.send(text).await;
+//! }
+//! running.drain().await;
+//! assert_eq!(running.stats("sum")?.finished, 2);
+//! # Ok::<(), tussah::flow::GraphError>(())
+//! # }).expect("the graph can be made");
+//! ```
+//!
+//! # Parallelism
+//! The signature of a module's methods decides how many items it handles at the same time, and the
+//! borrow checker enforces it:
+//!
+//! | receiver and arguments | parallelism |
+//! |---|---|
+//! | `&self, item` | *element*: any number of items |
+//! | `&self, flow: &mut State, item` | *flow*: one item of each flow at a time, in order |
+//! | `&mut self, item` | *serial*: one item at a time, in order |
+//!
+//! A module without `&mut` cannot change what two calls share, except through a lock or an atomic
+//! that it holds. Such sharing is free of data races, but its results may depend on the order of
+//! calls.
+//!
+//! # Sending
+//! An output port is an argument: `out: &impl Out<T>` in a plain `fn`, and `out: &impl AsyncOut<T>`
+//! in an `async fn`. The argument's name is the port's name. [`Out::send`] never fails and never
+//! waits. Items for which a receiver has no room stay in an outbox, and the instance takes its next
+//! item when the outbox is empty. [`AsyncOut::send`] waits until the item has room.
+//!
+//! # Ends
+//! Each item ends exactly once. If it is shed or expires, or its handling panics, it goes to the
+//! port `dropped` of the instance that had it, as [`Dropped`]. If `run` returns an error, that goes
+//! to the port `failed`. Delivery is at most once. The port `dropped` never waits: the receiver
+//! counts what it has no room for as refused.
+
+mod args;
+mod delay;
+mod dropped;
+mod edge;
+mod error;
+mod flows;
+mod graph;
+mod install;
+mod module;
+mod out;
+mod outlet;
+mod via;
+mod wake;
+
+pub use tussah_macros::module;
+
+pub use self::args::Args;
+pub use self::dropped::Dropped;
+pub use self::error::GraphError;
+pub use self::flows::{Flow, Key};
+pub use self::graph::{Graph, Input, Running};
+pub use self::module::Module;
+pub use self::out::{AsyncOut, Out};
+pub use self::via::{Via, WhenFull};
+pub use self::wake::Wake;
+
+#[doc(hidden)]
+pub mod expansion {
+    //! The names that the expansion of `#[module]` uses.
+
+    pub use super::args::Args;
+    pub use super::edge::Entry;
+    pub use super::flows::Flow;
+    pub use super::install::{Installed, Node};
+    pub use super::module::{
+        Body, Element, Ended, Module, Never, PerFlow, Ports, Serial, Source, Tick, Woken,
+    };
+    pub use super::out::AsyncOut;
+    pub use super::outlet::{Fails, NoClone, Outbox, Outlet, Probe, call, unwound};
+    pub use super::wake::Wake;
+    pub use crate::stage::{BuildError, Reason};
+}

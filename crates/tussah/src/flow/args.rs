@@ -1,0 +1,107 @@
+//! The arguments of an instance.
+
+use std::any::{Any, type_name};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// The arguments of an instance, by the names of the module's parameters.
+///
+/// # Examples
+/// ```
+/// use tussah::flow::Args;
+///
+/// let args = Args::new().with("limit", 100usize).with("name", "cache".to_owned());
+/// assert_eq!(args.names().collect::<Vec<_>>(), ["limit", "name"]);
+/// ```
+#[derive(Clone, Default)]
+pub struct Args(BTreeMap<String, Value>);
+
+/// A value of any type, which can be read again when the instance is made anew.
+#[derive(Clone)]
+struct Value {
+    of: &'static str,
+    value: Arc<dyn Any + Send + Sync>,
+}
+
+impl Args {
+    /// Returns no arguments.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an argument. Its type must be that of the parameter.
+    #[must_use]
+    pub fn with<T: Clone + Send + Sync + 'static>(mut self, name: &str, value: T) -> Self {
+        let value = Value {
+            of: type_name::<T>(),
+            value: Arc::new(value),
+        };
+        self.0.insert(name.to_owned(), value);
+        self
+    }
+
+    /// Returns the names of the arguments.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// Returns the value of an argument.
+    ///
+    /// # Errors
+    /// If it is missing, or of another type.
+    #[doc(hidden)]
+    pub fn get<T: Clone + 'static>(&self, name: &str) -> Result<T, String> {
+        let value = self.0.get(name).ok_or_else(|| {
+            format!(
+                "the argument `{name}` is missing: expected a `{}`",
+                type_name::<T>()
+            )
+        })?;
+        let typed = value.value.downcast_ref::<T>().ok_or_else(|| {
+            format!(
+                "the argument `{name}` is a `{}`: expected a `{}`",
+                value.of,
+                type_name::<T>()
+            )
+        })?;
+        Ok(typed.clone())
+    }
+
+    /// Returns the value of an argument, if there is one.
+    ///
+    /// # Errors
+    /// If it is of another type.
+    #[doc(hidden)]
+    pub fn get_if<T: Clone + 'static>(&self, name: &str) -> Result<Option<T>, String> {
+        match self.0.contains_key(name) {
+            true => self.get(name).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Checks that each argument has a parameter.
+    ///
+    /// # Errors
+    /// If one has not.
+    pub(crate) fn check(&self, params: &[&str]) -> Result<(), String> {
+        match self.names().find(|name| !params.contains(name)) {
+            None => Ok(()),
+            Some(name) if params.is_empty() => {
+                Err(format!("the argument `{name}` is unknown: expected none"))
+            }
+            Some(name) => Err(format!(
+                "the argument `{name}` is unknown: expected `{}`",
+                params.join("`, `")
+            )),
+        }
+    }
+}
+
+impl fmt::Debug for Args {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let args = self.0.iter().map(|(name, value)| (name, value.of));
+        f.debug_map().entries(args).finish()
+    }
+}

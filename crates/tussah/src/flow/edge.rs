@@ -1,0 +1,216 @@
+//! Edges: the way of an item from an output port to the queue of the next instance.
+
+use std::any::Any;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use super::delay::Delayed;
+use super::flows::{Flow, Parcel};
+use super::via::{Via, WhenFull};
+use crate::stage::{AnyCall, Batch, BuildError, Edges, Event, Reason, Refusal, Sender, Stage};
+
+/// The wait for the room that an item needs.
+pub(crate) type Wait<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// A function for the items of an instance that ended without being handled.
+pub(crate) type Ends<I> = Arc<dyn Fn(Parcel<I>, Reason) + Send + Sync>;
+
+/// An edge. The type of its receiver is erased.
+pub(crate) trait Push<T>: Send + Sync {
+    /// Sends an item. If there is no room, returns a future that waits for it. The sender awaits it
+    /// before it handles another item.
+    fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>>;
+
+    /// Sends an item without waiting. An item without room is dropped, and the receiver counts it
+    /// as refused.
+    fn offer(&self, flow: Flow, item: T);
+
+    /// Ends an item that cannot take the edge.
+    fn end(&self, flow: Flow, item: T, why: Reason);
+}
+
+/// An input port, of which the item's type is known, but not the instance's type.
+pub(crate) trait Inlet<T>: Send + Sync {
+    /// Makes an edge to this port.
+    fn connect(&self, edges: &Edges<'_>, via: &Via) -> Result<Arc<dyn Push<T>>, BuildError>;
+
+    /// Makes an edge from outside of the graph to this port.
+    fn outside(&self) -> Arc<dyn Push<T>>;
+}
+
+/// The input ports of an instance, under their names.
+pub struct Entry<I> {
+    stage: Stage<Parcel<I>>,
+    ends: Ends<I>,
+    pub(crate) ports: Vec<InPort>,
+}
+
+/// An input port whose item type is erased.
+pub(crate) struct InPort {
+    pub(crate) name: &'static str,
+    pub(crate) item: &'static str,
+    /// An `Arc<dyn Inlet<T>>`.
+    pub(crate) inlet: Box<dyn Any + Send + Sync>,
+}
+
+impl<I: Send + 'static> Entry<I> {
+    pub(crate) fn new(stage: Stage<Parcel<I>>, ends: Ends<I>) -> Self {
+        Self {
+            stage,
+            ends,
+            ports: Vec::new(),
+        }
+    }
+
+    /// Adds a port. `wrap` makes the stage's item of the port's.
+    pub fn port<T: Send + 'static>(&mut self, name: &'static str, wrap: fn(T) -> I) {
+        let inlet: Arc<dyn Inlet<T>> = Arc::new(Typed {
+            stage: self.stage.clone(),
+            ends: Arc::clone(&self.ends),
+            wrap,
+        });
+        self.ports.push(InPort {
+            name,
+            item: std::any::type_name::<T>(),
+            inlet: Box::new(inlet),
+        });
+    }
+}
+
+/// An input port with all of its types.
+struct Typed<T, I> {
+    stage: Stage<Parcel<I>>,
+    ends: Ends<I>,
+    wrap: fn(T) -> I,
+}
+
+impl<T: Send + 'static, I: Send + 'static> Typed<T, I> {
+    fn edge<S>(&self, to: S) -> To<S, T, I> {
+        To {
+            to,
+            ends: Arc::clone(&self.ends),
+            wrap: self.wrap,
+        }
+    }
+}
+
+impl<T: Send + 'static, I: Send + 'static> Inlet<T> for Typed<T, I> {
+    fn connect(&self, edges: &Edges<'_>, via: &Via) -> Result<Arc<dyn Push<T>>, BuildError> {
+        let to = edges.to(&self.stage);
+        let edge: Arc<dyn Push<T>> = match via.when_full {
+            _ if via.is_call => Arc::new(self.edge(Calls(to.call()?, self.stage.sender()))),
+            WhenFull::Wait => Arc::new(self.edge(to.queue(via.room)?)),
+            WhenFull::Shed => Arc::new(self.edge(Offers(to.offer(via.room)?.0))),
+        };
+        if via.after.is_zero() {
+            return Ok(edge);
+        }
+        let runtime = self.stage.network.handle();
+        Ok(Arc::new(Delayed::new(edge, via, runtime)))
+    }
+
+    fn outside(&self) -> Arc<dyn Push<T>> {
+        Arc::new(self.edge(self.stage.sender()))
+    }
+}
+
+/// An edge with all of its types.
+struct To<S, T, I> {
+    to: S,
+    ends: Ends<I>,
+    wrap: fn(T) -> I,
+}
+
+/// A call, and the queue of the same stage.
+struct Calls<E>(AnyCall<E>, Sender<E>);
+
+/// A sender that never waits.
+struct Offers<E>(Sender<E>);
+
+impl<S, T, I> To<S, T, I> {
+    fn parcel(&self, flow: Flow, item: T) -> Parcel<I> {
+        Parcel {
+            flow,
+            item: (self.wrap)(item),
+        }
+    }
+
+    fn refused(&self, event: Event<Parcel<I>>, why: Refusal) {
+        let why = match why {
+            Refusal::Closed => Reason::ShutDown,
+            _ => Reason::Shed,
+        };
+        (self.ends)(event.into_inner(), why);
+    }
+}
+
+impl<T: Send + 'static, I: Send + 'static> Push<T> for To<Sender<Parcel<I>>, T, I> {
+    #[inline]
+    fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
+        let sending = self.to.send(self.parcel(flow, item));
+        if sending.is_sent() {
+            return None;
+        }
+        Some(Box::pin(async move {
+            if let Err(error) = sending.await {
+                self.refused(error.event, error.why);
+            }
+        }))
+    }
+
+    fn offer(&self, flow: Flow, item: T) {
+        self.to
+            .send_or(self.parcel(flow, item), |event, _| drop(event));
+    }
+
+    fn end(&self, flow: Flow, item: T, why: Reason) {
+        (self.ends)(self.parcel(flow, item), why);
+    }
+}
+
+impl<T: Send + 'static, I: Send + 'static> Push<T> for To<Offers<Parcel<I>>, T, I> {
+    fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
+        let parcel = self.parcel(flow, item);
+        self.to
+            .0
+            .send_or(parcel, |event, why| self.refused(event, why));
+        None
+    }
+
+    fn offer(&self, flow: Flow, item: T) {
+        self.to
+            .0
+            .send_or(self.parcel(flow, item), |event, _| drop(event));
+    }
+
+    fn end(&self, flow: Flow, item: T, why: Reason) {
+        (self.ends)(self.parcel(flow, item), why);
+    }
+}
+
+impl<T: Send + 'static, I: Send + 'static> Push<T> for To<Calls<Parcel<I>>, T, I> {
+    fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
+        let parcel = self.parcel(flow, item);
+        Some(Box::pin(async move {
+            let mut batch = Batch::of([parcel]);
+            // A stage that is closed has left the item in the batch.
+            if self.to.0.call(&mut batch).await.is_err() {
+                for parcel in batch.drain() {
+                    (self.ends)(parcel, Reason::ShutDown);
+                }
+            }
+        }))
+    }
+
+    fn offer(&self, flow: Flow, item: T) {
+        // A call cannot be made without waiting; the queue of the stage takes the item.
+        self.to
+            .1
+            .send_or(self.parcel(flow, item), |event, _| drop(event));
+    }
+
+    fn end(&self, flow: Flow, item: T, why: Reason) {
+        (self.ends)(self.parcel(flow, item), why);
+    }
+}

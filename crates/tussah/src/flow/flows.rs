@@ -1,0 +1,151 @@
+//! Flows: items that belong together, such as those of one connection, and the state that modules
+//! keep for them.
+//!
+//! The state of a flow is in the flow itself, in one slot for each instance that has state, so a
+//! call finds it without a look-up (Aspen, §4, looks it up in a hash table). Each item holds its
+//! flow. The state therefore ends when the flow is closed and its last item is gone, and no one has
+//! to count.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+use tussah_core::quietly;
+
+/// The name of a flow, among the flows of one output port.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+pub enum Key {
+    /// A number, such as that of a connection.
+    Number(u64),
+    /// A text, such as the name of a room.
+    Text(Arc<str>),
+}
+
+impl From<u64> for Key {
+    fn from(number: u64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<&str> for Key {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<String> for Key {
+    fn from(text: String) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<Arc<str>> for Key {
+    fn from(text: Arc<str>) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+/// The flow of an item. All clones are the same flow; an item outside of any flow has none.
+#[derive(Clone, Default)]
+pub struct Flow(Option<Arc<Inner>>);
+
+/// A place for the state that one instance keeps for a flow. Only the instance itself, which
+/// handles one item of a flow at a time, takes the lock, so it is always free.
+type Slot = Mutex<Option<Box<dyn Any + Send>>>;
+
+struct Inner {
+    number: u64,
+    key: Key,
+    slots: Box<[Slot]>,
+    keepers: Arc<Keepers>,
+}
+
+/// The instances of a graph that keep state for each flow.
+#[derive(Default)]
+pub struct Keepers(pub(crate) Vec<Keeper>);
+
+/// An instance that keeps state for each flow. The function is set if it handles the end of a flow.
+#[derive(Default)]
+pub(crate) struct Keeper(pub(crate) OnceLock<Box<dyn Fn(Flow) + Send + Sync>>);
+
+/// The number of the next flow of this process; 0 is an item without a flow.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+impl Flow {
+    /// Opens a flow with a place for the state of each keeper.
+    pub(crate) fn open(key: Key, keepers: &Arc<Keepers>) -> Self {
+        Self(Some(Arc::new(Inner {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            key,
+            slots: keepers.0.iter().map(|_| Mutex::new(None)).collect(),
+            keepers: Arc::clone(keepers),
+        })))
+    }
+
+    /// Returns the flow's name, or `None` outside of any flow.
+    #[must_use]
+    pub fn key(&self) -> Option<&Key> {
+        self.0.as_ref().map(|inner| &inner.key)
+    }
+
+    /// Returns a number that no other flow of this process has; 0 outside of any flow.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.0.as_ref().map_or(0, |inner| inner.number)
+    }
+
+    /// Returns the place of an instance's state.
+    pub(crate) fn slot(&self, number: usize) -> Option<&Slot> {
+        self.0.as_ref()?.slots.get(number)
+    }
+}
+
+impl Drop for Inner {
+    /// Ends the flow: the instances that handle its end do so one after the other. The flow lives
+    /// on for the items that each of them sends, and then gets here again.
+    fn drop(&mut self) {
+        for (number, keeper) in self.keepers.0.iter().enumerate() {
+            let Some(slot) = self.slots.get_mut(number) else {
+                return;
+            };
+            if slot.get_mut().is_none() {
+                continue;
+            }
+            if let Some(end) = keeper.0.get() {
+                let rest = Inner {
+                    number: self.number,
+                    key: self.key.clone(),
+                    slots: std::mem::take(&mut self.slots),
+                    keepers: Arc::clone(&self.keepers),
+                };
+                return end(Flow(Some(Arc::new(rest))));
+            }
+            let state = slot.get_mut().take();
+            quietly(|| drop(state));
+        }
+    }
+}
+
+impl fmt::Debug for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Flow").field(&self.key()).finish()
+    }
+}
+
+/// An item on its way, with its flow.
+pub struct Parcel<I> {
+    pub(crate) flow: Flow,
+    pub(crate) item: I,
+}

@@ -1,0 +1,342 @@
+//! The handlers of instances: each kind of module behind its stage.
+
+mod handlers;
+
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use tussah_core::Handle;
+
+use self::handlers::{Elements, Flows, Nothing, Serials, end_flow};
+use super::args::Args;
+use super::edge::{Ends, Entry, InPort};
+use super::flows::{Flow, Keepers, Parcel};
+use super::module::{Body, Element, Module, PerFlow, Serial, Source};
+use super::outlet::{AnyOutlet, Outs};
+
+use crate::JoinHandle;
+use crate::stage::{Batch, BuildError, Declared, Edges, Network, Reason, Refusal, Sender};
+use crate::time::{interval_at, now};
+
+/// Bound, in servlets: an instance that blocks, whose servlets are OS threads; as for a stage that
+/// blocks.
+const OS_THREADS_MAX: usize = 20;
+
+/// The output ports of an instance, which its handler owns.
+type Shared<O> = Arc<OnceLock<Weak<O>>>;
+
+/// An instance whose stage has no handler yet.
+pub struct Node<M: Module> {
+    declared: Declared<Parcel<M::Item>>,
+    args: Args,
+    outs: M::Outs,
+    shared: Shared<M::Outs>,
+    runtime: Handle,
+    /// The instances with state for each flow, and the number of this one among them.
+    keepers: Arc<Keepers>,
+    slot: usize,
+}
+
+/// The threads of an instance besides its stage.
+#[derive(Default)]
+pub struct Installed {
+    pub(crate) source: Option<JoinHandle<()>>,
+    pub(crate) ticker: Option<JoinHandle<()>>,
+}
+
+/// An instance of any module, before the graph runs.
+pub(crate) trait Instance: Send {
+    fn has_state(&self) -> bool;
+    /// Adds the stage to the network, and returns the input ports.
+    fn declare(&mut self, network: &Network, name: &str) -> Result<Vec<InPort>, BuildError>;
+    fn outs(&mut self, f: &mut dyn FnMut(&'static str, &mut dyn AnyOutlet));
+    fn install(
+        self: Box<Self>,
+        keepers: &Arc<Keepers>,
+        slot: usize,
+    ) -> Result<Installed, BuildError>;
+}
+
+/// An instance of a known module.
+pub(crate) struct Planned<M: Module> {
+    args: Args,
+    outs: M::Outs,
+    shared: Shared<M::Outs>,
+    declared: Option<(Declared<Parcel<M::Item>>, Handle)>,
+}
+
+impl<M: Module> Planned<M> {
+    pub(crate) fn new(args: Args) -> Self {
+        Self {
+            args,
+            outs: M::outs(),
+            shared: Shared::default(),
+            declared: None,
+        }
+    }
+}
+
+impl<M: Module> Instance for Planned<M> {
+    fn has_state(&self) -> bool {
+        M::HAS_STATE
+    }
+
+    fn declare(&mut self, network: &Network, name: &str) -> Result<Vec<InPort>, BuildError> {
+        let outs = Arc::clone(&self.shared);
+        let ends: Ends<M::Item> = Arc::new(move |parcel: Parcel<M::Item>, why| {
+            // An instance that is gone has no ports any more; its stage has counted the item.
+            if let Some(outs) = outs.get().and_then(Weak::upgrade) {
+                M::dropped(parcel.item, parcel.flow, why, &outs);
+            }
+        });
+        let on_drop = Arc::clone(&ends);
+        let mut stage = network
+            .stage(name)
+            .on_drop(move |parcel, why: Reason| on_drop(parcel, why));
+        if M::BODY != Body::Plain {
+            // Items of one batch would wait for each other.
+            stage = stage.batch(1);
+        }
+        if M::BODY == Body::Blocking {
+            stage = stage.servlets(OS_THREADS_MAX);
+        }
+        if M::IS_SERIAL {
+            stage = stage.servlets(1);
+        }
+        if M::HAS_STATE {
+            stage = stage.keyed_by(|parcel: &Parcel<M::Item>| parcel.flow.number());
+        }
+        let declared = stage.declare()?;
+        let mut entry = Entry::new(declared.stage(), ends);
+        M::ports(&mut entry);
+        self.declared = Some((declared, network.handle().clone()));
+        Ok(entry.ports)
+    }
+
+    fn outs(&mut self, f: &mut dyn FnMut(&'static str, &mut dyn AnyOutlet)) {
+        self.outs.each(f);
+    }
+
+    fn install(
+        self: Box<Self>,
+        keepers: &Arc<Keepers>,
+        slot: usize,
+    ) -> Result<Installed, BuildError> {
+        let (declared, runtime) = self.declared.expect("it was declared");
+        let ticker = match M::TICK {
+            None => None,
+            Some(tick) => {
+                let stage = declared.stage();
+                let every = period(&self.args).map_err(|why| BuildError::Handler {
+                    stage: stage.name().to_owned(),
+                    why,
+                })?;
+                Some((stage, tick, every))
+            }
+        };
+        let mut installed = M::install(Node {
+            declared,
+            args: self.args,
+            outs: self.outs,
+            shared: self.shared,
+            runtime: runtime.clone(),
+            keepers: Arc::clone(keepers),
+            slot,
+        })?;
+        installed.ticker = ticker.map(|(stage, tick, every)| {
+            let sender = stage.sender();
+            runtime.spawn(async move { tick_every(every, tick, &sender).await })
+        });
+        Ok(installed)
+    }
+}
+
+/// Returns the period of an instance that ticks.
+fn period(args: &Args) -> Result<Duration, String> {
+    let every: Duration = args.get("every")?;
+    if every.is_zero() {
+        return Err("the argument `every` is zero: expected the time between two ticks".to_owned());
+    }
+    Ok(every)
+}
+
+/// Asks an instance for its `tick` again and again. A busy instance gets fewer of them: the next
+/// one is sent when the last one is in the queue.
+async fn tick_every<I: Send + 'static>(
+    every: Duration,
+    tick: fn() -> I,
+    sender: &Sender<Parcel<I>>,
+) {
+    let mut interval = interval_at(now() + every, every);
+    loop {
+        interval.tick().await;
+        let parcel = Parcel {
+            flow: Flow::default(),
+            item: tick(),
+        };
+        if sender
+            .send(parcel)
+            .await
+            .is_err_and(|error| error.why == Refusal::Closed)
+        {
+            return;
+        }
+    }
+}
+
+/// The parts of a node that make a module with its edges.
+struct Maker<M: Module> {
+    args: Args,
+    outs: M::Outs,
+    shared: Shared<M::Outs>,
+    keepers: Arc<Keepers>,
+}
+
+impl<M: Module> Maker<M> {
+    fn make(mut self, edges: &Edges<'_>) -> Result<(M, Arc<M::Outs>), BuildError> {
+        let module = M::make(&self.args).map_err(|why| edges.failed(why))?;
+        let mut result = Ok(());
+        self.outs.each(&mut |_, outlet| {
+            if result.is_ok() {
+                result = outlet.open(edges, &self.keepers);
+            }
+        });
+        result?;
+        let outs = Arc::new(self.outs);
+        let first = self.shared.set(Arc::downgrade(&outs));
+        first.expect("the handler of an instance is installed once");
+        Ok((module, outs))
+    }
+}
+
+impl<M: Module> Node<M> {
+    fn split(self) -> (Declared<Parcel<M::Item>>, Maker<M>) {
+        let maker = Maker {
+            args: self.args,
+            outs: self.outs,
+            shared: self.shared,
+            keepers: self.keepers,
+        };
+        (self.declared, maker)
+    }
+
+    /// Installs a module that handles any number of items at a time.
+    ///
+    /// # Errors
+    /// If the module or an edge cannot be made.
+    pub fn element(self) -> Result<Installed, BuildError>
+    where
+        M: Element,
+    {
+        let (declared, maker) = self.split();
+        declared.handler(|edges| {
+            let (module, outs) = maker.make(edges)?;
+            Ok(Elements { module, outs })
+        })?;
+        Ok(Installed::default())
+    }
+
+    /// Installs a module that blocks its OS thread.
+    ///
+    /// # Errors
+    /// If the module or an edge cannot be made.
+    pub fn blocking(self) -> Result<Installed, BuildError>
+    where
+        M: Element,
+    {
+        let runtime = self.runtime.clone();
+        let (declared, maker) = self.split();
+        declared.blocking(|edges| {
+            let (module, outs) = maker.make(edges)?;
+            Ok(move |batch: &mut Batch<Parcel<M::Item>>| {
+                while let Some(Parcel { flow, item }) = batch.next() {
+                    if !runtime.block_on(module.call(item, &flow, &outs)) {
+                        batch.fail(1);
+                    }
+                    batch.settle();
+                }
+            })
+        })?;
+        Ok(Installed::default())
+    }
+
+    /// Installs a module that handles one item at a time.
+    ///
+    /// # Errors
+    /// If the module or an edge cannot be made.
+    pub fn serial(self) -> Result<Installed, BuildError>
+    where
+        M: Serial,
+    {
+        let args = self.args.clone();
+        let (declared, maker) = self.split();
+        let (mut maker, mut kept) = (Some(maker), None);
+        declared.serial(move |edges| {
+            let (module, outs) = match (maker.take(), &kept) {
+                (Some(maker), _) => maker.make(edges)?,
+                // It is made anew after a panic; its ports stay.
+                (None, Some(outs)) => {
+                    let module = M::make(&args).map_err(|why| edges.failed(why))?;
+                    (module, Arc::clone(outs))
+                }
+                (None, None) => unreachable!("the first module was made with its ports"),
+            };
+            kept = Some(Arc::clone(&outs));
+            Ok(Serials { module, outs })
+        })?;
+        Ok(Installed::default())
+    }
+
+    /// Installs a module that handles one item of each flow at a time.
+    ///
+    /// # Errors
+    /// If the module or an edge cannot be made.
+    pub fn per_flow(self) -> Result<Installed, BuildError>
+    where
+        M: PerFlow,
+    {
+        let (slot, runtime) = (self.slot, self.runtime.clone());
+        let (keepers, sender) = (Arc::clone(&self.keepers), self.declared.stage().sender());
+        let (declared, maker) = self.split();
+        let wakes = sender.clone();
+        declared.handler(|edges| {
+            let (module, outs) = maker.make(edges)?;
+            Ok(Flows {
+                module,
+                outs,
+                slot,
+                common: parking_lot::Mutex::default(),
+                runtime: runtime.clone(),
+                sender: wakes,
+            })
+        })?;
+        if let Some(item) = M::END {
+            let end = move |flow: Flow| end_flow::<M>(&sender, &runtime, flow, item(), slot);
+            drop(keepers.0[slot].0.set(Box::new(end)));
+        }
+        Ok(Installed::default())
+    }
+
+    /// Starts a module that has no input.
+    ///
+    /// # Errors
+    /// If the module or an edge cannot be made.
+    pub fn source(self) -> Result<Installed, BuildError>
+    where
+        M: Source,
+    {
+        let runtime = self.runtime.clone();
+        let (declared, maker) = self.split();
+        let mut made = None;
+        declared.handler(|edges| {
+            made = Some(maker.make(edges)?);
+            Ok(Nothing::<M>(std::marker::PhantomData))
+        })?;
+        let (module, outs) = made.expect("the maker was called");
+        let source = runtime.spawn(async move { module.start(&Flow::default(), &outs).await });
+        Ok(Installed {
+            source: Some(source),
+            ticker: None,
+        })
+    }
+}

@@ -1,0 +1,207 @@
+//! The handlers of stages that are instances.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tussah_core::{Handle, quietly};
+
+use crate::JoinHandle;
+use crate::flow::flows::{Flow, Parcel};
+use crate::flow::module::{Element, Module, PerFlow, Serial};
+use crate::flow::wake::Wake;
+use crate::stage::{Batch, Event, Handler, Refusal, Sender, SerialHandler};
+use crate::time::sleep;
+
+pub(super) struct Elements<M: Module> {
+    pub(super) module: M,
+    pub(super) outs: Arc<M::Outs>,
+}
+
+impl<M: Element> Handler for Elements<M> {
+    type Event = Parcel<M::Item>;
+
+    async fn handle(&self, batch: &mut Batch<Self::Event>) {
+        while let Some(Parcel { flow, item }) = batch.next() {
+            if !self.module.call(item, &flow, &self.outs).await {
+                batch.fail(1);
+            }
+            batch.settle();
+        }
+    }
+}
+
+pub(super) struct Serials<M: Module> {
+    pub(super) module: M,
+    pub(super) outs: Arc<M::Outs>,
+}
+
+impl<M: Serial> SerialHandler for Serials<M> {
+    type Event = Parcel<M::Item>;
+
+    async fn handle(&mut self, batch: &mut Batch<Self::Event>) {
+        while let Some(Parcel { flow, item }) = batch.next() {
+            if !self.module.call(item, &flow, &self.outs).await {
+                batch.fail(1);
+            }
+            batch.settle();
+        }
+    }
+}
+
+pub(super) struct Flows<M: Module> {
+    pub(super) module: M,
+    pub(super) outs: Arc<M::Outs>,
+    pub(super) slot: usize,
+    /// The state of items without a flow.
+    pub(super) common: Mutex<Option<Box<dyn Any + Send>>>,
+    pub(super) runtime: Handle,
+    pub(super) sender: Sender<Parcel<M::Item>>,
+}
+
+/// The state of a flow, while no item of it is handled.
+struct Kept<S> {
+    state: Option<S>,
+    /// The number of the last alarm, and the thread that waits for its time.
+    alarm: u64,
+    waiting: Option<JoinHandle<()>>,
+}
+
+impl<S> Default for Kept<S> {
+    fn default() -> Self {
+        Self {
+            state: None,
+            alarm: 0,
+            waiting: None,
+        }
+    }
+}
+
+impl<M: PerFlow> Handler for Flows<M> {
+    type Event = Parcel<M::Item>;
+
+    async fn handle(&self, batch: &mut Batch<Self::Event>) {
+        // All items of a batch have one flow, and no other batch has items of it. The state is
+        // taken out while it is used, so that a panic ends it.
+        let mut last: Option<(Flow, Box<Kept<M::State>>)> = None;
+        while let Some(Parcel { flow, item }) = batch.next() {
+            let mut kept = match last.take() {
+                Some((_, kept)) => kept,
+                None => self.take(&flow),
+            };
+            let wake = Wake::new(kept.alarm);
+            let call = self
+                .module
+                .call(&mut kept.state, item, &flow, &wake, &self.outs);
+            if !call.await {
+                batch.fail(1);
+            }
+            batch.settle();
+            if let (Some(after), Some(item)) = (wake.take(), M::WAKE) {
+                self.set_alarm(&flow, &mut kept, after, item);
+            }
+            last = Some((flow, kept));
+        }
+        if let Some((flow, kept)) = last
+            && kept.state.is_some()
+        {
+            *flow.slot(self.slot).unwrap_or(&self.common).lock() = Some(kept);
+        }
+    }
+}
+
+impl<M: PerFlow> Flows<M> {
+    fn take(&self, flow: &Flow) -> Box<Kept<M::State>> {
+        let kept = flow.slot(self.slot).unwrap_or(&self.common).lock().take();
+        match kept.map(|kept| kept.downcast()) {
+            Some(Ok(kept)) => kept,
+            _ => Box::default(),
+        }
+    }
+
+    fn set_alarm(
+        &self,
+        flow: &Flow,
+        kept: &mut Kept<M::State>,
+        after: Duration,
+        item: fn(u64) -> M::Item,
+    ) {
+        kept.alarm += 1;
+        let parcel = Parcel {
+            flow: flow.clone(),
+            item: item(kept.alarm),
+        };
+        let sender = self.sender.clone();
+        let later = async move {
+            sleep(after).await;
+            // A stage that is closed handles no flow any more.
+            drop(sender.send(parcel).await);
+        };
+        if let Some(earlier) = kept.waiting.take() {
+            earlier.abort();
+        }
+        kept.waiting = self.runtime.try_spawn(later).ok();
+    }
+}
+
+/// Asks an instance to handle the end of a flow.
+pub(super) fn end_flow<M: Module>(
+    sender: &Sender<Parcel<M::Item>>,
+    runtime: &Handle,
+    flow: Flow,
+    item: M::Item,
+    slot: usize,
+) {
+    let refused = |event: Event<Parcel<M::Item>>, why| {
+        let ending = Ending {
+            parcel: Some(event.into_inner()),
+            slot,
+        };
+        if why == Refusal::Closed {
+            return;
+        }
+        let sender = sender.clone();
+        drop(runtime.try_spawn(async move { ending.send(&sender).await }));
+    };
+    sender.send_or(Parcel { flow, item }, refused);
+}
+
+/// The end of a flow that could not be sent. Dropping this drops the state: nobody handles it.
+struct Ending<I> {
+    parcel: Option<Parcel<I>>,
+    slot: usize,
+}
+
+impl<I: Send + 'static> Ending<I> {
+    async fn send(mut self, sender: &Sender<Parcel<I>>) {
+        if let Some(parcel) = self.parcel.take()
+            && let Err(error) = sender.send(parcel).await
+        {
+            self.parcel = Some(error.event.into_inner());
+        }
+    }
+}
+
+impl<I> Drop for Ending<I> {
+    fn drop(&mut self) {
+        if let Some(parcel) = self.parcel.take() {
+            let state = parcel
+                .flow
+                .slot(self.slot)
+                .and_then(|slot| slot.lock().take());
+            quietly(|| drop(state));
+        }
+    }
+}
+
+/// The handler of an instance that gets no items.
+pub(super) struct Nothing<M>(pub(super) std::marker::PhantomData<fn() -> M>);
+
+impl<M: Module> Handler for Nothing<M> {
+    type Event = Parcel<M::Item>;
+
+    async fn handle(&self, batch: &mut Batch<Self::Event>) {
+        drop(batch.drain().last());
+    }
+}

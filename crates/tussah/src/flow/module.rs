@@ -1,0 +1,152 @@
+//! The traits that `#[module]` implements.
+
+use std::future::Future;
+
+use super::args::Args;
+use super::edge::Entry;
+use super::flows::Flow;
+use super::install::{Installed, Node};
+use super::outlet::Outs;
+use super::wake::Wake;
+use crate::stage::{BuildError, Reason};
+
+/// A module: what an instance of a graph does. Implemented by [`#[module]`](super::module).
+pub trait Module: Sized + Send + 'static {
+    /// The items of all input ports.
+    #[doc(hidden)]
+    type Item: Send + 'static;
+
+    /// The output ports.
+    #[doc(hidden)]
+    type Outs: Outs;
+
+    /// The name of the type.
+    #[doc(hidden)]
+    const NAME: &'static str;
+
+    /// The kind of its calls.
+    #[doc(hidden)]
+    const BODY: Body;
+
+    /// True if the module keeps state for each flow.
+    #[doc(hidden)]
+    const HAS_STATE: bool;
+
+    /// True if it handles one item at a time although it could handle more.
+    #[doc(hidden)]
+    const IS_SERIAL: bool;
+
+    /// Makes the item that asks for `tick`, if the module has one; the others ask for `wake` and
+    /// `end`.
+    #[doc(hidden)]
+    const TICK: Option<fn() -> Self::Item>;
+    #[doc(hidden)]
+    const WAKE: Option<fn(u64) -> Self::Item>;
+    #[doc(hidden)]
+    const END: Option<fn() -> Self::Item>;
+
+    /// The parameters.
+    #[doc(hidden)]
+    const PARAMS: &'static [&'static str];
+
+    /// Makes the instance.
+    ///
+    /// # Errors
+    /// If an argument is missing or wrong, or the instance cannot be made, with the reason.
+    #[doc(hidden)]
+    fn make(args: &Args) -> Result<Self, String>;
+
+    /// Returns the output ports, without edges.
+    #[doc(hidden)]
+    fn outs() -> Self::Outs;
+
+    /// Adds the input ports.
+    #[doc(hidden)]
+    fn ports(entry: &mut Entry<Self::Item>);
+
+    /// Sends an item that ended without being handled to its port.
+    #[doc(hidden)]
+    fn dropped(item: Self::Item, flow: Flow, why: Reason, outs: &Self::Outs);
+
+    /// Gives the instance's stage its handler.
+    ///
+    /// # Errors
+    /// If the instance or an edge cannot be made.
+    #[doc(hidden)]
+    fn install(node: Node<Self>) -> Result<Installed, BuildError>;
+}
+
+/// The kind of a module's calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Body {
+    /// A plain `fn`, which never waits.
+    Plain,
+    /// An `async fn`.
+    Async,
+    /// A plain `fn` that blocks its OS thread.
+    Blocking,
+}
+
+/// A module that handles any number of items at a time.
+pub trait Element: Module + Sync {
+    /// Handles an item. Returns false if it failed.
+    fn call(
+        &self,
+        item: Self::Item,
+        flow: &Flow,
+        outs: &Self::Outs,
+    ) -> impl Future<Output = bool> + Send;
+}
+
+/// A module that handles one item at a time.
+pub trait Serial: Module {
+    /// Handles an item. Returns false if it failed.
+    fn call(
+        &mut self,
+        item: Self::Item,
+        flow: &Flow,
+        outs: &Self::Outs,
+    ) -> impl Future<Output = bool> + Send;
+}
+
+/// A module that handles one item of each flow at a time, with its state for the flow.
+pub trait PerFlow: Module + Sync {
+    /// The state.
+    type State: Send + 'static;
+
+    /// Handles an item. Returns false if it failed.
+    fn call(
+        &self,
+        state: &mut Option<Self::State>,
+        item: Self::Item,
+        flow: &Flow,
+        wake: &Wake,
+        outs: &Self::Outs,
+    ) -> impl Future<Output = bool> + Send;
+}
+
+/// A module that has no input.
+pub trait Source: Module + Sync {
+    /// Produces items until there are no more.
+    fn start(&self, flow: &Flow, outs: &Self::Outs) -> impl Future<Output = ()> + Send;
+}
+
+/// The items of several input ports: one of the first, or one of the others.
+pub enum Ports<A, B> {
+    /// An item of the first port.
+    This(A),
+    /// An item of another port.
+    Other(B),
+}
+
+/// The items of no input port.
+pub enum Never {}
+
+/// The item that asks for `tick`.
+pub struct Tick;
+
+/// The item that asks for `wake`, with the number of its alarm.
+pub struct Woken(pub u64);
+
+/// The item that asks for `end`.
+pub struct Ended;

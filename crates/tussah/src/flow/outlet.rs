@@ -1,0 +1,392 @@
+//! Output ports: the edges that begin at one, and what its instance sends while it handles an item.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::dropped::Dropped;
+use super::edge::{Inlet, Push, Wait};
+use super::flows::{Flow, Keepers, Key};
+use super::out::{AsyncOut, Out};
+use super::via::Via;
+use crate::stage::{BuildError, Edges, Reason};
+
+/// Bound, in items: an outbox; a call that sends more than this without room is meant to wait.
+const OUTBOX_MAX: usize = 1024;
+
+/// The output ports of a module: a nested tuple.
+pub trait Outs: Send + Sync + 'static {
+    /// Calls `f` with each port and its name.
+    fn each(&mut self, f: &mut dyn FnMut(&'static str, &mut dyn AnyOutlet));
+}
+
+impl Outs for () {
+    fn each(&mut self, _f: &mut dyn FnMut(&'static str, &mut dyn AnyOutlet)) {}
+}
+
+impl<T: Send + 'static, R: Outs> Outs for (Outlet<T>, R) {
+    fn each(&mut self, f: &mut dyn FnMut(&'static str, &mut dyn AnyOutlet)) {
+        f(self.0.name, &mut self.0);
+        self.1.each(f);
+    }
+}
+
+/// An output port whose item type is erased.
+pub trait AnyOutlet {
+    /// Returns the name of the item type.
+    fn item(&self) -> &'static str;
+
+    /// Adds an edge to an input port, which is an `Arc<dyn Inlet<T>>`. Returns whether it takes the
+    /// same type of items.
+    fn connect(&mut self, inlet: &dyn Any, via: &Via) -> bool;
+
+    /// Returns the number of edges.
+    fn edges(&self) -> usize;
+
+    /// Returns whether the items can be cloned, which more than one edge requires.
+    fn clones(&self) -> bool;
+
+    /// Returns whether the port must have an edge.
+    fn is_required(&self) -> bool;
+
+    /// Makes the edges. Flows that begin here have a place for the state of each keeper.
+    ///
+    /// # Errors
+    /// If an edge cannot be made.
+    #[doc(hidden)]
+    fn open(&mut self, edges: &Edges<'_>, keepers: &Arc<Keepers>) -> Result<(), BuildError>;
+}
+
+/// An output port.
+pub struct Outlet<T> {
+    name: &'static str,
+    planned: Vec<(Arc<dyn Inlet<T>>, Via)>,
+    edges: Vec<Arc<dyn Push<T>>>,
+    clone: Option<fn(&T) -> T>,
+    required: bool,
+    keepers: Arc<Keepers>,
+    /// The flows that this port has opened and not closed.
+    flows: Mutex<HashMap<Key, Flow>>,
+}
+
+impl<T: Send + 'static> Outlet<T> {
+    /// Creates a port. `clone` is needed for more than one edge.
+    #[must_use]
+    pub fn new(name: &'static str, required: bool, clone: Option<fn(&T) -> T>) -> Self {
+        Self {
+            name,
+            planned: Vec::new(),
+            edges: Vec::new(),
+            clone,
+            required,
+            keepers: Arc::default(),
+            flows: Mutex::default(),
+        }
+    }
+
+    /// Returns whether the port has an edge.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        !self.edges.is_empty()
+    }
+
+    /// Opens the port for a plain call with an item of this flow.
+    #[inline]
+    pub fn outbox<'a>(&'a self, flow: &'a Flow) -> Outbox<'a, T> {
+        Outbox {
+            outlet: self,
+            flow,
+            held: RefCell::default(),
+        }
+    }
+
+    /// Opens the port for an async call with an item of this flow.
+    #[inline]
+    pub fn port<'a>(&'a self, flow: &'a Flow) -> Port<'a, T> {
+        Port { outlet: self, flow }
+    }
+
+    /// Sends an item, and passes the waits for room to `held`.
+    #[inline]
+    fn put<'a>(&'a self, flow: &Flow, item: T, mut held: impl FnMut(Wait<'a>)) {
+        let Some((last, others)) = self.edges.split_last() else {
+            return;
+        };
+        if !others.is_empty() {
+            let clone = self.clone.expect("items of several edges can be cloned");
+            for edge in others {
+                edge.push(flow.clone(), clone(&item)).map(&mut held);
+            }
+        }
+        last.push(flow.clone(), item).map(held);
+    }
+
+    /// Sends an item without waiting.
+    fn offer(&self, flow: &Flow, item: T) {
+        let Some((last, others)) = self.edges.split_last() else {
+            return;
+        };
+        for edge in others {
+            let clone = self.clone.expect("items of several edges can be cloned");
+            edge.offer(flow.clone(), clone(&item));
+        }
+        last.offer(flow.clone(), item);
+    }
+
+    /// Returns the flow of this name, which begins here if it has not begun.
+    fn flow(&self, key: Key) -> Flow {
+        let mut flows = self.flows.lock();
+        if let Some(flow) = flows.get(&key) {
+            return flow.clone();
+        }
+        let flow = Flow::open(key.clone(), &self.keepers);
+        flows.insert(key, flow.clone());
+        flow
+    }
+
+    fn close(&self, key: &Key) {
+        let flow = self.flows.lock().remove(key);
+        // Dropped under no lock, because the state of the flow may be dropped with it.
+        drop(flow);
+    }
+
+    fn flows(&self) -> Vec<Flow> {
+        self.flows.lock().values().cloned().collect()
+    }
+}
+
+impl<T: Send + 'static> Outlet<Dropped<T>> {
+    /// Keeps a copy of an item while it is handled, for the case that its handling panics.
+    pub fn keep<'a>(&'a self, item: &T, flow: &'a Flow, clone: Option<fn(&T) -> T>) -> Kept<'a, T> {
+        let clone = clone.filter(|_| !self.edges.is_empty());
+        Kept {
+            outlet: self,
+            item: clone.map(|clone| clone(item)),
+            flow,
+        }
+    }
+
+    /// Sends an item that ended without being handled.
+    pub fn dropped(&self, item: T, flow: Flow, reason: Reason) {
+        if self.edges.is_empty() {
+            return;
+        }
+        let dropped = Dropped {
+            item: Some(item),
+            reason,
+            flow: flow.clone(),
+        };
+        self.offer(&flow, dropped);
+    }
+}
+
+/// An item that is being handled. If that panics, the item goes to the port `dropped`.
+pub struct Kept<'a, T: Send + 'static> {
+    outlet: &'a Outlet<Dropped<T>>,
+    item: Option<T>,
+    flow: &'a Flow,
+}
+
+impl<T: Send + 'static> Drop for Kept<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        if std::thread::panicking() && !self.outlet.edges.is_empty() {
+            let dropped = Dropped {
+                item: self.item.take(),
+                reason: Reason::Panicked,
+                flow: self.flow.clone(),
+            };
+            self.outlet.offer(self.flow, dropped);
+        }
+    }
+}
+
+impl<T: Send + 'static> AnyOutlet for Outlet<T> {
+    fn item(&self) -> &'static str {
+        std::any::type_name::<T>()
+    }
+
+    fn connect(&mut self, inlet: &dyn Any, via: &Via) -> bool {
+        let Some(inlet) = inlet.downcast_ref::<Arc<dyn Inlet<T>>>() else {
+            return false;
+        };
+        self.planned.push((Arc::clone(inlet), via.clone()));
+        true
+    }
+
+    fn edges(&self) -> usize {
+        self.planned.len()
+    }
+
+    fn clones(&self) -> bool {
+        self.clone.is_some()
+    }
+
+    fn is_required(&self) -> bool {
+        self.required
+    }
+
+    fn open(&mut self, edges: &Edges<'_>, keepers: &Arc<Keepers>) -> Result<(), BuildError> {
+        self.keepers = Arc::clone(keepers);
+        for (inlet, via) in &self.planned {
+            self.edges.push(inlet.connect(edges, via)?);
+        }
+        Ok(())
+    }
+}
+
+/// An output port during a plain call.
+pub struct Outbox<'a, T> {
+    outlet: &'a Outlet<T>,
+    flow: &'a Flow,
+    held: RefCell<Vec<Wait<'a>>>,
+}
+
+impl<T: Send + 'static> Outbox<'_, T> {
+    /// Waits until all sent items have room.
+    #[inline]
+    pub async fn flush(self) {
+        for wait in self.held.into_inner() {
+            wait.await;
+        }
+    }
+
+    #[inline]
+    fn put(&self, flow: &Flow, item: T) {
+        self.outlet.put(flow, item, |wait| {
+            let mut held = self.held.borrow_mut();
+            assert!(
+                held.len() < OUTBOX_MAX,
+                "one call sent more than {OUTBOX_MAX} items for which there was no room; \
+                 expected an `async fn` that awaits each send"
+            );
+            held.push(wait);
+        });
+    }
+}
+
+impl<T: Send + 'static> Out<T> for Outbox<'_, T> {
+    #[inline]
+    fn send(&self, item: T) {
+        self.put(self.flow, item);
+    }
+
+    fn to(&self, flow: impl Into<Key>, item: T) {
+        self.put(&self.outlet.flow(flow.into()), item);
+    }
+
+    fn close(&self, flow: impl Into<Key>) {
+        self.outlet.close(&flow.into());
+    }
+
+    fn each_flow(&self, item: T)
+    where
+        T: Clone,
+    {
+        for flow in self.outlet.flows() {
+            self.put(&flow, item.clone());
+        }
+    }
+}
+
+/// An output port during an async call.
+pub struct Port<'a, T> {
+    outlet: &'a Outlet<T>,
+    flow: &'a Flow,
+}
+
+impl<T: Send + 'static> Port<'_, T> {
+    async fn put(&self, flow: &Flow, item: T) {
+        let mut held = Vec::new();
+        self.outlet.put(flow, item, |wait| held.push(wait));
+        for wait in held {
+            wait.await;
+        }
+    }
+}
+
+impl<T: Send + 'static> AsyncOut<T> for Port<'_, T> {
+    async fn send(&self, item: T) {
+        self.put(self.flow, item).await;
+    }
+
+    async fn to(&self, flow: impl Into<Key> + Send, item: T) {
+        let flow = self.outlet.flow(flow.into());
+        self.put(&flow, item).await;
+    }
+
+    fn close(&self, flow: impl Into<Key>) {
+        self.outlet.close(&flow.into());
+    }
+
+    async fn each_flow(&self, item: T)
+    where
+        T: Clone,
+    {
+        for flow in self.outlet.flows() {
+            self.put(&flow, item.clone()).await;
+        }
+    }
+}
+
+/// Finds out whether a type can be cloned: `Probe::<T>::new().clone_fn()` is the method of this
+/// type if `T: Clone`, and that of [`NoClone`] otherwise.
+pub struct Probe<T>(PhantomData<fn() -> T>);
+
+impl<T> Probe<T> {
+    #[expect(clippy::new_without_default, reason = "only expansions use it")]
+    /// Creates a probe.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T: Clone> Probe<T> {
+    /// Returns the type's `clone`.
+    #[must_use]
+    pub fn clone_fn(&self) -> Option<fn(&T) -> T> {
+        Some(T::clone)
+    }
+}
+
+/// The other half of [`Probe`].
+pub trait NoClone<T> {
+    /// Returns `None`.
+    fn clone_fn(&self) -> Option<fn(&T) -> T> {
+        None
+    }
+}
+
+impl<T> NoClone<T> for Probe<T> {}
+
+/// Calls a plain function of a module. The caller sends on what the function has sent before a
+/// panic goes on.
+///
+/// # Errors
+/// Returns the payload of a panic.
+pub fn call<R>(f: impl FnOnce() -> R) -> std::thread::Result<R> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(f))
+}
+
+/// Returns the result of [`call`], or continues its panic.
+pub fn unwound<R>(result: std::thread::Result<R>) -> R {
+    result.unwrap_or_else(|payload| std::panic::resume_unwind(payload))
+}
+
+/// The result of a method that can fail.
+#[diagnostic::on_unimplemented(
+    message = "the method of a module returns nothing or a `Result<(), E>`, not `{Self}`"
+)]
+pub trait Fails {
+    /// The error, which goes to the port `failed`.
+    type Error;
+}
+
+impl<E> Fails for Result<(), E> {
+    type Error = E;
+}

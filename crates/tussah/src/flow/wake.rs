@@ -1,0 +1,56 @@
+//! The alarm of a flow: an instance handles the flow again at a time of its choice.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The alarm of a flow, for a module that has a method `wake`. An argument of type `&Wake` is the
+/// alarm of the flow in hand.
+///
+/// A flow with a set alarm is open: it ends only after `wake` was called.
+pub struct Wake {
+    /// The time to the next alarm, in nanoseconds.
+    after_ns: AtomicU64,
+    /// The number of the last alarm that was set.
+    number: u64,
+}
+
+/// No alarm is set.
+const NONE: u64 = u64::MAX;
+
+impl Wake {
+    pub(crate) fn new(number: u64) -> Self {
+        Self {
+            after_ns: AtomicU64::new(NONE),
+            number,
+        }
+    }
+
+    /// Returns whether the alarm with this number is the last one that was set.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is(&self, number: u64) -> bool {
+        self.number == number
+    }
+
+    /// Sets the alarm: the flow's `wake` is called after this time. An alarm that was set before no
+    /// longer counts.
+    pub fn after(&self, time: Duration) {
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(NONE);
+        self.after_ns.store(ns.min(NONE - 1), Ordering::Relaxed);
+    }
+
+    /// Takes out the time that the last call has set.
+    pub(crate) fn take(&self) -> Option<Duration> {
+        match self.after_ns.swap(NONE, Ordering::Relaxed) {
+            NONE => None,
+            ns => Some(Duration::from_nanos(ns)),
+        }
+    }
+}
+
+impl fmt::Debug for Wake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wake").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,62 @@
+//! Flow graphs: modules, edges, flows, and the ends of items.
+
+mod build;
+mod ends;
+mod flows;
+mod kinds;
+mod send;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tussah::flow::{Args, module};
+
+/// The notes of modules.
+#[derive(Clone, Debug, Default)]
+struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Notes {
+    fn add(&self, note: impl ToString) {
+        self.0.lock().push(note.to_string());
+    }
+
+    /// Takes the notes out, in order.
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock())
+    }
+
+    /// Takes the notes out, sorted.
+    fn sorted(&self) -> Vec<String> {
+        let mut notes = self.take();
+        notes.sort();
+        notes
+    }
+
+    fn args(&self) -> Args {
+        Args::new().with("notes", self.clone())
+    }
+}
+
+/// Notes each item.
+struct Note<T> {
+    notes: Notes,
+    of: std::marker::PhantomData<fn(T)>,
+}
+
+#[module]
+impl<T: Debug + Send + 'static> Note<T> {
+    fn init(notes: Notes) -> Self {
+        let of = std::marker::PhantomData;
+        Self { notes, of }
+    }
+
+    fn run(&mut self, item: T) {
+        self.notes.add(format!("{item:?}"));
+    }
+}
+
+/// The name that the module's type has in errors.
+fn name_of<T>() -> &'static str {
+    std::any::type_name::<T>()
+}

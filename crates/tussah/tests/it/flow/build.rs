@@ -1,0 +1,288 @@
+//! Graphs that cannot start, and why.
+
+use tussah::flow::{Args, AsyncOut, Graph, GraphError, Out, Via, WhenFull, module};
+
+use super::{Note, Notes, name_of};
+use crate::{run, runtime};
+
+#[derive(Default)]
+struct Pass;
+
+#[module]
+impl Pass {
+    fn run(&self, number: u64, out: &impl Out<u64>) {
+        out.send(number);
+    }
+}
+
+/// A type that cannot be cloned.
+#[derive(Debug)]
+struct Whole;
+
+#[derive(Default)]
+struct Wrap;
+
+#[module]
+impl Wrap {
+    fn run(&self, _number: u64, out: &impl Out<Whole>) {
+        out.send(Whole);
+    }
+}
+
+/// Fails to be made if the number is odd.
+struct Even;
+
+#[module]
+impl Even {
+    fn init(number: u64, notes: Option<Notes>) -> Result<Self, String> {
+        if let Some(notes) = notes {
+            notes.add("made");
+        }
+        match number % 2 {
+            0 => Ok(Self),
+            _ => Err(format!("{number} is odd")),
+        }
+    }
+
+    async fn start(&self, out: &impl AsyncOut<u64>) {
+        out.send(0).await;
+    }
+}
+
+#[test]
+fn a_name_can_be_taken_once() {
+    let mut graph = Graph::new("g");
+    graph
+        .add::<Pass>("pass", Args::new())
+        .expect("the name is free");
+    let error = graph
+        .add::<Wrap>("pass", Args::new())
+        .expect_err("it is taken");
+    assert_eq!(
+        error.to_string(),
+        "there is an instance `pass` already: expected another name"
+    );
+}
+
+#[test]
+fn an_argument_needs_a_parameter() {
+    let mut graph = Graph::new("g");
+    let args = Args::new().with("nomber", 2u64);
+    let error = graph.add::<Even>("even", args).expect_err("it is unknown");
+    assert_eq!(
+        error.to_string(),
+        "the instance `even` could not be made: the argument `nomber` is unknown: expected `number`, `notes`"
+    );
+    let error = graph.add::<Pass>("pass", Args::new().with("a", 1));
+    let error = error.expect_err("it is unknown").to_string();
+    assert!(
+        error.ends_with("the argument `a` is unknown: expected none"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_edge_needs_two_instances() {
+    let mut graph = Graph::new("g");
+    graph
+        .add::<Pass>("pass", Args::new())
+        .expect("the name is free");
+    let error = graph.connect("pass", "next").expect_err("there is none");
+    assert_eq!(
+        error.to_string(),
+        "there is no instance `next`: expected one of `pass`"
+    );
+}
+
+/// Starts a graph in a runtime, and returns its error.
+fn error_of(
+    make: impl FnOnce(&mut Graph) -> Result<(), GraphError> + Send + 'static,
+) -> GraphError {
+    run(async move {
+        let mut graph = Graph::new("g");
+        make(&mut graph).expect("its parts are known");
+        graph.start().expect_err("it is wrong")
+    })
+}
+
+#[test]
+fn an_edge_needs_two_ports() {
+    let error = error_of(|graph| {
+        graph.add::<Pass>("pass", Args::new())?;
+        graph.add::<Note<u64>>("note", Notes::default().args())?;
+        graph.connect("pass.miss", "note")
+    });
+    assert_eq!(
+        error.to_string(),
+        "the instance `pass` has no port `miss`: expected one of `out`, `dropped`"
+    );
+    let error = error_of(|graph| {
+        graph.add::<Pass>("pass", Args::new())?;
+        graph.add::<Note<u64>>("note", Notes::default().args())?;
+        graph.connect("pass", "note.loaded")
+    });
+    assert_eq!(
+        error.to_string(),
+        "the instance `note` has no port `loaded`: expected one of `run`"
+    );
+}
+
+#[test]
+fn the_ends_of_an_edge_have_one_type() {
+    let error = error_of(|graph| {
+        graph.add::<Wrap>("wrap", Args::new())?;
+        graph.add::<Note<u64>>("note", Notes::default().args())?;
+        graph.connect("wrap", "note")
+    });
+    let expected = GraphError::WrongType {
+        from: "wrap.out".to_owned(),
+        sends: name_of::<Whole>(),
+        to: "note.run".to_owned(),
+        takes: "u64",
+    };
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn items_of_several_edges_can_be_cloned() {
+    let error = error_of(|graph| {
+        graph.add::<Wrap>("wrap", Args::new())?;
+        graph.add::<Note<Whole>>("one", Notes::default().args())?;
+        graph.add::<Note<Whole>>("other", Notes::default().args())?;
+        graph.connect("wrap", "one")?;
+        graph.connect("wrap", "other")
+    });
+    let expected = GraphError::NotClone {
+        from: "wrap.out".to_owned(),
+        item: name_of::<Whole>(),
+    };
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn an_output_needs_an_edge() {
+    let error = error_of(|graph| graph.add::<Pass>("pass", Args::new()));
+    assert_eq!(error.to_string(), "the port `pass.out` has no edge");
+}
+
+#[test]
+fn a_cycle_of_edges_that_wait_is_refused() {
+    let error = error_of(|graph| {
+        graph.add::<Pass>("one", Args::new())?;
+        graph.add::<Pass>("other", Args::new())?;
+        graph.connect("one", "other")?;
+        graph.connect("other", "one")
+    });
+    let text = error.to_string();
+    assert!(text.contains("other -> one -> other"), "{text}");
+}
+
+#[test]
+fn a_cycle_with_an_edge_that_sheds_runs() {
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Pass>("one", Args::new())
+            .expect("the name is free");
+        graph
+            .add::<Pass>("other", Args::new())
+            .expect("the name is free");
+        graph.connect("one", "other").expect("both exist");
+        let back = Via::queue(10).when_full(WhenFull::Shed);
+        graph.connect_via("other", "one", back).expect("both exist");
+        let running = graph.start().expect("the cycle cannot stand still");
+        running
+            .input("one")
+            .expect("it takes numbers")
+            .send(1u64)
+            .await;
+        let mut stats = running.stats("other").expect("it exists");
+        while stats.finished < 100 {
+            tussah::yield_now().await;
+            stats = running.stats("other").expect("it exists");
+        }
+        running.stop().await;
+    });
+}
+
+#[test]
+fn a_graph_that_cannot_start_leaves_nothing() {
+    runtime(2).block_on(async {
+        let notes = Notes::default();
+        let mut graph = Graph::new("g");
+        let args = Args::new()
+            .with("number", 2u64)
+            .with("notes", notes.clone());
+        graph.add::<Even>("two", args).expect("the name is free");
+        let args = Args::new().with("number", 3u64);
+        graph.add::<Even>("three", args).expect("the name is free");
+        graph
+            .add::<Note<u64>>("note", notes.args())
+            .expect("the name is free");
+        graph.connect("two", "note").expect("both exist");
+        graph.connect("three", "note").expect("both exist");
+        let error = graph.start().expect_err("three is odd").to_string();
+        assert_eq!(error, "the instance `three` could not be made: 3 is odd");
+        // The module that was made is gone, and so is the copy of the notes that it held. The
+        // source did not get to send anything.
+        while std::sync::Arc::strong_count(&notes.0) > 1 {
+            tussah::yield_now().await;
+        }
+        assert_eq!(notes.take(), ["made"]);
+    });
+}
+
+#[test]
+fn an_argument_has_the_type_of_its_parameter() {
+    let error = error_of(|graph| {
+        graph.add::<Even>("even", Args::new().with("number", 2i32))?;
+        graph.add::<Note<u64>>("note", Notes::default().args())?;
+        graph.connect("even", "note")
+    });
+    assert_eq!(
+        error.to_string(),
+        "the instance `even` could not be made: the argument `number` is a `i32`: expected a `u64`"
+    );
+    let error = error_of(|graph| {
+        graph.add::<Even>("even", Args::new())?;
+        graph.add::<Note<u64>>("note", Notes::default().args())?;
+        graph.connect("even", "note")
+    });
+    assert_eq!(
+        error.to_string(),
+        "the instance `even` could not be made: the argument `number` is missing: expected a `u64`"
+    );
+}
+
+#[test]
+fn an_input_is_checked() {
+    run(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Note<u64>>("note", Notes::default().args())
+            .expect("the name is free");
+        let running = graph.start().expect("it is whole");
+        let error = running
+            .input::<u32>("note")
+            .expect_err("it takes u64")
+            .to_string();
+        assert_eq!(
+            error,
+            "`the caller` sends `u32`, but `note.run` takes `u64`"
+        );
+        let error = running
+            .input::<u64>("note.a")
+            .expect_err("there is none")
+            .to_string();
+        assert_eq!(
+            error,
+            "the instance `note` has no port `a`: expected one of `run`"
+        );
+        let error = running
+            .input::<u64>("nota")
+            .expect_err("there is none")
+            .to_string();
+        assert_eq!(error, "there is no instance `nota`: expected one of `note`");
+        running.drain().await;
+    });
+}

@@ -1,0 +1,223 @@
+//! Each item ends once: handled, failed, or dropped with the reason.
+
+use std::time::Duration;
+
+use tussah::flow::{Args, AsyncOut, Dropped, Graph, Out, module};
+
+use super::{Note, Notes};
+use crate::runtime;
+
+/// Handles even numbers, fails for 1, and panics for other odd ones.
+struct Even(Notes);
+
+#[module]
+impl Even {
+    fn init(notes: Notes) -> Self {
+        notes.add("made");
+        Self(notes)
+    }
+
+    fn run(&mut self, number: u64) -> Result<(), String> {
+        match number {
+            1 => Err("one".to_owned()),
+            number if number % 2 == 1 => panic!("{number} is odd"),
+            number => {
+                self.0.add(number);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Notes the ends of items.
+struct Ends<T>(Notes, std::marker::PhantomData<fn(T)>);
+
+#[module]
+impl<T: std::fmt::Debug + Send + 'static> Ends<T> {
+    fn init(notes: Notes) -> Self {
+        Self(notes, std::marker::PhantomData)
+    }
+
+    fn run(&mut self, dropped: Dropped<T>) {
+        self.0
+            .add(format!("dropped {:?}: {}", dropped.item, dropped.reason));
+    }
+
+    #[port]
+    fn failed(&mut self, error: String) {
+        self.0.add(format!("failed: {error}"));
+    }
+}
+
+#[test]
+fn an_item_fails_or_is_dropped() {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Even>("even", notes.args())
+            .expect("the name is free");
+        graph
+            .add::<Ends<u64>>("ends", notes.args())
+            .expect("the name is free");
+        graph.connect("even.dropped", "ends").expect("both exist");
+        graph
+            .connect("even.failed", "ends.failed")
+            .expect("both exist");
+        let running = graph.start().expect("it is whole");
+        let input = running.input("even").expect("it takes numbers");
+        for number in [0u64, 1, 2, 3, 4] {
+            input.send(number).await;
+        }
+        while notes.0.lock().len() < 7 {
+            tussah::yield_now().await;
+        }
+        let stats = running.stats("even").expect("it exists");
+        assert_eq!((stats.finished, stats.failed, stats.panicked), (5, 2, 1));
+        running.drain().await;
+    });
+    let expected = [
+        "0",
+        "2",
+        "4",
+        "dropped Some(3): its handler panicked",
+        "failed: one",
+        // A panic makes the module anew.
+        "made",
+        "made",
+    ];
+    assert_eq!(notes.sorted(), expected);
+}
+
+/// An item that cannot be cloned.
+#[derive(Debug)]
+struct Whole;
+
+#[derive(Default)]
+struct Break;
+
+#[module]
+impl Break {
+    async fn run(&self, _item: Whole) {
+        tussah::yield_now().await;
+        panic!("broken");
+    }
+}
+
+#[test]
+fn the_item_of_a_panic_is_gone_if_it_cannot_be_cloned() {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Break>("break", Args::new())
+            .expect("the name is free");
+        graph
+            .add::<Ends<Whole>>("ends", notes.args())
+            .expect("the name is free");
+        graph.connect("break.dropped", "ends").expect("both exist");
+        let running = graph.start().expect("it is whole");
+        running
+            .input("break")
+            .expect("it takes items")
+            .send(Whole)
+            .await;
+        running.drain().await;
+    });
+    assert_eq!(notes.take(), ["dropped None: its handler panicked"]);
+}
+
+/// Sends and then panics.
+#[derive(Default)]
+struct SendAndBreak;
+
+#[module]
+impl SendAndBreak {
+    fn run(&self, number: u64, out: &impl Out<u64>) {
+        (0..number).for_each(|number| out.send(number));
+        panic!("after the last send");
+    }
+}
+
+#[test]
+fn what_was_sent_before_a_panic_arrives() {
+    let notes = Notes::default();
+    runtime(1).block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<SendAndBreak>("send", Args::new())
+            .expect("the name is free");
+        graph
+            .add::<Note<u64>>("note", notes.args())
+            .expect("the name is free");
+        graph.connect("send", "note").expect("both exist");
+        let running = graph.start().expect("it is whole");
+        running
+            .input("send")
+            .expect("it takes numbers")
+            .send(1500u64)
+            .await;
+        running.drain().await;
+    });
+    assert_eq!(notes.take().len(), 1500);
+}
+
+/// Produces numbers until it is stopped.
+#[derive(Default)]
+struct Endless;
+
+#[module]
+impl Endless {
+    async fn start(&self, out: &impl AsyncOut<u64>) {
+        let mut number = 0;
+        loop {
+            out.send(number).await;
+            number += 1;
+        }
+    }
+}
+
+#[test]
+fn a_stopped_graph_handles_what_was_sent() {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Endless>("numbers", Args::new())
+            .expect("the name is free");
+        graph
+            .add::<Note<u64>>("note", notes.args())
+            .expect("the name is free");
+        graph.connect("numbers", "note").expect("both exist");
+        let running = graph.start().expect("it is whole");
+        while notes.0.lock().len() < 1000 {
+            tussah::yield_now().await;
+        }
+        running.stop().await;
+    });
+    let notes = notes.take();
+    assert_eq!(
+        notes,
+        (0..notes.len()).map(|n| n.to_string()).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn the_end_of_the_runtime_ends_a_graph() {
+    let notes = Notes::default();
+    let runtime = runtime(2);
+    let running = runtime.block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Endless>("numbers", Args::new())
+            .expect("the name is free");
+        graph
+            .add::<Note<u64>>("note", notes.args())
+            .expect("the name is free");
+        graph.connect("numbers", "note").expect("both exist");
+        graph.start().expect("it is whole")
+    });
+    runtime.shutdown(Duration::ZERO);
+    drop(running);
+    assert_eq!(std::sync::Arc::strong_count(&notes.0), 1);
+}

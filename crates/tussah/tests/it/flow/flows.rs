@@ -1,0 +1,302 @@
+//! Flows: their order, their state, and its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tussah::flow::{Args, AsyncOut, Flow, Graph, Out, Wake, module};
+use tussah::sync::Barrier;
+
+use super::{Note, Notes};
+use crate::{by_hand, runtime};
+
+/// Sends numbers in the flows 0, 1 and 2, and then ends these flows.
+struct Numbers(u64);
+
+#[module]
+impl Numbers {
+    fn init(below: u64) -> Self {
+        Self(below)
+    }
+
+    async fn start(&self, out: &impl AsyncOut<u64>) {
+        for number in 0..self.0 {
+            out.to(number % 3, number).await;
+        }
+        (0..3u64).for_each(|flow| out.close(flow));
+    }
+}
+
+/// Adds the numbers of each flow, and sends the sum at the end of the flow.
+#[derive(Default)]
+struct Sums;
+
+#[module]
+impl Sums {
+    fn run(&self, number: u64, sum: &mut Vec<u64>) {
+        sum.push(number);
+    }
+
+    fn end(&self, sum: Vec<u64>, flow: &Flow, out: &impl Out<String>) {
+        let key = flow.key().expect("it is the end of a flow");
+        out.send(format!("{key}: {sum:?}"));
+    }
+}
+
+/// Counts the items of each flow.
+#[derive(Default)]
+struct Counts;
+
+#[module]
+impl Counts {
+    fn run(&self, text: String, count: &mut u64, out: &impl Out<String>) {
+        *count += 1;
+        out.send(text);
+    }
+
+    fn end(&self, count: u64, out: &impl Out<String>) {
+        out.send(format!("ended after {count}"));
+    }
+}
+
+#[test]
+fn a_flow_ends_when_its_last_item_was_handled() {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Numbers>("numbers", Args::new().with("below", 12u64))
+            .expect("free");
+        graph.add::<Sums>("sums", Args::new()).expect("free");
+        graph.add::<Counts>("counts", Args::new()).expect("free");
+        graph
+            .add::<Note<String>>("note", notes.args())
+            .expect("free");
+        graph.connect("numbers", "sums").expect("both exist");
+        graph.connect("sums", "counts").expect("both exist");
+        graph.connect("counts", "note").expect("both exist");
+        let running = graph.start().expect("it is whole");
+        while notes.0.lock().len() < 6 {
+            tussah::yield_now().await;
+        }
+        running.drain().await;
+    });
+    // Items that are sent at the end of a flow are still in it, and the next module ends later.
+    let expected = [
+        r#""0: [0, 3, 6, 9]""#,
+        r#""1: [1, 4, 7, 10]""#,
+        r#""2: [2, 5, 8, 11]""#,
+        r#""ended after 1""#,
+        r#""ended after 1""#,
+        r#""ended after 1""#,
+    ];
+    assert_eq!(notes.sorted(), expected);
+}
+
+/// Waits until items of two flows are being handled.
+struct Meet(Arc<Barrier>);
+
+#[module]
+impl Meet {
+    fn init(barrier: Arc<Barrier>) -> Self {
+        Self(barrier)
+    }
+
+    async fn run(&self, number: u64, last: &mut Option<u64>) {
+        assert!(last.is_none_or(|last| last < number), "in order");
+        self.0.wait().await;
+        *last = Some(number);
+    }
+}
+
+#[test]
+fn flows_run_side_by_side_and_in_order() {
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Numbers>("numbers", Args::new().with("below", 300u64))
+            .expect("free");
+        let args = Args::new().with("barrier", Arc::new(Barrier::new(3)));
+        graph.add::<Meet>("meet", args).expect("free");
+        graph.connect("numbers", "meet").expect("both exist");
+        let running = graph.start().expect("it is whole");
+        while running.stats("meet").expect("it exists").finished < 300 {
+            tussah::yield_now().await;
+        }
+        assert_eq!(running.stats("meet").expect("it exists").panicked, 0);
+        running.drain().await;
+    });
+}
+
+/// The state of a flow; it notes when it is dropped.
+#[derive(Default)]
+struct State(Option<Notes>);
+
+impl Drop for State {
+    fn drop(&mut self) {
+        if let Some(notes) = &self.0 {
+            notes.add("dropped");
+        }
+    }
+}
+
+struct Keep(Notes);
+
+#[module]
+impl Keep {
+    fn init(notes: Notes) -> Self {
+        Self(notes)
+    }
+
+    fn begin(&self) -> State {
+        self.0.add("begun");
+        State(Some(self.0.clone()))
+    }
+
+    fn run(&self, number: u64, _state: &mut State) {
+        assert!(number != 4, "the state of flow 1 ends here");
+        self.0.add(number);
+    }
+}
+
+#[test]
+fn a_panic_ends_the_state_of_its_flow() {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Numbers>("numbers", Args::new().with("below", 9u64))
+            .expect("free");
+        graph.add::<Keep>("keep", notes.args()).expect("free");
+        graph.connect("numbers", "keep").expect("both exist");
+        let running = graph.start().expect("it is whole");
+        running.drain().await;
+    });
+    let mut expected = vec!["0", "1", "2", "3", "5", "6", "7", "8"];
+    // Flow 1 begins anew with item 7.
+    expected.extend(["begun"; 4]);
+    expected.extend(["dropped"; 4]);
+    assert_eq!(notes.sorted(), expected);
+}
+
+/// Items without a flow have a state, too.
+#[test]
+fn items_outside_of_flows_share_a_state() {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        graph.add::<Keep>("keep", notes.args()).expect("free");
+        let running = graph.start().expect("it is whole");
+        let input = running.input("keep").expect("it takes numbers");
+        input.send(1u64).await;
+        input.send(2u64).await;
+        running.drain().await;
+    });
+    let mut notes = notes.take();
+    notes.truncate(3);
+    assert_eq!(notes, ["begun", "1", "2"]);
+}
+
+/// Sends each text in the flow of its first letter, and a text that begins with `!` in all flows.
+#[derive(Default)]
+struct Rooms;
+
+#[module]
+impl Rooms {
+    fn run(&self, text: &'static str, out: &impl Out<&'static str>) {
+        match text.strip_prefix('!') {
+            Some(text) => out.each_flow(text),
+            None => out.to(&text[..1], text),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Talk;
+
+#[module]
+impl Talk {
+    fn run(&self, text: &'static str, flow: &Flow, said: &mut u64, out: &impl Out<String>) {
+        *said += 1;
+        let key = flow.key().expect("it is in a flow");
+        out.send(format!("{key}{said} {text}"));
+    }
+}
+
+#[test]
+fn a_module_names_the_flow_of_what_it_sends() {
+    let notes = Notes::default();
+    runtime(1).block_on(async {
+        let mut graph = Graph::new("g");
+        graph.add::<Rooms>("rooms", Args::new()).expect("free");
+        graph.add::<Talk>("talk", Args::new()).expect("free");
+        graph
+            .add::<Note<String>>("note", notes.args())
+            .expect("free");
+        graph.connect("rooms", "talk").expect("both exist");
+        graph.connect("talk", "note").expect("both exist");
+        let running = graph.start().expect("it is whole");
+        let input = running.input("rooms").expect("it takes texts");
+        for text in ["ab", "bc", "ac", "!x"] {
+            input.send(text).await;
+        }
+        running.drain().await;
+    });
+    let expected = [
+        r#""a1 ab""#,
+        r#""a2 ac""#,
+        r#""a3 x""#,
+        r#""b1 bc""#,
+        r#""b2 x""#,
+    ];
+    assert_eq!(notes.sorted(), expected);
+}
+
+/// Sends what a flow has sent in one second as one item.
+#[derive(Default)]
+struct Gather;
+
+#[module]
+impl Gather {
+    fn run(&self, number: u64, numbers: &mut Vec<u64>, wake: &Wake) {
+        numbers.push(number);
+        wake.after(Duration::from_secs(1));
+    }
+
+    fn wake(&self, numbers: &mut Vec<u64>, out: &impl Out<Vec<u64>>) {
+        out.send(std::mem::take(numbers));
+    }
+}
+
+#[test]
+fn a_flow_sleeps_until_its_alarm() {
+    let (clock, runtime) = by_hand();
+    let notes = Notes::default();
+    runtime.block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Numbers>("numbers", Args::new().with("below", 6u64))
+            .expect("free");
+        graph.add::<Gather>("gather", Args::new()).expect("free");
+        graph
+            .add::<Note<Vec<u64>>>("note", notes.args())
+            .expect("free");
+        graph.connect("numbers", "gather").expect("both exist");
+        graph.connect("gather", "note").expect("both exist");
+        let running = graph.start().expect("it is whole");
+        while running.stats("gather").expect("it exists").finished < 6 {
+            tussah::yield_now().await;
+        }
+        clock.advance(Duration::from_millis(999));
+        for _ in 0..100 {
+            tussah::yield_now().await;
+        }
+        assert_eq!(notes.take(), [""; 0]);
+        clock.advance(Duration::from_millis(1));
+        while notes.0.lock().len() < 3 {
+            tussah::yield_now().await;
+        }
+        running.drain().await;
+    });
+    // An alarm that was set again does not go off twice.
+    assert_eq!(notes.sorted(), ["[0, 3]", "[1, 4]", "[2, 5]"]);
+}

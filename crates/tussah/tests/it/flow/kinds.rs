@@ -1,0 +1,222 @@
+//! The kinds of modules: how many items each handles at a time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tussah::flow::{Args, AsyncOut, Graph, Out, module};
+use tussah::sync::Barrier;
+
+use super::{Note, Notes};
+use crate::{by_hand, runtime};
+
+/// Waits until two items are being handled.
+struct Meet(Arc<Barrier>);
+
+#[module]
+impl Meet {
+    fn init(barrier: Arc<Barrier>) -> Self {
+        Self(barrier)
+    }
+
+    async fn run(&self, number: u64, out: &impl AsyncOut<u64>) {
+        self.0.wait().await;
+        out.send(number).await;
+    }
+}
+
+#[test]
+fn a_shared_module_handles_items_side_by_side() {
+    runtime(2).block_on(async {
+        let notes = Notes::default();
+        let mut graph = Graph::new("g");
+        let args = Args::new().with("barrier", Arc::new(Barrier::new(2)));
+        graph.add::<Meet>("meet", args).expect("the name is free");
+        graph
+            .add::<Note<u64>>("note", notes.args())
+            .expect("the name is free");
+        graph.connect("meet", "note").expect("both exist");
+        let running = graph.start().expect("it is whole");
+        let input = running.input("meet").expect("it takes numbers");
+        input.send(1u64).await;
+        input.send(2u64).await;
+        running.drain().await;
+        assert_eq!(notes.sorted(), ["1", "2"]);
+    });
+}
+
+/// Counts the calls that run at the same time.
+#[derive(Clone, Default)]
+struct Gauge(Arc<[AtomicUsize; 2]>);
+
+impl Gauge {
+    fn enter(&self) {
+        let now = self.0[0].fetch_add(1, Ordering::Relaxed) + 1;
+        self.0[1].fetch_max(now, Ordering::Relaxed);
+    }
+
+    fn leave(&self) {
+        self.0[0].fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn max(&self) -> usize {
+        self.0[1].load(Ordering::Relaxed)
+    }
+}
+
+struct Alone(Gauge);
+
+#[module(serial)]
+impl Alone {
+    fn init(gauge: Gauge) -> Self {
+        Self(gauge)
+    }
+
+    async fn run(&self, _number: u64) {
+        self.0.enter();
+        tussah::yield_now().await;
+        self.0.leave();
+    }
+}
+
+struct Exclusive(Gauge);
+
+#[module]
+impl Exclusive {
+    fn init(gauge: Gauge) -> Self {
+        Self(gauge)
+    }
+
+    async fn run(&mut self, _number: u64) {
+        self.0.enter();
+        tussah::yield_now().await;
+        self.0.leave();
+    }
+}
+
+fn most_at_a_time<M: tussah::flow::Module>() -> usize {
+    runtime(2).block_on(async {
+        let gauge = Gauge::default();
+        let mut graph = Graph::new("g");
+        let args = Args::new().with("gauge", gauge.clone());
+        graph.add::<M>("alone", args).expect("the name is free");
+        let running = graph.start().expect("it is whole");
+        let input = running.input("alone").expect("it takes numbers");
+        for number in 0..100u64 {
+            input.send(number).await;
+        }
+        running.drain().await;
+        gauge.max()
+    })
+}
+
+#[test]
+fn a_serial_module_handles_one_item_at_a_time() {
+    assert_eq!(most_at_a_time::<Alone>(), 1);
+    assert_eq!(most_at_a_time::<Exclusive>(), 1);
+}
+
+/// Blocks its OS thread until two items are being handled.
+struct Block(Arc<std::sync::Barrier>);
+
+#[module(blocking)]
+impl Block {
+    fn init(barrier: Arc<std::sync::Barrier>) -> Self {
+        Self(barrier)
+    }
+
+    fn run(&self, number: u64, out: &impl Out<u64>) {
+        self.0.wait();
+        out.send(number);
+    }
+}
+
+#[test]
+fn a_blocking_module_blocks_no_worker() {
+    // The only worker has to handle the note while two OS threads wait for each other.
+    runtime(1).block_on(async {
+        let notes = Notes::default();
+        let mut graph = Graph::new("g");
+        let args = Args::new().with("barrier", Arc::new(std::sync::Barrier::new(2)));
+        graph.add::<Block>("block", args).expect("the name is free");
+        graph
+            .add::<Note<u64>>("note", notes.args())
+            .expect("the name is free");
+        graph.connect("block", "note").expect("both exist");
+        let running = graph.start().expect("it is whole");
+        let input = running.input("block").expect("it takes numbers");
+        for number in 1..=4u64 {
+            input.send(number).await;
+        }
+        running.drain().await;
+        assert_eq!(notes.sorted(), ["1", "2", "3", "4"]);
+    });
+}
+
+/// Sends the sum of its items at each tick.
+#[derive(Default)]
+struct Sum(u64);
+
+#[module]
+impl Sum {
+    fn run(&mut self, number: u64) {
+        self.0 += number;
+    }
+
+    fn tick(&mut self, out: &impl Out<u64>) {
+        out.send(self.0);
+    }
+}
+
+#[test]
+fn a_module_ticks() {
+    let (clock, runtime) = by_hand();
+    let notes = Notes::default();
+    let mut graph = Graph::new("g");
+    let args = Args::new().with("every", Duration::from_secs(1));
+    graph.add::<Sum>("sum", args).expect("the name is free");
+    graph
+        .add::<Note<u64>>("note", notes.args())
+        .expect("the name is free");
+    graph.connect("sum", "note").expect("both exist");
+    let waits = |count: u64| {
+        let notes = notes.clone();
+        async move {
+            while (notes.0.lock().len() as u64) < count {
+                tussah::yield_now().await;
+            }
+        }
+    };
+    runtime.block_on(async {
+        let running = graph.start().expect("it is whole");
+        let input = running.input("sum").expect("it takes numbers");
+        input.send(3u64).await;
+        input.send(4u64).await;
+        while running.stats("sum").expect("it exists").finished < 2 {
+            tussah::yield_now().await;
+        }
+        clock.advance(Duration::from_secs(1));
+        waits(1).await;
+        running.drain().await;
+    });
+    assert_eq!(notes.take(), ["7"]);
+}
+
+#[test]
+fn a_module_that_ticks_needs_a_period() {
+    runtime(1).block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Sum>("sum", Args::new())
+            .expect("the name is free");
+        graph
+            .add::<Note<u64>>("note", Notes::default().args())
+            .expect("the name is free");
+        graph.connect("sum", "note").expect("both exist");
+        let error = graph
+            .start()
+            .expect_err("the period is missing")
+            .to_string();
+        assert!(error.contains("the argument `every` is missing"), "{error}");
+    });
+}
