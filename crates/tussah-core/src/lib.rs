@@ -28,8 +28,7 @@ mod worker;
 mod world;
 
 pub use blocking::{
-    BlockingHandle, BlockingPool, BlockingStats, PoolDecision, PoolPolicy, PoolSample,
-    ShutdownOutcome, SubmitError,
+    BlockingHandle, BlockingPool, BlockingStats, PoolPolicy, ShutdownOutcome, SubmitError,
 };
 pub use color::{Color, ColorName, ColorRef};
 pub use colored::{Colored, with_all};

@@ -130,9 +130,9 @@ pub use tussah_core::time::{AdvanceHook, Clock, ManualClock};
 pub use tussah_core::{
     AbortHandle, AsColor, BlockingHandle, BlockingPool, BlockingStats, Builder, CANDIDATES_MAX,
     Candidate, Color, ColorName, ColorRef, ColorStats, Colored, DriverReport, DropReason,
-    FileDriver, Handle, JoinError, JoinHandle, NoRuntime, PASSED_OVER_MAX, Policy, PoolDecision,
-    PoolPolicy, PoolSample, PostError, Priorities, Runtime, ShutdownOutcome, ShutdownReport, Stats,
-    Stuck, SubmitError, WorkerStats, YieldNow, consume_budget, with_all, yield_now,
+    FileDriver, Handle, JoinError, JoinHandle, NoRuntime, PASSED_OVER_MAX, Policy, PoolPolicy,
+    PostError, Priorities, Runtime, ShutdownOutcome, ShutdownReport, Stats, Stuck, SubmitError,
+    WorkerStats, YieldNow, consume_budget, with_all, yield_now,
 };
 pub use tussah_macros::{main, test};
 

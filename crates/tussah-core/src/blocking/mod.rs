@@ -7,10 +7,9 @@
 //! job.*
 //!
 //! - `submit` puts the job into the queue and asks the policy under the same lock. If there is no
-//!   OS thread, the decision is `Add`, whatever the threshold and the time
-//!   ([`PoolPolicy::decide`]). The OS thread is started under the lock, so `threads` counts only OS
-//!   threads that exist. If the system refuses to start the first OS thread, the job leaves the
-//!   queue again and the caller gets the closure back.
+//!   OS thread, the policy asks for one, whatever its bound. The OS thread is started under the
+//!   lock, so `threads` counts only OS threads that exist. If the system refuses to start the first
+//!   OS thread, the job leaves the queue again and the caller gets the closure back.
 //! - An OS thread ends only under the lock and only if the queue is empty, even after its idle time
 //!   or in a shutdown.
 //! - An OS thread goes to sleep only if it has seen the queue empty, and releases the lock as it
@@ -38,9 +37,8 @@
 //! thread, together with the operations before it in its file's queue (`driver/file/order.rs`).
 //!
 //! Two cases remain: a cycle of joins, and jobs that wait for a queued job by means other than its
-//! handle, such as a channel or a lock. The latter need one OS thread for each such job. With the
-//! default policy they get up to `threads_max` OS threads. Don't use [`PoolPolicy::seda`] for such
-//! jobs, because it leaves a short queue to the existing OS threads.
+//! handle, such as a channel or a lock. The latter need one OS thread for each such job, and
+//! they get up to `threads_max`.
 //!
 //! # Stacks
 //!
@@ -67,6 +65,6 @@ mod tests;
 pub use handle::BlockingHandle;
 #[cfg(not(loom))]
 pub(crate) use nesting::in_job;
-pub use policy::{PoolDecision, PoolPolicy, PoolSample};
+pub use policy::PoolPolicy;
 pub use pool::{BlockingPool, BlockingStats, ShutdownOutcome};
 pub use submit_error::SubmitError;

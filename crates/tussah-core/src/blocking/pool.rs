@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use std::{fmt, io, mem};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::handle::BlockingHandle;
 use super::nesting::{self, EXTRA_STACKS_MAX, INLINE_DEPTH_MAX};
-use super::policy::{PoolDecision, PoolPolicy, PoolSample};
+use super::policy::PoolPolicy;
 use super::slot::{Counters, Job, Slot};
 use super::submit_error::SubmitError;
 use crate::color::held::assert_may_wait;
@@ -122,7 +122,7 @@ impl BlockingPool {
         let shared = &self.shared;
         let slot = Arc::new(Slot::new(f));
         let job = Arc::clone(&slot) as Arc<dyn Job>;
-        match shared.enqueue(job, Instant::now()) {
+        match shared.enqueue(job) {
             Ok(ticket) => Ok(BlockingHandle::new(slot, Arc::clone(shared), ticket)),
             Err(Refusal::ShutDown) => Err(SubmitError::shut_down(slot.reclaim())),
             Err(Refusal::Full) => Err(SubmitError::full(slot.reclaim(), shared.queue_max())),
@@ -231,7 +231,6 @@ struct Inner {
     extra_stacks: usize,
     running: usize,
     closed: bool,
-    last_added: Option<Instant>,
     threads_started: u64,
     starts_failed: u64,
 }
@@ -247,7 +246,7 @@ impl Shared {
         self.policy.queue_max.max(1)
     }
 
-    fn enqueue(self: &Arc<Self>, job: Arc<dyn Job>, now: Instant) -> Result<u64, Refusal> {
+    fn enqueue(self: &Arc<Self>, job: Arc<dyn Job>) -> Result<u64, Refusal> {
         let mut inner = self.inner.lock();
         if inner.closed {
             return Err(Refusal::ShutDown);
@@ -258,7 +257,7 @@ impl Shared {
         let ticket = inner.next_ticket;
         inner.next_ticket += 1;
         inner.queue.insert(ticket, job);
-        if let Err(error) = self.sample(&mut inner, now)
+        if let Err(error) = self.grow(&mut inner)
             && inner.threads == 0
         {
             inner.queue.remove(&ticket);
@@ -269,27 +268,16 @@ impl Shared {
         Ok(ticket)
     }
 
-    /// Asks the policy, and starts an OS thread if the policy says so. Needs the lock (`mod.rs`).
-    fn sample(self: &Arc<Self>, inner: &mut Inner, now: Instant) -> io::Result<()> {
-        let sample = PoolSample {
-            queued: inner.queue.len(),
-            threads: inner.threads,
-            idle: inner.idle,
-            since_last_added: inner
-                .last_added
-                .map_or(Duration::MAX, |then| now.saturating_duration_since(then)),
-        };
-        match self.policy.decide(&sample) {
-            PoolDecision::Keep => Ok(()),
-            PoolDecision::Add => {
-                let shared = Arc::clone(self);
-                self.start_thread(inner, Box::new(move || shared.serve()))?;
-                inner.threads += 1;
-                inner.idle += 1;
-                inner.last_added = Some(now);
-                Ok(())
-            }
+    /// Starts an OS thread if the policy asks for one. Needs the lock (`mod.rs`).
+    fn grow(self: &Arc<Self>, inner: &mut Inner) -> io::Result<()> {
+        let queued = inner.queue.len();
+        if self.policy.needs_thread(queued, inner.threads, inner.idle) {
+            let shared = Arc::clone(self);
+            self.start_thread(inner, Box::new(move || shared.serve()))?;
+            inner.threads += 1;
+            inner.idle += 1;
         }
+        Ok(())
     }
 
     fn start_thread(&self, inner: &mut Inner, work: Box<dyn FnOnce() + Send>) -> io::Result<()> {
@@ -318,7 +306,7 @@ impl Shared {
                 inner.idle += 1;
                 self.end_of_job(&mut inner);
                 // A refusal is counted, and this OS thread continues to serve the queue.
-                let _ = self.sample(&mut inner, idle_since);
+                let _ = self.grow(&mut inner);
             } else if inner.closed || self.wait_for_work(&mut inner, idle_since) {
                 break;
             }

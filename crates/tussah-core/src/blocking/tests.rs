@@ -169,27 +169,7 @@ fn a_job_that_comes_as_the_last_thread_ends_is_not_forgotten() {
 }
 
 #[test]
-fn a_sampling_policy_starts_a_first_thread_and_keeps_to_it() {
-    let pool = BlockingPool::new(
-        "test",
-        PoolPolicy {
-            queue_max: 100,
-            ..PoolPolicy::seda()
-        },
-    );
-    let (release, handle) = occupy(&pool);
-    let handles: Vec<_> = (0..100).map(|n| pool.submit(move || n).unwrap()).collect();
-    assert_eq!((pool.stats().threads, pool.stats().queued), (1, 100));
-    drop(release);
-    for (n, handle) in handles.into_iter().enumerate() {
-        assert_eq!(block_on(handle).unwrap(), n);
-    }
-    handle.join().unwrap();
-    shut_down_clean(&pool);
-}
-
-#[test]
-fn a_sample_at_the_end_of_a_job_adds_a_thread() {
+fn the_end_of_a_job_adds_a_thread() {
     let refuse = Arc::new(AtomicBool::new(false));
     let refused = Arc::clone(&refuse);
     let pool = BlockingPool::with_starter(

@@ -106,7 +106,8 @@ fn slow(network: &Network, queue: u64, batch: usize, counts: &Arc<Counts>) -> St
 
 #[test]
 fn threads_that_send_to_a_full_stage_have_their_turns() {
-    // With several workers the system may keep one from running, whose threads then do not wait.
+    // With several workers the system may keep one from running. Its threads then have room that
+    // they do not use, and do not wait. The next test counts on two workers.
     for (queue, batch) in [(64, 100), (10, 1), (1024, 100)] {
         let runtime = runtime(1);
         let network = Network::on(runtime.handle(), "fairness");
