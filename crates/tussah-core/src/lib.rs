@@ -11,6 +11,7 @@ mod event;
 pub mod heap;
 mod join_error;
 mod loom;
+mod named;
 mod per_worker;
 mod policy;
 mod prefetch;

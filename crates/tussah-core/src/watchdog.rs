@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use crate::driver::outage::named;
+use crate::named::named;
 use crate::quietly::{Guarded, quietly};
 use crate::runtime::Shared;
 use crate::stats::Site;

@@ -10,8 +10,9 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
 use super::Sources;
-use super::outage::{self, Outage, named};
+use super::outage::{self, Outage};
 use crate::loom::atomic::{AtomicUsize, Ordering};
+use crate::named::named;
 
 /// Bound, in events: one look at a driver takes no more, so that timers and colors get their turn
 /// soon.

@@ -24,12 +24,6 @@ pub(crate) fn passes(error: Errno) -> bool {
     )
 }
 
-/// Adds the name of the call, or of what it was for, to an error that a caller gets.
-pub(crate) fn named(call: &str, error: impl Into<io::Error>) -> io::Error {
-    let error = error.into();
-    io::Error::new(error.kind(), format!("{call}: {error}"))
-}
-
 /// Aborts the process, because the runtime cannot continue without this call.
 #[cold]
 pub(crate) fn fatal(call: &str, error: Errno) -> ! {
