@@ -24,6 +24,7 @@
 
 mod check;
 mod diagnostic;
+pub mod draw;
 mod expr;
 mod format;
 mod graph;

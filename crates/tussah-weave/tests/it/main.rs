@@ -1,5 +1,6 @@
 //! Tests of whole files.
 
+mod draw;
 mod format;
 mod good;
 mod modules;
