@@ -13,6 +13,7 @@ mod clients;
 mod faults;
 mod fuzz;
 mod guide;
+mod idle;
 mod measure;
 mod mutants;
 mod process;
@@ -88,6 +89,12 @@ enum Task {
     ///
     /// Needs nightly. The result goes to record/asan.txt.
     Asan(asan::Options),
+    /// Count how often the servers wake up when they have nothing to do
+    ///
+    /// Starts each server and example that waits for clients, lets it answer once, and counts the
+    /// voluntary context switches of its OS threads in 10 s. Too many make the exit status
+    /// non-zero. The result goes to record/idle.txt. Takes about two minutes after a build.
+    Idle,
     /// Measure tussah and its peers, and write one file for each table
     ///
     /// Builds tussah-bench and runs its workloads with all their variants; the runs of the peers
@@ -128,6 +135,7 @@ fn main() -> ExitCode {
         Task::Mutants(options) => mutants::run(&workspace_root(), &options),
         Task::Soak(options) => soak::run(&workspace_root(), &options),
         Task::Asan(options) => asan::run(&workspace_root(), &options),
+        Task::Idle => idle::run(&workspace_root()),
         Task::Record(options) => measure::run(&workspace_root(), &options),
     };
     match result {
