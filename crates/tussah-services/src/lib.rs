@@ -7,6 +7,7 @@ mod html;
 pub mod load;
 mod signals;
 mod units;
+pub mod weave;
 pub mod web;
 
 #[cfg(doctest)]

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use clap_complete::Shell;
 use tussah_services::load;
+use tussah_services::weave;
 use tussah_services::web::Web;
 use tussah_services::web::config::{Arguments, Config};
 
@@ -22,6 +23,9 @@ struct Tussah {
 enum Command {
     Web(Arguments),
     Load(Box<load::cli::Arguments>),
+    Check(weave::CheckArguments),
+    Fmt(weave::FmtArguments),
+    Draw(weave::DrawArguments),
     /// Print a shell completion script.
     ///
     /// To enable completion in the current bash: source <(tussah completions bash)
@@ -37,6 +41,9 @@ fn main() -> ExitCode {
     match Tussah::parse().command {
         Command::Web(arguments) => web(&arguments),
         Command::Load(arguments) => load::cli::run(*arguments),
+        Command::Check(arguments) => weave::run_check(&arguments),
+        Command::Fmt(arguments) => weave::run_fmt(&arguments),
+        Command::Draw(arguments) => weave::run_draw(&arguments),
         Command::Completions { shell } => {
             clap_complete::generate(
                 shell,

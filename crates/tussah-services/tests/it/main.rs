@@ -3,5 +3,6 @@
 mod config;
 mod load;
 mod site;
+mod weave;
 mod web;
 mod web_robust;
