@@ -5,4 +5,5 @@ mod format;
 mod good;
 mod modules;
 mod random;
+mod reference;
 mod wrong;
