@@ -22,7 +22,13 @@ pub(crate) struct Options {
 pub(crate) const NIGHTLY: &str = "nightly-2026-05-20";
 /// The libraries that users depend on. What `tussah` re-exports is listed in the crate that defines
 /// it.
-const CRATES: &[&str] = &["tussah", "tussah-core", "tussah-wire", "tussah-services"];
+const CRATES: &[&str] = &[
+    "tussah",
+    "tussah-core",
+    "tussah-wire",
+    "tussah-services",
+    "tussah-weave",
+];
 
 /// Compares the listings with the code, or writes them.
 ///

@@ -5,6 +5,7 @@
 
 mod expand;
 mod module;
+mod weave;
 
 use proc_macro::TokenStream;
 
@@ -85,4 +86,28 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
     module::module(arguments.into(), item.into()).into()
+}
+
+/// Compiles the graphs of a file in Weave into the program. The argument is the path of the file,
+/// relative to the source file that calls the macro.
+///
+/// Each graph without ports of its own becomes a unit struct of its name, with two functions:
+///
+/// | function | meaning |
+/// |---|---|
+/// | `modules() -> Modules` | the modules that the graph uses |
+/// | `graph(&Params) -> Result<Graph, WeaveError>` | the graph with these values of its parameters |
+///
+/// The modules are looked up where the macro is called, under their paths in the file. The compiler
+/// checks every edge: the ports exist, and both ends have the same type. Its messages name the
+/// place in the file.
+///
+/// ```ignore
+/// tussah::flow::weave_file!("web.weave");
+///
+/// let graph = Web::graph(&Params::new())?;
+/// ```
+#[proc_macro]
+pub fn weave_file(input: TokenStream) -> TokenStream {
+    weave::file(input.into()).into()
 }

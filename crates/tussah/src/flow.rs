@@ -84,6 +84,11 @@
 //! waits. Items for which a receiver has no room stay in an outbox, and the instance takes its next
 //! item when the outbox is empty. [`AsyncOut::send`] waits until the item has room.
 //!
+//! # Weave
+//! [Weave](tussah_weave) is the language for graphs. A text becomes a [`Graph`] with the
+//! [`Modules`] that it may use; all errors of the text are found before anything starts.
+//! [`weave_file!`] compiles the graphs of a file into a program, and rustc checks every edge.
+//!
 //! # Ends
 //! Each item ends exactly once. If it is shed or expires, or its handling panics, it goes to the
 //! port `dropped` of the instance that had it, as [`Dropped`]. If `run` returns an error, that goes
@@ -92,6 +97,7 @@
 
 mod args;
 mod delay;
+mod describe;
 mod dropped;
 mod edge;
 mod error;
@@ -99,12 +105,15 @@ mod flows;
 mod graph;
 mod install;
 mod module;
+mod modules;
 mod out;
 mod outlet;
+mod param;
+mod probe;
 mod via;
 mod wake;
 
-pub use tussah_macros::module;
+pub use tussah_macros::{module, weave_file};
 
 pub use self::args::Args;
 pub use self::dropped::Dropped;
@@ -112,23 +121,30 @@ pub use self::error::GraphError;
 pub use self::flows::{Flow, Key};
 pub use self::graph::{Graph, Input, Running};
 pub use self::module::Module;
+pub use self::modules::{Modules, Params, WeaveError};
 pub use self::out::{AsyncOut, Out};
+pub use self::param::{Param, Rate, Size};
 pub use self::via::{Via, WhenFull};
 pub use self::wake::Wake;
+pub use tussah_weave::Value;
 
 #[doc(hidden)]
 pub mod expansion {
     //! The names that the expansion of `#[module]` uses.
 
     pub use super::args::Args;
+    pub use super::describe::Describe;
     pub use super::edge::Entry;
     pub use super::flows::Flow;
     pub use super::install::{Installed, Node};
     pub use super::module::{
-        Body, Element, Ended, Module, Never, PerFlow, Ports, Serial, Source, Tick, Woken,
+        Element, Ended, HasInput, HasOutput, Module, Never, PerFlow, Ports, Serial, Source, Tick,
+        Woken,
     };
     pub use super::out::AsyncOut;
-    pub use super::outlet::{Fails, NoClone, Outbox, Outlet, Probe, call, unwound};
+    pub use super::outlet::{Outbox, Outlet};
+    pub use super::probe::{Fails, NoProbe, Probe, call, unwound};
     pub use super::wake::Wake;
     pub use crate::stage::{BuildError, Reason};
+    pub use tussah_weave::{Body, Parallelism};
 }

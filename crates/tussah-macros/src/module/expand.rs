@@ -1,11 +1,13 @@
 //! Writing the implementations of the traits of modules.
 
+mod call;
+
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Ident, ItemImpl, Type};
 
 use super::read::generic;
-use super::{Argument, Kind, Module, Output, Port, plain};
+use super::{Kind, Module, Output, Port, plain, port_number};
 
 impl Module {
     fn place(&self, name: &str) -> Ident {
@@ -20,10 +22,13 @@ impl Module {
             true => self.source(block),
             false => self.calls(block),
         };
+        let ports = self.ports_of(block);
         quote! {
             const _: () = {
                 #[allow(unused_imports)]
                 use ::tussah::flow::expansion::*;
+
+                #ports
 
                 #[automatically_derived]
                 #module
@@ -57,6 +62,7 @@ impl Module {
         }
         let (inputs, dropped, pattern) = (self.inputs(), self.dropped(), self.pattern());
         let install = self.install();
+        let describe = self.describe(block);
         quote! {
             impl #generics Module for #this #bounds {
                 type Item = #item;
@@ -72,6 +78,10 @@ impl Module {
 
                 fn make(args: &Args) -> ::core::result::Result<Self, ::std::string::String> {
                     #make
+                }
+
+                fn describe() -> Describe {
+                    #describe
                 }
 
                 fn outs() -> Self::Outs {
@@ -139,6 +149,28 @@ impl Module {
                 }
             }
         }
+    }
+
+    /// Returns the traits that tell the compiler the types of the ports.
+    fn ports_of(&self, block: &ItemImpl) -> TokenStream {
+        let mut generics = block.generics.clone();
+        generics.params.push(syn::parse_quote!(At));
+        let (generics, _, bounds) = generics.split_for_impl();
+        let this = &block.self_ty;
+        let inputs = self.ports.iter().filter(|port| port.kind == Kind::Input);
+        let inputs = inputs.filter(|_| !self.is_source).map(|port| {
+            let (number, item) = (port_number(&plain(&port.name)), port.item());
+            quote! {
+                impl #generics HasInput<#number, At> for #this #bounds { type Item = #item; }
+            }
+        });
+        let outputs = self.outputs.iter().map(|Output { name, item, .. }| {
+            let number = port_number(name);
+            quote! {
+                impl #generics HasOutput<#number, At> for #this #bounds { type Item = #item; }
+            }
+        });
+        quote!(#(#inputs)* #(#outputs)*)
     }
 
     fn state(&self) -> Option<&Type> {
@@ -214,8 +246,10 @@ impl Module {
                 .iter()
                 .zip(&names)
                 .map(|((_, of), name)| match generic(of, "Option") {
-                    Some(inner) => quote!(args.get_if::<#inner>(#name)?),
-                    None => quote!(args.get::<#of>(#name)?),
+                    Some(inner) => {
+                        quote!(args.get_if::<#inner>(#name, Probe::<#inner>::new().read_fn())?)
+                    }
+                    None => quote!(args.get::<#of>(#name, Probe::<#of>::new().read_fn())?),
                 });
         let made = quote!(Self::init(#(#values),*));
         let body = match init.is_fallible {
@@ -223,6 +257,49 @@ impl Module {
             false => quote!(::core::result::Result::Ok(#made)),
         };
         (body, names)
+    }
+
+    /// Returns the expression that makes the signature.
+    fn describe(&self, block: &ItemImpl) -> TokenStream {
+        let docs = block.attrs.iter().filter_map(doc);
+        let doc = docs.collect::<Vec<_>>().join("\n");
+        let parallelism = match self.state() {
+            _ if self.is_exclusive() || self.options.serial => quote!(Serial),
+            Some(_) => quote!(Flow),
+            None => quote!(Element),
+        };
+        let params = self.init.iter().flat_map(|init| &init.params);
+        let params = params.map(|(name, of)| {
+            let (inner, optional) = match generic(of, "Option") {
+                Some(inner) => (inner, true),
+                None => (of, false),
+            };
+            let name = plain(name);
+            quote!(.param::<#inner>(#name, Probe::<#inner>::new().kind_fn(), #optional))
+        });
+        let ticks = self.ports.iter().any(|port| port.kind == Kind::Tick);
+        let every = ticks.then(|| {
+            let of = quote!(::core::time::Duration);
+            quote!(.param::<#of>("every", Probe::<#of>::new().kind_fn(), false))
+        });
+        let inputs = self.ports.iter().filter(|port| port.kind == Kind::Input);
+        let inputs = inputs.filter(|_| !self.is_source).map(|port| {
+            let (name, item) = (plain(&port.name), port.item());
+            quote!(.input::<#item>(#name))
+        });
+        let outputs = self.outputs.iter().map(|output| {
+            let Output {
+                name,
+                item,
+                required,
+                ..
+            } = output;
+            quote!(.output::<#item>(#name, #required))
+        });
+        quote! {
+            Describe::new(#doc, Parallelism::#parallelism, Self::BODY)
+                #(#params)* #every #(#inputs)* #(#outputs)*
+        }
     }
 
     fn inputs(&self) -> TokenStream {
@@ -247,125 +324,6 @@ impl Module {
         })
     }
 
-    fn call(&self) -> TokenStream {
-        let begin = match self.has_begin {
-            true => quote!(self.begin()),
-            false => quote!(::core::default::Default::default()),
-        };
-        self.for_each_item(|port| {
-            let (open, pass, flush) = self.arguments(port);
-            let name = &port.name;
-            let run = match port.is_async {
-                true => quote!(let result = self.#name(#(#pass),*).await;),
-                false => quote! {
-                    let result = call(|| self.#name(#(#pass),*));
-                    #(#flush)*
-                    let result = unwound(result);
-                },
-            };
-            let end = match &port.fails {
-                None => quote!(let () = result; true),
-                Some(_) => {
-                    let failed = self.place(&port.end("failed"));
-                    quote! {
-                        match result {
-                            ::core::result::Result::Ok(()) => true,
-                            ::core::result::Result::Err(error) => {
-                                AsyncOut::send(&#failed.port(flow), error).await;
-                                false
-                            }
-                        }
-                    }
-                }
-            };
-            let keep = (port.kind == Kind::Input).then(|| {
-                let (item, dropped) = (port.item(), self.place(&port.end("dropped")));
-                quote!(let _kept = #dropped.keep(&item, flow, Probe::<#item>::new().clone_fn());)
-            });
-            let begun = port
-                .state()
-                .map(|_| quote!(let state = state.get_or_insert_with(|| #begin);));
-            let body = quote! {
-                #keep
-                #(#open)*
-                #run
-                #end
-            };
-            match port.kind {
-                Kind::Input | Kind::Tick => quote!({ #begun #body }),
-                // An alarm that was set again, or whose flow has no state any more, is over.
-                Kind::Wake => quote! {{
-                    let Woken(number) = item;
-                    match state.as_mut().filter(|_| wake.is(number)) {
-                        ::core::option::Option::None => true,
-                        ::core::option::Option::Some(state) => { #body }
-                    }
-                }},
-                Kind::End => quote! {{
-                    match state.take() {
-                        ::core::option::Option::None => true,
-                        ::core::option::Option::Some(state) => { #body }
-                    }
-                }},
-            }
-        })
-    }
-
-    fn start(&self) -> TokenStream {
-        let start = &self.ports[0];
-        let (open, pass, _) = self.arguments(start);
-        quote! {
-            #(#open)*
-            self.start(#(#pass),*).await;
-        }
-    }
-
-    /// Returns the code that opens the outputs of a call, the arguments, and the code that waits
-    /// for room.
-    fn arguments(&self, port: &Port) -> (Vec<TokenStream>, Vec<TokenStream>, Vec<TokenStream>) {
-        let (mut open, mut pass, mut flush) = (Vec::new(), Vec::new(), Vec::new());
-        for argument in &port.arguments {
-            match argument {
-                Argument::Item(_) if port.kind == Kind::End => pass.push(quote!(state)),
-                Argument::Item(_) => pass.push(quote!(item)),
-                Argument::State(_) => pass.push(quote!(state)),
-                Argument::Flow => pass.push(quote!(flow)),
-                Argument::Wake => pass.push(quote!(wake)),
-                Argument::Out { name, optional } => {
-                    let outlet = self.place(&plain(name));
-                    let out = format_ident!("out_{}", outlet);
-                    let opened = match port.is_async {
-                        true => quote!(port),
-                        false => quote!(outbox),
-                    };
-                    open.push(quote!(let #out = #outlet.#opened(flow);));
-                    pass.push(match optional {
-                        true => quote!(#outlet.is_connected().then_some(&#out)),
-                        false => quote!(&#out),
-                    });
-                    flush.push(quote!(#out.flush().await;));
-                }
-            }
-        }
-        (open, pass, flush)
-    }
-
-    /// Returns a match of `item` with an arm for each port.
-    fn for_each_item(&self, arm: impl Fn(&Port) -> TokenStream) -> TokenStream {
-        if self.is_source {
-            return quote!(match item {});
-        }
-        let arms = self.ports.iter().enumerate().map(|(number, port)| {
-            let (pattern, arm) = (wrap(number, quote!(item)), arm(port));
-            quote!(#pattern => #arm,)
-        });
-        let mut never = quote!(never);
-        for _ in &self.ports {
-            never = quote!(Ports::Other(#never));
-        }
-        quote!(match item { #(#arms)* #never => match never {} })
-    }
-
     fn pattern(&self) -> TokenStream {
         let names = (0..self.outputs.len()).rev();
         names.fold(quote!(()), |rest, number| {
@@ -381,4 +339,18 @@ fn wrap(number: usize, item: TokenStream) -> TokenStream {
         quote!(Ports::This(#item)),
         |inner, _| quote!(Ports::Other(#inner)),
     )
+}
+
+/// Returns a line of documentation.
+fn doc(attribute: &syn::Attribute) -> Option<String> {
+    let syn::Meta::NameValue(value) = &attribute.meta else {
+        return None;
+    };
+    match &value.value {
+        syn::Expr::Lit(syn::ExprLit {
+            lit: syn::Lit::Str(text),
+            ..
+        }) if value.path.is_ident("doc") => Some(text.value().trim().to_owned()),
+        _ => None,
+    }
 }

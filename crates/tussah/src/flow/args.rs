@@ -17,6 +17,9 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub struct Args(BTreeMap<String, Value>);
 
+/// A conversion of a value of Weave.
+pub(crate) type Read<T> = fn(&tussah_weave::Value) -> Result<T, String>;
+
 /// A value of any type, which can be read again when the instance is made anew.
 #[derive(Clone)]
 struct Value {
@@ -47,18 +50,34 @@ impl Args {
         self.0.keys().map(String::as_str)
     }
 
-    /// Returns the value of an argument.
+    /// Adds the arguments of another list.
+    #[must_use]
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+
+    /// Returns a list of one argument, which is in this list under another name.
+    pub(crate) fn copy(&self, from: &str, to: &str) -> Option<Self> {
+        let value = self.0.get(from)?.clone();
+        Some(Self(BTreeMap::from([(to.to_owned(), value)])))
+    }
+
+    /// Returns the value of an argument. `read` converts a value of Weave.
     ///
     /// # Errors
     /// If it is missing, or of another type.
     #[doc(hidden)]
-    pub fn get<T: Clone + 'static>(&self, name: &str) -> Result<T, String> {
+    pub fn get<T: Clone + 'static>(&self, name: &str, read: Option<Read<T>>) -> Result<T, String> {
         let value = self.0.get(name).ok_or_else(|| {
             format!(
                 "the argument `{name}` is missing: expected a `{}`",
                 type_name::<T>()
             )
         })?;
+        if let (Some(weave), Some(read)) = (value.value.downcast_ref(), read) {
+            return read(weave).map_err(|why| format!("the argument `{name}` {why}"));
+        }
         let typed = value.value.downcast_ref::<T>().ok_or_else(|| {
             format!(
                 "the argument `{name}` is a `{}`: expected a `{}`",
@@ -74,9 +93,13 @@ impl Args {
     /// # Errors
     /// If it is of another type.
     #[doc(hidden)]
-    pub fn get_if<T: Clone + 'static>(&self, name: &str) -> Result<Option<T>, String> {
+    pub fn get_if<T: Clone + 'static>(
+        &self,
+        name: &str,
+        read: Option<Read<T>>,
+    ) -> Result<Option<T>, String> {
         match self.0.contains_key(name) {
-            true => self.get(name).map(Some),
+            true => self.get(name, read).map(Some),
             false => Ok(None),
         }
     }

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -84,6 +85,18 @@ impl Graph {
     pub fn connect_via(&mut self, from: &str, to: &str, via: Via) -> Result<(), GraphError> {
         let edge = (self.end(from, "out")?, self.end(to, "run")?, via);
         self.edges.push(edge);
+        Ok(())
+    }
+
+    /// Sets the time within which an instance should handle an item, from its arrival to its end.
+    /// Items that would take longer are rejected, and go to the port `dropped`; see
+    /// [`StageBuilder::target`](crate::stage::StageBuilder::target).
+    ///
+    /// # Errors
+    /// If there is no such instance.
+    pub fn target(&mut self, instance: &str, target: Duration) -> Result<(), GraphError> {
+        let place = self.place(instance)?;
+        self.instances[place].instance.set_target(target);
         Ok(())
     }
 

@@ -6,13 +6,15 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use tussah_core::Handle;
+use tussah_weave::Body;
 
 use self::handlers::{Elements, Flows, Nothing, Serials, end_flow};
 use super::args::Args;
 use super::edge::{Ends, Entry, InPort};
 use super::flows::{Flow, Keepers, Parcel};
-use super::module::{Body, Element, Module, PerFlow, Serial, Source};
+use super::module::{Element, Module, PerFlow, Serial, Source};
 use super::outlet::{AnyOutlet, Outs};
+use super::param::Param;
 
 use crate::JoinHandle;
 use crate::stage::{Batch, BuildError, Declared, Edges, Network, Reason, Refusal, Sender};
@@ -47,6 +49,7 @@ pub struct Installed {
 /// An instance of any module, before the graph runs.
 pub(crate) trait Instance: Send {
     fn has_state(&self) -> bool;
+    fn set_target(&mut self, target: Duration);
     /// Adds the stage to the network, and returns the input ports.
     fn declare(&mut self, network: &Network, name: &str) -> Result<Vec<InPort>, BuildError>;
     fn outs(&mut self, f: &mut dyn FnMut(&'static str, &mut dyn AnyOutlet));
@@ -63,6 +66,7 @@ pub(crate) struct Planned<M: Module> {
     outs: M::Outs,
     shared: Shared<M::Outs>,
     declared: Option<(Declared<Parcel<M::Item>>, Handle)>,
+    target: Option<Duration>,
 }
 
 impl<M: Module> Planned<M> {
@@ -72,6 +76,7 @@ impl<M: Module> Planned<M> {
             outs: M::outs(),
             shared: Shared::default(),
             declared: None,
+            target: None,
         }
     }
 }
@@ -79,6 +84,10 @@ impl<M: Module> Planned<M> {
 impl<M: Module> Instance for Planned<M> {
     fn has_state(&self) -> bool {
         M::HAS_STATE
+    }
+
+    fn set_target(&mut self, target: Duration) {
+        self.target = Some(target);
     }
 
     fn declare(&mut self, network: &Network, name: &str) -> Result<Vec<InPort>, BuildError> {
@@ -93,6 +102,9 @@ impl<M: Module> Instance for Planned<M> {
         let mut stage = network
             .stage(name)
             .on_drop(move |parcel, why: Reason| on_drop(parcel, why));
+        if let Some(target) = self.target {
+            stage = stage.target(target);
+        }
         if M::BODY != Body::Plain {
             // Items of one batch would wait for each other.
             stage = stage.batch(1);
@@ -153,7 +165,7 @@ impl<M: Module> Instance for Planned<M> {
 
 /// Returns the period of an instance that ticks.
 fn period(args: &Args) -> Result<Duration, String> {
-    let every: Duration = args.get("every")?;
+    let every: Duration = args.get("every", Some(Param::read))?;
     if every.is_zero() {
         return Err("the argument `every` is zero: expected the time between two ticks".to_owned());
     }

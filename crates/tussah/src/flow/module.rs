@@ -2,7 +2,10 @@
 
 use std::future::Future;
 
+use tussah_weave::Body;
+
 use super::args::Args;
+use super::describe::Describe;
 use super::edge::Entry;
 use super::flows::Flow;
 use super::install::{Installed, Node};
@@ -56,6 +59,10 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     fn make(args: &Args) -> Result<Self, String>;
 
+    /// Returns the signature.
+    #[doc(hidden)]
+    fn describe() -> Describe;
+
     /// Returns the output ports, without edges.
     #[doc(hidden)]
     fn outs() -> Self::Outs;
@@ -74,17 +81,6 @@ pub trait Module: Sized + Send + 'static {
     /// If the instance or an edge cannot be made.
     #[doc(hidden)]
     fn install(node: Node<Self>) -> Result<Installed, BuildError>;
-}
-
-/// The kind of a module's calls.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Body {
-    /// A plain `fn`, which never waits.
-    Plain,
-    /// An `async fn`.
-    Async,
-    /// A plain `fn` that blocks its OS thread.
-    Blocking,
 }
 
 /// A module that handles any number of items at a time.
@@ -150,3 +146,19 @@ pub struct Woken(pub u64);
 
 /// The item that asks for `end`.
 pub struct Ended;
+
+/// A module with the input port of this number, which is a hash of the port's name. `At` names the
+/// edge in messages.
+#[diagnostic::on_unimplemented(message = "the module `{Self}` has no input port `{At}`")]
+pub trait HasInput<const PORT: u64, At> {
+    /// The type of the items.
+    type Item;
+}
+
+/// A module with the output port of this number, which is a hash of the port's name. `At` names the
+/// edge in messages.
+#[diagnostic::on_unimplemented(message = "the module `{Self}` has no output port `{At}`")]
+pub trait HasOutput<const PORT: u64, At> {
+    /// The type of the items.
+    type Item;
+}

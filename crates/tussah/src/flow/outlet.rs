@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -12,6 +11,7 @@ use super::dropped::Dropped;
 use super::edge::{Inlet, Push, Wait};
 use super::flows::{Flow, Keepers, Key};
 use super::out::{AsyncOut, Out};
+
 use super::via::Via;
 use crate::stage::{BuildError, Edges, Reason};
 
@@ -331,62 +331,4 @@ impl<T: Send + 'static> AsyncOut<T> for Port<'_, T> {
             self.put(&flow, item.clone()).await;
         }
     }
-}
-
-/// Finds out whether a type can be cloned: `Probe::<T>::new().clone_fn()` is the method of this
-/// type if `T: Clone`, and that of [`NoClone`] otherwise.
-pub struct Probe<T>(PhantomData<fn() -> T>);
-
-impl<T> Probe<T> {
-    #[expect(clippy::new_without_default, reason = "only expansions use it")]
-    /// Creates a probe.
-    #[must_use]
-    pub fn new() -> Self {
-        Self(PhantomData)
-    }
-}
-
-impl<T: Clone> Probe<T> {
-    /// Returns the type's `clone`.
-    #[must_use]
-    pub fn clone_fn(&self) -> Option<fn(&T) -> T> {
-        Some(T::clone)
-    }
-}
-
-/// The other half of [`Probe`].
-pub trait NoClone<T> {
-    /// Returns `None`.
-    fn clone_fn(&self) -> Option<fn(&T) -> T> {
-        None
-    }
-}
-
-impl<T> NoClone<T> for Probe<T> {}
-
-/// Calls a plain function of a module. The caller sends on what the function has sent before a
-/// panic goes on.
-///
-/// # Errors
-/// Returns the payload of a panic.
-pub fn call<R>(f: impl FnOnce() -> R) -> std::thread::Result<R> {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(f))
-}
-
-/// Returns the result of [`call`], or continues its panic.
-pub fn unwound<R>(result: std::thread::Result<R>) -> R {
-    result.unwrap_or_else(|payload| std::panic::resume_unwind(payload))
-}
-
-/// The result of a method that can fail.
-#[diagnostic::on_unimplemented(
-    message = "the method of a module returns nothing or a `Result<(), E>`, not `{Self}`"
-)]
-pub trait Fails {
-    /// The error, which goes to the port `failed`.
-    type Error;
-}
-
-impl<E> Fails for Result<(), E> {
-    type Error = E;
 }

@@ -5,6 +5,7 @@ mod ends;
 mod flows;
 mod kinds;
 mod send;
+mod weave;
 
 use std::fmt::Debug;
 use std::sync::Arc;

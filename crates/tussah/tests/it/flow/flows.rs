@@ -10,7 +10,7 @@ use super::{Note, Notes};
 use crate::{by_hand, runtime};
 
 /// Sends numbers in the flows 0, 1 and 2, and then ends these flows.
-struct Numbers(u64);
+pub(super) struct Numbers(u64);
 
 #[module]
 impl Numbers {
@@ -28,7 +28,7 @@ impl Numbers {
 
 /// Adds the numbers of each flow, and sends the sum at the end of the flow.
 #[derive(Default)]
-struct Sums;
+pub(super) struct Sums;
 
 #[module]
 impl Sums {

@@ -1,0 +1,282 @@
+//! Graphs from text: the modules that Weave may use, and the way from a text to a graph.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use tussah_weave::{Diagnostic, Plan, PlanEdge, PlanNode, PlanVia, PortRef, Signature, Value};
+
+use super::args::Args;
+use super::error::GraphError;
+use super::graph::Graph;
+use super::module::Module;
+use super::via::{Via, WhenFull};
+
+/// The modules that a graph in Weave may use, by their names there.
+///
+/// # Examples
+/// ```
+/// use tussah::flow::{Modules, Out, Params, module};
+///
+/// #[derive(Default)]
+/// struct Double;
+///
+/// #[module]
+/// impl Double {
+///     fn run(&self, number: u64, out: &impl Out<u64>) {
+///         out.send(2 * number);
+///     }
+/// }
+///
+/// #[derive(Default)]
+/// struct Print;
+///
+/// #[module]
+/// impl Print {
+///     fn run(&mut self, number: u64) {
+///         println!("{number}");
+///     }
+/// }
+///
+/// let modules = Modules::new().with::<Double>("Double").with::<Print>("Print");
+/// let text = "
+///     use Double, Print
+///     graph Numbers() {
+///       double = Double()
+///       print  = Print()
+///       double -> print
+///     }
+/// ";
+/// let graph = modules.graph("numbers.weave", text, &Params::new())?;
+/// # let runtime = tussah::Runtime::builder().workers(1).build().expect("a runtime");
+/// # runtime.block_on(async {
+/// let running = graph.start().expect("the graph is whole");
+/// running.input("double").expect("it takes numbers").send(21u64).await;
+/// running.drain().await;
+/// # });
+///
+/// let wrong = text.replace("-> print", "-> prnt");
+/// let wrong = modules.graph("numbers.weave", &wrong, &Params::new());
+/// let message = wrong.expect_err("there is no `prnt`").to_string();
+/// assert!(message.contains("numbers.weave:6:17"), "{message}");
+/// # Ok::<(), tussah::flow::WeaveError>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Modules {
+    signatures: tussah_weave::Modules,
+    add: BTreeMap<String, Add>,
+}
+
+/// Adds an instance of a known module to a graph.
+type Add = fn(&mut Graph, &str, Args) -> Result<(), GraphError>;
+
+impl Modules {
+    /// Creates a list without modules.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a module under a name, such as `Parse` or `http::Listen`.
+    #[must_use]
+    pub fn with<M: Module>(mut self, name: &str) -> Self {
+        self.signatures.insert(Signature {
+            name: name.to_owned(),
+            ..M::describe().0
+        });
+        self.add.insert(name.to_owned(), Graph::add::<M>);
+        self
+    }
+
+    /// Returns the signatures.
+    #[must_use]
+    pub fn signatures(&self) -> &tussah_weave::Modules {
+        &self.signatures
+    }
+
+    /// Makes a graph of a text. If the text has several graphs, it is the last one that is not part
+    /// of another.
+    ///
+    /// # Errors
+    /// If the text is wrong, with all errors and their places in `file`; if an argument is missing
+    /// or wrong.
+    pub fn graph(&self, file: &str, text: &str, params: &Params) -> Result<Graph, WeaveError> {
+        let parsed = tussah_weave::parse(text);
+        let fails = |diagnostics: &[Diagnostic]| {
+            let errors = diagnostics.iter().filter(|it| it.is_error());
+            let messages = errors.map(|error| error.render(file, text));
+            WeaveError(messages.collect::<Vec<_>>().join("\n"))
+        };
+        if parsed.diagnostics.iter().any(Diagnostic::is_error) {
+            return Err(fails(&parsed.diagnostics));
+        }
+        let checked = tussah_weave::check(&parsed.file, Some(&self.signatures));
+        if checked.diagnostics.iter().any(Diagnostic::is_error) {
+            return Err(fails(&checked.diagnostics));
+        }
+        let graphs = checked.graphs.iter();
+        let whole = graphs.filter(|graph| graph.inputs.is_empty() && graph.outputs.is_empty());
+        let mut named =
+            whole.filter(|it| params.graph.as_ref().is_none_or(|name| it.name == *name));
+        let graph = named.next_back().ok_or_else(|| {
+            WeaveError(format!(
+                "error: {file} has no graph that can run: expected one without ports"
+            ))
+        })?;
+        let workers = std::thread::available_parallelism().map_or(1, |it| it.get() as u64);
+        let workers = params.workers.unwrap_or(workers);
+        let plan = graph.instantiate(&params.values, workers);
+        let plan = plan.map_err(|diagnostics| fails(&diagnostics))?;
+        self.build(&plan, params).map_err(|(error, span)| {
+            let error = Diagnostic::error(span, error);
+            WeaveError(error.render(file, text))
+        })
+    }
+
+    fn build(&self, plan: &Plan, params: &Params) -> Result<Graph, (String, tussah_weave::Span)> {
+        let mut graph = Graph::new(plan.name.clone());
+        for node in &plan.nodes {
+            if node.shards.is_some() {
+                return Err(("instances in shards cannot run yet".to_owned(), node.span));
+            }
+            let args = arguments(node, params).map_err(|why| (why, node.span))?;
+            let add = self.add[&node.module];
+            add(&mut graph, &node.name, args).map_err(|error| (error.to_string(), node.span))?;
+        }
+        if let Some(limit) = plan.limits.first() {
+            return Err(("`limit` cannot run yet".to_owned(), limit.span));
+        }
+        for edge in &plan.edges {
+            let way = via(edge).map_err(|why| (why, edge.span))?;
+            graph
+                .connect_via(&end(plan, &edge.from), &end(plan, &edge.to), way)
+                .map_err(|error| (error.to_string(), edge.span))?;
+        }
+        for shed in &plan.sheds {
+            let name = &plan.nodes[shed.node].name;
+            let result = graph
+                .target(name, shed.above)
+                .and_then(|()| match &shed.to {
+                    None => Ok(()),
+                    Some(to) => graph.connect(&format!("{name}.dropped"), &end(plan, to)),
+                });
+            result.map_err(|error| (error.to_string(), shed.span))?;
+        }
+        Ok(graph)
+    }
+}
+
+fn end(plan: &Plan, port: &PortRef) -> String {
+    format!("{}.{}", plan.nodes[port.node].name, port.port)
+}
+
+fn arguments(node: &PlanNode, params: &Params) -> Result<Args, String> {
+    let mut args = Args::new();
+    for arg in &node.args {
+        let name = arg.name.as_deref().expect("signatures name all arguments");
+        args = match &arg.value {
+            Value::Rust(param) => match params.typed.copy(param, name) {
+                Some(one) => args.and(one),
+                None => {
+                    return Err(format!(
+                        "the parameter `{param}` has a Rust type, and no value: expected one by `Params::typed`"
+                    ));
+                }
+            },
+            value => args.with(name, value.clone()),
+        };
+    }
+    Ok(args)
+}
+
+fn via(edge: &PlanEdge) -> Result<Via, String> {
+    let via = match edge.via {
+        PlanVia::Call => Via::call(),
+        PlanVia::Queue { room, when_full } => {
+            let via = room.map_or_else(Via::default, Via::queue);
+            match when_full {
+                tussah_weave::WhenFull::Wait => via,
+                tussah_weave::WhenFull::Shed => via.when_full(WhenFull::Shed),
+                tussah_weave::WhenFull::DropOldest => {
+                    return Err(
+                        "`drop_oldest` cannot run yet: expected `wait` or `shed`".to_owned()
+                    );
+                }
+            }
+        }
+    };
+    Ok(match edge.after {
+        None => via,
+        Some(delay) => via.after(delay),
+    })
+}
+
+impl fmt::Debug for Modules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.add.keys()).finish()
+    }
+}
+
+/// The values of a graph's parameters.
+#[derive(Clone, Debug, Default)]
+pub struct Params {
+    values: BTreeMap<String, Value>,
+    typed: Args,
+    workers: Option<u64>,
+    graph: Option<String>,
+}
+
+impl Params {
+    /// Creates parameters without values; those of the graph then have their defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets a value. A text is converted to the kind of the parameter.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: Value) -> Self {
+        self.values.insert(name.to_owned(), value);
+        self
+    }
+
+    /// Sets the value of a parameter of a Rust type.
+    #[must_use]
+    pub fn typed<T: Clone + Send + Sync + 'static>(mut self, name: &str, value: T) -> Self {
+        self.values
+            .insert(name.to_owned(), Value::Rust(name.to_owned()));
+        self.typed = self.typed.with(name, value);
+        self
+    }
+
+    /// Sets the name of the graph, in a text with several graphs.
+    #[must_use]
+    pub fn graph(mut self, name: &str) -> Self {
+        self.graph = Some(name.to_owned());
+        self
+    }
+
+    /// Sets the value of `workers`; by default it is the number of CPUs.
+    #[must_use]
+    pub fn workers(mut self, workers: u64) -> Self {
+        self.workers = Some(workers);
+        self
+    }
+}
+
+/// The errors of a text in Weave, as excerpts of the text with explanations.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WeaveError(String);
+
+impl fmt::Display for WeaveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for WeaveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for WeaveError {}

@@ -1,0 +1,90 @@
+//! The types of parameters that have a kind in Weave.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tussah_weave::{Kind, Value};
+
+/// A number of bytes: a parameter that Weave writes as `200 MiB`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Size(pub u64);
+
+/// A number of items a second: a parameter that Weave writes as `10 k/s`.
+#[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default)]
+pub struct Rate(pub f64);
+
+/// A type of parameters that has a kind in Weave.
+///
+/// | type | kind |
+/// |---|---|
+/// | `bool` | flag |
+/// | `u8`, `u16`, `u32`, `u64`, `usize` | count |
+/// | `f64` | number |
+/// | [`Size`] | size |
+/// | [`Duration`] | duration |
+/// | [`Rate`] | rate |
+/// | `String` | text |
+/// | [`PathBuf`] | path |
+/// | [`SocketAddr`] | address |
+///
+/// A parameter of another type has no kind; only programs can give it a value.
+pub trait Param: Sized {
+    /// Returns the kind.
+    fn kind() -> Kind;
+
+    /// Converts a value of this kind.
+    ///
+    /// # Errors
+    /// If the value has another kind, or is out of range, with what was expected.
+    fn read(value: &Value) -> Result<Self, String>;
+}
+
+macro_rules! params {
+    ($($of:ty: $kind:ident($value:ident) => $read:expr;)*) => {
+        $(impl Param for $of {
+            fn kind() -> Kind {
+                Kind::$kind
+            }
+
+            fn read(value: &Value) -> Result<Self, String> {
+                match value {
+                    Value::$kind($value) => $read,
+                    other => Err(format!("is a {}: expected a {}", other.kind(), Kind::$kind)),
+                }
+            }
+        })*
+    };
+}
+
+params! {
+    bool: Flag(value) => Ok(*value);
+    u8: Count(value) => count(*value);
+    u16: Count(value) => count(*value);
+    u32: Count(value) => count(*value);
+    u64: Count(value) => Ok(*value);
+    usize: Count(value) => count(*value);
+    f64: Number(value) => Ok(*value);
+    Size: Size(value) => Ok(Size(*value));
+    Duration: Duration(value) => Ok(*value);
+    Rate: Rate(value) => Ok(Rate(*value));
+    String: Text(value) => Ok(value.clone());
+    PathBuf: Path(value) => Ok(value.into());
+    SocketAddr: Address(value) => address(value);
+}
+
+fn count<T: TryFrom<u64>>(value: u64) -> Result<T, String> {
+    T::try_from(value).map_err(|_| {
+        let bits = 8 * size_of::<T>();
+        format!("is {value}: expected at most {}", u64::MAX >> (64 - bits))
+    })
+}
+
+/// Reads an address, or looks its name up.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let found = text.to_socket_addrs();
+    let mut found = found.map_err(|error| format!("is {text:?}: {error}"))?;
+    found
+        .next()
+        .ok_or_else(|| format!("is {text:?}, which has no address"))
+}

@@ -1,0 +1,90 @@
+//! Facts about types that the expansion of `#[module]` needs, and its calls of plain methods.
+
+use std::marker::PhantomData;
+
+use tussah_weave::Kind;
+
+use super::args::Read;
+use super::param::Param;
+
+/// Finds out what a type can do: `Probe::<T>::new().clone_fn()` is the method of this
+/// type if `T: Clone`, and that of [`NoProbe`] otherwise.
+pub struct Probe<T>(PhantomData<fn() -> T>);
+
+impl<T> Probe<T> {
+    #[expect(clippy::new_without_default, reason = "only expansions use it")]
+    /// Creates a probe.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T: Clone> Probe<T> {
+    /// Returns the type's `clone`.
+    #[must_use]
+    pub fn clone_fn(&self) -> Option<fn(&T) -> T> {
+        Some(T::clone)
+    }
+}
+
+impl<T: Param> Probe<T> {
+    /// Returns the type's `kind`.
+    #[must_use]
+    pub fn kind_fn(&self) -> Option<fn() -> Kind> {
+        Some(T::kind)
+    }
+
+    /// Returns the type's `read`.
+    #[must_use]
+    pub fn read_fn(&self) -> Option<Read<T>> {
+        Some(T::read)
+    }
+}
+
+/// The other half of [`Probe`]: all methods return `None`.
+pub trait NoProbe<T> {
+    /// The type cannot be cloned.
+    fn clone_fn(&self) -> Option<fn(&T) -> T> {
+        None
+    }
+
+    /// The type has no kind in Weave.
+    fn kind_fn(&self) -> Option<fn() -> Kind> {
+        None
+    }
+
+    /// The type has no values in Weave.
+    fn read_fn(&self) -> Option<Read<T>> {
+        None
+    }
+}
+
+impl<T> NoProbe<T> for Probe<T> {}
+
+/// Calls a plain function of a module. The caller sends on what the function has sent before a
+/// panic goes on.
+///
+/// # Errors
+/// Returns the payload of a panic.
+pub fn call<R>(f: impl FnOnce() -> R) -> std::thread::Result<R> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(f))
+}
+
+/// Returns the result of [`call`], or continues its panic.
+pub fn unwound<R>(result: std::thread::Result<R>) -> R {
+    result.unwrap_or_else(|payload| std::panic::resume_unwind(payload))
+}
+
+/// The result of a method that can fail.
+#[diagnostic::on_unimplemented(
+    message = "the method of a module returns nothing or a `Result<(), E>`, not `{Self}`"
+)]
+pub trait Fails {
+    /// The error, which goes to the port `failed`.
+    type Error;
+}
+
+impl<E> Fails for Result<(), E> {
+    type Error = E;
+}

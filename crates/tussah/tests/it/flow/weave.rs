@@ -1,0 +1,68 @@
+//! Graphs from text: interpreted, and compiled into the program.
+
+use tussah::flow::{Modules, Params, Value};
+
+use super::flows::{Numbers, Sums};
+use super::{Note as AnyNote, Notes};
+use crate::runtime;
+
+type Note = AnyNote<String>;
+
+tussah::flow::weave_file!("numbers.weave");
+
+fn error(text: &str, params: &Params) -> String {
+    let modules = Modules::new()
+        .with::<Numbers>("Numbers")
+        .with::<Sums>("Sums");
+    let graph = modules.graph("a.weave", text, params);
+    graph.expect_err("the text is wrong").to_string()
+}
+
+#[test]
+fn a_compiled_graph_runs() {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let params = Params::new().typed("notes", notes.clone());
+        let graph = Add::graph(&params).expect("the text is right");
+        let running = graph.start().expect("it is whole");
+        while notes.0.lock().len() < 3 {
+            tussah::yield_now().await;
+        }
+        running.drain().await;
+    });
+    let expected = [
+        r#""0: [0, 3, 6, 9]""#,
+        r#""1: [1, 4, 7, 10]""#,
+        r#""2: [2, 5, 8, 11]""#,
+    ];
+    assert_eq!(notes.sorted(), expected);
+}
+
+#[test]
+fn a_wrong_value_is_refused_at_its_place() {
+    let params = Params::new().typed("notes", Notes::default());
+    let params = params.with("below", Value::Text("many".to_owned()));
+    let error = Add::graph(&params)
+        .expect_err("it is no number")
+        .to_string();
+    assert!(error.contains("numbers.weave:4:25"), "{error}");
+    let error = Add::graph(&Params::new()).expect_err("a value is missing");
+    assert!(error.to_string().contains("notes"), "{error}");
+}
+
+#[test]
+fn all_errors_of_a_text_are_found() {
+    let text = "\
+use Numbers, Sums
+graph Add() {
+  numbers = Numbers(below: 50 ms)
+  sums    = Sum()
+  numbers -> sums
+  numbers.rest -> sums
+}
+";
+    let error = error(text, &Params::new());
+    for place in ["a.weave:3:", "a.weave:4:", "a.weave:6:"] {
+        assert!(error.contains(place), "{place}: {error}");
+    }
+}
