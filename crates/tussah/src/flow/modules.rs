@@ -15,15 +15,20 @@ use super::via::{Via, WhenFull};
 ///
 /// # Examples
 /// ```
-/// use tussah::flow::{Modules, Out, Params, module};
+/// use tussah::flow::{AsyncOut, Modules, Params, module};
 ///
-/// #[derive(Default)]
-/// struct Double;
+/// struct Numbers(u64);
 ///
 /// #[module]
-/// impl Double {
-///     fn run(&self, number: u64, out: &impl Out<u64>) {
-///         out.send(2 * number);
+/// impl Numbers {
+///     fn init(below: u64) -> Self {
+///         Self(below)
+///     }
+///
+///     async fn start(&self, out: &impl AsyncOut<u64>) {
+///         for number in 0..self.0 {
+///             out.send(number).await;
+///         }
 ///     }
 /// }
 ///
@@ -37,27 +42,25 @@ use super::via::{Via, WhenFull};
 ///     }
 /// }
 ///
-/// let modules = Modules::new().with::<Double>("Double").with::<Print>("Print");
+/// let modules = Modules::new().with::<Numbers>("Numbers").with::<Print>("Print");
 /// let text = "
-///     use Double, Print
-///     graph Numbers() {
-///       double = Double()
-///       print  = Print()
-///       double -> print
+///     use Numbers, Print
+///     graph Count(below: count = 10) {
+///       numbers = Numbers(below)
+///       print   = Print()
+///       numbers -> print
 ///     }
 /// ";
-/// let graph = modules.graph("numbers.weave", text, &Params::new())?;
+/// let graph = modules.graph("count.weave", text, &Params::new())?;
 /// # let runtime = tussah::Runtime::builder().workers(1).build().expect("a runtime");
 /// # runtime.block_on(async {
-/// let running = graph.start().expect("the graph is whole");
-/// running.input("double").expect("it takes numbers").send(21u64).await;
-/// running.drain().await;
+/// graph.start().expect("the graph is whole").drain().await;
 /// # });
 ///
 /// let wrong = text.replace("-> print", "-> prnt");
-/// let wrong = modules.graph("numbers.weave", &wrong, &Params::new());
+/// let wrong = modules.graph("count.weave", &wrong, &Params::new());
 /// let message = wrong.expect_err("there is no `prnt`").to_string();
-/// assert!(message.contains("numbers.weave:6:17"), "{message}");
+/// assert!(message.contains("count.weave:6:18"), "{message}");
 /// # Ok::<(), tussah::flow::WeaveError>(())
 /// ```
 #[derive(Clone, Default)]
