@@ -130,12 +130,13 @@ pub trait Controller: Send + 'static {
         0
     }
 
-    /// Returns whether to shed an event that higher classes pass over, because it would be shed if
-    /// it left the queue now.
+    /// Returns whether to shed a queued event before its turn, because it would be shed if it left
+    /// the queue now. An event that was queued for longer must not be less overdue.
     ///
     /// The stage asks about the oldest event of each class except the highest, each time that a
-    /// servlet takes events, while [`looks_at_departures`](Self::looks_at_departures) is true.
-    /// Keyed stages never ask.
+    /// servlet takes events, while [`looks_at_departures`](Self::looks_at_departures) is true. It
+    /// also asks about each class every 25 ms, if a sample has shown that any event can be overdue:
+    /// the answer is true for a sojourn of `u64::MAX`. Keyed stages never ask.
     fn is_overdue(&self, _departure: &Departure) -> bool {
         false
     }

@@ -9,12 +9,14 @@
 //! |---|---|
 //! | `entry.rs` | admission, and room that is reserved ahead of time |
 //! | `staff.rs` | servlets: which start working, park or end |
+//! | `late.rs` | queued events that end before their turn |
 //! | `work.rs` | what a servlet takes, gives back and finishes |
 //! | `tuning.rs` | settings from controllers and from other sources |
 
 mod account;
 mod digest;
 mod entry;
+mod late;
 mod process;
 mod random;
 mod staff;

@@ -21,6 +21,7 @@ mod model;
 mod order;
 mod outgoing;
 mod outside;
+mod overdue;
 mod panics;
 mod released;
 mod servlets;

@@ -1,6 +1,6 @@
-//! The schedule of checks for late events in a queue.
+//! The schedule of checks for queued events that end before their turn.
 
-/// The schedule of checks for deadlines in a queue.
+/// The schedule of checks of a queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
     /// The earliest deadline among the events that were queued since the last check or left by that
@@ -10,8 +10,10 @@ pub(crate) struct Watch {
     pub(crate) looks_ns: u64,
     /// True if there is a watcher.
     pub(crate) there: bool,
-    /// The earliest time of the next check.
+    /// The earliest time of the next check for deadlines.
     pub(crate) not_before_ns: u64,
+    /// The time of the next check for overdue events; never if the stage is not overloaded.
+    pub(crate) sweep_ns: u64,
 }
 
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -23,6 +25,7 @@ impl Default for Watch {
             looks_ns: NEVER,
             there: false,
             not_before_ns: 0,
+            sweep_ns: NEVER,
         }
     }
 }
@@ -43,15 +46,20 @@ impl Watch {
         }
     }
 
-    /// Returns whether a deadline comes before the next check.
+    /// Returns whether a deadline or a sweep comes before the next check.
     #[inline]
     pub(crate) fn is_short(&self) -> bool {
-        self.due_ns < self.looks_ns
+        self.due_ns.min(self.sweep_ns) < self.looks_ns
+    }
+
+    /// Returns the time at which a check for deadlines is necessary and allowed.
+    pub(crate) fn check_ns(&self) -> u64 {
+        self.due_ns.max(self.not_before_ns)
     }
 
     /// Schedules the next check, and returns the action that it requires.
     pub(crate) fn set(&mut self) -> Watcher {
-        let looks_ns = self.due_ns.max(self.not_before_ns);
+        let looks_ns = self.check_ns().min(self.sweep_ns);
         if looks_ns >= self.looks_ns {
             return Watcher::Sleeps;
         }

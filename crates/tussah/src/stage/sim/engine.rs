@@ -140,12 +140,17 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
             let wait_ns = self.waits.peek().map_or(u64::MAX, |next| next.0.0);
             let arrival_ns = self.plan.peek().map_or(u64::MAX, |next| next.at_ns);
             let send_ns = self.sends.peek().map_or(u64::MAX, |next| next.0);
+            if self.state.watch.is_short() {
+                self.state.watch.set();
+            }
+            let check_ns = self.state.watch.looks_ns;
             let next_ns = speed_ns
                 .min(permits_ns)
                 .min(cpu_ns)
                 .min(wait_ns)
                 .min(arrival_ns)
                 .min(send_ns)
+                .min(check_ns)
                 .min(next_tick_ns);
             if next_ns > self.simulation.until_ns {
                 return;
@@ -174,6 +179,10 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
                 self.sends.pop();
                 let planned = self.clients.client(self.now_ns);
                 self.arrive(planned);
+            } else if check_ns == next_ns {
+                for (event, _) in self.state.check_queue(self.now_ns) {
+                    self.reject(&event.into_inner(), EventEnd::Shed);
+                }
             } else {
                 self.note_tick();
                 next_tick_ns += tick_ns;

@@ -1,8 +1,15 @@
 //! Tests that simulated stages behave as queues are known to behave, and identically for the same
 //! seed.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
 use super::*;
-use crate::stage::control::{Cadence, Controller, Owns, Sample, Settings};
+use crate::stage::control::{
+    Admission, Arrival, AutoTarget, Cadence, Controller, Departure, Owns, Sample, Settings, Verdict,
+};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
@@ -427,8 +434,6 @@ fn a_service_without_end_does_not_end() {
 
 #[test]
 fn skipped_events_are_shed_when_overdue_and_not_at_their_turn() {
-    use std::time::Duration;
-
     use crate::stage::control::Predict;
     const TARGET_NS: u64 = 20 * MS;
     // The higher class alone exceeds the capacity.
@@ -450,6 +455,119 @@ fn skipped_events_are_shed_when_overdue_and_not_at_their_turn() {
     // Some events arrived before the capacity was known.
     assert!(shed > 10, "{shed}");
     assert!(longest_ns < 4 * TARGET_NS, "{longest_ns}");
+}
+
+/// A controller, and the shortest time after which a queued event of a stage without classes was
+/// overdue at each sample.
+struct Observed<C> {
+    controller: C,
+    overdue: Arc<Mutex<Vec<(u64, u64)>>>,
+}
+
+impl<C: Controller> Controller for Observed<C> {
+    fn name(&self) -> &'static str {
+        self.controller.name()
+    }
+    fn owns(&self) -> Owns {
+        self.controller.owns()
+    }
+    fn cadence(&self) -> Cadence {
+        self.controller.cadence()
+    }
+    fn looks_at_responses(&self) -> bool {
+        self.controller.looks_at_responses()
+    }
+    fn looks_at_departures(&self) -> bool {
+        self.controller.looks_at_departures()
+    }
+    fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings {
+        let settings = self.controller.sample(sample, now_ns);
+        let is_overdue = |sojourn_ns| {
+            self.controller.is_overdue(&Departure {
+                class: Class(0),
+                sojourn_ns,
+                queue_len: 0,
+                now_ns,
+            })
+        };
+        let (mut never_ns, mut overdue_ns) = (0, u64::MAX);
+        while is_overdue(u64::MAX) && never_ns + 1 < overdue_ns {
+            let ns = never_ns.midpoint(overdue_ns);
+            if is_overdue(ns) {
+                overdue_ns = ns;
+            } else {
+                never_ns = ns;
+            }
+        }
+        self.overdue.lock().push((now_ns, overdue_ns));
+        settings
+    }
+    fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
+        self.controller.on_enqueue(arrival)
+    }
+    fn is_overdue(&self, departure: &Departure) -> bool {
+        self.controller.is_overdue(departure)
+    }
+    fn on_dequeue(&mut self, departure: &Departure) -> Verdict {
+        self.controller.on_dequeue(departure)
+    }
+}
+
+/// Handlers take two seconds, and there are few servlets: most events could only be shed long after
+/// they are overdue, if that waited for their turn.
+#[test]
+fn overdue_events_are_shed_within_50_ms() {
+    let simulation = Simulation {
+        until_ns: 30 * SECOND,
+        servlets: 8,
+        servlets_max: 8,
+        batch_max: 1,
+        arrivals: Arrivals {
+            bursts: vec![(5 * SECOND, 100)],
+            ..Arrivals::steps(&[(0, 3.0), (6 * SECOND, 12.0)])
+        },
+        services: vec![(
+            0,
+            Service {
+                wait: Distribution::Constant(2e9),
+                wait_share: 1.0,
+                ..Service::computing(Distribution::Constant(1e5))
+            },
+        )],
+        ..Simulation::default()
+    };
+    for seed in 1..=20 {
+        let overdue = Arc::default();
+        let controller = Observed {
+            controller: AutoTarget::new(Duration::from_secs(1)),
+            overdue: Arc::clone(&overdue),
+        };
+        let mut shed = Vec::new();
+        simulation.run(vec![Box::new(controller)], seed, |outcome| {
+            if outcome.end == EventEnd::Shed {
+                shed.push(*outcome);
+            }
+        });
+        assert!(shed.len() > 10, "seed {seed}: {}", shed.len());
+        let samples = overdue.lock();
+        for outcome in shed {
+            // Since when every sample has named it as overdue.
+            let mut since_ns = outcome.ended_ns;
+            let before = samples.iter().rev();
+            for (at_ns, overdue_ns) in before.skip_while(|it| it.0 > outcome.ended_ns) {
+                let from_ns = outcome.arrived_ns.saturating_add(*overdue_ns).max(*at_ns);
+                since_ns = since_ns.min(from_ns);
+                if from_ns > *at_ns {
+                    break;
+                }
+            }
+            let late_ns = outcome.ended_ns - since_ns;
+            assert!(
+                late_ns <= 50 * MS,
+                "seed {seed}: {late_ns} ns for {outcome:?}"
+            );
+        }
+    }
 }
 
 #[test]

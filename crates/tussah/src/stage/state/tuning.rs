@@ -97,6 +97,7 @@ impl<E> State<E> {
             self.retuned_ns = now_ns;
         }
         self.set_targets(&target);
+        self.schedule_sweep(now_ns);
     }
 }
 

@@ -100,7 +100,12 @@ impl<E> Run<E> {
 }
 
 /// Describes an event of this class as it leaves the queue; `queue_len` is in credits.
-fn departure<E>(event: &Event<E>, class: usize, queue_len: u64, now_ns: u64) -> Departure {
+pub(super) fn departure<E>(
+    event: &Event<E>,
+    class: usize,
+    queue_len: u64,
+    now_ns: u64,
+) -> Departure {
     Departure {
         class: Class(class as u8),
         sojourn_ns: now_ns.saturating_sub(queued_ns(event.stamp())),
@@ -183,33 +188,11 @@ impl<E> State<E> {
         self.freed = true;
     }
 
-    /// Sheds events that higher classes passed over until they were too late to be served.
-    fn shed_passed_over(&mut self, run: &mut Run<E>, now_ns: u64) {
-        for class in 1..self.classes {
-            loop {
-                let Queue::Lanes(lanes) = &mut self.queue else {
-                    return;
-                };
-                let Some(event) = lanes.oldest(class) else {
-                    break;
-                };
-                let departure = departure(event, class, self.credits, now_ns);
-                if !event.is_buried() && !self.controllers.is_overdue(&departure) {
-                    break;
-                }
-                let event = lanes.take_oldest(class).expect("it was just seen");
-                if let Some(event) = self.count_out(event) {
-                    self.counts.shed += 1;
-                    run.dropped.push((event, Reason::Shed));
-                }
-            }
-        }
-    }
-
     fn take_each(&mut self, run: &mut Run<E>, most: usize, now_ns: u64) {
         let asks = self.controllers.looks_at_departures();
         if asks {
-            self.shed_passed_over(run, now_ns);
+            // Events that higher classes passed over until they are too late to be served.
+            self.take_overdue(1, now_ns, &mut run.dropped);
         }
         while run.ahead.len() < most {
             let Some(event) = self.queue.take_one(self.order) else {
