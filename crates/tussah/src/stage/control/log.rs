@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Order, Rule, Sample, Settings, Why};
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Bound, in decisions of a stage: the number of newest decisions kept, about 46 KiB.
+/// Bound, in decisions of a stage: the number of newest decisions kept, about 54 KiB.
 pub const DECISIONS_MAX: usize = 256;
 
 /// The latest decisions about one stage.
@@ -25,7 +25,8 @@ pub const DECISIONS_MAX: usize = 256;
 /// let after = Settings { servlets: Some(2), ..Settings::default() };
 /// log.note(2_000_000_000, "seda-servlets", &before, &after, &sample());
 /// let why = log.iter().next().expect("one decision").to_string();
-/// assert!(why.starts_with("2.000000 s: seda-servlets: servlets 1 -> 2; queue 150"));
+/// assert!(why.starts_with("2.000000 s: seda-servlets: servlets 1 -> 2: "));
+/// assert!(why.contains("0 of 0 servlets at work, 150 queued"));
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Log {
@@ -90,6 +91,8 @@ pub struct Decision {
     pub change: Change,
     /// The reason, if the controller gave one.
     pub why: Why,
+    /// The latency target of the stage, if it has one.
+    pub target: Option<Duration>,
     /// The main numbers of the controller's sample.
     pub inputs: Inputs,
 }
@@ -135,6 +138,8 @@ pub struct Inputs {
     pub failed: u64,
     /// Servlets at work.
     pub servlets_busy: usize,
+    /// The number of servlets that could be at work before the decision.
+    pub servlets: usize,
     /// The part of `servlets_busy` whose handlers wait.
     pub waiting: usize,
     /// The time for which events were queued or in service, in nanoseconds.
@@ -165,6 +170,7 @@ impl Inputs {
             finished: sample.finished,
             failed: sample.failed,
             servlets_busy: sample.servlets.busy,
+            servlets: sample.servlets.target,
             waiting: sample.waiting,
             busy_ns: sample.busy_ns,
             batch_mean_ns: sample.service_ns / sample.batches.max(1),
@@ -201,6 +207,7 @@ impl Log {
                 controller,
                 change,
                 why: after.why,
+                target: self.target,
                 inputs: Inputs::of(sample),
             });
         }
@@ -229,6 +236,7 @@ impl Log {
                     controller,
                     change: Change::Rule(Class(at as u8), from, *after),
                     why: Why::Unsaid,
+                    target: self.target,
                     inputs: Inputs::of(sample),
                 });
             }
@@ -255,6 +263,7 @@ impl Log {
             controller,
             change: Change::Target(noted, after),
             why: Why::Unsaid,
+            target: self.target,
             inputs: Inputs::of(sample),
         });
     }
@@ -309,6 +318,18 @@ impl fmt::Display for Decision {
         if self.why != Why::Unsaid {
             write!(f, ", {}", self.why)?;
         }
+        write!(
+            f,
+            ": {} of {} servlets at work, {} queued",
+            inputs.servlets_busy, inputs.servlets, inputs.queue_len
+        )?;
+        if inputs.event_mean_ns > 0 {
+            let event_mean = Duration::from_nanos(inputs.event_mean_ns);
+            write!(f, ", {event_mean:.1?} each")?;
+        }
+        if let Some(target) = self.target {
+            write!(f, "; target {target:.1?}")?;
+        }
         write!(f, "; {inputs}")
     }
 }
@@ -339,9 +360,7 @@ impl fmt::Display for Inputs {
         let ms = |ns: u64| ns as f64 / 1e6;
         write!(
             f,
-            "queue {}, {} busy, {} waiting, {} in all stages of {:.1} on average, in {} ms, busy {} ms: {} arrived, {} refused, {} shed, {} finished, {} failed, batch {} ms, event {} ms, p90 {} ms",
-            self.queue_len,
-            self.servlets_busy,
+            "{} handlers wait, {} servlets in all stages, {:.1} on average; in {} ms, {} of them busy: {} arrived, {} refused, {} shed, {} finished, {} failed, batch {} ms, p90 {} ms",
             self.waiting,
             self.process_servlets,
             self.process_servlets_mean,
@@ -353,7 +372,6 @@ impl fmt::Display for Inputs {
             self.finished,
             self.failed,
             ms(self.batch_mean_ns),
-            ms(self.event_mean_ns),
             ms(self.response_p90_ns),
         )
     }
@@ -361,6 +379,7 @@ impl fmt::Display for Inputs {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Servlets;
     use super::super::testing::quiet;
     use super::*;
 
@@ -396,13 +415,14 @@ mod tests {
                 controller: "c",
                 change: Change::Threshold(i, i + 1),
                 why: Why::Unsaid,
+                target: None,
                 inputs: Inputs::default(),
             });
         }
         assert_eq!(log.iter().len(), DECISIONS_MAX);
         assert_eq!(log.iter().next().map(|d| d.at_ns), Some(3));
         assert!(log.to_string().starts_with("(3 earlier"));
-        assert!(size_of::<Decision>() * DECISIONS_MAX <= 48 * 1024);
+        assert!(size_of::<Decision>() * DECISIONS_MAX <= 54 * 1024);
     }
 
     #[test]
@@ -474,6 +494,12 @@ mod tests {
             service_ns: 3_000_000,
             process_servlets: 5,
             process_servlets_mean: 2.5,
+            waiting: 3,
+            servlets: Servlets {
+                busy: 8,
+                target: 8,
+                ..quiet().servlets
+            },
             ..quiet()
         };
         let decision = Decision {
@@ -481,18 +507,19 @@ mod tests {
             controller: "codel",
             change: Change::Order(Order::Fifo, Order::Lifo),
             why: Why::Unsaid,
+            target: Some(Duration::from_millis(100)),
             inputs: Inputs::of(&sample),
         };
         assert_eq!(
             decision.to_string(),
-            "1.500000 s: codel: order Fifo -> Lifo; queue 7, 0 busy, 0 waiting, 5 in all stages of 2.5 on average, in 1 ms, busy 0 ms: 9 arrived, 2 refused, 0 shed, 4 finished, 0 failed, batch 1.5 ms, event 0.75 ms, p90 0 ms"
+            "1.500000 s: codel: order Fifo -> Lifo: 8 of 8 servlets at work, 7 queued, 750.0µs each; target 100.0ms; 3 handlers wait, 5 servlets in all stages, 2.5 on average; in 1 ms, 0 of them busy: 9 arrived, 2 refused, 0 shed, 4 finished, 0 failed, batch 1.5 ms, p90 0 ms"
         );
         let decision = Decision {
             change: Change::Servlets(4096, 18),
             why: Why::MoreDoNoMore,
             ..decision
         };
-        let said = "servlets 4096 -> 18, more in service bring no more completions; queue 7";
+        let said = "servlets 4096 -> 18, more in service bring no more completions: 8 of 8 ";
         assert!(decision.to_string().contains(said), "{decision}");
     }
 }

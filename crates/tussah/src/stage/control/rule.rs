@@ -47,8 +47,8 @@ impl fmt::Display for Rule {
         match self {
             Rule::All => f.write_str("all"),
             Rule::Degraded => f.write_str("all, degraded"),
-            Rule::InTime => f.write_str("who is in time"),
-            Rule::Observed => f.write_str("all, observed: who is in time"),
+            Rule::InTime => f.write_str("those that can be answered in time"),
+            Rule::Observed => f.write_str("all (observed: those that can be answered in time)"),
             Rule::Below(inside) => write!(f, "below {inside}"),
             Rule::Rate(per_second) => write!(f, "{per_second} a second"),
             Rule::AllBut(permille) => write!(f, "all but {permille} in 1000"),

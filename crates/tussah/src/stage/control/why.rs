@@ -30,7 +30,7 @@ impl fmt::Display for Why {
             Why::TriesMore => "looks whether more in service complete more",
             Why::MoreDoNoMore => "more in service bring no more completions",
             Why::FewerDoLess => "fewer in service bring fewer completions",
-            Why::NobodyWaits => "nobody waits any more",
+            Why::NobodyWaits => "no event waits any longer",
         })
     }
 }

@@ -12,7 +12,7 @@ use super::Network;
 use super::governing::Rank;
 use super::handle::Stage;
 use super::install::Declared;
-use crate::stage::control::{Controller, Settings};
+use crate::stage::control::{Controller, Mode, Settings};
 use crate::stage::error::BuildError;
 use crate::stage::event::{Batch, CLASSES_MAX, Class, Reason};
 use crate::stage::queue::{ByKey, Keyed};
@@ -53,6 +53,7 @@ pub struct StageBuilder<E> {
     settings: Settings,
     controllers: Vec<Box<dyn Controller>>,
     target: Option<Duration>,
+    mode: Mode,
     manual: bool,
     keyed: Option<MakeKeyed<E>>,
     on_drop: Option<OnDrop<E>>,
@@ -79,6 +80,7 @@ impl<E: Send + 'static> StageBuilder<E> {
             settings: Settings::default(),
             controllers: Vec::new(),
             target: None,
+            mode: Mode::On,
             manual: false,
             keyed: None,
             on_drop: None,
@@ -171,6 +173,32 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// settings that it owns, nor in a [manual](Self::manual) stage.
     pub fn target(mut self, target: Duration) -> Self {
         self.target = Some(target);
+        self
+    }
+
+    /// Sets whether the [target](Self::target) decides, only observes or has no effect;
+    /// [`Mode::On`] by default.
+    ///
+    /// Events that the stage would have rejected while it observes are counted in
+    /// [`StageStats::would_reject`](crate::stage::observe::StageStats::would_reject). Add an
+    /// [`AutoTarget`](crate::stage::control::AutoTarget) instead to change the mode while the stage
+    /// runs. If an added controller owns servlets or admission, both other modes turn the target
+    /// off.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    /// use tussah::stage::control::Mode;
+    /// use tussah::stage::{BuildError, Handler, Network, Stage};
+    ///
+    /// fn observed<H: Handler>(network: &Network, handler: H) -> Result<(), BuildError> {
+    ///     let stage = network.stage("lookup").target(Duration::from_millis(100));
+    ///     stage.overload(Mode::Observe).handler(|_| Ok(handler))?;
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn overload(mut self, mode: Mode) -> Self {
+        self.mode = mode;
         self
     }
 

@@ -384,7 +384,7 @@ fn the_log_has_the_controllers_of_each_event() {
     );
     let text = decision.to_string();
     assert!(
-        text.contains("class 0 let in: all -> who is in time; queue "),
+        text.contains("class 0 let in: all -> those that can be answered in time: 1 of 1 servlets"),
         "{text}"
     );
 }

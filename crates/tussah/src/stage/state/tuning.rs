@@ -87,11 +87,12 @@ impl<E> State<E> {
                 why: decided.settings.why,
                 ..target.settings()
             };
-            log.note(sample_ns, name, &before, &after, sample);
-            log.note_rules(sample_ns, name, &decided.rules, sample);
+            // First, since the log shows the target with the other decisions.
             if let Some((before, after)) = decided.targets {
                 log.note_target(sample_ns, name, before, after, sample);
             }
+            log.note(sample_ns, name, &before, &after, sample);
+            log.note_rules(sample_ns, name, &decided.rules, sample);
         });
         if target.servlets != self.servlets.target {
             self.retuned_ns = now_ns;

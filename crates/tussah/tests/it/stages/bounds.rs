@@ -2,9 +2,12 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::time::Duration;
 
 use futures_lite::future::poll_once;
-use tussah::stage::control::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
+use tussah::stage::control::{
+    Admission, Arrival, AutoServlets, Cadence, Controller, Mode, Owns, Sample, Settings,
+};
 use tussah::stage::{Batch, BuildError, Class, Event, Network, Reason, Refusal, Stage, shed};
 
 use super::support::{Door, Noted, adds_up, by, each};
@@ -412,6 +415,40 @@ impl Controller for Strict {
             _ => Admission::Reject,
         }
     }
+}
+
+#[test]
+fn a_target_decides_only_observes_or_is_off() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("bounds");
+        let target = Duration::from_millis(100);
+        let stage = |name, mode| network.stage::<u32>(name).target(target).overload(mode);
+        for (name, mode, expected) in [
+            ("on", Mode::On, Some(target)),
+            ("observe", Mode::Observe, Some(target)),
+            ("off", Mode::Off, None),
+        ] {
+            let built = stage(name, mode).handler(|_| Ok(each(|_| ())))?;
+            let stats = built.stats();
+            let names: Vec<_> = stats.controllers.iter().map(|one| one.0).collect();
+            assert_eq!(
+                (&names[..], stats.target),
+                (&["auto", "seda-batch"][..], expected)
+            );
+        }
+        // With a controller of its own, a stage has only the modes on and off.
+        for (name, mode, expected) in [
+            ("own on", Mode::On, Some(target)),
+            ("own observe", Mode::Observe, None),
+            ("own off", Mode::Off, None),
+        ] {
+            let servlets = AutoServlets::default();
+            let built = stage(name, mode).controller(servlets);
+            let built = built.handler(|_| Ok(each(|_| ())))?;
+            assert_eq!(built.stats().target, expected, "{name}");
+        }
+        Ok(())
+    })
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::StageBuilder;
-use crate::stage::control::{Owns, controllers, owned};
+use crate::stage::control::{AutoTarget, Mode, Owns, controllers, owned};
 use crate::stage::error::BuildError;
 use crate::stage::network::Network;
 use crate::stage::network::handle::{Any, Stage};
@@ -14,12 +14,27 @@ use crate::stage::run::{Built, Shared, Threads};
 use crate::stage::state::{Bounds, ControllerSet, Kind, Parts, State};
 
 impl<E: Send + 'static> StageBuilder<E> {
+    /// Adds the controller of a target that does not decide, or drops the target.
+    fn apply_mode(&mut self) {
+        let taken = owned(&self.controllers).both(Owns::SERVLETS | Owns::ADMISSION);
+        match self.target {
+            Some(target) if self.mode != Mode::On && taken == Owns::NOTHING && !self.manual => {
+                let auto = AutoTarget::new(target);
+                auto.switch().set(self.mode);
+                self.controllers.push(Box::new(auto));
+            }
+            _ if self.mode != Mode::On => self.target = None,
+            _ => {}
+        }
+    }
+
     /// Creates the stage and adds it to its network.
     ///
     /// # Errors
     /// Returns an error if the name is taken, or if two controllers own one setting.
-    pub(super) fn create(self, kind: Kind, servlets_max: usize) -> Result<New<E>, BuildError> {
+    pub(super) fn create(mut self, kind: Kind, servlets_max: usize) -> Result<New<E>, BuildError> {
         let controlled = owned(&self.controllers).has(Owns::SERVLETS) && !self.manual;
+        self.apply_mode();
         let controllers = controllers(&self.name, self.controllers, self.target, self.manual)?;
         let Network { inner: network } = &self.network;
         let workers = network.runtime.workers();
