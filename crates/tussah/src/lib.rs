@@ -169,6 +169,8 @@ mod guide {
     struct Colors;
     #[doc = include_str!("../../../docs/guide/threads.md")]
     struct Threads;
+    #[doc = include_str!("../../../docs/guide/graphs.md")]
+    struct Graphs;
     #[doc = include_str!("../../../docs/guide/stages.md")]
     struct Stages;
     #[doc = include_str!("../../../docs/guide/overload.md")]

@@ -8,11 +8,11 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
-use tussah_core::quietly;
+use tussah_core::{Notify, quietly};
 
 /// The name of a flow, among the flows of one output port.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -70,15 +70,47 @@ struct Inner {
     key: Key,
     slots: Box<[Slot]>,
     keepers: Arc<Keepers>,
+    is_closed: AtomicBool,
 }
 
 /// The instances of a graph that keep state for each flow.
 #[derive(Default)]
-pub struct Keepers(pub(crate) Vec<Keeper>);
+pub struct Keepers {
+    list: Vec<Keeper>,
+    /// The number of flows that are closed and have not ended.
+    closed: AtomicU64,
+    ended: Notify,
+}
 
 /// An instance that keeps state for each flow. The function is set if it handles the end of a flow.
-#[derive(Default)]
-pub(crate) struct Keeper(pub(crate) OnceLock<Box<dyn Fn(Flow) + Send + Sync>>);
+type Keeper = OnceLock<Box<dyn Fn(Flow) + Send + Sync>>;
+
+impl Keepers {
+    pub(crate) fn new(keepers: usize) -> Self {
+        Self {
+            list: (0..keepers).map(|_| Keeper::new()).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets the function that handles the end of a flow in the instance with this number.
+    pub(crate) fn on_end(&self, number: usize, end: impl Fn(Flow) + Send + Sync + 'static) {
+        let first = self.list[number].set(Box::new(end));
+        assert!(first.is_ok(), "an instance is installed once");
+    }
+
+    /// Waits until all flows that were closed have ended.
+    pub(crate) async fn settled(&self) {
+        loop {
+            let ended = self.ended.notified();
+            // Acquire: with the Release of the flow that ends, so that its end was sent before.
+            if self.closed.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            ended.await;
+        }
+    }
+}
 
 /// The number of the next flow of this process; 0 is an item without a flow.
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -89,9 +121,19 @@ impl Flow {
         Self(Some(Arc::new(Inner {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             key,
-            slots: keepers.0.iter().map(|_| Mutex::new(None)).collect(),
+            slots: keepers.list.iter().map(|_| Mutex::new(None)).collect(),
             keepers: Arc::clone(keepers),
+            is_closed: AtomicBool::new(false),
         })))
+    }
+
+    /// Notes that no more items of the flow come from its source.
+    pub(crate) fn close(self) {
+        if let Some(inner) = &self.0
+            && !inner.is_closed.swap(true, Ordering::Relaxed)
+        {
+            inner.keepers.closed.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Returns the flow's name, or `None` outside of any flow.
@@ -116,24 +158,28 @@ impl Drop for Inner {
     /// Ends the flow: the instances that handle its end do so one after the other. The flow lives
     /// on for the items that each of them sends, and then gets here again.
     fn drop(&mut self) {
-        for (number, keeper) in self.keepers.0.iter().enumerate() {
+        for (number, keeper) in self.keepers.list.iter().enumerate() {
             let Some(slot) = self.slots.get_mut(number) else {
-                return;
+                break;
             };
             if slot.get_mut().is_none() {
                 continue;
             }
-            if let Some(end) = keeper.0.get() {
+            if let Some(end) = keeper.get() {
                 let rest = Inner {
                     number: self.number,
                     key: self.key.clone(),
                     slots: std::mem::take(&mut self.slots),
                     keepers: Arc::clone(&self.keepers),
+                    is_closed: AtomicBool::new(*self.is_closed.get_mut()),
                 };
                 return end(Flow(Some(Arc::new(rest))));
             }
             let state = slot.get_mut().take();
             quietly(|| drop(state));
+        }
+        if *self.is_closed.get_mut() && self.keepers.closed.fetch_sub(1, Ordering::Release) == 1 {
+            self.keepers.ended.notify_waiters();
         }
     }
 }

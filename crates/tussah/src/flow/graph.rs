@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::args::Args;
 use super::edge::{InPort, Inlet, Push};
 use super::error::GraphError;
-use super::flows::{Flow, Keeper, Keepers};
+use super::flows::{Flow, Keepers};
 use super::install::{Installed, Instance, Planned};
 use super::module::Module;
 use super::via::Via;
@@ -118,6 +118,7 @@ impl Graph {
             ports: Vec::new(),
             sources: Mutex::default(),
             tickers: Mutex::default(),
+            keepers: Arc::default(),
         };
         match self.start_in(&mut running) {
             Ok(()) => Ok(running),
@@ -140,15 +141,21 @@ impl Graph {
             named.check()?;
         }
         let keepers = self.instances.iter().filter(|it| it.instance.has_state());
-        let keepers = Keepers(keepers.map(|_| Keeper::default()).collect());
-        let (keepers, mut slot) = (Arc::new(keepers), 0);
+        let keepers = Arc::new(Keepers::new(keepers.count()));
+        running.keepers = Arc::clone(&keepers);
+        let (mut slot, mut sources, mut tickers) = (0, Vec::new(), Vec::new());
         for Named { instance, .. } in self.instances {
             let has_state = instance.has_state();
             let Installed { source, ticker } = instance.install(&keepers, slot)?;
             slot += usize::from(has_state);
-            running.sources.get_mut().extend(source);
-            running.tickers.get_mut().extend(ticker);
+            sources.extend(source);
+            tickers.extend(ticker);
         }
+        // Nothing flows before all instances are there.
+        let runtime = running.network.handle();
+        let spawn = |run| runtime.spawn(run);
+        *running.sources.get_mut() = sources.into_iter().map(spawn).collect();
+        *running.tickers.get_mut() = tickers.into_iter().map(spawn).collect();
         Ok(())
     }
 
@@ -256,6 +263,7 @@ pub struct Running {
     /// The threads that produce items or ticks, until they are stopped.
     sources: Mutex<Vec<JoinHandle<()>>>,
     tickers: Mutex<Vec<JoinHandle<()>>>,
+    keepers: Arc<Keepers>,
 }
 
 impl Running {
@@ -307,13 +315,18 @@ impl Running {
         }
     }
 
-    /// Waits until all sources have ended and all items have been handled, and closes the graph.
+    /// Waits until all sources have ended, all flows that were closed have ended, and all items
+    /// have been handled. Then it closes the graph.
+    ///
+    /// Flows that are still open do not get an `end`, alarms do not go off any more, and items that
+    /// an edge delays end as [shut down](crate::stage::Reason::ShutDown).
     pub async fn drain(&self) {
         let sources = std::mem::take(&mut *self.sources.lock());
         for source in sources {
             // A source that panicked has ended, too; the runtime has reported the panic.
             let _ = source.await;
         }
+        self.keepers.settled().await;
         for ticker in self.tickers.lock().drain(..) {
             ticker.abort();
         }

@@ -2,6 +2,8 @@
 
 mod handlers;
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -16,7 +18,6 @@ use super::module::{Element, Module, PerFlow, Serial, Source};
 use super::outlet::{AnyOutlet, Outs};
 use super::param::Param;
 
-use crate::JoinHandle;
 use crate::stage::{Batch, BuildError, Declared, Edges, Network, Reason, Refusal, Sender};
 use crate::time::{interval_at, now};
 
@@ -39,11 +40,14 @@ pub struct Node<M: Module> {
     slot: usize,
 }
 
+/// The computation of a thread that begins when the whole graph is installed.
+pub(crate) type Run = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// The threads of an instance besides its stage.
 #[derive(Default)]
 pub struct Installed {
-    pub(crate) source: Option<JoinHandle<()>>,
-    pub(crate) ticker: Option<JoinHandle<()>>,
+    pub(crate) source: Option<Run>,
+    pub(crate) ticker: Option<Run>,
 }
 
 /// An instance of any module, before the graph runs.
@@ -157,7 +161,7 @@ impl<M: Module> Instance for Planned<M> {
         })?;
         installed.ticker = ticker.map(|(stage, tick, every)| {
             let sender = stage.sender();
-            runtime.spawn(async move { tick_every(every, tick, &sender).await })
+            Box::pin(async move { tick_every(every, tick, &sender).await }) as Run
         });
         Ok(installed)
     }
@@ -311,6 +315,12 @@ impl<M: Module> Node<M> {
         let (keepers, sender) = (Arc::clone(&self.keepers), self.declared.stage().sender());
         let (declared, maker) = self.split();
         let wakes = sender.clone();
+        // Before the stage handles anything, so that no flow ends unseen.
+        if let Some(item) = M::END {
+            let ends = runtime.clone();
+            let end = move |flow: Flow| end_flow::<M>(&sender, &ends, flow, item(), slot);
+            keepers.on_end(slot, end);
+        }
         declared.handler(|edges| {
             let (module, outs) = maker.make(edges)?;
             Ok(Flows {
@@ -322,10 +332,6 @@ impl<M: Module> Node<M> {
                 sender: wakes,
             })
         })?;
-        if let Some(item) = M::END {
-            let end = move |flow: Flow| end_flow::<M>(&sender, &runtime, flow, item(), slot);
-            drop(keepers.0[slot].0.set(Box::new(end)));
-        }
         Ok(Installed::default())
     }
 
@@ -337,7 +343,6 @@ impl<M: Module> Node<M> {
     where
         M: Source,
     {
-        let runtime = self.runtime.clone();
         let (declared, maker) = self.split();
         let mut made = None;
         declared.handler(|edges| {
@@ -345,9 +350,9 @@ impl<M: Module> Node<M> {
             Ok(Nothing::<M>(std::marker::PhantomData))
         })?;
         let (module, outs) = made.expect("the maker was called");
-        let source = runtime.spawn(async move { module.start(&Flow::default(), &outs).await });
+        let source = async move { module.start(&Flow::default(), &outs).await };
         Ok(Installed {
-            source: Some(source),
+            source: Some(Box::pin(source)),
             ticker: None,
         })
     }

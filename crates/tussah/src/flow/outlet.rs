@@ -150,8 +150,10 @@ impl<T: Send + 'static> Outlet<T> {
 
     fn close(&self, key: &Key) {
         let flow = self.flows.lock().remove(key);
-        // Dropped under no lock, because the state of the flow may be dropped with it.
-        drop(flow);
+        // Under no lock, because the state of the flow may be dropped with it.
+        if let Some(flow) = flow {
+            flow.close();
+        }
     }
 
     fn flows(&self) -> Vec<Flow> {

@@ -286,3 +286,42 @@ fn a_controller_in_40_lines_keeps_the_queue_short() {
     );
     assert!(lines_of("controller.rs") <= 40);
 }
+
+#[test]
+fn clients_sums_up_an_access_log() {
+    let root = tempfile::tempdir().expect("there is room for temporary files");
+    let (log, lost) = (root.path().join("log"), root.path().join("lost"));
+    let request = |client: &str, bytes: &str| {
+        format!("{client} - - [25/Nov/2026:10:00:00 +0000] \"GET / HTTP/1.1\" 200 {bytes}\n")
+    };
+    let mut text: String = (0..3000)
+        .map(|n| request(["a", "b"][n % 2], "10"))
+        .collect();
+    text.push_str("hello\n");
+    text.push_str(&request("c", "-"));
+    fs::write(&log, text).expect("the log can be written");
+    let (output, text) = run(example("clients").args([&log, &lost]));
+    assert!(output.status.success(), "{output:?}");
+    let mut lines: Vec<_> = text.lines().collect();
+    lines.sort_unstable();
+    let expected = [
+        "a: 1500 requests, 15000 bytes",
+        "b: 1500 requests, 15000 bytes",
+        "c: 1 requests, 0 bytes",
+    ];
+    assert_eq!(lines, expected);
+    let lost = fs::read_to_string(lost).expect("the lost lines are written");
+    assert_eq!(lost, "3001: hello\n");
+}
+
+#[test]
+fn clients_reports_a_missing_log() {
+    let (output, _) = run(example("clients").arg("/no/such/log"));
+    assert_eq!(output.status.code(), Some(1));
+    let errors = complaints(&String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        errors,
+        "clients: the instance `lines` could not be made: cannot read /no/such/log: \
+         No such file or directory (os error 2)\n"
+    );
+}
