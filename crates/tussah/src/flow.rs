@@ -93,7 +93,7 @@
 //! Each item ends exactly once. If it is shed or expires, or its handling panics, it goes to the
 //! port `dropped` of the instance that had it, as [`Dropped`]. If `run` returns an error, that goes
 //! to the port `failed`. Delivery is at most once. The port `dropped` never waits: the receiver
-//! counts what it has no room for as refused.
+//! counts what it has no room for as refused. An output without an edge discards its items.
 
 mod args;
 mod delay;

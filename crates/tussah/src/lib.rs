@@ -18,7 +18,8 @@
 //! - **Events** ([`post_in`], [`after`], [`every`], [`Callback`]) are closures that run in a color
 //!   you name. [`events`] also calls closures for descriptors, signals and child processes.
 //! - **Stages** ([`stage::Network`]) are handlers behind bounded queues. Controllers adjust each
-//!   stage to its load and reject what it cannot serve in time.
+//!   stage to its load and reject what it cannot serve in time. A [graph](flow) builds them from
+//!   serial modules, and finds the parallelism itself.
 //!
 //! [`net`], [`fs`], [`process`], [`signal`] and [`time`] provide I/O and timers; [`sync`] provides
 //! locks and channels.

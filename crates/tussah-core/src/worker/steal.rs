@@ -2,7 +2,7 @@
 //!
 //! A steal takes a runnable color, or a thread with a color of its own, but never a part of a
 //! color's events: exclusion and order move with the cell (libasync-smp, "Scheduling callbacks").
-//! Whether to steal is a question of cost, as in that system's direct successor (Gaud et al.,
+//! The decision to steal compares costs, as in that system's direct successor (Gaud et al.,
 //! "Efficient Workstealing for Multicore Event-Driven Systems", ICDCS 2010): a steal must save more
 //! time than it costs to move the color and its data. The programmer need not estimate either cost.
 //! The victim measures how long its turns are, and the length of its queue is known.

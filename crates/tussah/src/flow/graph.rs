@@ -315,11 +315,18 @@ impl Running {
         }
     }
 
-    /// Waits until all sources have ended, all flows that were closed have ended, and all items
-    /// have been handled. Then it closes the graph.
+    /// Waits until all sources have ended, the flows that they have closed have ended, and all
+    /// items have been handled. Then it closes the graph.
     ///
-    /// Flows that are still open do not get an `end`, alarms do not go off any more, and items that
-    /// an edge delays end as [shut down](crate::stage::Reason::ShutDown).
+    /// Flows that are still open do not get an `end`. The same is true of flows that a module
+    /// closes while the graph drains. Alarms do not go off any more, and items that an edge delays
+    /// end as [shut down](crate::stage::Reason::ShutDown).
+    ///
+    /// If an item of a closed flow goes round in a cycle forever, this does not end.
+    ///
+    /// # Cancellation
+    /// If the future is dropped, sources that have not ended continue, and another call does not
+    /// wait for them.
     pub async fn drain(&self) {
         let sources = std::mem::take(&mut *self.sources.lock());
         for source in sources {

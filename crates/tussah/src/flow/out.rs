@@ -19,6 +19,9 @@ pub trait Out<T> {
     fn send(&self, item: T);
 
     /// Sends an item in the flow of this name, which begins with its first item.
+    ///
+    /// The number of open flows has no bound: a module that opens flows also has to
+    /// [close](Self::close) them.
     fn to(&self, flow: impl Into<Key>, item: T);
 
     /// Ends the flow of this name: its state is dropped when its last item has been handled.
@@ -39,6 +42,9 @@ pub trait AsyncOut<T: Send>: Sync {
     fn send(&self, item: T) -> impl Future<Output = ()> + Send;
 
     /// Sends an item in the flow of this name, which begins with its first item.
+    ///
+    /// The number of open flows has no bound: a module that opens flows also has to
+    /// [close](Self::close) them.
     fn to(&self, flow: impl Into<Key> + Send, item: T) -> impl Future<Output = ()> + Send;
 
     /// Ends the flow of this name: its state is dropped when its last item has been handled.

@@ -11,7 +11,6 @@ use super::dropped::Dropped;
 use super::edge::{Inlet, Push, Wait};
 use super::flows::{Flow, Keepers, Key};
 use super::out::{AsyncOut, Out};
-
 use super::via::Via;
 use crate::stage::{BuildError, Edges, Reason};
 

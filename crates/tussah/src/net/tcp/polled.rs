@@ -1,8 +1,8 @@
 //! The timer of a stream's `poll_` functions, which have no future that could hold it.
 //!
 //! A caller of these functions may give up without notice, so a call either continues an earlier
-//! wait or begins a new wait. It begins a new wait if nobody has polled for too long after the
-//! timer fired, or if the timeout has changed.
+//! wait or begins a new wait. It begins a new wait if the timer fired more than a second
+//! ago and nobody has polled since, or if the timeout has changed.
 //!
 //! A call takes the timer out of its place and puts it back if it still waits. Calls can overlap,
 //! even on one OS thread, when dropping a waker in one call makes another call. Each of them then
