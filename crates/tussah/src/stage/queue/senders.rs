@@ -204,11 +204,13 @@ impl Senders {
         called.map_or(0, |(_, reserved)| std::mem::take(reserved))
     }
 
-    /// Queues a woken sender again, in its old place, because it found no room after all.
-    pub(crate) fn refused(&mut self, number: u64, lacks_class: bool, why: Refusal) {
+    /// Queues a woken sender again, in its old place, because it found no room after all. Its event
+    /// may cost more `credits` than before, if the queue has grown.
+    pub(crate) fn refused(&mut self, number: u64, credits: u64, lacks_class: bool, why: Refusal) {
         let Some((mut waiter, _)) = self.called.remove(&number) else {
             return;
         };
+        waiter.credits = credits;
         waiter.lacks = match why {
             Refusal::KeyFull => Lacks::Key,
             _ if lacks_class => Lacks::Class,

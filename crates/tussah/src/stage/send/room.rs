@@ -79,8 +79,8 @@ impl<E: Send + 'static> Shared<E> {
         let offered = inner.state.offer(event, how, now_ns);
         match &offered {
             Err((event, why)) if why.is_full() => {
-                let class = inner.state.class(event);
-                inner.refuse_called(number, class, *why);
+                let wanted = inner.state.wanted(event);
+                inner.refuse_called(number, wanted, *why);
             }
             // The sender tries again immediately.
             Err((_, Refusal::Degrade)) => inner.call_again(number, reserved),
@@ -208,9 +208,10 @@ impl<E> Inner<E> {
     }
 
     /// Notes that a woken sender is refused again.
-    pub(crate) fn refuse_called(&mut self, number: u64, class: usize, why: Refusal) {
-        let lacks_class = self.state.lacks_class(class);
-        self.senders.refused(number, lacks_class, why);
+    pub(crate) fn refuse_called(&mut self, number: u64, wanted: Wanted, why: Refusal) {
+        let lacks_class = self.state.lacks_class(wanted.class);
+        self.senders
+            .refused(number, wanted.credits, lacks_class, why);
     }
 
     /// Takes back unused room from senders that are no longer admitted and may never be polled

@@ -50,6 +50,30 @@ fn a_full_queue_gives_the_event_back_and_says_why() -> Result<(), BuildError> {
     })
 }
 
+/// A sender that is handed room for the smaller cost is refused and called again without end.
+#[test]
+fn a_waiting_event_costs_more_after_the_queue_has_grown() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("bounds");
+        let stage = network
+            .stage("stage")
+            .queue(1)
+            .handler(|_| Ok(each(|_: u32| ())))?;
+        stage.pause();
+        let sender = stage.sender();
+        sender.try_send(0).expect("there is room");
+        // It costs one credit while the whole queue has one.
+        let mut sending = pin!(sender.send(Event::new(1).credits(3)));
+        assert!(poll_once(&mut sending).await.is_none());
+        stage.set_queue_max(3);
+        assert!(poll_once(&mut sending).await.is_none());
+        stage.set_queue_max(4);
+        sending.await.expect("there is room for three credits");
+        assert_eq!(stage.stats().queue_len, 4);
+        Ok(())
+    })
+}
+
 #[test]
 fn many_senders_share_a_queue_of_one() -> Result<(), BuildError> {
     for workers in [1, 2] {
