@@ -118,6 +118,23 @@ fn a_video_server() {
 }
 
 #[test]
+fn a_wrong_edge_leaves_no_port_without_an_edge() {
+    let text = "use lines::Files, flow::Sink
+        graph Two(files: path, room: count) {
+          a = Files(files)
+          b = Sink()
+          a -> b via queue(room)
+        }";
+    let checked = checked(text);
+    let files = ("files".to_owned(), Value::Path(String::new()));
+    let args = BTreeMap::from([files, ("room".to_owned(), Value::Count(0))]);
+    let errors = checked.graphs[0].instantiate(&args, 1);
+    let errors = errors.expect_err("the room is 0");
+    let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
+    assert_eq!(messages, ["the room of a queue is 0, expected at least 1"]);
+}
+
+#[test]
 fn parameters_need_values_of_their_kinds() {
     let checked = checked(include_str!("../good/web.weave"));
     let web = &checked.graphs[0];
