@@ -6,8 +6,8 @@ mod descriptors;
 mod html;
 pub mod load;
 mod signals;
+pub mod standard;
 mod units;
-pub mod weave;
 pub mod web;
 
 #[cfg(doctest)]

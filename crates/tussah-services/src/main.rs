@@ -6,12 +6,13 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use clap_complete::Shell;
+use tussah::flow::cli::{self, Others, Program};
 use tussah_services::load;
-use tussah_services::weave;
+use tussah_services::standard;
 use tussah_services::web::Web;
 use tussah_services::web::config::{Arguments, Config};
 
-/// Web server and HTTP load generator built on the tussah concurrency runtime.
+/// Web server, HTTP load generator, and commands for flow graphs in Weave, built on tussah.
 #[derive(Parser)]
 #[command(name = "tussah", version, propagate_version = true)]
 struct Tussah {
@@ -23,9 +24,8 @@ struct Tussah {
 enum Command {
     Web(Arguments),
     Load(Box<load::cli::Arguments>),
-    Check(weave::CheckArguments),
-    Fmt(weave::FmtArguments),
-    Draw(weave::DrawArguments),
+    #[command(flatten)]
+    Graph(cli::Command),
     /// Print a shell completion script.
     ///
     /// To enable completion in the current bash: source <(tussah completions bash)
@@ -41,9 +41,11 @@ fn main() -> ExitCode {
     match Tussah::parse().command {
         Command::Web(arguments) => web(&arguments),
         Command::Load(arguments) => load::cli::run(*arguments),
-        Command::Check(arguments) => weave::run_check(&arguments),
-        Command::Fmt(arguments) => weave::run_fmt(&arguments),
-        Command::Draw(arguments) => weave::run_draw(&arguments),
+        Command::Graph(command) => command.run(&Program {
+            name: "tussah".to_owned(),
+            modules: standard::modules(),
+            others: Others::Trusted,
+        }),
         Command::Completions { shell } => {
             clap_complete::generate(
                 shell,

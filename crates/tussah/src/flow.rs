@@ -96,6 +96,8 @@
 //! counts what it has no room for as refused. An output without an edge discards its items.
 
 mod args;
+#[cfg(feature = "cli")]
+pub mod cli;
 mod delay;
 mod describe;
 mod dropped;
@@ -113,6 +115,8 @@ mod probe;
 mod via;
 mod wake;
 
+#[cfg(feature = "cli")]
+pub use crate::__flow_main as main;
 pub use tussah_macros::{module, weave_file};
 
 pub use self::args::Args;

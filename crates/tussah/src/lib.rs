@@ -86,6 +86,7 @@
 //! | feature | default | adds |
 //! |---|---|---|
 //! | `dns` | yes | the module `dns`: name resolution, and connecting by host name |
+//! | `cli` | no | the module `flow::cli`: the command line of programs that run graphs in Weave |
 //!
 //! # Other executors
 //! Most futures of this crate can also be polled by another executor, or outside any runtime.

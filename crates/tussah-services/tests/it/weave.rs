@@ -6,10 +6,12 @@ use std::process::{Command, Output};
 const GRAPH: &str = "use A, B\n\ngraph Two {\n  a = A\n  b = B\n  a -> b\n}\n";
 
 fn tussah(directory: &Path, arguments: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_tussah"))
-        .args(arguments)
-        .current_dir(directory)
-        .output();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tussah"));
+    run(command.args(arguments).current_dir(directory))
+}
+
+fn run(command: &mut Command) -> (i32, String, String) {
+    let output = command.output();
     let Output {
         status,
         stdout,
@@ -47,8 +49,8 @@ fn check_exits_with_the_kind_of_error() {
     );
     let (code, _, stderr) = tussah(path, &["check", "missing.weave"]);
     assert_eq!(code, 2);
-    assert!(stderr.starts_with("note:"), "{stderr}");
-    assert!(stderr.contains("cannot read missing.weave"), "{stderr}");
+    let expected = "error: cannot read missing.weave";
+    assert!(stderr.starts_with(expected), "{stderr}");
 }
 
 #[test]
@@ -114,4 +116,117 @@ fn draw_writes_a_picture() {
         stderr.contains("does not contain Three (graphs: Two)"),
         "{stderr}"
     );
+}
+
+const LINES: &str = "use Lines, Print
+
+/// Prints lines.
+graph LinePrinter(
+  /// File to print.
+  file: path,
+  at_once: count = 8 * workers,
+) {
+  lines = Lines(file)
+  print = Print()
+  lines -> print via queue(at_once)
+}
+";
+
+/// Returns a directory with graphs and a file to print.
+fn lines() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| {
+        std::fs::write(directory.path().join(name), text).expect("a file");
+    };
+    write("lines.weave", LINES);
+    write("in.txt", "one\ntwo\n");
+    write("values.toml", "file = 'in.txt'\nat_once = 2\n");
+    write("two.weave", "graph A() {} graph B() {}");
+    directory
+}
+
+#[test]
+fn run_takes_values_from_options_the_environment_and_a_file() {
+    let directory = lines();
+    let run_lines = |arguments: &[&str], variable: Option<&str>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tussah"));
+        command.args(["run", "lines.weave"]).args(arguments);
+        command.current_dir(directory.path());
+        command.envs(variable.map(|file| ("LINE_PRINTER_FILE", file)));
+        run(&mut command)
+    };
+    let printed = (0, "one\ntwo\n".to_owned(), String::new());
+    assert_eq!(run_lines(&["--file", "in.txt"], Some("missing")), printed);
+    let params = ["--params", "values.toml"];
+    assert_eq!(run_lines(&params, None), printed);
+    assert_eq!(
+        run_lines(&["--at-once=1", "--workers=1"], Some("in.txt")),
+        printed
+    );
+    let (code, stdout, stderr) = run_lines(&params, Some("missing"));
+    let expected =
+        "error: lines.weave:9:3: `lines` cannot start: cannot read missing: No such file";
+    assert_eq!((code, stdout.as_str()), (1, ""));
+    assert!(stderr.starts_with(expected), "{stderr}");
+}
+
+#[test]
+fn run_reports_what_is_wrong_before_anything_starts() {
+    let directory = lines();
+    let check = |arguments: &[&str], expected: &str| {
+        let (code, stdout, stderr) = tussah(directory.path(), arguments);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{stderr}");
+        assert!(stderr.starts_with(expected), "{stderr}");
+    };
+    check(
+        &["run"],
+        "error: expected a file: tussah run FILE [OPTIONS]",
+    );
+    check(&["run", "none.weave"], "error: cannot read none.weave");
+    check(
+        &["run", "lines.weave", "--at-once", "1 s"],
+        "error: --file <path> is missing: give it there, in LINE_PRINTER_FILE, or in a file of \
+         --params\nerror: --at-once: 1 s is a duration, expected a count\n",
+    );
+    check(
+        &["run", "lines.weave", "--file", "in.txt", "--at-once", "0"],
+        "error: the room of a queue is 0, expected at least 1\n  --> lines.weave:11:28",
+    );
+    check(
+        &["run", "lines.weave", "--fil", "a"],
+        "error: unexpected argument '--fil' found",
+    );
+    check(
+        &["run", "two.weave"],
+        "error: two.weave has several graphs: expected --graph with one of A, B",
+    );
+    check(
+        &["run", "two.weave", "--graph", "C"],
+        "error: two.weave does not contain C",
+    );
+}
+
+#[test]
+fn the_help_of_run_lists_the_parameters() {
+    let directory = lines();
+    let (code, stdout, _) = tussah(directory.path(), &["run", "lines.weave", "--help"]);
+    assert_eq!(code, 0);
+    let expected = "Parameters of LinePrinter:
+      --file <PATH>      File to print. [env: LINE_PRINTER_FILE]
+      --at-once <COUNT>  [default: 8 * workers] [env: LINE_PRINTER_AT_ONCE]
+";
+    assert!(stdout.starts_with("Prints lines.\n"), "{stdout}");
+    assert!(stdout.ends_with(expected), "{stdout}");
+}
+
+#[test]
+fn the_manifest_of_describe_suits_check() {
+    let directory = lines();
+    let (code, manifest, _) = tussah(directory.path(), &["describe"]);
+    assert_eq!(code, 0);
+    std::fs::write(directory.path().join("modules.json"), manifest).expect("a file");
+    let arguments = ["check", "--modules", "modules.json", "lines.weave"];
+    let nothing = (0, String::new(), String::new());
+    assert_eq!(tussah(directory.path(), &arguments), nothing);
+    assert_eq!(tussah(directory.path(), &["check", "lines.weave"]), nothing);
 }

@@ -14,9 +14,9 @@ use super::flows::{Flow, Keepers};
 use super::install::{Installed, Instance, Planned};
 use super::module::Module;
 use super::via::Via;
-use crate::JoinHandle;
 use crate::stage::Network;
 use crate::stage::observe::StageStats;
+use crate::{AbortHandle, JoinHandle};
 
 /// A graph that does not run yet: instances of modules, and the edges between their ports.
 pub struct Graph {
@@ -117,6 +117,7 @@ impl Graph {
             network,
             ports: Vec::new(),
             sources: Mutex::default(),
+            aborts: Vec::new(),
             tickers: Mutex::default(),
             keepers: Arc::default(),
         };
@@ -155,6 +156,8 @@ impl Graph {
         let runtime = running.network.handle();
         let spawn = |run| runtime.spawn(run);
         *running.sources.get_mut() = sources.into_iter().map(spawn).collect();
+        let handles = running.sources.get_mut().iter();
+        running.aborts = handles.map(JoinHandle::abort_handle).collect();
         *running.tickers.get_mut() = tickers.into_iter().map(spawn).collect();
         Ok(())
     }
@@ -262,6 +265,7 @@ pub struct Running {
     ports: Vec<(String, Vec<InPort>)>,
     /// The threads that produce items or ticks, until they are stopped.
     sources: Mutex<Vec<JoinHandle<()>>>,
+    aborts: Vec<AbortHandle>,
     tickers: Mutex<Vec<JoinHandle<()>>>,
     keepers: Arc<Keepers>,
 }
@@ -342,10 +346,15 @@ impl Running {
 
     /// Stops the sources, waits until all items have been handled, and closes the graph.
     pub async fn stop(&self) {
-        for source in self.sources.lock().iter() {
+        self.abort_sources();
+        self.drain().await;
+    }
+
+    /// Stops the sources; a call of [`drain`](Self::drain) may already wait for them.
+    pub(crate) fn abort_sources(&self) {
+        for source in &self.aborts {
             source.abort();
         }
-        self.drain().await;
     }
 
     fn no_instance(&self, name: &str) -> GraphError {

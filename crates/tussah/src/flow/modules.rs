@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use tussah_weave::{Diagnostic, Plan, PlanEdge, PlanNode, PlanVia, PortRef, Signature, Value};
+use tussah_weave::{
+    Diagnostic, Plan, PlanEdge, PlanNode, PlanVia, PortRef, Signature, Span, Value,
+};
 
 use super::args::Args;
 use super::error::GraphError;
@@ -135,7 +137,11 @@ impl Modules {
         })
     }
 
-    fn build(&self, plan: &Plan, params: &Params) -> Result<Graph, (String, tussah_weave::Span)> {
+    /// Makes a graph of a plan.
+    ///
+    /// # Errors
+    /// If the engine lacks a part of it, or an argument is wrong, with the place.
+    pub(super) fn build(&self, plan: &Plan, params: &Params) -> Result<Graph, (String, Span)> {
         let mut graph = Graph::new(plan.name.clone());
         for node in &plan.nodes {
             if node.shards.is_some() {

@@ -1,0 +1,149 @@
+//! The command line of programs that run graphs in Weave.
+//!
+//! [`main!`](super::main) gives a program these commands over its modules:
+//!
+//! | command | what it does |
+//! |---|---|
+//! | `run FILE` | runs a graph until it has handled all items; its parameters are options |
+//! | `check FILE...` | prints all errors |
+//! | `fmt FILE...` | formats files |
+//! | `draw FILE` | draws a graph as SVG or DOT |
+//! | `describe` | prints the manifest of the modules, as JSON |
+//!
+//! # Parameters
+//! The parameter `at_once` of the graph `WebServer` has its value from the first of these places:
+//!
+//! 1. the option `--at-once`
+//! 2. the variable `WEB_SERVER_AT_ONCE` of the environment
+//! 3. the key `at_once` of a TOML file, which `--params FILE` names
+//! 4. its default in the graph
+//!
+//! A value is spelled as in Weave, and a text without its quotes. All wrong values are reported
+//! before anything starts. The parameters `graph`, `params`, `workers` and `help` have no option.
+//!
+//! # Signals
+//! The first Ctrl-C or SIGTERM stops the sources, and `run` ends when all items are handled. The
+//! second one ends the program at once.
+//!
+//! # Exit codes
+//! | code | `run` | other commands |
+//! |---|---|---|
+//! | 0 | all items are handled | no errors |
+//! | 1 | an instance could not start, or a second signal came | a file has errors, or is not formatted |
+//! | 2 | the command line or the graph is wrong | the command line is wrong, or a file cannot be read |
+
+mod check;
+mod describe;
+mod draw;
+mod fmt;
+mod manifest;
+mod options;
+mod run;
+mod source;
+mod values;
+
+use std::process::ExitCode;
+
+use clap::{FromArgMatches, Subcommand};
+
+use super::modules::Modules;
+
+/// A program with a command line for graphs.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The name in messages.
+    pub name: String,
+    /// The modules that graphs can use.
+    pub modules: Modules,
+    /// The treatment of other modules by `check` and `draw`.
+    pub others: Others,
+}
+
+/// The treatment of modules that a program lacks, by `check` and `draw`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    /// They are errors.
+    Refused,
+    /// Their ports and types are taken on trust: they may belong to another program.
+    Trusted,
+}
+
+/// The commands for graphs. `clap` parses them as subcommands.
+#[derive(Subcommand)]
+pub enum Command {
+    #[doc(hidden)]
+    Run(run::RunArguments),
+    #[doc(hidden)]
+    Check(check::CheckArguments),
+    #[doc(hidden)]
+    Fmt(fmt::FmtArguments),
+    #[doc(hidden)]
+    Draw(draw::DrawArguments),
+    /// Print the manifest of the modules as JSON, for `check --modules` and `draw --modules`
+    Describe,
+}
+
+impl Command {
+    /// Runs the command.
+    #[must_use]
+    pub fn run(&self, program: &Program) -> ExitCode {
+        match self {
+            Self::Run(arguments) => arguments.run(program),
+            Self::Check(arguments) => arguments.run(program),
+            Self::Fmt(arguments) => arguments.run(),
+            Self::Draw(arguments) => arguments.run(program),
+            Self::Describe => describe::run(program),
+        }
+    }
+}
+
+/// Runs the command that the program's arguments name, over these modules.
+///
+/// [`main!`](super::main) calls this. A program calls it itself if its modules are no plain list.
+#[must_use]
+pub fn main(name: &str, modules: Modules) -> ExitCode {
+    let command = clap::Command::new(name.to_owned())
+        .about("Runs, checks and draws graphs in Weave")
+        .subcommand_required(true)
+        .arg_required_else_help(true);
+    let matches = Command::augment_subcommands(command).get_matches();
+    let program = Program {
+        name: name.to_owned(),
+        modules,
+        others: Others::Refused,
+    };
+    match Command::from_arg_matches(&matches) {
+        Ok(command) => command.run(&program),
+        Err(error) => error.exit(),
+    }
+}
+
+/// Makes the function `main` of a program that runs graphs in Weave over these modules. Each module
+/// has its path as its name in Weave. See [`cli`](crate::flow::cli) for the commands.
+///
+/// ```no_run
+/// use tussah::flow::module;
+///
+/// #[derive(Default)]
+/// struct Print;
+///
+/// #[module]
+/// impl Print {
+///     fn run(&mut self, line: String) {
+///         println!("{line}");
+///     }
+/// }
+///
+/// tussah::flow::main!(Print);
+/// ```
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __flow_main {
+    ($($module:path),* $(,)?) => {
+        fn main() -> ::std::process::ExitCode {
+            let modules = $crate::flow::Modules::new()$(.with::<$module>(stringify!($module)))*;
+            let name = option_env!("CARGO_BIN_NAME").unwrap_or("graph");
+            $crate::flow::cli::main(name, modules)
+        }
+    };
+}

@@ -1,0 +1,79 @@
+//! The command `draw`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use tussah_weave::{Checked, Diagnostic, Modules, draw};
+
+use super::Program;
+use super::manifest::Manifest;
+use super::source::{Source, fail, no_graph, write};
+
+/// Draw a graph in Weave as SVG.
+#[derive(Args)]
+pub struct DrawArguments {
+    /// File with the graph
+    file: PathBuf,
+    /// Graph to draw [default: the first]
+    #[arg(long, value_name = "NAME")]
+    graph: Option<String>,
+    /// Write the language DOT of Graphviz instead of SVG
+    #[arg(long)]
+    dot: bool,
+    /// File to write [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    manifest: Manifest,
+}
+
+impl DrawArguments {
+    pub(super) fn run(&self, program: &Program) -> ExitCode {
+        let loaded = Source::read(&self.file).and_then(|source| {
+            let modules = self.manifest.load(program, &source)?;
+            Ok((source, modules))
+        });
+        let (source, modules) = match loaded {
+            Ok(loaded) => loaded,
+            Err(error) => return fail(&error),
+        };
+        let checked = source.check(modules.as_deref());
+        if checked.diagnostics.iter().any(Diagnostic::is_error) {
+            eprint!("{}", source.render(&checked.diagnostics));
+            return ExitCode::FAILURE;
+        }
+        match self.draw(&source, &checked, modules.as_deref()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(&error),
+        }
+    }
+
+    fn draw(
+        &self,
+        source: &Source,
+        checked: &Checked,
+        modules: Option<&Modules>,
+    ) -> Result<(), String> {
+        let mut graphs = checked.graphs.iter();
+        let graph = match &self.graph {
+            Some(name) => graphs.find(|graph| graph.name == *name),
+            None => graphs.next(),
+        };
+        let graph = graph.ok_or_else(|| {
+            let wanted = self.graph.as_deref().unwrap_or("a graph");
+            no_graph(source, &checked.graphs, wanted)
+        })?;
+        let drawn = match self.dot {
+            true => draw::dot(graph, modules),
+            false => draw::svg(graph, modules),
+        };
+        match &self.output {
+            None => {
+                print!("{drawn}");
+                Ok(())
+            }
+            Some(path) => write(path, &drawn),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The command `fmt`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use tussah_weave::format;
+
+use super::source::{fail, read, render, write};
+
+/// Format graphs in Weave.
+#[derive(Args)]
+pub struct FmtArguments {
+    /// Files to format
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Change no file; exit with 1 if a file is not formatted
+    #[arg(long)]
+    check: bool,
+}
+
+impl FmtArguments {
+    pub(super) fn run(&self) -> ExitCode {
+        let mut is_clean = true;
+        for path in &self.files {
+            match self.format(path) {
+                Ok(is_formatted) => is_clean &= is_formatted,
+                Err(error) => return fail(&error),
+            }
+        }
+        ExitCode::from(u8::from(!is_clean))
+    }
+
+    /// Formats a file, or only checks it. Returns whether it is formatted then.
+    fn format(&self, path: &Path) -> Result<bool, String> {
+        let text = read(path)?;
+        match format(&text) {
+            Err(diagnostics) => {
+                eprint!("{}", render(path, &text, &diagnostics));
+                Ok(false)
+            }
+            Ok(formatted) if formatted == text => Ok(true),
+            Ok(_) if self.check => {
+                println!("{} is not formatted", path.display());
+                Ok(false)
+            }
+            Ok(formatted) => write(path, &formatted).map(|()| true),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The command `run`.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{ArgMatches, Args, Command};
+use futures_util::future::{Either, select};
+use tussah_weave::{Diagnostic, Graph, Plan};
+
+use super::Program;
+use super::options;
+use super::source::{Source, WRONG, fail, no_graph, read};
+use super::values::{Given, ValuesFile, values};
+use crate::flow::{GraphError, Params};
+use crate::signal::{Signal, Signals, signal};
+
+/// The exit code of a graph that failed while it ran, or could not begin to.
+const FAILED: u8 = 1;
+
+/// Run a graph in Weave until it has handled all items.
+///
+/// Exits with 0, with 1 if the graph fails while it runs, and with 2 if the command line or the
+/// graph is wrong.
+#[derive(Args)]
+#[command(disable_help_flag = true, disable_version_flag = true)]
+pub struct RunArguments {
+    /// File, then its options; `run FILE --help` lists them
+    #[arg(
+        value_name = "FILE [OPTIONS]",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_hint = clap::ValueHint::FilePath
+    )]
+    arguments: Vec<OsString>,
+}
+
+impl RunArguments {
+    pub(super) fn run(&self, program: &Program) -> ExitCode {
+        self.try_run(program).unwrap_or_else(|code| code)
+    }
+
+    fn try_run(&self, program: &Program) -> Result<ExitCode, ExitCode> {
+        let Some((file, rest)) = self.arguments.split_first() else {
+            let usage = format!("expected a file: {} run FILE [OPTIONS]", program.name);
+            return Err(fail(&usage));
+        };
+        if ["-h", "--help"].iter().any(|help| file == help) {
+            let command = options::without_graph(&program.name);
+            return Err(help(command));
+        }
+        if file.to_string_lossy().starts_with('-') {
+            let option = file.to_string_lossy();
+            return Err(fail(&format!("expected a file before the option {option}")));
+        }
+        let source = Source::read(Path::new(file)).map_err(|error| fail(&error))?;
+        let checked = source.check(Some(program.modules.signatures()));
+        let diagnostics = &checked.diagnostics;
+        if diagnostics.iter().any(Diagnostic::is_error) {
+            eprint!("{}", source.render(diagnostics));
+            return Err(ExitCode::from(WRONG));
+        }
+        let name = options::graph_name(rest);
+        let graph = choose(&source, &checked.graphs, name.as_deref());
+        let graph = graph.map_err(|error| fail(&error))?;
+        let command = options::of_graph(&program.name, &source.file(), &source.text, graph);
+        let matches = command
+            .try_get_matches_from(rest)
+            .map_err(|error| ended(&error))?;
+        eprint!("{}", source.render(diagnostics));
+        let (plan, workers) = plan(&source, graph, &matches)?;
+        Ok(start(program, &source, &plan, workers))
+    }
+}
+
+/// Returns the graph of this name, or else the only one that can run.
+fn choose<'g>(
+    source: &Source,
+    graphs: &'g [Graph],
+    name: Option<&str>,
+) -> Result<&'g Graph, String> {
+    if let Some(name) = name {
+        let found = graphs.iter().find(|graph| graph.name == name);
+        return found.ok_or_else(|| no_graph(source, graphs, name));
+    }
+    let is_part = |name: &str| {
+        let mut groups = graphs.iter().flat_map(|graph| &graph.groups);
+        groups.any(|group| group.graph == name)
+    };
+    let whole = graphs.iter().filter(|graph| {
+        graph.inputs.is_empty() && graph.outputs.is_empty() && !is_part(&graph.name)
+    });
+    let whole: Vec<&Graph> = whole.collect();
+    match whole.as_slice() {
+        [graph] => Ok(graph),
+        [] => Err(format!(
+            "{} has no graph that can run: expected one without ports",
+            source.file()
+        )),
+        several => {
+            let names: Vec<&str> = several.iter().map(|graph| graph.name.as_str()).collect();
+            let names = names.join(", ");
+            Err(format!(
+                "{} has several graphs: expected --graph with one of {names}",
+                source.file()
+            ))
+        }
+    }
+}
+
+/// Returns the graph with its values, and the number of workers.
+fn plan(source: &Source, graph: &Graph, matches: &ArgMatches) -> Result<(Plan, usize), ExitCode> {
+    let file = match matches.get_one::<String>("--params") {
+        None => None,
+        Some(file) => {
+            let text = read(Path::new(file)).map_err(|error| fail(&error))?;
+            Some(ValuesFile::parse(file, &text).map_err(|error| fail(&error))?)
+        }
+    };
+    let given = Given {
+        options: options::given(graph, matches),
+        environment: &|name| std::env::var_os(name),
+        file,
+    };
+    let values = values(graph, &given).map_err(|errors| {
+        for error in errors {
+            fail(&error);
+        }
+        ExitCode::from(WRONG)
+    })?;
+    let workers = match matches.get_one::<u16>("--workers") {
+        Some(&workers) => usize::from(workers),
+        None => std::thread::available_parallelism().map_or(1, usize::from),
+    };
+    let plan = graph.instantiate(&values, workers as u64);
+    let plan = plan.map_err(|errors| {
+        eprint!("{}", source.render(&errors));
+        ExitCode::from(WRONG)
+    })?;
+    Ok((plan, workers))
+}
+
+fn start(program: &Program, source: &Source, plan: &Plan, workers: usize) -> ExitCode {
+    let failed = |error: &dyn std::fmt::Display| {
+        eprintln!("error: {error}");
+        ExitCode::from(FAILED)
+    };
+    let runtime = crate::Runtime::builder().workers(workers).build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&format_args!("cannot start a runtime: {error}")),
+    };
+    runtime.block_on(async {
+        // From here on, a signal drains the graph.
+        let signals = signal(Signal::INT).and_then(|int| Ok([int, signal(Signal::TERM)?]));
+        let signals = match signals {
+            Ok(signals) => signals,
+            Err(error) => return failed(&error),
+        };
+        let graph = match program.modules.build(plan, &Params::new()) {
+            Ok(graph) => graph,
+            Err((error, span)) => {
+                eprint!("{}", source.render(&[Diagnostic::error(span, error)]));
+                return ExitCode::from(WRONG);
+            }
+        };
+        let running = match graph.start() {
+            Ok(running) => running,
+            Err(GraphError::Instance { instance, why }) => {
+                let place = place(source, plan, &instance);
+                return failed(&format_args!("{place}: `{instance}` cannot start: {why}"));
+            }
+            Err(error) => return fail(&format!("{}: {error}", source.file())),
+        };
+        let drain = std::pin::pin!(running.drain());
+        let drain = match select(drain, std::pin::pin!(any(&signals))).await {
+            Either::Left(_) => return ExitCode::SUCCESS,
+            Either::Right(((), drain)) => drain,
+        };
+        eprintln!("shutting down: finishing items in flight (signal again to quit now)");
+        running.abort_sources();
+        match select(drain, std::pin::pin!(any(&signals))).await {
+            Either::Left(_) => ExitCode::SUCCESS,
+            // A module that never returns could hold the runtime.
+            Either::Right(_) => std::process::exit(FAILED.into()),
+        }
+    })
+}
+
+/// Returns the place of an instance in the file.
+fn place(source: &Source, plan: &Plan, instance: &str) -> String {
+    let node = plan.nodes.iter().find(|node| node.name == instance);
+    let (line, column) = node.map_or((1, 1), |node| node.span.position(&source.text));
+    format!("{}:{line}:{column}", source.file())
+}
+
+/// Waits for one of two signals.
+async fn any([int, term]: &[Signals; 2]) {
+    select(std::pin::pin!(wait(int)), std::pin::pin!(wait(term))).await;
+}
+
+/// Waits for a signal; without descriptors to wait with, the graph goes on.
+async fn wait(signals: &Signals) {
+    if signals.recv().await.is_err() {
+        std::future::pending().await
+    }
+}
+
+/// Prints the help of a command.
+fn help(mut command: Command) -> ExitCode {
+    // The terminal may be gone, and then nobody reads it.
+    let _ = command.print_help();
+    ExitCode::SUCCESS
+}
+
+/// Prints help, or the error of a command line.
+fn ended(error: &clap::Error) -> ExitCode {
+    // The terminal may be gone; the exit code says the rest.
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(WRONG))
+}

@@ -1,0 +1,87 @@
+//! A file in Weave as the commands read it.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use tussah_weave::tree::File;
+use tussah_weave::{Checked, Diagnostic, Graph, Modules, check, parse};
+
+/// The exit code of a wrong command line, of a file that cannot be read or written, and of a graph
+/// that cannot run.
+pub(super) const WRONG: u8 = 2;
+
+/// The text of a file and its tree.
+pub(super) struct Source {
+    path: PathBuf,
+    pub(super) text: String,
+    tree: File,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Source {
+    pub(super) fn read(path: &Path) -> Result<Self, String> {
+        let text = read(path)?;
+        let parsed = parse(&text);
+        Ok(Self {
+            path: path.to_owned(),
+            text,
+            tree: parsed.file,
+            diagnostics: parsed.diagnostics,
+        })
+    }
+
+    /// Returns the file's name as the user wrote it.
+    pub(super) fn file(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// Returns the paths of the modules that the file uses.
+    pub(super) fn imports(&self) -> impl Iterator<Item = String> {
+        self.tree.imports.iter().map(ToString::to_string)
+    }
+
+    /// Checks the file. The diagnostics of the parser and the checker are in the order of the file.
+    pub(super) fn check(&self, modules: Option<&Modules>) -> Checked {
+        let mut checked = check(&self.tree, modules);
+        checked.diagnostics.extend(self.diagnostics.iter().cloned());
+        checked
+            .diagnostics
+            .sort_by_key(|diagnostic| diagnostic.span);
+        checked
+    }
+
+    /// Returns diagnostics as excerpts of the file.
+    pub(super) fn render(&self, diagnostics: &[Diagnostic]) -> String {
+        render(&self.path, &self.text, diagnostics)
+    }
+}
+
+/// Returns the error for a graph that a file lacks.
+pub(super) fn no_graph(source: &Source, graphs: &[Graph], wanted: &str) -> String {
+    let names: Vec<&str> = graphs.iter().map(|graph| graph.name.as_str()).collect();
+    let (file, known) = (source.file(), names.join(", "));
+    format!("{file} does not contain {wanted} (graphs: {known})")
+}
+
+/// Prints an error that ends a command.
+pub(super) fn fail(error: &str) -> ExitCode {
+    eprintln!("error: {error}");
+    ExitCode::from(WRONG)
+}
+
+pub(super) fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+pub(super) fn write(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+pub(super) fn render(path: &Path, text: &str, diagnostics: &[Diagnostic]) -> String {
+    let file = path.display().to_string();
+    let rendered = diagnostics
+        .iter()
+        .map(|diagnostic| diagnostic.render(&file, text) + "\n");
+    rendered.collect()
+}
