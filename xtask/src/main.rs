@@ -116,7 +116,8 @@ struct TidyOptions {
     #[arg(long)]
     bless: bool,
 
-    /// Check nothing, but print 100 random sentences of the documentation for a reader to judge
+    /// Instead of checking, print 100 random sentences that users see, for a reader to judge: from
+    /// the README, docs, the help of options, and the rustdoc of public items
     #[arg(long, value_name = "SEED", conflicts_with = "bless")]
     sample: Option<u64>,
 }

@@ -1,6 +1,6 @@
 //! The mechanism of tussah: events, colors, workers, stealing, parking, threads, timers.
 //!
-//! Applications depend on the `tussah` crate. This crate contains all of its `unsafe` code.
+//! Applications depend on the `tussah` crate. This crate contains all of tussah's `unsafe` code.
 
 pub mod blocking;
 mod color;

@@ -1,6 +1,6 @@
 //! Prefetching of memory that is needed soon.
 //!
-//! In a runtime with thousands of descriptors, the objects of the next descriptor are in no cache.
+//! In a runtime with thousands of descriptors, the next descriptor's objects are not in any cache.
 //! The runtime knows these objects a little earlier, while it has other work to do.
 
 /// The size of a cache line, in bytes.

@@ -9,8 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs `f` and drops the payload of its panic. The panic hook has already printed the panic.
 ///
-/// The payload is also a user's value. If its destructor panics as well, that second payload is
-/// leaked: dropping it could continue like this forever.
+/// The payload is itself a value from user code, so its destructor may panic. The payload of that
+/// second panic is leaked, because its destructor could panic again, and so on forever.
 pub fn quietly(f: impl FnOnce()) {
     let _ = caught(f);
 }

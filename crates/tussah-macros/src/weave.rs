@@ -63,7 +63,7 @@ fn expand(file: &str, text: &str, include: &TokenStream) -> Result<TokenStream, 
     graphs.collect()
 }
 
-/// Returns the messages if one of them is an error.
+/// Returns the messages of all errors, or `Ok` if no diagnostic is an error.
 fn stop(file: &str, text: &str, diagnostics: &[Diagnostic]) -> Result<(), String> {
     let errors = diagnostics.iter().filter(|it| it.is_error());
     let messages: Vec<_> = errors.map(|error| error.render(file, text)).collect();

@@ -25,7 +25,7 @@ pub struct Graph {
     pub sheds: Vec<Shed>,
     /// The bounds of sets of instances.
     pub limits: Vec<Limit>,
-    /// The edges from the graph's own inputs. A graph that has some is a part of other graphs.
+    /// The edges from the graph's own inputs. A graph with inputs is a component of other graphs.
     pub inputs: Vec<Boundary>,
     /// The edges to the graph's own outputs.
     pub outputs: Vec<Boundary>,
@@ -259,7 +259,7 @@ pub struct Test {
 /// A step of a test.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Another module takes the place of a node's.
+    /// Replaces a node's module with another module.
     Replace {
         /// The name of the node.
         node: String,
@@ -270,7 +270,7 @@ pub enum Step {
         /// The position of the module.
         span: Span,
     },
-    /// Items are sent.
+    /// Sends items.
     Send {
         /// The port that they are sent to, or that they seem to come from.
         to: Place,

@@ -12,7 +12,8 @@ pub(super) const LOG_CALL: &str = "write";
 /// - `close`: Linux would have closed the descriptor.
 /// - `futex`: no thread is woken.
 /// - `connect` with `EINTR`: the connection attempt would continue.
-/// - `EAGAIN` of a socket or pipe: it would not be ready, and its readiness would be reported.
+/// - `EAGAIN` of a socket or pipe: the descriptor would not be ready, and the driver would report
+///   when it is.
 ///
 /// [`LOG_CALL`] fails for the access log only.
 pub(super) const CALLS: &[(&str, &[&str])] = &[

@@ -10,6 +10,7 @@ mod comment;
 mod length;
 mod markdown;
 mod sample;
+mod shown;
 mod wording;
 
 pub(super) use allowed::{Allowed, PATH as EXCEPTIONS};

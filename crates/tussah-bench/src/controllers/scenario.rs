@@ -39,8 +39,8 @@ pub struct Scenario {
     pub ideal_worth: f64,
     /// The target that the stage gets, if it does not follow from the mean service time.
     pub told_ns: Option<u64>,
-    /// The time within which a response counts, if it is longer than the target because a single
-    /// service takes longer.
+    /// The time within which a response counts, in nanoseconds. It is set only if a single service
+    /// takes longer than the target; otherwise the target applies.
     pub late_ns: Option<u64>,
 }
 

@@ -33,8 +33,9 @@
 //! for the jobs of all pools, not only for those of the handle's pool. Otherwise two pools of one
 //! OS thread each, whose jobs wait for queued jobs of the other pool, would stall without a cycle.
 //!
-//! A file operation on the pool counts as a job. A waiter inside a job runs it on its own OS
-//! thread, together with the operations before it in its file's queue (`driver/file/order.rs`).
+//! A file operation on the pool counts as a job. A job that waits for a file operation runs the
+//! operation on the job's own OS thread, together with the operations ahead of it in the file's
+//! queue (`driver/file/order.rs`).
 //!
 //! Two cases remain: a cycle of joins, and jobs that wait for a queued job by means other than its
 //! handle, such as a channel or a lock. The latter need one OS thread for each such job, and

@@ -76,8 +76,8 @@ impl Sources {
         prefetch::line(self.slot(token as u32));
     }
 
-    /// Records a report of a driver. Returns the number of wakers that `late` has called in the
-    /// meantime.
+    /// Records a report of a driver. Returns the number of wakers of earlier reports that `late`
+    /// called during this call.
     pub(crate) fn report(&self, token: u64, events: EventFlags, late: &mut Late) -> usize {
         let (generation, index) = ((token >> 32) as u32, token as u32);
         let mut flags = 0;

@@ -28,7 +28,7 @@ pub(crate) trait Home: Send + 'static {
     /// Queues a thread whose `SCHEDULED` bit the caller has set.
     ///
     /// # Safety
-    /// `thread` is alive and has a home of this type.
+    /// `thread` must be alive, and its home must be of this type.
     unsafe fn schedule(&self, thread: NonNull<Header>);
 }
 

@@ -170,7 +170,7 @@ impl Error {
 }
 
 impl Reason {
-    /// Converts the library's error for an exchange with a server.
+    /// Converts the DNS library's error from an exchange with a server.
     pub(super) fn of(error: NetError, timeout: Duration) -> Self {
         match error {
             NetError::Timeout => Self::TimedOut(timeout),

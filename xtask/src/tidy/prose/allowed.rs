@@ -139,7 +139,8 @@ fn by_crate(counts: &Counts) -> Counts {
     sums
 }
 
-/// Returns the directory of a file's crate, or the first directory of another file.
+/// Returns the directory of the file's crate, or the first directory in the path if the file is in
+/// no crate.
 fn crate_of(path: &str) -> &str {
     let depth = if path.starts_with("crates/") { 2 } else { 1 };
     let end = path.match_indices('/').nth(depth - 1);

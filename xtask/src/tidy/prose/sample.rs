@@ -1,7 +1,7 @@
 //! Random sentences of the documentation for a reader to judge.
 
 use super::markdown::{self, Piece};
-use super::{Page, comment, length};
+use super::{Page, comment, length, shown};
 use crate::tidy::source::Tree;
 
 /// The number of sentences in a sample.
@@ -10,24 +10,24 @@ const SIZE: usize = 100;
 /// Bound, in words: in a shorter sentence there is nothing to judge.
 const WORDS_MIN: usize = 5;
 
-/// Returns sentences of the pages and of the libraries' documentation comments, each with its path
-/// and line. The same seed always selects the same sentences of the same text.
+/// Returns sentences of the README, of the documents, of help texts and of the documentation of
+/// public items, each with its path and line. The same seed always selects the same sentences of
+/// the same text.
 pub(in crate::tidy) fn draw(tree: &Tree, pages: &[Page], seed: u64) -> Vec<String> {
     let mut all = Vec::new();
     for page in pages
         .iter()
-        .filter(|page| !page.path.starts_with("record/"))
+        .filter(|page| page.path == "README.md" || page.path.starts_with("docs/"))
     {
         for piece in markdown::pieces(&page.text) {
             all.extend(sentences(&page.path, 1, &piece));
         }
     }
-    for source in &tree.files {
-        if !source.path.contains("/src/") || source.path.contains("tests") {
-            continue;
-        }
+    let modules = shown::public_modules(tree);
+    for source in tree.files.iter().filter(|it| it.path.contains("/src/")) {
+        let shown = shown::lines(source, &modules);
         for block in comment::blocks(source) {
-            if block.is_documentation() {
+            if block.is_documentation() && shown.contains(&block.line) {
                 for piece in markdown::pieces(&block.lines.join("\n")) {
                     all.extend(sentences(&source.path, block.line, &piece));
                 }
@@ -56,7 +56,8 @@ mod tests {
     #[test]
     fn whole_sentences_are_drawn_with_their_places() {
         let text = "/// Returns the number of events.\n/// It is zero. It changes while events \
-                    arrive.\nfn f() {}\n";
+                    arrive.\npub fn f() {}\n/// Returns no number that users see.\nfn \
+                    g() {}\n";
         let tree = Tree::of(&[("crates/a/src/a.rs", text), ("crates/a/tests/b.rs", text)]);
         let page = Page {
             path: "docs/a.md".into(),

@@ -304,7 +304,7 @@ async fn finish(stream: &Stream, server: &Server) {
 mod tests {
     use super::*;
 
-    /// Returns the size of the future of such a function.
+    /// Returns the size, in bytes, of the future that an async function of three arguments returns.
     fn future_bytes<A, B, C, F>(_: impl Fn(A, B, C) -> F) -> usize {
         size_of::<F>()
     }

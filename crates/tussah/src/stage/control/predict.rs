@@ -84,9 +84,10 @@ pub struct Predict {
     /// because the stage will be overloaded by the next sample.
     far: u64,
     servlets: u64,
-    /// For each class, the number of credits ahead, in the queue and in service, from which its
-    /// events are not admitted, and its recent share of the capacity.
+    /// For each class, the number of credits ahead of an event, in the queue and in service, at
+    /// which the stage stops admitting events of the class.
     room: [u64; CLASSES_MAX],
+    /// For each class, its recent share of the capacity.
     taken: [f64; CLASSES_MAX],
     sojourn_ns_max: u64,
     /// The same for the events that were admitted since the last sample, in a stage with classes.

@@ -26,8 +26,9 @@ pub struct StageLoad<'a> {
     /// True if the stage is overloaded: since the last plan, its queue grew, or it refused or shed
     /// events.
     pub growing: bool,
-    /// The share of the time since the last plan in which its servlets were at work, relative to
-    /// the number of servlets that it may have; from 0 to 1.
+    /// The part of its servlets' capacity that the stage has used since the last plan; from 0 to 1.
+    /// This is the time that its servlets spent at work, divided by the elapsed time and by the
+    /// number of servlets that the stage may have.
     pub utilisation: f64,
     /// The index of the stage whose full queue its servlets wait for, if any.
     pub waits_for: Option<usize>,

@@ -27,8 +27,8 @@
 //!    checks the cells of its events: an event that is cancelled and has not been sent on (the
 //!    visit is the same) counts as cancelled.
 //!
-//! `loom_tests.rs` has models of the sender, the servlet, the canceller and the end. These are the
-//! states of a cell, and the owners of the changes:
+//! `loom_tests.rs` has models of the sender, the servlet, the canceller and the end. The diagram
+//! shows the states of a cell, and who makes each transition:
 //!
 //! ```text
 //!          stage, as it is queued            canceller, under the stage's lock

@@ -250,10 +250,10 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Sets a callback for the case that the stage closes because its serial handler panicked too
-    /// often ([`restarts`](Self::restarts)) or could not be created again. It receives the reason.
-    /// The program can then create another stage, or exit. The callback runs on a worker, while no
-    /// lock is held; a panic in it is contained.
+    /// Sets a callback that runs if the stage closes because its serial handler panicked too often
+    /// ([`restarts`](Self::restarts)) or could not be created again. The callback receives the
+    /// reason. The program can then create another stage, or exit. The callback runs on a worker,
+    /// while no lock is held. The worker contains a panic in the callback.
     pub fn on_close(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_close = Some(Guarded::new(Box::new(f)));
         self

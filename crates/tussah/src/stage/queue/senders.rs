@@ -19,8 +19,8 @@ use crate::stage::event::{CLASSES_MAX, Refusal};
 /// The number of times that a sender that has come back yields, for each sender of the last round,
 /// before it stops waiting for the missing senders.
 pub(crate) const PATIENCE: usize = 4;
-/// The same number while the stage has enough to do but does not compute: it might wait for the
-/// sender's next action.
+/// Replaces [`PATIENCE`] while the stage has enough to do but does not compute, because the stage
+/// may be waiting for the sender's next action.
 pub(crate) const PATIENCE_LONG: usize = 128;
 /// Bound, in turns: the maximum for any number of senders, which takes a millisecond or two.
 pub(crate) const PATIENCE_MAX: usize = 8192;

@@ -39,8 +39,8 @@ struct Here {
     exact: Cell<bool>,
     /// The time at which the run began or its handler continued.
     now_ns: Cell<u64>,
-    /// The trace of the event that the handler took last; 0 means none. During a trace nothing is
-    /// collected, because sent events belong to it.
+    /// The trace of the event that the handler took last; 0 means none. While a trace is set, the
+    /// servlet collects no events, because each event that the handler sends belongs to the trace.
     trace: Cell<u64>,
     /// True if the polled handler waits for room in another stage.
     held_up: Cell<bool>,

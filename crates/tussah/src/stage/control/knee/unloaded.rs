@@ -90,7 +90,8 @@ impl Unloaded {
 
     /// Makes the first estimate. If these batches kept the workers busy, most of their time may
     /// have been waits for a worker; so only their computing time counts. The `waiting` batches
-    /// have also computed.
+    /// have not ended, but they have used CPU time as well, so they count towards how busy the
+    /// workers were.
     pub(super) fn see(&mut self, history: &History, workers: usize, waiting: usize) {
         if self.mean_ns > 0.0 {
             return;

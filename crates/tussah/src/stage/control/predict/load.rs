@@ -40,7 +40,7 @@ const MEMORY: f64 = 2000.0;
 const MEMORY_SHARE: f64 = 0.2;
 
 /// The loads between which the test for a fall distinguishes. They are high, because at a load of
-/// 0.95 most responses would be late without an overload state.
+/// 0.95 most responses would be late if the stage were not in the overload state.
 const FALL: (f64, f64) = (1.0, 0.85);
 
 /// The sum at which the load is considered to have fallen: this takes about 500 services at a load

@@ -12,9 +12,10 @@ pub(super) const WAIT_SHARE_MAX: f64 = 0.27;
 /// smaller share, servers would be idle in overload.
 const WAIT_SHARE_MIN: f64 = 0.2;
 
-/// The number of events that may wait in overload even if they take a larger share of the target,
-/// up to the second constant. With fewer events, a servlet that has finished two of them would soon
-/// have none, and a stage of one servlet would be idle for a tenth of the time.
+/// The number of events that may wait in overload even if their wait exceeds the usual share of the
+/// target; the wait may then take up to [`WAIT_SHARE_FEW`] of the target. With fewer events, a
+/// servlet that has finished two of them would soon have none, and a stage of one servlet would be
+/// idle for a tenth of the time.
 const WAITING_MIN: f64 = 4.0;
 const WAIT_SHARE_FEW: f64 = 0.4;
 

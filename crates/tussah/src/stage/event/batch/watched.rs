@@ -19,8 +19,8 @@ pub(crate) trait Expires<E>: Send + Sync {
 }
 
 impl<E> Batch<E> {
-    /// Makes late and cancelled events end instead of going to the handler. The stage whose servlet
-    /// has the batch counts them.
+    /// Makes late and cancelled events end instead of going to the handler. These events are
+    /// counted by the stage whose servlet holds the batch.
     #[inline]
     pub(crate) fn check_events<S: Expires<E> + 'static>(&mut self, at: &Arc<S>)
     where
@@ -53,8 +53,8 @@ impl<E> Batch<E> {
     }
 
     /// Does the same for a batch that a stage is called with, unless a servlet has filled it. The
-    /// time of an event starts now, unless it was queued or arrived by a call after it received its
-    /// deadline.
+    /// clock of an event starts now, unless the event has been queued, or has arrived by a call,
+    /// since it received its deadline.
     pub(crate) fn check_called<S: Expires<E> + 'static>(&mut self, at: &Arc<S>, now_ns: u64)
     where
         E: 'static,
