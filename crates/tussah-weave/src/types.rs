@@ -68,6 +68,22 @@ impl Type {
         })
     }
 
+    /// Returns whether two types can be the same: each may be written with more of its paths.
+    ///
+    /// ```
+    /// use tussah_weave::Type;
+    ///
+    /// let [short, long] = ["Vec<Line>", "alloc::vec::Vec<logs::Line>"].map(Type::parse);
+    /// assert!(short?.fits(&long?));
+    /// # Ok::<(), tussah_weave::TypeError>(())
+    /// ```
+    #[must_use]
+    pub fn fits(&self, other: &Self) -> bool {
+        is_same_name(&self.name, &other.name)
+            && self.args.len() == other.args.len()
+            && (self.args.iter().zip(&other.args)).all(|(one, other)| one.fits(other))
+    }
+
     /// Returns the type without the modules in its paths: `Vec` for `std::vec::Vec`.
     #[must_use]
     pub fn short(&self) -> Self {
@@ -77,6 +93,15 @@ impl Type {
             args: self.args.iter().map(Self::short).collect(),
         }
     }
+}
+
+/// Returns whether two names can be of one type: one may be written with more of its path.
+pub(crate) fn is_same_name(left: &str, right: &str) -> bool {
+    let is_end = |long: &str, short: &str| {
+        long.strip_suffix(short)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with("::"))
+    };
+    is_end(left, right) || is_end(right, left)
 }
 
 struct Parser<'a> {

@@ -3,7 +3,7 @@
 mod call;
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
 use syn::{Ident, ItemImpl, Type};
 
 use super::read::generic;
@@ -285,7 +285,8 @@ impl Module {
         let inputs = self.ports.iter().filter(|port| port.kind == Kind::Input);
         let inputs = inputs.filter(|_| !self.is_source).map(|port| {
             let (name, item) = (plain(&port.name), port.item());
-            quote!(.input::<#item>(#name))
+            let spelled = item.to_token_stream().to_string();
+            quote!(.input::<#item>(#name, #spelled))
         });
         let outputs = self.outputs.iter().map(|output| {
             let Output {
@@ -294,11 +295,16 @@ impl Module {
                 required,
                 ..
             } = output;
-            quote!(.output::<#item>(#name, #required))
+            let spelled = item.to_token_stream().to_string();
+            quote!(.output::<#item>(#name, #spelled, #required))
+        });
+        let generics = block.generics.type_params().map(|of| {
+            let (of, name) = (&of.ident, of.ident.to_string());
+            quote!(.generic::<#of>(#name))
         });
         quote! {
             Describe::new(#doc, Parallelism::#parallelism, Self::BODY)
-                #(#params)* #every #(#inputs)* #(#outputs)*
+                #(#generics)* #(#params)* #every #(#inputs)* #(#outputs)*
         }
     }
 

@@ -8,7 +8,7 @@ use super::ports::spell;
 use crate::diagnostic::Diagnostic;
 use crate::modules::{PortSignature, Signature};
 use crate::suggest;
-use crate::types::Type;
+use crate::types::{Type, is_same_name};
 
 /// Determines the types of edges and nodes. Reports types that differ.
 pub(super) fn types(builder: &mut Builder<'_, '_>) {
@@ -301,13 +301,4 @@ impl Unifier {
             name: ty.name,
         }
     }
-}
-
-/// Returns whether two names can be of one type: one may be written with more of its path.
-fn is_same_name(left: &str, right: &str) -> bool {
-    let is_end = |long: &str, short: &str| {
-        long.strip_suffix(short)
-            .is_some_and(|rest| rest.is_empty() || rest.ends_with("::"))
-    };
-    is_end(left, right) || is_end(right, left)
 }

@@ -5,24 +5,39 @@ use std::any::type_name;
 use tussah_weave::{Body, Kind, Parallelism, ParamSignature, PortSignature, Signature, Type};
 
 /// A signature that is being made. `#[module]` calls the methods.
-pub struct Describe(pub(crate) Signature);
+pub struct Describe {
+    pub(crate) signature: Signature,
+    /// The arguments of the signature's type parameters.
+    pub(crate) types: Vec<Type>,
+}
 
 impl Describe {
     /// Begins the signature of a module.
     #[must_use]
     pub fn new(doc: &str, parallelism: Parallelism, body: Body) -> Self {
-        Self(Signature {
-            doc: doc.to_owned(),
-            parallelism,
-            body,
-            ..Signature::new("")
-        })
+        Self {
+            signature: Signature {
+                doc: doc.to_owned(),
+                parallelism,
+                body,
+                ..Signature::new("")
+            },
+            types: Vec::new(),
+        }
+    }
+
+    /// Adds a type parameter, before the ports.
+    #[must_use]
+    pub fn generic<T>(mut self, name: &str) -> Self {
+        self.signature.generics.push(name.to_owned());
+        self.types.push(type_of::<T>());
+        self
     }
 
     /// Adds a parameter. A type without a kind is known by its name.
     #[must_use]
     pub fn param<T>(mut self, name: &str, kind: Option<fn() -> Kind>, optional: bool) -> Self {
-        self.0.params.push(ParamSignature {
+        self.signature.params.push(ParamSignature {
             name: name.to_owned(),
             kind: kind.map_or_else(|| Kind::Rust(type_of::<T>()), |kind| kind()),
             optional,
@@ -31,27 +46,52 @@ impl Describe {
         self
     }
 
-    /// Adds an input port.
+    /// Adds an input port. `spelled` is the type as the module's block has it.
     #[must_use]
-    pub fn input<T>(mut self, name: &str) -> Self {
-        self.0.inputs.push(port::<T>(name, false));
+    pub fn input<T>(mut self, name: &str, spelled: &str) -> Self {
+        let port = self.port::<T>(name, spelled, false);
+        self.signature.inputs.push(port);
         self
     }
 
-    /// Adds an output port.
+    /// Adds an output port. `spelled` is the type as the module's block has it.
     #[must_use]
-    pub fn output<T>(mut self, name: &str, required: bool) -> Self {
-        self.0.outputs.push(port::<T>(name, required));
+    pub fn output<T>(mut self, name: &str, spelled: &str, required: bool) -> Self {
+        let port = self.port::<T>(name, spelled, required);
+        self.signature.outputs.push(port);
         self
+    }
+
+    fn port<T>(&self, name: &str, spelled: &str, required: bool) -> PortSignature {
+        let item = type_of::<T>();
+        PortSignature {
+            name: name.to_owned(),
+            item: match Type::parse(spelled) {
+                Ok(spelled) => general(&item, &spelled, &self.signature.generics),
+                Err(_) => item,
+            },
+            required,
+            doc: String::new(),
+        }
     }
 }
 
-fn port<T>(name: &str, required: bool) -> PortSignature {
-    PortSignature {
-        name: name.to_owned(),
-        item: type_of::<T>(),
-        required,
-        doc: String::new(),
+/// Returns the type with the type parameters at the places where `spelled` has them. The rest keeps
+/// its whole paths, which a block does not spell.
+fn general(item: &Type, spelled: &Type, generics: &[String]) -> Type {
+    if spelled.args.is_empty() && generics.contains(&spelled.name) {
+        return spelled.clone();
+    }
+    // A name for another type hides its arguments.
+    if item.args.len() != spelled.args.len() {
+        return item.clone();
+    }
+    let args = item.args.iter().zip(&spelled.args);
+    Type {
+        name: item.name.clone(),
+        args: args
+            .map(|(item, spelled)| general(item, spelled, generics))
+            .collect(),
     }
 }
 

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use tussah_weave::{
-    Diagnostic, Plan, PlanEdge, PlanNode, PlanVia, PortRef, Signature, Span, Value,
+    Diagnostic, Plan, PlanEdge, PlanNode, PlanVia, PortRef, Signature, Span, Type, Value,
 };
 
 use super::args::Args;
+use super::describe::Describe;
 use super::error::GraphError;
 use super::graph::Graph;
 use super::module::Module;
@@ -68,7 +69,8 @@ use super::via::{Via, WhenFull};
 #[derive(Clone, Default)]
 pub struct Modules {
     signatures: tussah_weave::Modules,
-    add: BTreeMap<String, Add>,
+    /// For each name the modules with the arguments of their type parameters.
+    add: BTreeMap<String, Vec<(Vec<Type>, Add)>>,
 }
 
 /// Adds an instance of a known module to a graph.
@@ -82,13 +84,41 @@ impl Modules {
     }
 
     /// Adds a module under a name, such as `Parse` or `http::Listen`.
+    ///
+    /// A generic module is added once for each type that graphs may use it with. They do not have
+    /// to write the type: the edges of an instance determine it.
+    ///
+    /// ```
+    /// use tussah::flow::{Modules, Out, module};
+    ///
+    /// /// Discards items.
+    /// struct Discard<T>(std::marker::PhantomData<fn(T)>);
+    ///
+    /// #[module]
+    /// impl<T: Send + 'static> Discard<T> {
+    ///     fn init() -> Self {
+    ///         Self(std::marker::PhantomData)
+    ///     }
+    ///
+    ///     fn run(&self, _item: T) {}
+    /// }
+    ///
+    /// let modules = Modules::new()
+    ///     .with::<Discard<String>>("Discard")
+    ///     .with::<Discard<u64>>("Discard");
+    /// assert_eq!(modules.signatures().signatures["Discard"].generics, ["T"]);
+    /// ```
     #[must_use]
     pub fn with<M: Module>(mut self, name: &str) -> Self {
+        let Describe { signature, types } = M::describe();
         self.signatures.insert(Signature {
             name: name.to_owned(),
-            ..M::describe().0
+            ..signature
         });
-        self.add.insert(name.to_owned(), Graph::add::<M>);
+        let all = self.add.entry(name.to_owned()).or_default();
+        // Another module of this name replaces the whole generic module.
+        all.retain(|(known, _)| known.len() == types.len() && *known != types);
+        all.push((types, Graph::add::<M>));
         self
     }
 
@@ -148,7 +178,7 @@ impl Modules {
                 return Err(("instances in shards cannot run yet".to_owned(), node.span));
             }
             let args = arguments(node, params).map_err(|why| (why, node.span))?;
-            let add = self.add[&node.module];
+            let add = self.find(node).map_err(|why| (why, node.span))?;
             add(&mut graph, &node.name, args).map_err(|error| (error.to_string(), node.span))?;
         }
         if let Some(limit) = plan.limits.first() {
@@ -171,6 +201,35 @@ impl Modules {
             result.map_err(|error| (error.to_string(), shed.span))?;
         }
         Ok(graph)
+    }
+
+    /// Returns the function that adds the module of a node.
+    fn find(&self, node: &PlanNode) -> Result<Add, String> {
+        let all = &self.add[&node.module];
+        let fits = |types: &[Type]| types.iter().zip(&node.types).all(|(a, b)| a.fits(b));
+        let mut found = all.iter().filter(|(types, _)| fits(types));
+        let list = |types: &[Type]| {
+            let types: Vec<_> = types.iter().map(Type::to_string).collect();
+            format!("`{}`", types.join(", "))
+        };
+        match (found.next(), found.next()) {
+            (Some((_, add)), None) => Ok(*add),
+            (Some((one, _)), Some((other, _))) => Err(format!(
+                "`{}` may be for {} or {}: expected more of the path of its type",
+                node.module,
+                list(one),
+                list(other)
+            )),
+            (None, _) => {
+                let known: Vec<_> = all.iter().map(|(types, _)| list(types)).collect();
+                Err(format!(
+                    "the program has no `{}` for {}: expected one of {}",
+                    node.module,
+                    list(&node.types),
+                    known.join(", ")
+                ))
+            }
+        }
     }
 }
 

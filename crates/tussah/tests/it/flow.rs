@@ -3,6 +3,7 @@
 mod build;
 mod ends;
 mod flows;
+mod generic;
 mod kinds;
 mod send;
 mod weave;
