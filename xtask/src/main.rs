@@ -59,19 +59,19 @@ enum Task {
     Guide(guide::Options),
     /// Fuzz the parsers of tussah-wire, and add the hours to record/fuzz.txt
     ///
-    /// The targets run one after the other, each for the given time, at idle priority. A finding is
-    /// saved as a file in crates/tussah-wire/fuzz/artifacts, and makes the exit status non-zero.
+    /// The targets run one after the other, each for the given time, at idle priority. Each finding
+    /// becomes a file in crates/tussah-wire/fuzz/artifacts, and makes the exit status non-zero.
     /// Ctrl-C ends the run and records the results so far. Needs nightly and cargo-fuzz.
     Fuzz(fuzz::Options),
     /// Make each system call of the programs fail with each documented error, and check the
     /// consequences
     ///
-    /// strace injects the error into the N-th call of this kind in each OS thread (--when). The
-    /// program then has to do its work, to report what it could not do, or to end with a message
-    /// and a non-zero status. It must never fail silently, stop responding, or give a wrong result.
-    /// The results are printed as a table, and written to record/faults.txt if the sweep was
-    /// complete. The traces of defects stay in target/faults. A full sweep takes about 15 minutes.
-    /// Needs strace, curl and openssl.
+    /// strace injects the error into the N-th matching call of each OS thread (--when). The program
+    /// then has to do its work, to report what it could not do, or to end with a message and a
+    /// non-zero status. It must never fail silently, stop responding, or give a wrong result. The
+    /// results are printed as a table, and written to record/faults.txt if the sweep was complete.
+    /// The traces of defects stay in target/faults. A full sweep takes about 15 minutes. Needs
+    /// strace, curl and openssl.
     Faults(faults::Options),
     /// Break the core on purpose, and report the breaks that no test detects
     ///
@@ -92,18 +92,18 @@ enum Task {
     /// Count how often the servers wake up when they have nothing to do
     ///
     /// Starts each server and example that waits for clients, lets it answer once, and counts the
-    /// voluntary context switches of its OS threads in 10 s. Too many make the exit status
+    /// voluntary context switches of its OS threads in 10 s. Too many switches make the exit status
     /// non-zero. The result goes to record/idle.txt. Takes about two minutes after a build.
     Idle,
     /// Measure tussah and its peers, and write one file for each table
     ///
     /// Builds tussah-bench and runs its workloads with all their variants; the runs of the peers
-    /// alternate. Each file contains the command and its output. Nothing else should run on the
-    /// machine in the meantime, which takes some hours. `disk` compares with fio if it is
+    /// alternate. Each file contains the command and its output. The measurement takes some hours.
+    /// Run nothing else on the machine during that time. `disk` compares with fio if it is
     /// installed. `fifo` with many idle pairs needs a high limit on open files (ulimit -Hn). If
-    /// valgrind is installed, the instructions of a thread of `spawn` are counted. With --web, the
-    /// peers are servers that scripts/peers installs; the tables name those that are missing.
-    /// Counting system calls and limiting memory require root.
+    /// valgrind is installed, the command also counts the instructions for each thread of `spawn`.
+    /// With --web, the peers are servers that scripts/peers installs; the tables name those that
+    /// are missing. Counting system calls and limiting memory require root.
     #[command(
         after_help = "Example:\n  cargo xtask record record/today wake burst 'echo --connections 1'"
     )]

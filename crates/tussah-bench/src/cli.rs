@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use clap::Parser;
 
-/// Benchmarks of tussah, its peers (tokio, smol, an actor crate, locks, channels) and bare floors.
+/// Benchmarks of tussah, its peers (tokio, smol, an actor crate, locks, channels) and minimal
+/// programs (floors).
 ///
 /// The peers take turns, one run at a time. Each run is a fresh process, and the first round is a
 /// warm-up. Every workload checks that no peer lost anything, and fails if one did.

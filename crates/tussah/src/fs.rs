@@ -12,27 +12,27 @@
 //! neither do operations through another `File` of the same path.
 //!
 //! # Cancellation
-//! Dropping a future discards its result. Its buffer is dropped as soon as the kernel no longer
-//! uses it.
+//! Dropping a future discards its result. The operation's buffer is dropped as soon as the kernel
+//! no longer uses it.
 //!
 //! - A read is cancelled in the kernel.
-//! - A change that has started is carried out. One that still waits in the file's queue is not.
-//!   Await the future to find out.
+//! - A change that has started is carried out. A change that still waits in the file's queue is not
+//!   carried out. To find out whether a change was carried out, await the future.
 //! - When the runtime ends, operations that have started get more time: half a second per worker
 //!   with io_uring, or the shutdown deadline on the blocking pool. Operations that have not ended
 //!   by then are abandoned.
 //!
-//! An operation that outlives its future keeps its memory until it has ended. These are at most one
-//! write for each open file, reads that the kernel has not cancelled yet, and every close or change
-//! of a name. A program that starts many of these and drops their futures must limit their number
-//! itself.
+//! An operation that outlives its future keeps its memory until it has ended. Such operations are
+//! at most one write for each open file, reads that the kernel has not cancelled yet, and every
+//! close or change of a name. A program that starts many such operations and drops their futures
+//! must limit their number itself.
 //!
 //! # Errors
 //! Each error names the operation and its object:
 //! `open /x/y: No such file or directory (os error 2)`. Its [`kind`](std::io::Error::kind) is the
 //! system's, and [`OpError`](crate::OpError) has the error number. If the runtime shuts down
-//! meanwhile, the operation fails with that error. An operation that the kernel does not release
-//! within half a second, for example on a network file system that hangs, never completes.
+//! meanwhile, the operation fails, and its error says so. An operation that the kernel does not
+//! release within half a second, for example on a network file system that hangs, never completes.
 //!
 //! # Panics
 //! Every operation panics if it is first polled outside a runtime.

@@ -8,7 +8,7 @@
 //!
 //! # Four ways to write a service
 //!
-//! All four run on one scheduler and can be mixed freely in one program.
+//! The four parts below run on one scheduler, and one program can mix them freely.
 //!
 //! - **Threads** ([`spawn`], [`scope()`]) are `async` computations. A thread runs as a sequence of
 //!   events, one from each await to the next.
@@ -18,8 +18,8 @@
 //! - **Events** ([`post_in`], [`after`], [`every`], [`Callback`]) are closures that run in a color
 //!   you name. [`events`] also calls closures for descriptors, signals and child processes.
 //! - **Stages** ([`stage::Network`]) are handlers behind bounded queues. Controllers adjust each
-//!   stage to its load and reject what it cannot serve in time. A [graph](flow) builds them from
-//!   serial modules, and finds the parallelism itself.
+//!   stage to its load and reject events that it cannot serve in time. A [graph](flow) builds
+//!   stages from serial modules, and finds the parallelism itself.
 //!
 //! [`net`], [`fs`], [`process`], [`signal`] and [`time`] provide I/O and timers; [`sync`] provides
 //! locks and channels.

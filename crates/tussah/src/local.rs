@@ -73,8 +73,8 @@ impl<T: 'static> LocalKey<T> {
     ///
     /// # Panics
     ///
-    /// Polling panics inside [`with`](Self::with) of the same local. If `future` panics, the panic
-    /// propagates and the local gets its previous value back.
+    /// Polling the future inside [`with`](Self::with) of the same local panics. If `future` panics,
+    /// the panic propagates and the local gets its previous value back.
     pub fn scope<F: Future>(&'static self, value: T, future: F) -> Scoped<T, F> {
         Scoped {
             key: self,
@@ -87,8 +87,8 @@ impl<T: 'static> LocalKey<T> {
     ///
     /// # Panics
     ///
-    /// Panics inside [`with`](Self::with) of the same local. If `f` panics, the panic propagates
-    /// and the local gets its previous value back.
+    /// Panics if called inside [`with`](Self::with) of the same local. If `f` panics, the panic
+    /// propagates and the local gets its previous value back.
     #[track_caller]
     pub fn sync_scope<R>(&'static self, value: T, f: impl FnOnce() -> R) -> R {
         let mut value = Some(value);

@@ -2,7 +2,7 @@
 //!
 //! An operation is tried immediately. Only if it would block does its thread wait until the
 //! worker's driver reports that the socket is ready. The thread then continues in its color. A
-//! server can therefore use one thread per connection; an idle connection costs its thread and
+//! server can therefore use one thread per connection; an idle connection takes one thread and
 //! about 140 bytes.
 //!
 //! ```
@@ -97,13 +97,13 @@
 //!
 //! - Operations take `&self`, so any number of threads may use a socket at the same time.
 //! - Dropping the future of an operation never loses data that has arrived. Each operation
-//!   documents what it may already have done.
+//!   documents which part of its work may already have been done.
 //! - Errors name the operation and the peer: see [`OpError`](crate::OpError). The `try_` functions
 //!   return the system's bare errors.
 //! - Interrupted system calls are retried.
 //! - A socket belongs to the runtime in which it was made. Its operations can be awaited elsewhere,
 //!   except those that need a timer: operations with a timeout, and operations of a stream with a
-//!   rate limit. When the runtime ends, they fail.
+//!   rate limit. When the runtime ends, the socket's operations fail.
 //! - A socket that is always ready does not starve others: each transfer uses up part of its
 //!   thread's cooperative budget.
 

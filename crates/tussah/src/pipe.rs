@@ -124,7 +124,8 @@ impl End {
     }
 }
 
-/// The reading end of a pipe. Dropping it closes it, and writers then get `BrokenPipe`.
+/// The reading end of a pipe. Dropping the reader closes this end, and writers then get
+/// `BrokenPipe`.
 ///
 /// It also implements `AsyncRead` of `futures_io`, for one thread at a time.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 //! running process.
 //!
 //! Starting a process may take long, because the program is read from disk and the system may have
-//! to copy the process. It is therefore done on the blocking pool. Waiting for the exit of a child
+//! to copy the process. The blocking pool therefore does this work. Waiting for the exit of a child
 //! uses readiness of its pidfd (pidfd_open(2)). On systems without pidfds, one OS thread of the
 //! blocking pool waits for each child.
 //!
@@ -13,11 +13,11 @@
 //! A child that has exited stays in the process table until it is waited for. A [`Child`] that is
 //! dropped before that is handed to the *reaper*, an OS thread that exists only while there are
 //! such children and depends on no runtime. The reaper polls children without a pidfd ten times per
-//! second. It polls all of them while the process has no descriptors with which to wait. If the
+//! second. It polls all children while the process has no descriptors with which to wait. If the
 //! reaper's OS thread cannot be started, starting or dropping the next child tries again.
 //!
-//! Code that waits for *any* child (`waitpid(-1)`) or ignores `SIGCHLD` takes the exit status away.
-//! Waiting here then returns an error.
+//! Code that waits for *any* child (`waitpid(-1)`) or ignores `SIGCHLD` consumes the exit status.
+//! Waiting for the [`Child`] then returns an error.
 
 mod child;
 mod command;

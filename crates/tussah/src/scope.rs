@@ -47,7 +47,8 @@ pub use nursery::Nursery;
 ///
 /// No child outlives the scope: however the body ends, the scope waits for its children before it
 /// returns. The first error of the body or a child becomes the result: the scope drops the body and
-/// aborts the other children. A panic of a child has the same effect, and is then resumed here.
+/// aborts the other children. A panic of a child has the same effect, and the scope then resumes
+/// the panic.
 ///
 /// Children run in parallel and are therefore `'static`. See [the module](self) for scopes whose
 /// children borrow.

@@ -70,7 +70,7 @@ pub fn signal(signal: Signal) -> io::Result<Signals> {
 ///
 /// The first poll disables the default action, which ends the process, for the rest of the
 /// process's life: see [the module](self). A second Ctrl-C therefore does nothing, even if the
-/// program hangs while shutting down. Wait for it, too, as in the [server with graceful
+/// program hangs while shutting down. Wait for the second one, too, as in the [server with graceful
 /// shutdown](crate::net#a-server-with-graceful-shutdown). To wait repeatedly, create one stream
 /// with [`signal`], which misses nothing between two receives.
 ///

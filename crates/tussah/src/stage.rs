@@ -77,8 +77,8 @@
 //! `edges.to(&next).call()`. If the callee is a [`DirectHandler`], [`direct`](To::direct) costs no
 //! more than a function call.
 //!
-//! A cycle of awaited sends and calls can deadlock. So the last edge of such a cycle is refused,
-//! and one of its edges has to be an [`offer`](To::offer), which never waits.
+//! A cycle of awaited sends and calls can deadlock. A network therefore refuses the last edge of
+//! such a cycle: one of its edges has to be an [`offer`](To::offer), which never waits.
 //!
 //! # Overload
 //! While a queue is full, [`send`](Sender::send) waits, [`try_send`](Sender::try_send) returns the
@@ -111,9 +111,9 @@
 //! events.
 //!
 //! # When a handler is dropped
-//! A closed stage drops its handler, and the maker of a serial one, as soon as its last servlet has
-//! ended. [`Stage::destroy`] and [`Network::close`] close stages, [`Network::drain`] closes those
-//! that it has drained, and the end of the runtime closes all others.
+//! A closed stage drops its handler, and the maker of a serial handler, as soon as its last servlet
+//! has ended. [`Stage::destroy`] and [`Network::close`] close stages, [`Network::drain`] closes
+//! those that it has drained, and the end of the runtime closes all others.
 //!
 //! A stage that is never closed keeps its handler until nothing refers to the stage and it has
 //! handled its admitted events. Its network, [`Stage`] handles, senders and other edges refer to
@@ -123,10 +123,10 @@
 //!
 //! Handlers and makers may hold stages and networks, even in a cycle. Such a cycle lasts until its
 //! network is drained or closed, or until the runtime ends. A [`Stage`] that knows the type of its
-//! handler keeps that handler alive; one from [`Network::find`] does not. [`Edges`] by call keep
-//! the handler that they call. The other parts of a stage, such as its drop callback and its
-//! controllers, are dropped with the stage. A stage is dropped when its network has forgotten it or
-//! was dropped, and no handle or sender is left.
+//! handler keeps that handler alive; one from [`Network::find`] does not. A call edge of [`Edges`]
+//! keeps the handler that it calls alive. The other parts of a stage, such as its drop callback and
+//! its controllers, are dropped with the stage. A stage is dropped when its network has forgotten
+//! it or was dropped, and no handle or sender is left.
 //!
 //! # What a handler sends
 //! Events that a handler sends are collected while the servlet runs, and handed over in chunks: one
@@ -166,8 +166,8 @@ pub use self::send::{
 };
 
 pub mod host {
-    //! How the servlets of a stage use its handler. A program names these types only where it
-    //! stores a [`Stage`](super::Stage) whose handler can be called.
+    //! The ways in which the servlets of a stage use its handler. A program names these types only
+    //! where it stores a [`Stage`](super::Stage) whose handler can be called.
 
     pub use super::network::Any;
     pub use super::run::{Each, Host, Many, One};

@@ -36,8 +36,8 @@ const SEEDS_BESIDE: usize = 10;
 
 /// Compare the controllers of stages on the simulator of stages.
 ///
-/// Each scenario compares the controllers that own a setting; the defaults control the other
-/// settings. Every controller sees the same arrivals with the same service times.
+/// Each scenario compares the controllers that own one setting; the default controllers own the
+/// other settings. Every controller sees the same arrivals with the same service times.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "tussah-bench controllers")]
 pub struct Options {

@@ -1,8 +1,8 @@
 //! Compares web servers with each other and a bare floor: `tussah-bench web SCENARIO`.
 //!
 //! All servers of a scenario stay alive and take turns in short slices, in an order that changes
-//! from round to round. Ratios are taken within a round. A single worker has a CPU to itself, and
-//! so do the clients, whose CPU is kept from sleeping.
+//! from round to round. Ratios are taken within a round. The server's single worker has a CPU to
+//! itself, and so do the clients. The benchmark keeps the clients' CPU from sleeping.
 
 mod bench;
 mod big;

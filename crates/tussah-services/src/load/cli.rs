@@ -31,8 +31,8 @@ use crate::units::show_count;
 /// the due time, so that a stall of the server also counts for the requests that it delayed.
 ///
 /// First all clients connect, a few at a time so that the server's accept queue does not overflow.
-/// Then they make requests for --warm-up, which do not count. The measurement follows and counts
-/// every request that ends in it.
+/// Then they make requests for the time of --warm-up. These do not count. The measurement then
+/// starts, and counts every request that ends before it stops.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_long_help = MORE)]
 pub struct Arguments {

@@ -70,7 +70,8 @@ impl Addresses {
     }
 
     /// Returns how long the addresses remain valid, in whole seconds, at most one day. This is the
-    /// shortest TTL of the records (RFC 1035, section 3.2.1), minus their time in the cache.
+    /// shortest TTL of the records (RFC 1035, section 3.2.1), minus the time that they have been in
+    /// the cache.
     #[must_use]
     pub fn ttl(&self) -> Duration {
         Duration::from_secs(self.ttl_seconds.into())
@@ -160,7 +161,7 @@ pub struct Srv {
     /// The priority. Servers with a lower number are tried first.
     pub priority: u16,
     /// The share of clients that should choose this server, among those of equal priority. Zero
-    /// means hardly any.
+    /// means a very small share.
     pub weight: u16,
     /// The port of the service.
     pub port: u16,

@@ -48,7 +48,7 @@ pub enum IpStrategy {
     Ipv4Only,
 }
 
-/// The order in which servers are asked, always one after the other.
+/// The order in which the resolver asks servers, one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerOrder {
     /// In the listed order.
@@ -60,8 +60,8 @@ pub enum ServerOrder {
 
 /// A builder for a [`Resolver`].
 ///
-/// Settings that were not made come from `/etc/resolv.conf`, or from the defaults of
-/// resolv.conf(5). That file is not read if servers are set.
+/// Settings that the program does not set come from `/etc/resolv.conf`, or from the defaults of
+/// resolv.conf(5). The resolver does not read that file if servers are set.
 ///
 /// # Examples
 /// ```
@@ -129,7 +129,7 @@ impl ResolverBuilder {
         self
     }
 
-    /// Sets the number of dots from which a name is tried unchanged before the search list is
+    /// Sets the minimum number of dots in a name that is tried unchanged before the search list is
     /// applied. Default: 1.
     pub fn ndots(mut self, dots: usize) -> Self {
         self.ndots = Some(dots);

@@ -14,7 +14,7 @@ use hickory_resolver::proto::rr::RecordType;
 /// The reason why a name could not be resolved. It includes the name, the record type, the server
 /// and the failure.
 ///
-/// Converted to an [`io::Error`], which contains this error, it has one of these kinds:
+/// It converts to an [`io::Error`] that contains this error and has one of these kinds:
 ///
 /// - `NotFound` or `TimedOut`
 /// - `InvalidData` for a malformed answer
@@ -124,7 +124,7 @@ impl Error {
     }
 
     /// Returns whether the server reported a failure: SERVFAIL, or any other code (RFC 1035,
-    /// section 4.1.1) without a method here.
+    /// section 4.1.1) that has no method of its own here.
     #[must_use]
     pub fn is_server_failure(&self) -> bool {
         matches!(self.reason(), Reason::ServerFailure(_))

@@ -147,7 +147,7 @@ pub fn tcp_connect_with(
     call_with(callback, async move { options.connect(address).await })
 }
 
-/// Looks up the addresses of a host, and calls back with them or with the error.
+/// Looks up the addresses of a host, and calls back with the addresses or the error.
 ///
 /// This is libasync's `dns_hostbyname`. It calls
 /// [`Resolver::lookup_ip`](crate::dns::Resolver::lookup_ip) on

@@ -7,7 +7,8 @@ use tussah_core::{AsColor, ColorRef, Handle, quietly};
 
 use super::refused::{Parcel, Refused, unpack};
 
-/// A closure that can be called many times, from anywhere. Each call is an event of its color.
+/// A closure that can be called many times, from anywhere. Each call is an event of the callback's
+/// color.
 ///
 /// The color and the priority are fixed when the callback is made and travel with it. A function
 /// that takes a callback therefore need not know the color in which it runs (`cwrap` and `cpwrap`
@@ -110,7 +111,7 @@ impl<A: Send + 'static> Callback<A> {
     /// Returns the argument if the color's queue is full or the runtime is shut down.
     ///
     /// # Panics
-    /// Panics if the callback's color belongs to another runtime than the callback.
+    /// Panics if the callback's color does not belong to the callback's runtime.
     #[track_caller]
     pub fn fire(&self, argument: A) -> Result<(), Refused<A>> {
         let inner = &*self.inner;

@@ -49,14 +49,14 @@ impl From<u32> for ChildId {
 /// This is libasync's `chldcb`. Waiting reaps the child, so it leaves no zombie. The callback is
 /// then unregistered.
 ///
-/// The registration takes ownership of a [`Child`]: take its pipes first. To unregister it, pass
-/// its [PID](Child::id); the `Child` is then dropped, with the effects described there. For a child
-/// started by other code, such as [`std::process::Command`], pass the PID, and let nothing else
-/// wait for that child.
+/// The registration takes ownership of a [`Child`]: take its pipes first. To unregister the child,
+/// pass its [PID](Child::id). This drops the `Child`, with the effects that its documentation
+/// describes. For a child started by other code, such as [`std::process::Command`], pass the PID,
+/// and let nothing else wait for that child.
 ///
-/// Registering another callback for the same child replaces this one, and `None` unregisters it,
-/// both as for [`on_readable`](super::on_readable). A callback registered by PID takes over the
-/// [`Child`] of the previous registration.
+/// Registering another callback for the same child replaces this one, and `None` unregisters it, as
+/// with [`on_readable`](super::on_readable). A callback registered by PID takes over the [`Child`]
+/// of the previous registration.
 ///
 /// A registration costs one descriptor (pidfd_open(2)), one thread and one table entry. Nothing
 /// runs until the child exits.

@@ -78,23 +78,23 @@ impl Sealed for Writer {
 }
 
 /// Calls a callback whenever a read would not block, because data, the end of the stream or an
-/// error is pending. On a listener, a connection is waiting to be accepted.
+/// error is pending. For a listener, this means that a connection is waiting to be accepted.
 ///
 /// This is libasync's `fdcb` (Zeldovich 2002, table 2.1). The callback carries its color and
 /// priority (section 3.2).
 ///
-/// - The callback is called again as long as the descriptor stays readable, whether or not it
-///   reads. Each call is a separate event and queues behind the events already waiting in its
-///   color.
+/// - The runtime calls the callback again as long as the descriptor stays readable, even if the
+///   callback does not read. Each call is a separate event and queues behind the events already
+///   waiting in its color.
 /// - Readiness is checked in the event itself, before each call. Data that another callback has
 ///   read in the meantime causes no call.
 /// - Registering another callback for the same descriptor replaces this one, and `None` unregisters
 ///   it. Reading and writing are registered separately.
 /// - Unregistering or replacing the callback in its own color guarantees that it is not called
-///   again. From elsewhere, a call already under way completes and is the last one.
+///   again. If other code does so, a call already under way completes and is the last one.
 /// - A panic ends only that call.
-/// - The descriptor stays open and the callback alive until it is unregistered or the runtime ends.
-///   A callback that owns its descriptor must therefore unregister it.
+/// - The descriptor stays open and the callback alive until the callback is unregistered or the
+///   runtime ends. A callback that owns its descriptor must therefore unregister it.
 ///
 /// A registration costs one thread and one table entry. Each call costs a system call (poll(2)) and
 /// one pass through the color's queue. Nothing runs while the descriptor is not ready. Where
@@ -105,7 +105,7 @@ impl Sealed for Writer {
 /// The function works inside and outside runtimes.
 ///
 /// # Panics
-/// Panics if the callback's color belongs to another runtime than the callback.
+/// Panics if the callback's color does not belong to the callback's runtime.
 ///
 /// # Examples
 /// ```

@@ -5,16 +5,16 @@ use tussah_core::{Handle, yield_now};
 use super::registry::{Key, Registry};
 use super::{Callback, handle_of};
 
-/// Calls a callback whenever a worker of its runtime is idle. A runtime has one such callback.
+/// Calls a callback whenever a worker of its runtime is idle. A runtime has only one idle callback.
 ///
 /// This is libev's idle watcher (ev(3), `ev_idle`); libasync has no equivalent. The callback is
-/// called repeatedly while nothing else needs to run, so **one worker stays busy while it is
-/// registered**. Unregister it when its work is done. A worker is idle if it has no event to run or
-/// steal, no timer is due, and its descriptors report nothing. Other workers may be busy. A new
+/// called repeatedly while nothing else needs to run, so **one worker stays busy while the callback
+/// is registered**. Unregister it when its work is done. A worker is idle if it has no event to run
+/// or steal, no timer is due, and its descriptors report nothing. Other workers may be busy. A new
 /// event waits for at most one call. Each call is an event of the callback's color.
 ///
-/// A runtime that is shutting down no longer calls it. Registering another callback replaces this
-/// one, and `None` unregisters it, both as for [`on_readable`](super::on_readable).
+/// A runtime that is shutting down no longer calls the callback. Registering another callback
+/// replaces this one, and `None` unregisters it, as with [`on_readable`](super::on_readable).
 ///
 /// # Panics
 /// Panics with `None` outside a runtime: use [`HandleExt::on_idle`](super::HandleExt::on_idle)

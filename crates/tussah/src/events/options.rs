@@ -42,15 +42,15 @@ impl PostOptions {
         Self::default()
     }
 
-    /// Sets a deadline, according to the runtime's clock. If the event's turn comes later, its
-    /// closure is dropped and does not run.
+    /// Sets a deadline, according to the runtime's clock. If the event's turn comes after the
+    /// deadline, the runtime drops the closure without running it.
     pub fn deadline(mut self, deadline: Instant) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// Sets a callback that runs, in the event's color, if the event is dropped unrun. It receives
-    /// the reason after the closure was dropped.
+    /// Sets a callback that runs, in the event's color, if the event is dropped unrun. The callback
+    /// receives the reason, after the closure has been dropped.
     pub fn on_drop(mut self, f: impl FnOnce(DropReason) + Send + 'static) -> Self {
         self.on_drop = Some(Box::new(f));
         self

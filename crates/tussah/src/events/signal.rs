@@ -20,7 +20,7 @@ const LOOK_MS: u64 = 20;
 /// faster than calls may be merged into one. Unregistering does not restore the signal's default
 /// action. See [`crate::signal`] for both behaviors.
 ///
-/// Registering another callback replaces this one, and `None` unregisters it, both as for
+/// Registering another callback replaces this one, and `None` unregisters it, as with
 /// [`on_readable`](super::on_readable). Callbacks of other runtimes are not affected: each runtime
 /// gets every delivery.
 ///

@@ -17,11 +17,12 @@ pub struct TimerHandle {
 }
 
 impl TimerHandle {
-    /// Cancels the timer. An event of its color drops the closure. Does nothing if the timer has
-    /// ended.
+    /// Cancels the timer. An event of the timer's color drops the closure. Does nothing if the
+    /// timer has ended.
     ///
     /// When called from the timer's color, `cancel` guarantees that the closure is not called
-    /// afterwards. From elsewhere, a call already under way completes and is the last one.
+    /// afterwards. When called from elsewhere, `cancel` lets a call already under way complete;
+    /// that call is the last one.
     pub fn cancel(&self) {
         if let Some(thread) = &self.thread {
             thread.abort();

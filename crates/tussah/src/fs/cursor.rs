@@ -17,9 +17,10 @@ const CHUNK: usize = 64 * 1024;
 /// A file with a position that reading and writing advance, for code that takes `AsyncRead`,
 /// `AsyncWrite` and `AsyncSeek` of `futures_io`.
 ///
-/// A cursor reads ahead at most as many bytes as the caller's buffer holds. It writes behind:
-/// `poll_write` takes up to 64 KiB and returns, and the next operation reports an error of that
-/// write. Flush or close the cursor at the end: a cursor that is dropped may lose its last write.
+/// A cursor reads ahead at most as many bytes as the caller's buffer holds. A cursor writes behind:
+/// `poll_write` accepts up to 64 KiB and returns before they are written. The next operation
+/// reports an error of that write. Flush or close the cursor at the end: a cursor that is dropped
+/// may lose its last write.
 ///
 /// # Panics
 /// An operation that has to wait panics outside a runtime.

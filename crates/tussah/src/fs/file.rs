@@ -14,9 +14,10 @@ use crate::io_error::context;
 /// An open file, read and written at offsets. Clones are cheap and refer to the same open file.
 ///
 /// The file is closed when the last clone is dropped and the last operation has ended. Dropping the
-/// last clone closes it immediately, as in `std`. This may block if closing writes delayed data,
-/// for example on a network file system. [`close`](Self::close) closes without blocking and reports
-/// errors. The [module](super) describes what all operations have in common, such as their order.
+/// last clone closes the file immediately, as in `std`. This may block if closing writes delayed
+/// data, for example on a network file system. [`close`](Self::close) closes without blocking and
+/// reports errors. The [module](super) describes what all operations have in common, such as their
+/// order.
 ///
 /// # Examples
 /// ```
@@ -260,8 +261,8 @@ impl File {
         Ok(self.metadata().await?.len)
     }
 
-    /// Closes the file if no clone is left and no operation is in progress. Otherwise, the last of
-    /// these closes it.
+    /// Closes the file if no clone is left and no operation is in progress. Otherwise, the last
+    /// clone or operation closes the file when it ends.
     ///
     /// # Errors
     /// Returns the errors of close(2); on some file systems these report that an earlier write
@@ -271,7 +272,7 @@ impl File {
     /// Panics outside a runtime.
     ///
     /// # Cancellation
-    /// The file is closed.
+    /// Dropping the future does not prevent the close.
     pub async fn close(self) -> io::Result<()> {
         let Self { open, path } = self;
         let closed = open.close().await;

@@ -95,7 +95,7 @@ pub async fn exists(path: impl AsRef<Path>) -> io::Result<bool> {
 /// Panics outside a runtime.
 ///
 /// # Cancellation
-/// The operation is carried out.
+/// Dropping the future does not stop the operation.
 ///
 /// # Examples
 /// ```
@@ -126,7 +126,7 @@ pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<
 /// Panics outside a runtime.
 ///
 /// # Cancellation
-/// The operation is carried out.
+/// Dropping the future does not stop the operation.
 pub async fn hard_link(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
     let (from, to) = (from.as_ref(), to.as_ref());
     on_both(from, to, "link", file::hard_link(from, to).await)
@@ -141,7 +141,7 @@ pub async fn hard_link(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Resu
 /// Panics outside a runtime.
 ///
 /// # Cancellation
-/// The operation is carried out.
+/// Dropping the future does not stop the operation.
 ///
 /// # Examples
 /// ```
@@ -174,7 +174,7 @@ pub async fn symlink(target: impl AsRef<Path>, path: impl AsRef<Path>) -> io::Re
 /// Panics outside a runtime.
 ///
 /// # Cancellation
-/// The operation is carried out.
+/// Dropping the future does not stop the operation.
 pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref();
     on(path, "remove", file::remove_file(path).await)
@@ -189,7 +189,7 @@ pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
 /// Panics outside a runtime.
 ///
 /// # Cancellation
-/// The operation is carried out.
+/// Dropping the future does not stop the operation.
 pub async fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref();
     on(path, "remove", file::remove_dir(path).await)
@@ -222,7 +222,7 @@ pub async fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
 /// Panics outside a runtime.
 ///
 /// # Cancellation
-/// The operation is carried out.
+/// Dropping the future does not stop the operation.
 pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref();
     on(
@@ -280,7 +280,7 @@ pub async fn read_link(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     .await
 }
 
-/// Returns the absolute path without symbolic links, `.` and `..`.
+/// Returns the absolute path, without symbolic links, `.` or `..`.
 ///
 /// # Errors
 /// Returns the errors of realpath(3).

@@ -81,7 +81,7 @@ impl OpenOptions {
         self
     }
 
-    /// Sets further flags of open(2). Their access mode is ignored. Default: 0.
+    /// Sets further flags of open(2). The access mode in these flags is ignored. Default: 0.
     pub fn custom_flags(&mut self, flags: i32) -> &mut Self {
         self.how.custom_flags = flags;
         self

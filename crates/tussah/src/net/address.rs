@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 ///
 /// A text contains an IP address and a port, with brackets around an IPv6 address: `127.0.0.1:80`,
 /// `[::1]:80`. Host names (`example.com:80`, or a pair of name and port) are accepted only for
-/// connecting. Elsewhere they must be resolved first.
+/// connecting. For other purposes, the program must resolve them first.
 ///
 /// # Examples
 /// ```
@@ -33,7 +33,7 @@ pub trait ToAddresses {
     /// Returns the addresses or the host name to look up. By default, returns only addresses.
     ///
     /// # Errors
-    /// Returns `InvalidInput` if the value is neither.
+    /// Returns `InvalidInput` if the value is neither an address nor a host name.
     fn to_target(&self) -> io::Result<Target> {
         self.to_addresses().map(Target::Addresses)
     }

@@ -146,15 +146,15 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
         Self { shared, _last }
     }
 
-    /// Adds a buffer to the queue. If the queue is full, does what [`OutgoingOptions::when_full`]
-    /// chose.
+    /// Adds a buffer to the queue. If the queue is full, follows [`OutgoingOptions::when_full`].
     ///
     /// # Cancellation
     /// Dropping the future while it waits for room drops the buffer. Waiters are served in no
     /// particular order.
     ///
     /// # Errors
-    /// Returns the buffer if the queue is full and set not to wait, or if the writing has ended.
+    /// Returns the buffer if the queue is full and its options say not to wait, or if the writing
+    /// has ended.
     pub async fn push(&self, buffer: B) -> Result<(), PushError<B>> {
         let unbounded = || usize::MAX;
         self.push_numbered(buffer, unbounded).await.map(drop)
@@ -211,11 +211,11 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
         Err(error)
     }
 
-    /// Ends the pushing, and waits until everything is written and the stream is closed for
+    /// Stops accepting buffers, and waits until everything is written and the stream is closed for
     /// writing.
     ///
     /// # Cancellation
-    /// Dropping the future leaves the rest to the thread.
+    /// Dropping the future leaves the remaining writes to the writing thread.
     ///
     /// # Errors
     /// Returns the error that ended the writing early. This is `TimedOut` if the peer was [too

@@ -12,8 +12,8 @@ use tussah_core::io::Direction;
 use super::End;
 use crate::io_error::context;
 
-/// The writing end of a pipe. Dropping it closes it. When the last writer is closed, the reader
-/// gets the end of the stream.
+/// The writing end of a pipe. Dropping the writer closes this end. When the last writer is closed,
+/// the reader gets the end of the stream.
 ///
 /// It also implements `AsyncWrite` of `futures_io`, for one thread at a time. `close` of that trait
 /// closes the pipe.

@@ -228,7 +228,8 @@ impl Child {
     /// Returns the errors of [`start_kill`](Self::start_kill) and [`wait`](Self::wait).
     ///
     /// # Cancellation
-    /// Once polled, the future has killed the child. Otherwise same as [`wait`](Self::wait).
+    /// A future that was polled has already killed the child. Otherwise same as
+    /// [`wait`](Self::wait).
     ///
     /// # Examples
     /// ```

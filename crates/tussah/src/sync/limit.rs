@@ -251,7 +251,7 @@ pub struct LimitPermit {
 }
 
 impl LimitPermit {
-    /// Returns the limit of which this is a permit.
+    /// Returns the limit that granted this permit.
     #[must_use]
     pub fn limit(&self) -> &Limit {
         &self.limit

@@ -1,7 +1,7 @@
 //! A bounded queue with many senders and one receiver.
 //!
 //! This is the queue of [`mpmc`] with a receiver that cannot be cloned, so the receiver sees every
-//! value. Order, closing and cancellation are as described there.
+//! value. Order, closing and cancellation work as described there.
 
 use std::fmt;
 
@@ -130,7 +130,7 @@ impl<T> fmt::Debug for Sender<T> {
     }
 }
 
-/// The receiving side of a queue. A queue has only one.
+/// The receiving side of a queue. A queue has only one receiver.
 pub struct Receiver<T> {
     queue: mpmc::Receiver<T>,
 }
@@ -170,8 +170,8 @@ impl<T> Receiver<T> {
         self.queue.recv_blocking()
     }
 
-    /// Closes the queue to new values; queued values can still be received. Returns false if it was
-    /// closed before.
+    /// Closes the queue to new values; queued values can still be received. Returns false if the
+    /// queue was closed before.
     pub fn close(&mut self) -> bool {
         self.queue.close()
     }

@@ -9,13 +9,13 @@ use clap::Args;
 use crate::load::report::compare::compare;
 use crate::load::report::summary::{Summary, VERSION};
 
-/// Print two runs side by side, with ratios and the better one of each pair.
+/// Print two runs side by side, with their ratio and the better value for each measure.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     /// JSON of the baseline run
     before: PathBuf,
 
-    /// JSON of the run to compare with it
+    /// JSON of the run to compare with the baseline
     after: PathBuf,
 }
 

@@ -13,7 +13,7 @@ use crate::units::{show_bytes, show_count};
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     /// Size of the set: 100MB gives 20 directories and 720 files; 3.3GB (the SEDA paper's set)
-    /// gives 678 and 24,408
+    /// gives 678 directories and 24,408 files
     #[arg(long, default_value = "100MB", value_parser = FileSet::of_size)]
     size: FileSet,
 

@@ -22,26 +22,27 @@ Results:
                 the first byte of the answer), truncated, timeout,
                 bad_response, unsolicited, wrong_body, status, other.
                 unsolicited: the server sent more than the requests asked for.
-                It counts once for each connection, which is closed, and for
-                each request that was to be sent next. Data that arrives while
-                the next request is in flight counts as its answer
+                The client closes the connection, and counts one failure, plus
+                one for each request that was to be sent next. Data that arrives
+                while the next request is in flight counts as the answer to
+                that request
   unfinished    requests that were due but not answered at the end. In a
-                closed loop each client has some, and they are no errors. In an
+                closed loop each client has some, and they are not errors. In an
                 open loop they count among all requests; those never sent, or
                 due for longer than --timeout, are errors
   latency       of served requests: from sending (in an open loop: from the due
                 time) to the last byte of the answer
-  with connect  the same, but the first request on a connection counts from its
-                due time and includes connecting
+  with connect  like latency, but the first request on a connection counts from
+                its due time and includes connecting
   within        served requests whose `with connect` is at most --within (the
                 goodput), as a share of all requests that ended, or had been
-                due for longer than that at the end
+                due for longer than --within at the end
   sent late     in an open loop: the delay in sending a request whose
                 connection was free, which the generator adds to latency
   fairness      Jain's index of the requests served to each client: 1 if all
                 got the same number, 1/N if one of N got everything
-  server CPU    of --pid and its descendants, from the kernel's clock of the
-                process (nanoseconds)
+  server CPU    CPU time of --pid and its descendants, in nanoseconds, from the
+                kernel's process clock
 
   The JSON contains all results, with latencies in nanoseconds. Its `version`
   changes only if a field is removed or changes its meaning.
@@ -49,22 +50,23 @@ Results:
 Bounds:
   --expect takes MEASURE<VALUE, or one with <=, > or >=. Measures are:
   p50 p75 p90 p95 p99 p99.9 p99.99 mean min max
-                of latency; prefix others, as in response.p99, connect.max
-                or 503.p99
+                of latency; other times need a prefix, as in response.p99,
+                connect.max or 503.p99
   errors, rejected, within
                 shares of all requests, such as 0.1%; within needs --within
   rate, goodput served requests a second; goodput needs --within
   bytes         bytes a second
   jain, jain_worst
                 fairness over the run, and in the worst window
-  cpu           of the server for 1000 answers, such as 12ms; needs --pid
+  cpu           CPU time of the server for 1000 answers, such as 12ms; needs
+                --pid
   busy          share of the time in which the generator's workers were busy
 
 Exit status:
   0  the server served at least one request, and every --expect is met; other
      requests may have failed or been rejected (--expect 'errors<=0%' checks)
-  1  the server served no request, whatever was expected; no client could
-     connect; or the results cannot be written
+  1  the server served no request, even if every --expect is met; no client
+     could connect; or the results cannot be written
   2  the arguments are invalid
   3  an --expect is not met
   Ctrl-C ends the measurement and prints the results so far, with the same
@@ -168,7 +170,8 @@ pub(super) struct Options {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = some_duration, help_heading = REQUESTS)]
     timeout: Duration,
 
-    /// In a closed loop, after a 503, wait for its Retry-After and up to a second more at random
+    /// In a closed loop, after a 503, wait for the time that Retry-After names, plus up to one
+    /// random second
     #[arg(long, conflicts_with = "rate", help_heading = REQUESTS)]
     honor_retry_after: bool,
 
@@ -193,8 +196,9 @@ pub(super) struct Options {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = some_duration, help_heading = CONNECTIONS)]
     pub(super) connect_timeout: Duration,
 
-    /// Local addresses to connect from, in turn. Each adds about 28,000 ports, and a port may wait
-    /// for a minute after its connection. For a server on this machine, use 127.0.0.2 and so on
+    /// Local addresses to connect from, in turn. Each address adds about 28,000 ports. A port may
+    /// be unusable for a minute after its connection has closed. For a server on this machine, use
+    /// 127.0.0.2 and so on
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',', help_heading = CONNECTIONS)]
     pub(super) source: Vec<IpAddr>,
 
@@ -214,8 +218,8 @@ pub(super) struct Options {
     #[arg(long, help_heading = MEASURING)]
     pub(super) pid: Option<u32>,
 
-    /// Length of the windows in which fairness is judged [default: as many seconds as give a client
-    /// 20 answers]
+    /// Length of the windows in which fairness is judged [default: enough seconds for each client
+    /// to get 20 answers]
     #[arg(long, value_name = "DURATION", value_parser = some_duration, help_heading = MEASURING)]
     window: Option<Duration>,
 

@@ -12,9 +12,9 @@ use super::pace::Pace;
 pub enum CloseBy {
     /// The last request says `Connection: close`
     Header,
-    /// The client closes it after the last answer
+    /// The client closes the connection after the last answer
     Client,
-    /// The client resets it after the last answer, so that no port waits (TIME_WAIT)
+    /// The client resets the connection after the last answer, so that no port stays in TIME_WAIT
     Reset,
 }
 

@@ -155,7 +155,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         One "cache-control", "cache-control", "VALUE", SERVED,
-        "Cache-Control of each page for which no --header rule sets it; errors never have it",
+        "Cache-Control header of each page for which no --header rule sets one; error responses never have it",
         site.cache_control = |v| v.or_none("off", Value::field_value),
         |c| show::or("off", &c.site.cache_control, |x| show::text(x))
     ),

@@ -18,10 +18,10 @@ const BUFFERS_MAX: usize = 1024;
 /// The handling of a buffer that does not fit. Default: [`Wait`](Self::Wait).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// The push waits, so the peer's pace slows down everything before the queue.
+    /// The push waits, so a slow peer slows down everything that feeds the queue.
     #[default]
     Wait,
-    /// The buffer is returned and counted, and the peer misses it.
+    /// The buffer is returned and counted, and never reaches the peer.
     Drop,
     /// The peer counts as too slow: the connection is aborted, and the queued buffers are dropped.
     /// SEDA's packet router needed this, too (SOSP 2001, section 5.2.2).
@@ -75,10 +75,10 @@ impl OutgoingOptions {
         Self { when_full, ..self }
     }
 
-    /// Sets how long writing the rest may take after the pushing has ended, including when the last
-    /// handle was dropped. The connection is then aborted, and the queued buffers are dropped.
-    /// By default there is no limit, so a peer that does not read keeps the rest in memory as long
-    /// as its connection lasts.
+    /// Sets how long the thread may continue to write after the queue has stopped accepting
+    /// buffers, including after the last handle was dropped. After that time, the connection is
+    /// aborted, and the queued buffers are dropped. By default there is no limit, so a peer that
+    /// does not read keeps the rest in memory as long as its connection lasts.
     pub fn finish_max(self, time: Duration) -> Self {
         let finish_max = Some(time);
         Self { finish_max, ..self }

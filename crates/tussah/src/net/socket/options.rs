@@ -114,8 +114,8 @@ macro_rules! packet_options {
             self.ask(Socket::ttl)
         }
 
-        /// Sets the size of the system's receive buffer, in bytes. The system doubles it, within
-        /// its limits.
+        /// Sets the size of the system's receive buffer, in bytes. The system doubles this size,
+        /// within the limits that it sets.
         ///
         /// # Errors
         /// Returns the system's error.
@@ -132,8 +132,8 @@ macro_rules! packet_options {
             self.ask(Socket::receive_buffer)
         }
 
-        /// Sets the size of the system's send buffer, in bytes. The system doubles it, within its
-        /// limits.
+        /// Sets the size of the system's send buffer, in bytes. The system doubles this size,
+        /// within the limits that it sets.
         ///
         /// # Errors
         /// Returns the system's error.

@@ -205,8 +205,8 @@ impl ConnectOptions {
         Self { ttl, ..self }
     }
 
-    /// Sets the size of the receive buffer; see [`TcpStream::set_receive_buffer`]. It is set before
-    /// connecting, so that it can be announced to the peer.
+    /// Sets the size of the receive buffer; see [`TcpStream::set_receive_buffer`]. The size is set
+    /// before connecting, so that the system can announce it to the peer.
     pub fn receive_buffer(self, bytes: usize) -> Self {
         let receive_buffer = Some(bytes);
         Self {

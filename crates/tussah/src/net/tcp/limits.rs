@@ -5,8 +5,8 @@
 macro_rules! time_limits {
     () => {
         /// Sets how long a read may wait for the peer before it fails with `TimedOut`, from the
-        /// next operation on. No data is lost: a later read continues. Without a timeout (`None`,
-        /// the default) this costs nothing.
+        /// next operation on. No data is lost: a later read continues. A stream without a timeout
+        /// (`None`, the default) has no additional cost.
         ///
         /// The `poll_` functions cannot know that a caller has given up. Polling again continues
         /// the earlier wait, unless its timeout elapsed more than a second ago.

@@ -49,7 +49,7 @@ impl Default for ListenOptions {
 
 impl ListenOptions {
     /// Bound, in connections: sets the length of the system's queue of pending connections.
-    /// Default: 1024. Clients beyond that wait or are refused.
+    /// Default: 1024. Further clients wait or are refused.
     pub fn backlog(self, connections: u32) -> Self {
         Self {
             backlog: connections,
@@ -66,8 +66,8 @@ impl ListenOptions {
         }
     }
 
-    /// Allows several listeners of one user on the port. The system distributes the connections
-    /// among them. Default: false.
+    /// Allows several listeners of one user to share the port. The system distributes the
+    /// connections among them. Default: false.
     pub fn reuse_port(self, on: bool) -> Self {
         Self {
             reuse_port: on,
@@ -83,7 +83,7 @@ impl ListenOptions {
         }
     }
 
-    /// Sets the TTL (maximum hops) of packets sent by its connections.
+    /// Sets the TTL (maximum hops) of packets sent by the listener's connections.
     pub fn ttl(self, hops: u32) -> Self {
         Self {
             ttl: Some(hops),
@@ -91,7 +91,7 @@ impl ListenOptions {
         }
     }
 
-    /// Sets whether its connections start with
+    /// Sets whether the listener's connections start with
     /// [`TcpStream::set_nodelay`](super::TcpStream::set_nodelay) on, without a system call for
     /// each. Default: false.
     pub fn nodelay(self, on: bool) -> Self {
@@ -155,12 +155,12 @@ impl ListenOptions {
     }
 
     /// Creates one listener for each worker of the runtime, all on the same port. Start one
-    /// accepting thread for each: the system distributes the connections among them, and they share
-    /// no queue.
+    /// accepting thread for each listener. The system distributes the connections among the
+    /// listeners, which share no queue.
     ///
-    /// The system does not consider which listener is busy. Accept from all of them as long as they
-    /// exist: connections queued for one listener are never moved to another, and are refused when
-    /// that listener is dropped.
+    /// The system does not consider which listener is busy. Accept from all of the listeners as
+    /// long as they exist: connections queued for one listener are never moved to another, and are
+    /// refused when that listener is dropped.
     ///
     /// # Errors
     /// Same as [`TcpListener::bind`].

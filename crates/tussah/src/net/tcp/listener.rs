@@ -27,8 +27,7 @@ use crate::net::socket::{Direction, Socket, internet};
 /// When the process or the system has no descriptor or memory left for a connection, accepting
 /// waits. The first wait lasts 1 ms, and later waits up to one second; a wait ends early if a
 /// stream of this process is closed. A faulty connection never prevents accepting others. An error
-/// of [`accept`](Self::accept) is therefore about the listener itself, and an accept loop may end
-/// with it.
+/// of [`accept`](Self::accept) is therefore about the listener itself, and may end an accept loop.
 ///
 /// # Examples
 /// This server starts a thread for each connection, and accepts at most a thousand connections:
@@ -267,7 +266,7 @@ impl TcpListener {
         self.socket.local_address().and_then(internet)
     }
 
-    /// Sets the TTL (maximum hops) of packets sent by its connections.
+    /// Sets the TTL (maximum hops) of packets sent by the listener's connections.
     ///
     /// # Errors
     /// Returns `InvalidInput` for values other than 1 to 255, and otherwise the system's error.
@@ -276,7 +275,7 @@ impl TcpListener {
         set.map_err(|error| self.failed("set an option of the listener at", error))
     }
 
-    /// Returns the TTL (maximum hops) of packets sent by its connections.
+    /// Returns the TTL (maximum hops) of packets sent by the listener's connections.
     ///
     /// # Errors
     /// Returns the system's error.

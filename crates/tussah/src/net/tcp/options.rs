@@ -17,7 +17,7 @@ use crate::net::socket::{Direction, Socket, packet_options};
 pub struct KeepAlive {
     /// Idle time before the first probe. The system counts whole seconds, from 1 to 32,767.
     pub idle: Duration,
-    /// Time between two probes, with the same range.
+    /// Time between two probes, in whole seconds from 1 to 32,767.
     pub interval: Duration,
     /// Bound, in probes: after this number of unanswered probes, 1 to 127, the connection is broken
     /// and operations return `TimedOut`.

@@ -54,9 +54,9 @@ impl TcpStream {
     ///
     /// # Errors
     /// Returns `UnexpectedEof` with [`FileTruncated`] inside if the file ends early. Returns
-    /// `InvalidInput` if it is neither a regular file nor a block device, because reading a pipe or
-    /// a device may block. Otherwise returns the errors of [`write`](Self::write) and the system's
-    /// errors about the file. Part of the file may have been sent.
+    /// `InvalidInput` if the file is neither a regular file nor a block device, because reading a
+    /// pipe or a device may block. Otherwise returns the errors of [`write`](Self::write) and the
+    /// system's errors about the file. Part of the file may have been sent.
     ///
     /// # Examples
     /// ```

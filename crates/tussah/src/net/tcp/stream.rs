@@ -98,8 +98,8 @@ impl TcpStream {
         Ok(Self::new(Socket::from_fd(stream.into())?, peer))
     }
 
-    /// Converts the stream to a standard library stream, which remains in non-blocking mode. Its
-    /// timeouts, rate limits and place in a listener's connection limit end here.
+    /// Converts the stream to a standard library stream, which remains in non-blocking mode. The
+    /// stream loses its timeouts, its rate limits and its place in a listener's connection limit.
     ///
     /// # Examples
     /// ```

@@ -23,7 +23,8 @@ impl<'a> RecvSlot<'a> {
         Self { buffer, received }
     }
 
-    /// Returns the datagram, as far as it fit; empty if none was received.
+    /// Returns the part of the datagram that fit into the buffer; it is empty if no datagram was
+    /// received.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         let len = self.received.map_or(0, |(len, ..)| len);
@@ -44,11 +45,12 @@ impl<'a> RecvSlot<'a> {
 }
 
 impl UdpSocket {
-    /// Waits for a datagram, then receives all queued datagrams, at most one per slot. Returns
-    /// their number. An error after the first datagram is left for the next operation.
+    /// Waits for a datagram, then receives all queued datagrams, at most one per slot. Returns the
+    /// number of datagrams received. An error after the first datagram is left for the next
+    /// operation.
     ///
-    /// One call receives at most 32 datagrams. It makes one system call for each, but saves the
-    /// work around them.
+    /// One call receives at most 32 datagrams. It makes one system call for each datagram, but
+    /// saves the work around these calls.
     ///
     /// # Cancellation
     /// A dropped future has received nothing.
@@ -116,7 +118,7 @@ impl UdpSocket {
     /// none.
     ///
     /// One call sends at most 32 datagrams, by one system call (`sendmmsg`). An error after the
-    /// first datagram is reported when the rest is sent.
+    /// first datagram is reported when the program sends the rest.
     ///
     /// # Cancellation
     /// A dropped future has sent nothing.

@@ -15,8 +15,8 @@ use crate::io_error::context;
 use crate::net::socket::{Direction, Socket};
 use crate::net::tcp::Pauses;
 
-/// A Unix datagram socket. Unlike UDP datagrams, they arrive in order and none is lost, because a
-/// sender waits for room.
+/// A Unix datagram socket. Unlike UDP datagrams, Unix datagrams arrive in order and none is lost,
+/// because a sender waits for room.
 ///
 /// A datagram longer than the buffer is truncated, and the rest is lost;
 /// [`recv_fds`](Self::recv_fds) reports that.
@@ -324,8 +324,8 @@ impl UnixDatagram {
         sent.map_err(|error| self.failed("send descriptors from", error))
     }
 
-    /// Receives a datagram and up to `fds_max` descriptors. Further descriptors are closed, which
-    /// the result reports.
+    /// Receives a datagram and up to `fds_max` descriptors. The system closes further descriptors,
+    /// and the result reports this.
     ///
     /// # Cancellation
     /// A dropped future has received no datagram and no descriptor.

@@ -75,8 +75,8 @@ impl UnixStream {
         transfer(self, Verb::SendFds, send).await
     }
 
-    /// Reads bytes and up to `fds_max` descriptors. Further descriptors are closed, which the
-    /// result reports.
+    /// Reads bytes and up to `fds_max` descriptors. The system closes further descriptors, and the
+    /// result reports this.
     ///
     /// The read stops where the next descriptors begin.
     ///

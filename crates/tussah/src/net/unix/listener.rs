@@ -23,8 +23,8 @@ const BACKLOG: i32 = 4096;
 
 /// A Unix socket that accepts connections.
 ///
-/// Its file remains when it is dropped: see [the module](super). When no descriptors are left,
-/// accepting waits as described at [`TcpListener`](crate::net::TcpListener).
+/// The socket's file remains when the listener is dropped: see [the module](super). When no
+/// descriptors are left, accepting waits as described at [`TcpListener`](crate::net::TcpListener).
 ///
 /// # Examples
 /// ```
@@ -115,8 +115,8 @@ impl UnixListener {
 
     /// Waits for a connection and accepts it.
     ///
-    /// The events of its connections are distributed over the workers in rotation, whichever thread
-    /// accepts.
+    /// The events of the listener's connections are distributed over the workers in rotation,
+    /// whichever thread accepts.
     ///
     /// # Cancellation
     /// A dropped future has accepted nothing.
