@@ -137,9 +137,9 @@ impl Port {
     fn what(&self) -> TokenStream {
         match self.kind {
             Kind::Input => self.item().to_token_stream(),
-            Kind::Tick => quote!(Tick),
-            Kind::Wake => quote!(Woken),
-            Kind::End => quote!(Ended),
+            Kind::Tick => quote!(__flow::Tick),
+            Kind::Wake => quote!(__flow::Woken),
+            Kind::End => quote!(__flow::Ended),
         }
     }
 

@@ -145,8 +145,8 @@ pub mod expansion {
         Element, Ended, HasInput, HasOutput, Module, Never, PerFlow, Ports, Serial, Source, Tick,
         Woken,
     };
-    pub use super::out::AsyncOut;
-    pub use super::outlet::{Outbox, Outlet};
+    pub use super::out::{AsyncOut, Out};
+    pub use super::outlet::{Held, Outbox, Outlet};
     pub use super::probe::{Fails, NoProbe, Probe, call, unwound};
     pub use super::wake::Wake;
     pub use crate::stage::{BuildError, Reason};

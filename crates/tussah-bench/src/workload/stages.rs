@@ -6,6 +6,8 @@
 //! checksum of the events are checked.
 
 #[cfg(feature = "tussah")]
+mod graph;
+#[cfg(feature = "tussah")]
 mod tussah;
 
 use std::future::Future;
@@ -38,6 +40,10 @@ const PEERS: &[Peer] = &[
     peer("tussah-forward", tussah::forwards),
     #[cfg(feature = "tussah")]
     peer("tussah-bare", tussah::bare),
+    #[cfg(feature = "tussah")]
+    peer("tussah-graph", graph::queues),
+    #[cfg(feature = "tussah")]
+    peer("tussah-graph-call", graph::calls),
 ];
 
 /// The number of hops in a run, for any number of stages, so that all variants take about as long.

@@ -25,8 +25,10 @@ impl Module {
         let ports = self.ports_of(block);
         quote! {
             const _: () = {
+                // No other name of the expansion can be one of the user's.
+                use ::tussah::flow::expansion as __flow;
                 #[allow(unused_imports)]
-                use ::tussah::flow::expansion::*;
+                use __flow::NoProbe as _;
 
                 #ports
 
@@ -55,6 +57,7 @@ impl Module {
             false => quote!(Plain),
         };
         let (is_serial, has_state) = (self.options.serial, self.state().is_some());
+        let is_plain = self.is_plain();
         let [tick, wake, end] = [Kind::Tick, Kind::Wake, Kind::End].map(|kind| self.ask(kind));
         let (make, mut params) = self.make();
         if self.ports.iter().any(|port| port.kind == Kind::Tick) {
@@ -64,11 +67,12 @@ impl Module {
         let install = self.install();
         let describe = self.describe(block);
         quote! {
-            impl #generics Module for #this #bounds {
+            impl #generics __flow::Module for #this #bounds {
                 type Item = #item;
                 type Outs = #outs;
                 const NAME: &'static str = #name;
-                const BODY: Body = Body::#body;
+                const BODY: __flow::Body = __flow::Body::#body;
+                const IS_PLAIN: bool = #is_plain;
                 const HAS_STATE: bool = #has_state;
                 const IS_SERIAL: bool = #is_serial;
                 const TICK: ::core::option::Option<fn() -> Self::Item> = #tick;
@@ -76,11 +80,11 @@ impl Module {
                 const END: ::core::option::Option<fn() -> Self::Item> = #end;
                 const PARAMS: &'static [&'static str] = &[#(#params),*];
 
-                fn make(args: &Args) -> ::core::result::Result<Self, ::std::string::String> {
+                fn make(args: &__flow::Args) -> ::core::result::Result<Self, ::std::string::String> {
                     #make
                 }
 
-                fn describe() -> Describe {
+                fn describe() -> __flow::Describe {
                     #describe
                 }
 
@@ -88,17 +92,17 @@ impl Module {
                     #new
                 }
 
-                fn ports(entry: &mut Entry<Self::Item>) {
+                fn ports(entry: &mut __flow::Entry<Self::Item>) {
                     #inputs
                 }
 
                 #[allow(unused_variables)]
-                fn dropped(item: Self::Item, flow: Flow, why: Reason, outs: &Self::Outs) {
+                fn dropped(item: Self::Item, flow: __flow::Flow, why: __flow::Reason, outs: &Self::Outs) {
                     let #pattern = outs;
                     #dropped
                 }
 
-                fn install(node: Node<Self>) -> ::core::result::Result<Installed, BuildError> {
+                fn install(node: __flow::Node<Self>) -> ::core::result::Result<__flow::Installed, __flow::BuildError> {
                     node.#install()
                 }
             }
@@ -110,25 +114,32 @@ impl Module {
         let (generics, _, bounds) = block.generics.split_for_impl();
         let this = &block.self_ty;
         let (of, receiver) = match self.is_exclusive() {
-            true => (quote!(Serial), quote!(&mut self)),
-            false if self.state().is_some() => (quote!(PerFlow), quote!(&self)),
-            false => (quote!(Element), quote!(&self)),
+            true => (quote!(__flow::Serial), quote!(&mut self)),
+            false if self.state().is_some() => (quote!(__flow::PerFlow), quote!(&self)),
+            false => (quote!(__flow::Element), quote!(&self)),
         };
         let types = self.state().map(|state| quote!(type State = #state;));
         let state = self.state();
         let state = state.map(|state| quote!(state: &mut ::core::option::Option<#state>,));
-        let wake = self.state().map(|_| quote!(wake: &Wake,));
+        let wake = self.state().map(|_| quote!(wake: &__flow::Wake,));
         let (pattern, call) = (self.pattern(), self.call());
+        let begin = match self.is_plain() {
+            true => quote!(#[inline] fn call_now<'a>),
+            false => quote!(async fn call),
+        };
+        let lifetime = self.is_plain().then_some(quote!('a));
+        let held = self.is_plain().then_some(quote!(held: &__flow::Held<'a>));
         quote! {
             impl #generics #of for #this #bounds {
                 #types
-                async fn call(
+                #begin(
                     #receiver,
                     #state
                     item: Self::Item,
-                    flow: &Flow,
+                    flow: &__flow::Flow,
                     #wake
-                    outs: &Self::Outs,
+                    outs: &#lifetime Self::Outs,
+                    #held
                 ) -> bool {
                     let #pattern = outs;
                     #call
@@ -142,8 +153,8 @@ impl Module {
         let (generics, _, bounds) = block.generics.split_for_impl();
         let (this, pattern, start) = (&block.self_ty, self.pattern(), self.start());
         quote! {
-            impl #generics Source for #this #bounds {
-                async fn start(&self, flow: &Flow, outs: &Self::Outs) {
+            impl #generics __flow::Source for #this #bounds {
+                async fn start(&self, flow: &__flow::Flow, outs: &Self::Outs) {
                     let #pattern = outs;
                     #start
                 }
@@ -161,13 +172,13 @@ impl Module {
         let inputs = inputs.filter(|_| !self.is_source).map(|port| {
             let (number, item) = (port_number(&plain(&port.name)), port.item());
             quote! {
-                impl #generics HasInput<#number, At> for #this #bounds { type Item = #item; }
+                impl #generics __flow::HasInput<#number, At> for #this #bounds { type Item = #item; }
             }
         });
         let outputs = self.outputs.iter().map(|Output { name, item, .. }| {
             let number = port_number(name);
             quote! {
-                impl #generics HasOutput<#number, At> for #this #bounds { type Item = #item; }
+                impl #generics __flow::HasOutput<#number, At> for #this #bounds { type Item = #item; }
             }
         });
         quote!(#(#inputs)* #(#outputs)*)
@@ -195,9 +206,9 @@ impl Module {
     /// Returns the type of the items of all ports.
     fn item(&self) -> TokenStream {
         let ports = self.ports.iter().rev().filter(|_| !self.is_source);
-        ports.fold(quote!(Never), |others, port| {
+        ports.fold(quote!(__flow::Never), |others, port| {
             let this = port.what();
-            quote!(Ports<#this, #others>)
+            quote!(__flow::Ports<#this, #others>)
         })
     }
 
@@ -211,8 +222,8 @@ impl Module {
                 required,
                 ..
             } = output;
-            let value = quote!(Outlet::new(#name, #required, Probe::<#item>::new().clone_fn()));
-            (quote!((Outlet<#item>, #types)), quote!((#value, #values)))
+            let value = quote!(__flow::Outlet::new(#name, #required, __flow::Probe::<#item>::new().clone_fn()));
+            (quote!((__flow::Outlet<#item>, #types)), quote!((#value, #values)))
         })
     }
 
@@ -222,9 +233,9 @@ impl Module {
             return quote!(::core::option::Option::None);
         };
         let made = match kind {
-            Kind::Wake => wrap(number, quote!(Woken(number))),
-            Kind::End => wrap(number, quote!(Ended)),
-            Kind::Tick | Kind::Input => wrap(number, quote!(Tick)),
+            Kind::Wake => wrap(number, quote!(__flow::Woken(number))),
+            Kind::End => wrap(number, quote!(__flow::Ended)),
+            Kind::Tick | Kind::Input => wrap(number, quote!(__flow::Tick)),
         };
         match kind {
             Kind::Wake => quote!(::core::option::Option::Some(|number| #made)),
@@ -241,16 +252,14 @@ impl Module {
             return (body, Vec::new());
         };
         let names: Vec<_> = init.params.iter().map(|(name, _)| plain(name)).collect();
-        let values =
-            init.params
-                .iter()
-                .zip(&names)
-                .map(|((_, of), name)| match generic(of, "Option") {
-                    Some(inner) => {
-                        quote!(args.get_if::<#inner>(#name, Probe::<#inner>::new().read_fn())?)
-                    }
-                    None => quote!(args.get::<#of>(#name, Probe::<#of>::new().read_fn())?),
-                });
+        let values = init.params.iter().zip(&names).map(|((_, of), name)| {
+            match generic(of, "Option") {
+                Some(inner) => {
+                    quote!(args.get_if::<#inner>(#name, __flow::Probe::<#inner>::new().read_fn())?)
+                }
+                None => quote!(args.get::<#of>(#name, __flow::Probe::<#of>::new().read_fn())?),
+            }
+        });
         let made = quote!(Self::init(#(#values),*));
         let body = match init.is_fallible {
             true => quote!(#made.map_err(|error| ::std::string::ToString::to_string(&error))),
@@ -275,12 +284,12 @@ impl Module {
                 None => (of, false),
             };
             let name = plain(name);
-            quote!(.param::<#inner>(#name, Probe::<#inner>::new().kind_fn(), #optional))
+            quote!(.param::<#inner>(#name, __flow::Probe::<#inner>::new().kind_fn(), #optional))
         });
         let ticks = self.ports.iter().any(|port| port.kind == Kind::Tick);
         let every = ticks.then(|| {
             let of = quote!(::core::time::Duration);
-            quote!(.param::<#of>("every", Probe::<#of>::new().kind_fn(), false))
+            quote!(.param::<#of>("every", __flow::Probe::<#of>::new().kind_fn(), false))
         });
         let inputs = self.ports.iter().filter(|port| port.kind == Kind::Input);
         let inputs = inputs.filter(|_| !self.is_source).map(|port| {
@@ -303,7 +312,7 @@ impl Module {
             quote!(.generic::<#of>(#name))
         });
         quote! {
-            Describe::new(#doc, Parallelism::#parallelism, Self::BODY)
+            __flow::Describe::new(#doc, __flow::Parallelism::#parallelism, Self::BODY)
                 #(#generics)* #(#params)* #every #(#inputs)* #(#outputs)*
         }
     }
@@ -342,8 +351,8 @@ impl Module {
 /// Returns the pattern or the value of an item of the port with this number.
 fn wrap(number: usize, item: TokenStream) -> TokenStream {
     (0..number).fold(
-        quote!(Ports::This(#item)),
-        |inner, _| quote!(Ports::Other(#inner)),
+        quote!(__flow::Ports::This(#item)),
+        |inner, _| quote!(__flow::Ports::Other(#inner)),
     )
 }
 

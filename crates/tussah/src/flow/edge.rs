@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::delay::Delayed;
 use super::flows::{Flow, Parcel};
+use super::module::{Never, Ports};
 use super::via::{Via, WhenFull};
 use crate::stage::{AnyCall, Batch, BuildError, Edges, Event, Reason, Refusal, Sender, Stage};
 
@@ -16,7 +17,59 @@ pub(crate) type Wait<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 /// A function for the items of an instance that ended without being handled.
 pub(crate) type Ends<I> = Arc<dyn Fn(Parcel<I>, Reason) + Send + Sync>;
 
-/// An edge. The type of its receiver is erased.
+/// An edge.
+pub(crate) struct Edge<T> {
+    /// The queue of the receiver, if an item can be put there as it is. That saves a call of an
+    /// unknown function for each item.
+    direct: Option<Sender<Parcel<Only<T>>>>,
+    any: Arc<dyn Push<T>>,
+}
+
+/// The items of an instance with one input port, and nothing else that it handles.
+type Only<T> = Ports<T, Never>;
+
+impl<T: Send + 'static> Edge<T> {
+    /// Sends an item as [`Push::push`] does.
+    #[inline(always)]
+    pub(crate) fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
+        let Some(direct) = &self.direct else {
+            return self.any.push(flow, item);
+        };
+        let item = Ports::This(item);
+        match direct.send_at_once(Event::from(Parcel { flow, item })) {
+            Ok(()) => None,
+            Err((event, why)) => self.not_sent(event.into_inner(), why),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn not_sent(&self, Parcel { flow, item }: Parcel<Only<T>>, why: Refusal) -> Option<Wait<'_>> {
+        let item = match item {
+            Ports::This(item) => item,
+            Ports::Other(never) => match never {},
+        };
+        if why.is_full() || why == Refusal::Proxied {
+            return self.any.push(flow, item);
+        }
+        self.any.end(flow, item, reason(why));
+        None
+    }
+
+    /// Sends an item as [`Push::offer`] does.
+    pub(crate) fn offer(&self, flow: Flow, item: T) {
+        self.any.offer(flow, item);
+    }
+}
+
+fn reason(why: Refusal) -> Reason {
+    match why {
+        Refusal::Closed => Reason::ShutDown,
+        _ => Reason::Shed,
+    }
+}
+
+/// The sending end of an edge. The type of its receiver is erased.
 pub(crate) trait Push<T>: Send + Sync {
     /// Sends an item. If there is no room, returns a future that waits for it. The sender awaits it
     /// before it handles another item.
@@ -33,7 +86,7 @@ pub(crate) trait Push<T>: Send + Sync {
 /// An input port, of which the item's type is known, but not the instance's type.
 pub(crate) trait Inlet<T>: Send + Sync {
     /// Makes an edge to this port.
-    fn connect(&self, edges: &Edges<'_>, via: &Via) -> Result<Arc<dyn Push<T>>, BuildError>;
+    fn connect(&self, edges: &Edges<'_>, via: &Via) -> Result<Edge<T>, BuildError>;
 
     /// Makes an edge from outside of the graph to this port.
     fn outside(&self) -> Arc<dyn Push<T>>;
@@ -64,7 +117,11 @@ impl<I: Send + 'static> Entry<I> {
     }
 
     /// Adds a port. `wrap` makes the stage's item of the port's.
-    pub fn port<T: Send + 'static>(&mut self, name: &'static str, wrap: fn(T) -> I) {
+    pub fn port<T: Send + 'static>(
+        &mut self,
+        name: &'static str,
+        wrap: impl Fn(T) -> I + Copy + Send + Sync + 'static,
+    ) {
         let inlet: Arc<dyn Inlet<T>> = Arc::new(Typed {
             stage: self.stage.clone(),
             ends: Arc::clone(&self.ends),
@@ -79,14 +136,18 @@ impl<I: Send + 'static> Entry<I> {
 }
 
 /// An input port with all of its types.
-struct Typed<T, I> {
+struct Typed<I, W> {
     stage: Stage<Parcel<I>>,
     ends: Ends<I>,
-    wrap: fn(T) -> I,
+    wrap: W,
 }
 
-impl<T: Send + 'static, I: Send + 'static> Typed<T, I> {
-    fn edge<S>(&self, to: S) -> To<S, T, I> {
+/// A function that makes the item of a stage of the item of a port.
+trait Wrap<T, I>: Fn(T) -> I + Copy + Send + Sync + 'static {}
+impl<T, I, W: Fn(T) -> I + Copy + Send + Sync + 'static> Wrap<T, I> for W {}
+
+impl<I, W: Copy> Typed<I, W> {
+    fn edge<S>(&self, to: S) -> To<S, I, W> {
         To {
             to,
             ends: Arc::clone(&self.ends),
@@ -95,19 +156,24 @@ impl<T: Send + 'static, I: Send + 'static> Typed<T, I> {
     }
 }
 
-impl<T: Send + 'static, I: Send + 'static> Inlet<T> for Typed<T, I> {
-    fn connect(&self, edges: &Edges<'_>, via: &Via) -> Result<Arc<dyn Push<T>>, BuildError> {
+impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Inlet<T> for Typed<I, W> {
+    fn connect(&self, edges: &Edges<'_>, via: &Via) -> Result<Edge<T>, BuildError> {
         let to = edges.to(&self.stage);
-        let edge: Arc<dyn Push<T>> = match via.when_full {
+        let mut direct = None;
+        let mut any: Arc<dyn Push<T>> = match via.when_full {
             _ if via.is_call => Arc::new(self.edge(Calls(to.call()?, self.stage.sender()))),
-            WhenFull::Wait => Arc::new(self.edge(to.queue(via.room)?)),
+            WhenFull::Wait => {
+                let queue = to.queue(via.room)?;
+                direct = (&queue as &dyn Any).downcast_ref().cloned();
+                Arc::new(self.edge(queue))
+            }
             WhenFull::Shed => Arc::new(self.edge(Offers(to.offer(via.room)?.0))),
         };
-        if via.after.is_zero() {
-            return Ok(edge);
+        if !via.after.is_zero() {
+            direct = None;
+            any = Arc::new(Delayed::new(any, via, self.stage.network.handle()));
         }
-        let runtime = self.stage.network.handle();
-        Ok(Arc::new(Delayed::new(edge, via, runtime)))
+        Ok(Edge { direct, any })
     }
 
     fn outside(&self) -> Arc<dyn Push<T>> {
@@ -116,10 +182,10 @@ impl<T: Send + 'static, I: Send + 'static> Inlet<T> for Typed<T, I> {
 }
 
 /// An edge with all of its types.
-struct To<S, T, I> {
+struct To<S, I, W> {
     to: S,
     ends: Ends<I>,
-    wrap: fn(T) -> I,
+    wrap: W,
 }
 
 /// A call, and the queue of the same stage.
@@ -128,8 +194,12 @@ struct Calls<E>(AnyCall<E>, Sender<E>);
 /// A sender that never waits.
 struct Offers<E>(Sender<E>);
 
-impl<S, T, I> To<S, T, I> {
-    fn parcel(&self, flow: Flow, item: T) -> Parcel<I> {
+impl<S, I, W> To<S, I, W> {
+    #[inline(always)]
+    fn parcel<T>(&self, flow: Flow, item: T) -> Parcel<I>
+    where
+        W: Wrap<T, I>,
+    {
         Parcel {
             flow,
             item: (self.wrap)(item),
@@ -137,16 +207,11 @@ impl<S, T, I> To<S, T, I> {
     }
 
     fn refused(&self, event: Event<Parcel<I>>, why: Refusal) {
-        let why = match why {
-            Refusal::Closed => Reason::ShutDown,
-            _ => Reason::Shed,
-        };
-        (self.ends)(event.into_inner(), why);
+        (self.ends)(event.into_inner(), reason(why));
     }
 }
 
-impl<T: Send + 'static, I: Send + 'static> Push<T> for To<Sender<Parcel<I>>, T, I> {
-    #[inline]
+impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Sender<Parcel<I>>, I, W> {
     fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
         let sending = self.to.send(self.parcel(flow, item));
         if sending.is_sent() {
@@ -169,7 +234,7 @@ impl<T: Send + 'static, I: Send + 'static> Push<T> for To<Sender<Parcel<I>>, T, 
     }
 }
 
-impl<T: Send + 'static, I: Send + 'static> Push<T> for To<Offers<Parcel<I>>, T, I> {
+impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Offers<Parcel<I>>, I, W> {
     fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
         let parcel = self.parcel(flow, item);
         self.to
@@ -189,7 +254,7 @@ impl<T: Send + 'static, I: Send + 'static> Push<T> for To<Offers<Parcel<I>>, T, 
     }
 }
 
-impl<T: Send + 'static, I: Send + 'static> Push<T> for To<Calls<Parcel<I>>, T, I> {
+impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Calls<Parcel<I>>, I, W> {
     fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
         let parcel = self.parcel(flow, item);
         Some(Box::pin(async move {

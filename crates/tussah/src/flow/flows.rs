@@ -191,7 +191,10 @@ impl fmt::Debug for Flow {
 }
 
 /// An item on its way, with its flow.
+// The item comes first: a processor stalls where it loads a part of what it has just stored at
+// another alignment, and the flow would shift the item by a word.
+#[repr(C)]
 pub struct Parcel<I> {
-    pub(crate) flow: Flow,
     pub(crate) item: I,
+    pub(crate) flow: Flow,
 }

@@ -14,8 +14,8 @@ use super::flows::{Flow, Keepers};
 use super::install::{Installed, Instance, Planned};
 use super::module::Module;
 use super::via::Via;
-use crate::stage::Network;
 use crate::stage::observe::StageStats;
+use crate::stage::{Network, collected};
 use crate::{AbortHandle, JoinHandle};
 
 /// A graph that does not run yet: instances of modules, and the edges between their ports.
@@ -154,11 +154,15 @@ impl Graph {
         }
         // Nothing flows before all instances are there.
         let runtime = running.network.handle();
-        let spawn = |run| runtime.spawn(run);
-        *running.sources.get_mut() = sources.into_iter().map(spawn).collect();
+        let sources = sources.into_iter().map(|source| {
+            let network = running.network.clone();
+            runtime.spawn(collected(network, source))
+        });
+        *running.sources.get_mut() = sources.collect();
         let handles = running.sources.get_mut().iter();
         running.aborts = handles.map(JoinHandle::abort_handle).collect();
-        *running.tickers.get_mut() = tickers.into_iter().map(spawn).collect();
+        let tickers = tickers.into_iter().map(|ticker| runtime.spawn(ticker));
+        *running.tickers.get_mut() = tickers.collect();
         Ok(())
     }
 

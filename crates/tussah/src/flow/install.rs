@@ -10,7 +10,7 @@ use std::time::Duration;
 use tussah_core::Handle;
 use tussah_weave::Body;
 
-use self::handlers::{Elements, Flows, Nothing, Serials, end_flow};
+use self::handlers::{Elements, Flows, Nothing, Serials, end_flow, plain};
 use super::args::Args;
 use super::edge::{Ends, Entry, InPort};
 use super::flows::{Flow, Keepers, Parcel};
@@ -265,12 +265,8 @@ impl<M: Module> Node<M> {
         declared.blocking(|edges| {
             let (module, outs) = maker.make(edges)?;
             Ok(move |batch: &mut Batch<Parcel<M::Item>>| {
-                while let Some(Parcel { flow, item }) = batch.next() {
-                    if !runtime.block_on(module.call(item, &flow, &outs)) {
-                        batch.fail(1);
-                    }
-                    batch.settle();
-                }
+                let call = |item, flow: &Flow, held: &_| module.call_now(item, flow, &outs, held);
+                runtime.block_on(plain(batch, call));
             })
         })?;
         Ok(Installed::default())

@@ -9,7 +9,7 @@ use super::describe::Describe;
 use super::edge::Entry;
 use super::flows::Flow;
 use super::install::{Installed, Node};
-use super::outlet::Outs;
+use super::outlet::{Held, Outs};
 use super::wake::Wake;
 use crate::stage::{BuildError, Reason};
 
@@ -30,6 +30,10 @@ pub trait Module: Sized + Send + 'static {
     /// The kind of its calls.
     #[doc(hidden)]
     const BODY: Body;
+
+    /// True if all methods are plain functions.
+    #[doc(hidden)]
+    const IS_PLAIN: bool;
 
     /// True if the module keeps state for each flow.
     #[doc(hidden)]
@@ -84,14 +88,30 @@ pub trait Module: Sized + Send + 'static {
 }
 
 /// A module that handles any number of items at a time.
+///
+/// This trait and the next two have two methods: `call_now` of a module whose methods are all plain
+/// functions, and `call` of other modules. The expansion implements one of them.
 pub trait Element: Module + Sync {
     /// Handles an item. Returns false if it failed.
     fn call(
         &self,
-        item: Self::Item,
-        flow: &Flow,
-        outs: &Self::Outs,
-    ) -> impl Future<Output = bool> + Send;
+        _item: Self::Item,
+        _flow: &Flow,
+        _outs: &Self::Outs,
+    ) -> impl Future<Output = bool> + Send {
+        async { unreachable!("a plain module") }
+    }
+
+    /// Handles an item. Items without room are put into `held`.
+    fn call_now<'a>(
+        &self,
+        _item: Self::Item,
+        _flow: &Flow,
+        _outs: &'a Self::Outs,
+        _held: &Held<'a>,
+    ) -> bool {
+        unreachable!("an async module")
+    }
 }
 
 /// A module that handles one item at a time.
@@ -99,10 +119,23 @@ pub trait Serial: Module {
     /// Handles an item. Returns false if it failed.
     fn call(
         &mut self,
-        item: Self::Item,
-        flow: &Flow,
-        outs: &Self::Outs,
-    ) -> impl Future<Output = bool> + Send;
+        _item: Self::Item,
+        _flow: &Flow,
+        _outs: &Self::Outs,
+    ) -> impl Future<Output = bool> + Send {
+        async { unreachable!("a plain module") }
+    }
+
+    /// Handles an item. Items without room are put into `held`.
+    fn call_now<'a>(
+        &mut self,
+        _item: Self::Item,
+        _flow: &Flow,
+        _outs: &'a Self::Outs,
+        _held: &Held<'a>,
+    ) -> bool {
+        unreachable!("an async module")
+    }
 }
 
 /// A module that handles one item of each flow at a time, with its state for the flow.
@@ -113,12 +146,27 @@ pub trait PerFlow: Module + Sync {
     /// Handles an item. Returns false if it failed.
     fn call(
         &self,
-        state: &mut Option<Self::State>,
-        item: Self::Item,
-        flow: &Flow,
-        wake: &Wake,
-        outs: &Self::Outs,
-    ) -> impl Future<Output = bool> + Send;
+        _state: &mut Option<Self::State>,
+        _item: Self::Item,
+        _flow: &Flow,
+        _wake: &Wake,
+        _outs: &Self::Outs,
+    ) -> impl Future<Output = bool> + Send {
+        async { unreachable!("a plain module") }
+    }
+
+    /// Handles an item. Items without room are put into `held`.
+    fn call_now<'a>(
+        &self,
+        _state: &mut Option<Self::State>,
+        _item: Self::Item,
+        _flow: &Flow,
+        _wake: &Wake,
+        _outs: &'a Self::Outs,
+        _held: &Held<'a>,
+    ) -> bool {
+        unreachable!("an async module")
+    }
 }
 
 /// A module that has no input.

@@ -3,12 +3,13 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::future::Future;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use super::dropped::Dropped;
-use super::edge::{Inlet, Push, Wait};
+use super::edge::{Edge, Inlet, Wait};
 use super::flows::{Flow, Keepers, Key};
 use super::out::{AsyncOut, Out};
 use super::via::Via;
@@ -64,7 +65,7 @@ pub trait AnyOutlet {
 pub struct Outlet<T> {
     name: &'static str,
     planned: Vec<(Arc<dyn Inlet<T>>, Via)>,
-    edges: Vec<Arc<dyn Push<T>>>,
+    edges: Vec<Edge<T>>,
     clone: Option<fn(&T) -> T>,
     required: bool,
     keepers: Arc<Keepers>,
@@ -95,11 +96,11 @@ impl<T: Send + 'static> Outlet<T> {
 
     /// Opens the port for a plain call with an item of this flow.
     #[inline]
-    pub fn outbox<'a>(&'a self, flow: &'a Flow) -> Outbox<'a, T> {
+    pub fn outbox<'a, 'c>(&'a self, flow: &'c Flow, held: &'c Held<'a>) -> Outbox<'a, 'c, T> {
         Outbox {
             outlet: self,
             flow,
-            held: RefCell::default(),
+            held,
         }
     }
 
@@ -110,16 +111,24 @@ impl<T: Send + 'static> Outlet<T> {
     }
 
     /// Sends an item, and passes the waits for room to `held`.
-    #[inline]
+    #[inline(always)]
     fn put<'a>(&'a self, flow: &Flow, item: T, mut held: impl FnMut(Wait<'a>)) {
+        let [edge] = &*self.edges else {
+            return self.put_all(flow, item, &mut held);
+        };
+        if let Some(wait) = edge.push(flow.clone(), item) {
+            held(wait);
+        }
+    }
+
+    #[inline(never)]
+    fn put_all<'a>(&'a self, flow: &Flow, item: T, held: &mut dyn FnMut(Wait<'a>)) {
         let Some((last, others)) = self.edges.split_last() else {
             return;
         };
-        if !others.is_empty() {
+        for edge in others {
             let clone = self.clone.expect("items of several edges can be cloned");
-            for edge in others {
-                edge.push(flow.clone(), clone(&item)).map(&mut held);
-            }
+            edge.push(flow.clone(), clone(&item)).map(&mut *held);
         }
         last.push(flow.clone(), item).map(held);
     }
@@ -162,13 +171,18 @@ impl<T: Send + 'static> Outlet<T> {
 
 impl<T: Send + 'static> Outlet<Dropped<T>> {
     /// Keeps a copy of an item while it is handled, for the case that its handling panics.
-    pub fn keep<'a>(&'a self, item: &T, flow: &'a Flow, clone: Option<fn(&T) -> T>) -> Kept<'a, T> {
-        let clone = clone.filter(|_| !self.edges.is_empty());
-        Kept {
+    #[inline]
+    pub fn keep<'a>(
+        &'a self,
+        item: &T,
+        flow: &'a Flow,
+        clone: Option<fn(&T) -> T>,
+    ) -> Option<Kept<'a, T>> {
+        (!self.edges.is_empty()).then(|| Kept {
             outlet: self,
             item: clone.map(|clone| clone(item)),
             flow,
-        }
+        })
     }
 
     /// Sends an item that ended without being handled.
@@ -193,9 +207,8 @@ pub struct Kept<'a, T: Send + 'static> {
 }
 
 impl<T: Send + 'static> Drop for Kept<'_, T> {
-    #[inline]
     fn drop(&mut self) {
-        if std::thread::panicking() && !self.outlet.edges.is_empty() {
+        if std::thread::panicking() {
             let dropped = Dropped {
                 item: self.item.take(),
                 reason: Reason::Panicked,
@@ -240,38 +253,52 @@ impl<T: Send + 'static> AnyOutlet for Outlet<T> {
     }
 }
 
-/// An output port during a plain call.
-pub struct Outbox<'a, T> {
-    outlet: &'a Outlet<T>,
-    flow: &'a Flow,
-    held: RefCell<Vec<Wait<'a>>>,
-}
+/// What plain calls have sent without room, until the instance waits for the room.
+#[derive(Default)]
+pub struct Held<'a>(RefCell<Vec<Wait<'a>>>);
 
-impl<T: Send + 'static> Outbox<'_, T> {
-    /// Waits until all sent items have room.
+impl<'a> Held<'a> {
+    /// Returns whether all that was sent had room.
     #[inline]
-    pub async fn flush(self) {
-        for wait in self.held.into_inner() {
+    pub(crate) fn is_empty(&mut self) -> bool {
+        self.0.get_mut().is_empty()
+    }
+
+    /// Waits until all that was sent has room.
+    pub async fn flush(&mut self) {
+        for wait in std::mem::take(self.0.get_mut()) {
             wait.await;
         }
     }
 
-    #[inline]
-    fn put(&self, flow: &Flow, item: T) {
-        self.outlet.put(flow, item, |wait| {
-            let mut held = self.held.borrow_mut();
-            assert!(
-                held.len() < OUTBOX_MAX,
-                "one call sent more than {OUTBOX_MAX} items for which there was no room; \
-                 expected an `async fn` that awaits each send"
-            );
-            held.push(wait);
-        });
+    #[cold]
+    fn push(&self, wait: Wait<'a>) {
+        let mut held = self.0.borrow_mut();
+        assert!(
+            held.len() < OUTBOX_MAX,
+            "one call sent more than {OUTBOX_MAX} items for which there was no room; \
+             expected an `async fn` that awaits each send"
+        );
+        held.push(wait);
     }
 }
 
-impl<T: Send + 'static> Out<T> for Outbox<'_, T> {
-    #[inline]
+/// An output port during a plain call.
+pub struct Outbox<'a, 'c, T> {
+    outlet: &'a Outlet<T>,
+    flow: &'c Flow,
+    held: &'c Held<'a>,
+}
+
+impl<T: Send + 'static> Outbox<'_, '_, T> {
+    #[inline(always)]
+    fn put(&self, flow: &Flow, item: T) {
+        self.outlet.put(flow, item, |wait| self.held.push(wait));
+    }
+}
+
+impl<T: Send + 'static> Out<T> for Outbox<'_, '_, T> {
+    #[inline(always)]
     fn send(&self, item: T) {
         self.put(self.flow, item);
     }
@@ -300,24 +327,29 @@ pub struct Port<'a, T> {
     flow: &'a Flow,
 }
 
-impl<T: Send + 'static> Port<'_, T> {
-    async fn put(&self, flow: &Flow, item: T) {
+impl<'a, T: Send + 'static> Port<'a, T> {
+    /// Sends an item, and returns a future that waits for room if there is none.
+    #[inline(always)]
+    fn put(&self, flow: &Flow, item: T) -> impl Future<Output = ()> + Send + use<'a, T> {
+        // A `Vec` without elements allocates nothing.
         let mut held = Vec::new();
         self.outlet.put(flow, item, |wait| held.push(wait));
-        for wait in held {
-            wait.await;
+        async move {
+            for wait in held {
+                wait.await;
+            }
         }
     }
 }
 
 impl<T: Send + 'static> AsyncOut<T> for Port<'_, T> {
-    async fn send(&self, item: T) {
-        self.put(self.flow, item).await;
+    #[inline(always)]
+    fn send(&self, item: T) -> impl Future<Output = ()> + Send {
+        self.put(self.flow, item)
     }
 
-    async fn to(&self, flow: impl Into<Key> + Send, item: T) {
-        let flow = self.outlet.flow(flow.into());
-        self.put(&flow, item).await;
+    fn to(&self, flow: impl Into<Key> + Send, item: T) -> impl Future<Output = ()> + Send {
+        self.put(&self.outlet.flow(flow.into()), item)
     }
 
     fn close(&self, flow: impl Into<Key>) {

@@ -91,6 +91,11 @@ impl Network {
         &self.inner.runtime
     }
 
+    /// Returns the network's time, in nanoseconds.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.inner.time.now_ns()
+    }
+
     /// Returns the network's name.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -22,6 +22,6 @@ pub use self::threads::{Applicant, Permits, ThreadManager};
 
 pub(crate) use self::blocking::Pool;
 pub(crate) use self::host::{Gone, Guard, Present};
-pub(crate) use self::servlet::serve;
+pub(crate) use self::servlet::{collected, serve};
 pub(crate) use self::shared::{Built, Degrade, Inner, OnClose, OnDrop, Shared};
 pub(crate) use self::threads::Threads;

@@ -7,31 +7,44 @@ use super::wrap;
 use crate::module::{Argument, Kind, Module, Port, plain};
 
 impl Module {
+    /// Returns whether no method waits, so that a call is a plain function.
+    pub(super) fn is_plain(&self) -> bool {
+        self.ports.iter().all(|port| !port.is_async)
+    }
+
     pub(super) fn call(&self) -> TokenStream {
+        let is_plain = self.is_plain();
         let begin = match self.has_begin {
             true => quote!(self.begin()),
             false => quote!(::core::default::Default::default()),
         };
         self.for_each_item(|port| {
-            let (open, pass, flush) = self.arguments(port);
+            let (open, pass) = self.arguments(port);
             let name = &port.name;
-            let run = match port.is_async {
-                true => quote!(let result = self.#name(#(#pass),*).await;),
-                false => quote! {
-                    let result = call(|| self.#name(#(#pass),*));
-                    #(#flush)*
-                    let result = unwound(result);
+            let run = match (port.is_async, is_plain) {
+                (true, _) => quote!(let result = self.#name(#(#pass),*).await;),
+                (false, true) => quote!(let result = self.#name(#(#pass),*);),
+                (false, false) => quote! {
+                    let mut held = __flow::Held::default();
+                    let result = __flow::call(|| { #(#open)* self.#name(#(#pass),*) });
+                    held.flush().await;
+                    let result = __flow::unwound(result);
                 },
             };
+            let open = (port.is_async || is_plain).then_some(quote!(#(#open)*));
             let end = match &port.fails {
                 None => quote!(let () = result; true),
                 Some(_) => {
                     let failed = self.place(&port.end("failed"));
+                    let send = match is_plain {
+                        true => quote!(__flow::Out::send(&#failed.outbox(flow, held), error)),
+                        false => quote!(__flow::AsyncOut::send(&#failed.port(flow), error).await),
+                    };
                     quote! {
                         match result {
                             ::core::result::Result::Ok(()) => true,
                             ::core::result::Result::Err(error) => {
-                                AsyncOut::send(&#failed.port(flow), error).await;
+                                #send;
                                 false
                             }
                         }
@@ -40,14 +53,14 @@ impl Module {
             };
             let keep = (port.kind == Kind::Input).then(|| {
                 let (item, dropped) = (port.item(), self.place(&port.end("dropped")));
-                quote!(let _kept = #dropped.keep(&item, flow, Probe::<#item>::new().clone_fn());)
+                quote!(let _kept = #dropped.keep(&item, flow, __flow::Probe::<#item>::new().clone_fn());)
             });
             let begun = port
                 .state()
                 .map(|_| quote!(let state = state.get_or_insert_with(|| #begin);));
             let body = quote! {
                 #keep
-                #(#open)*
+                #open
                 #run
                 #end
             };
@@ -55,7 +68,7 @@ impl Module {
                 Kind::Input | Kind::Tick => quote!({ #begun #body }),
                 // An alarm that was set again, or whose flow has no state any more, is over.
                 Kind::Wake => quote! {{
-                    let Woken(number) = item;
+                    let __flow::Woken(number) = item;
                     match state.as_mut().filter(|_| wake.is(number)) {
                         ::core::option::Option::None => true,
                         ::core::option::Option::Some(state) => { #body }
@@ -73,17 +86,16 @@ impl Module {
 
     pub(super) fn start(&self) -> TokenStream {
         let start = &self.ports[0];
-        let (open, pass, _) = self.arguments(start);
+        let (open, pass) = self.arguments(start);
         quote! {
             #(#open)*
             self.start(#(#pass),*).await;
         }
     }
 
-    /// Returns the code that opens the outputs of a call, the arguments, and the code that waits
-    /// for room.
-    fn arguments(&self, port: &Port) -> (Vec<TokenStream>, Vec<TokenStream>, Vec<TokenStream>) {
-        let (mut open, mut pass, mut flush) = (Vec::new(), Vec::new(), Vec::new());
+    /// Returns the code that opens the outputs of a call, and the arguments.
+    fn arguments(&self, port: &Port) -> (Vec<TokenStream>, Vec<TokenStream>) {
+        let (mut open, mut pass) = (Vec::new(), Vec::new());
         for argument in &port.arguments {
             match argument {
                 Argument::Item(_) if port.kind == Kind::End => pass.push(quote!(state)),
@@ -94,20 +106,23 @@ impl Module {
                 Argument::Out { name, optional } => {
                     let outlet = self.place(&plain(name));
                     let out = format_ident!("out_{}", outlet);
-                    let opened = match port.is_async {
-                        true => quote!(port),
-                        false => quote!(outbox),
+                    let held = match self.is_plain() {
+                        true => quote!(held),
+                        false => quote!(&held),
                     };
-                    open.push(quote!(let #out = #outlet.#opened(flow);));
+                    let opened = match port.is_async {
+                        true => quote!(port(flow)),
+                        false => quote!(outbox(flow, #held)),
+                    };
+                    open.push(quote!(let #out = #outlet.#opened;));
                     pass.push(match optional {
                         true => quote!(#outlet.is_connected().then_some(&#out)),
                         false => quote!(&#out),
                     });
-                    flush.push(quote!(#out.flush().await;));
                 }
             }
         }
-        (open, pass, flush)
+        (open, pass)
     }
 
     /// Returns a match of `item` with an arm for each port.
@@ -121,7 +136,7 @@ impl Module {
         });
         let mut never = quote!(never);
         for _ in &self.ports {
-            never = quote!(Ports::Other(#never));
+            never = quote!(__flow::Ports::Other(#never));
         }
         quote!(match item { #(#arms)* #never => match never {} })
     }

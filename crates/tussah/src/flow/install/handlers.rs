@@ -1,6 +1,7 @@
 //! The handlers of stages that are instances.
 
 use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use tussah_core::{Handle, quietly};
 use crate::JoinHandle;
 use crate::flow::flows::{Flow, Parcel};
 use crate::flow::module::{Element, Module, PerFlow, Serial};
+use crate::flow::outlet::Held;
 use crate::flow::wake::Wake;
 use crate::stage::{Batch, Event, Handler, Refusal, Sender, SerialHandler};
 use crate::time::sleep;
@@ -23,13 +25,65 @@ impl<M: Element> Handler for Elements<M> {
     type Event = Parcel<M::Item>;
 
     async fn handle(&self, batch: &mut Batch<Self::Event>) {
+        let Self { module, outs } = self;
+        if M::IS_PLAIN {
+            let call = |item, flow: &Flow, held: &_| module.call_now(item, flow, outs, held);
+            return plain(batch, call).await;
+        }
         while let Some(Parcel { flow, item }) = batch.next() {
-            if !self.module.call(item, &flow, &self.outs).await {
-                batch.fail(1);
-            }
-            batch.settle();
+            let is_handled = module.call(item, &flow, outs).await;
+            settle(batch, is_handled);
         }
     }
+}
+
+/// Handles a batch with a plain function. It is one function call with one guard against panics as
+/// long as all that the module sends has room.
+pub(super) async fn plain<'a, I: Send>(
+    batch: &mut Batch<Parcel<I>>,
+    mut call: impl FnMut(I, &Flow, &Held<'a>) -> bool + Send,
+) {
+    let mut held = Held::default();
+    loop {
+        let handled = caught_run(batch, &mut held, &mut call);
+        // Also after a panic: what the module has sent before it arrives.
+        if !held.is_empty() {
+            held.flush().await;
+        }
+        match handled {
+            Ok(true) => return,
+            Ok(false) => {}
+            Err(payload) => resume_unwind(payload),
+        }
+    }
+}
+
+/// Handles items until the batch is empty, or something that was sent has no room. Returns whether
+/// the batch is empty.
+fn caught_run<'a, I>(
+    batch: &mut Batch<Parcel<I>>,
+    held: &mut Held<'a>,
+    call: &mut impl FnMut(I, &Flow, &Held<'a>) -> bool,
+) -> std::thread::Result<bool> {
+    catch_unwind(AssertUnwindSafe(|| {
+        while let Some(Parcel { item, flow }) = batch.next() {
+            let is_handled = call(item, &flow, held);
+            settle(batch, is_handled);
+            if !held.is_empty() {
+                return false;
+            }
+        }
+        true
+    }))
+}
+
+/// Ends the item that was taken last.
+#[inline]
+fn settle<I>(batch: &mut Batch<Parcel<I>>, is_handled: bool) {
+    if !is_handled {
+        batch.fail(1);
+    }
+    batch.settle();
 }
 
 pub(super) struct Serials<M: Module> {
@@ -41,11 +95,14 @@ impl<M: Serial> SerialHandler for Serials<M> {
     type Event = Parcel<M::Item>;
 
     async fn handle(&mut self, batch: &mut Batch<Self::Event>) {
+        let Self { module, outs } = self;
+        if M::IS_PLAIN {
+            let call = |item, flow: &Flow, held: &_| module.call_now(item, flow, outs, held);
+            return plain(batch, call).await;
+        }
         while let Some(Parcel { flow, item }) = batch.next() {
-            if !self.module.call(item, &flow, &self.outs).await {
-                batch.fail(1);
-            }
-            batch.settle();
+            let is_handled = module.call(item, &flow, outs).await;
+            settle(batch, is_handled);
         }
     }
 }
@@ -84,28 +141,36 @@ impl<M: PerFlow> Handler for Flows<M> {
     async fn handle(&self, batch: &mut Batch<Self::Event>) {
         // All items of a batch have one flow, and no other batch has items of it. The state is
         // taken out while it is used, so that a panic ends it.
-        let mut last: Option<(Flow, Box<Kept<M::State>>)> = None;
-        while let Some(Parcel { flow, item }) = batch.next() {
-            let mut kept = match last.take() {
-                Some((_, kept)) => kept,
-                None => self.take(&flow),
-            };
+        let Some(Parcel { flow, item }) = batch.next() else {
+            return;
+        };
+        let mut kept = self.take(&flow);
+        let mut held = Held::default();
+        let mut next = Some(item);
+        while let Some(item) = next.take() {
             let wake = Wake::new(kept.alarm);
-            let call = self
-                .module
-                .call(&mut kept.state, item, &flow, &wake, &self.outs);
-            if !call.await {
-                batch.fail(1);
-            }
-            batch.settle();
+            let state = &mut kept.state;
+            let is_handled = if M::IS_PLAIN {
+                let call = || {
+                    self.module
+                        .call_now(state, item, &flow, &wake, &self.outs, &held)
+                };
+                let handled = catch_unwind(AssertUnwindSafe(call));
+                if !held.is_empty() {
+                    held.flush().await;
+                }
+                handled.unwrap_or_else(|payload| resume_unwind(payload))
+            } else {
+                let call = self.module.call(state, item, &flow, &wake, &self.outs);
+                call.await
+            };
+            settle(batch, is_handled);
             if let (Some(after), Some(item)) = (wake.take(), M::WAKE) {
                 self.set_alarm(&flow, &mut kept, after, item);
             }
-            last = Some((flow, kept));
+            next = batch.next().map(|parcel| parcel.item);
         }
-        if let Some((flow, kept)) = last
-            && kept.state.is_some()
-        {
+        if kept.state.is_some() {
             *flow.slot(self.slot).unwrap_or(&self.common).lock() = Some(kept);
         }
     }

@@ -248,9 +248,18 @@ impl<E> Batch<E> {
 
     /// Marks the events taken so far as handled: their drop callbacks are not called if the handler
     /// panics later.
-    #[inline]
+    #[inline(always)]
     pub fn settle(&mut self) {
         self.settled = self.taken;
+        let is_plain = self.kept.is_empty() && self.served.is_empty();
+        if !is_plain || !self.traces.taken.is_empty() {
+            self.settle_watched();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn settle_watched(&mut self) {
         // These events have ended, and can no longer be cancelled.
         self.kept.clear();
         if !self.served.is_empty() {

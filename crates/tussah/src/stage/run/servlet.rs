@@ -11,6 +11,7 @@ use super::host::{Guard, Host};
 use super::shared::Shared;
 use super::turn::{Next, Servlet};
 use crate::stage::event::{Batch, Reason};
+use crate::stage::network::Network;
 use crate::stage::send::{begin, collecting, hand_over, set_trace, take_held_up, trace};
 use crate::stage::state::Run;
 
@@ -63,6 +64,19 @@ impl<F: Future> Future for Collecting<F> {
         let future = self.project().future;
         collecting(|| future.poll(cx))
     }
+}
+
+/// Collects the events that the source of a graph sends, as those of a handler. Each of them reads
+/// the time, because a source may take long between two of them.
+pub(crate) async fn collected<F: Future<Output = ()>>(network: Network, source: F) {
+    let mut source = pin!(source);
+    let poll = poll_fn(|cx| {
+        collecting(|| {
+            begin(network.now_ns(), true);
+            source.as_mut().poll(cx)
+        })
+    });
+    poll.await;
 }
 
 impl<E: Send + 'static> Serving<E> {

@@ -119,6 +119,12 @@ impl<E: Send + 'static> Sender<E> {
         }
     }
 
+    /// Sends an event as [`send`](Self::send) does, but returns it if it was not sent.
+    #[inline(always)]
+    pub(crate) fn send_at_once(&self, event: Event<E>) -> Result<(), (Event<E>, Refusal)> {
+        outgoing::send(self, event, true)
+    }
+
     #[cold]
     fn refused(&self, event: Event<E>, why: Refusal) -> SendError<E> {
         SendError {
