@@ -8,9 +8,9 @@
 /// that the others cannot use, and a server keeps growing. Fewer arenas reduce this, but OS threads
 /// that allocate a lot then contend for them.
 ///
-/// Call this function at the beginning of `main`. It does nothing and returns false once the
-/// process has a second OS thread, and with any other C library. Another global allocator ignores
-/// the setting. `max` is raised to at least 1.
+/// Call this function at the beginning of `main`. The function does nothing and returns false once
+/// the process has a second OS thread, and with any other C library. Another global allocator
+/// ignores the setting. `max` is raised to at least 1.
 ///
 /// # Examples
 /// ```

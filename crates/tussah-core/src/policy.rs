@@ -25,7 +25,7 @@ pub const CANDIDATES_MAX: usize = 16;
 /// chooses, so that no color starves.
 pub const PASSED_OVER_MAX: u32 = 64;
 
-/// Chooses the runnable color that a worker takes next.
+/// A policy that chooses the runnable color that a worker takes next.
 ///
 /// Each worker has its own policy, made by the function given to
 /// [`Builder::policy`](crate::Builder::policy). A policy cannot break a promise of the runtime:

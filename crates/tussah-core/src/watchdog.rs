@@ -36,12 +36,12 @@ use crate::stats::Site;
 pub struct Stuck {
     /// Index of the worker.
     pub worker: usize,
-    /// How long the worker has been, or was, in the event, to the precision of one look: 10 ms, or
-    /// a quarter of the limit if that is shorter.
+    /// The time that the worker has spent in the event, to the precision of one look: 10 ms, or a
+    /// quarter of the limit if that is shorter.
     pub held: Duration,
-    /// True if the event or waker has ended; `held` is then its whole length. False in the first
-    /// report. If the event or waker is still running when the runtime stops its workers, there is
-    /// no second report.
+    /// True if the event or waker has ended; `held` is then the whole length of the event or waker.
+    /// False in the first report. If the event or waker is still running when the runtime stops its
+    /// workers, there is no second report.
     pub ended: bool,
     /// The type of the closure or future; its path names the function. `None` if the worker is not
     /// in an event. The worker is then calling wakers, because descriptors are ready, file

@@ -99,8 +99,8 @@ pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `graph(&Params) -> Result<Graph, WeaveError>` | the graph with these values of its parameters |
 ///
 /// The modules are looked up where the macro is called, under their paths in the file. The compiler
-/// checks every edge: the ports exist, and both ends have the same type. Its messages name the
-/// place in the file.
+/// checks every edge: the ports exist, and both ends have the same type. The compiler's messages
+/// name the place in the file.
 ///
 /// ```ignore
 /// tussah::flow::weave_file!("web.weave");

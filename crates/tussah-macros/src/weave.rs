@@ -115,7 +115,7 @@ fn one(
             /// Makes the graph with these values of its parameters.
             ///
             /// # Errors
-            /// If a parameter has no value, or a wrong one.
+            /// Returns an error if a parameter has no value, or a wrong value.
             pub fn graph(
                 params: &::tussah::flow::Params,
             ) -> ::core::result::Result<::tussah::flow::Graph, ::tussah::flow::WeaveError> {

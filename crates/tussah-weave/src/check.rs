@@ -26,7 +26,7 @@ mod values;
 /// The graphs of a file with their errors.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
-    /// The graphs, in the order of the file. One with errors lacks some parts.
+    /// The graphs, in the order of the file. A graph with errors lacks some parts.
     pub graphs: Vec<Graph>,
     /// The tests.
     pub tests: Vec<Test>,

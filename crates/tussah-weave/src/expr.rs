@@ -168,8 +168,8 @@ impl Expr {
     ///
     /// # Errors
     ///
-    /// A parameter is unknown, an operator does not suit its operands, or the result is out of
-    /// range.
+    /// Returns an error if a parameter is unknown, an operator does not suit its operands, or the
+    /// result is out of range.
     pub fn eval(&self, lookup: &dyn Fn(&str) -> Option<Value>) -> Result<Value, EvalError> {
         let error = |cause| EvalError {
             span: self.span,
@@ -201,7 +201,7 @@ impl Expr {
     ///
     /// # Errors
     ///
-    /// A parameter is unknown, or an operator does not suit its operands.
+    /// Returns an error if a parameter is unknown, or an operator does not suit its operands.
     pub fn kind(&self, lookup: &dyn Fn(&str) -> Option<Kind>) -> Result<Kind, EvalError> {
         let error = |cause| EvalError {
             span: self.span,

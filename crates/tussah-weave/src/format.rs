@@ -20,7 +20,7 @@ const INDENT: usize = 2;
 ///
 /// # Errors
 ///
-/// The file does not parse.
+/// Returns an error if the file does not parse.
 ///
 /// ```
 /// let text = "graph A{b=C(x:1)\n  long=D\n\n\n  b->long // on\n}";

@@ -8,7 +8,7 @@ use crate::token::Span;
 use crate::types::Type;
 use crate::value::Kind;
 
-/// A graph whose names are resolved. The graphs inside it are expanded.
+/// A graph whose names are resolved. The graphs inside this graph are expanded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
     /// The name.
@@ -38,7 +38,7 @@ pub struct Graph {
 /// A graph inside another, expanded into its nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// The name of the instance, with those of the graphs around it.
+    /// The name of the instance, with the names of the graphs around it.
     pub name: String,
     /// The name of the graph.
     pub graph: String,
@@ -70,19 +70,19 @@ pub struct Param {
 /// An instance of a module.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// The name; `cache.read` for an instance `read` of the graph that `cache` is.
+    /// The name, such as `cache.read` for the instance `read` inside the graph `cache`.
     pub name: String,
     /// The full path of the module, such as `http::Listen`.
     pub module: String,
     /// The arguments of a generic module.
     pub types: Vec<Type>,
-    /// The arguments. With signatures, each has a name.
+    /// The arguments. With signatures, each argument has a name.
     pub args: Vec<Arg>,
     /// The shards, if the instance is split.
     pub shards: Option<Shards>,
     /// The condition under which the instance exists.
     pub condition: Option<Expr>,
-    /// True if some edge must lead to the instance. False without signatures.
+    /// True if some edge must lead to the instance. Always false without signatures.
     pub needs_input: bool,
     /// The outputs that must be connected. Empty without signatures.
     pub needs_outputs: Vec<String>,
@@ -99,11 +99,11 @@ pub struct Node {
 /// An argument.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arg {
-    /// The name. None: a positional argument.
+    /// The name. `None` for a positional argument.
     pub name: Option<String>,
     /// The value.
     pub value: Expr,
-    /// The kind that the parameter expects. None without signatures.
+    /// The kind that the parameter expects. `None` without signatures.
     pub kind: Option<Kind>,
     /// The position, name included.
     pub span: Span,
@@ -136,15 +136,15 @@ pub struct Edge {
     pub from: PortRef,
     /// The input.
     pub to: PortRef,
-    /// How items pass.
+    /// The way in which items pass the edge.
     pub via: Via,
     /// The delay.
     pub after: Option<Expr>,
     /// True if the edge closes a cycle.
     pub back: bool,
-    /// The condition under which the edge exists, apart from those of its nodes.
+    /// The condition under which the edge exists, apart from the conditions of its nodes.
     pub condition: Option<Expr>,
-    /// The type of the items, if signatures tell it.
+    /// The type of the items, if it is known from signatures.
     pub item: Option<Type>,
     /// The position.
     pub span: Span,
@@ -154,7 +154,7 @@ pub struct Edge {
     pub to_span: Span,
 }
 
-/// How items pass an edge.
+/// The way in which items pass an edge.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Via {
     /// The queue of the receiver.
@@ -231,7 +231,7 @@ pub struct Boundary {
     pub port: String,
     /// The port of the node.
     pub inner: PortRef,
-    /// How items pass, if it is written.
+    /// The way in which items pass the edge, if the graph states it.
     pub via: Option<Via>,
     /// The delay.
     pub after: Option<Expr>,
@@ -272,14 +272,14 @@ pub enum Step {
     },
     /// Sends items.
     Send {
-        /// The port that they are sent to, or that they seem to come from.
+        /// The input that receives the items, or the output that seems to send them.
         to: Place,
         /// The items.
         values: Vec<Expr>,
         /// The position.
         span: Span,
     },
-    /// Items have to arrive, or nothing may.
+    /// Expects that items arrive, or that none do.
     Expect {
         /// The port that is watched.
         at: Place,
@@ -290,9 +290,9 @@ pub enum Step {
         /// The position.
         span: Span,
     },
-    /// The virtual time advances.
+    /// Advances the virtual time.
     Advance(Expr),
-    /// The graph handles all items.
+    /// Waits until the graph has handled all items.
     Drain(Span),
 }
 

@@ -38,7 +38,7 @@ pub struct Signature {
     /// The parameters, in the order of positional arguments.
     #[cfg_attr(feature = "serde", serde(default))]
     pub params: Vec<ParamSignature>,
-    /// The input ports. None: the module is a source.
+    /// The input ports. Empty if the module is a source.
     #[cfg_attr(feature = "serde", serde(default))]
     pub inputs: Vec<PortSignature>,
     /// The output ports, `dropped` and `failed` included.
@@ -105,7 +105,7 @@ pub struct PortSignature {
     pub name: String,
     /// The type of the items.
     pub item: Type,
-    /// True if an output must be connected. Without effect for an input.
+    /// True if an output must be connected. This has no effect for an input.
     #[cfg_attr(feature = "serde", serde(default))]
     pub required: bool,
     /// The documentation.
@@ -113,7 +113,7 @@ pub struct PortSignature {
     pub doc: String,
 }
 
-/// Which items of a module may run at the same time.
+/// The items of a module that may run at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
@@ -124,9 +124,9 @@ pub enum Parallelism {
     /// All of them.
     #[default]
     Element,
-    /// Those of different flows.
+    /// Items of different flows.
     Flow,
-    /// None: one after the other.
+    /// No two items: they run one after the other.
     Serial,
 }
 

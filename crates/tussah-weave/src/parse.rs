@@ -23,7 +23,7 @@ const DEPTH_MAX: usize = 32;
 /// The tree of a file with its errors.
 #[derive(Clone, Debug, Default)]
 pub struct Parsed {
-    /// The tree. It lacks the parts with errors.
+    /// The tree. The tree lacks the parts with errors.
     pub file: File,
     /// The errors.
     pub diagnostics: Vec<Diagnostic>,

@@ -23,7 +23,7 @@ pub struct Plan {
     pub sheds: Vec<PlanShed>,
     /// The bounds of sets of instances.
     pub limits: Vec<PlanLimit>,
-    /// The edges from the graph's own inputs. `from` has no node: its port is the graph's.
+    /// The edges from the graph's own inputs. `from` has no node: its port is a port of the graph.
     pub inputs: Vec<PlanBoundary>,
     /// The edges to the graph's own outputs.
     pub outputs: Vec<PlanBoundary>,
@@ -51,7 +51,7 @@ pub struct PlanNode {
 /// An argument with its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanArg {
-    /// The name. None: a positional argument, in a graph that was checked without signatures.
+    /// The name. `None` for a positional argument, in a graph that was checked without signatures.
     pub name: Option<String>,
     /// The value.
     pub value: Value,
@@ -75,13 +75,13 @@ pub struct PlanEdge {
     pub from: PortRef,
     /// The input.
     pub to: PortRef,
-    /// How items pass.
+    /// The way in which items pass the edge.
     pub via: PlanVia,
     /// The delay.
     pub after: Option<Duration>,
     /// True if the edge closes a cycle.
     pub back: bool,
-    /// The type of the items, if signatures tell it.
+    /// The type of the items, if it is known from signatures.
     pub item: Option<Type>,
     /// The position.
     pub span: Span,
@@ -95,7 +95,7 @@ impl fmt::Display for PlanEdge {
     }
 }
 
-/// How items pass an edge.
+/// The way in which items pass an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanVia {
     /// The queue of the receiver.
@@ -140,7 +140,7 @@ pub struct PlanBoundary {
     pub port: String,
     /// The port of the node.
     pub inner: PortRef,
-    /// How items pass, if it is written.
+    /// The way in which items pass the edge, if the graph states it.
     pub via: Option<PlanVia>,
     /// The delay.
     pub after: Option<Duration>,

@@ -122,7 +122,7 @@ pub struct TypeRef {
 /// Edges that follow each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chain {
-    /// Where the first edge begins.
+    /// The beginning of the first edge.
     pub first: End,
     /// The edges; there is at least one.
     pub hops: Vec<Hop>,
@@ -202,9 +202,9 @@ pub struct LimitRule {
 pub struct Choice {
     /// The condition.
     pub condition: Expr,
-    /// The statements if it is true.
+    /// The statements that apply if the condition is true.
     pub then: Vec<Statement>,
-    /// The statements if it is false.
+    /// The statements that apply if the condition is false.
     pub otherwise: Vec<Statement>,
 }
 
@@ -228,9 +228,9 @@ pub struct TestCase {
 pub enum TestStep {
     /// `replace name with Module(..)`
     Replace {
-        /// The instance; with a dot, one inside a graph.
+        /// The instance; a name with a dot is that of an instance inside a graph.
         name: End,
-        /// The module that takes its place.
+        /// The module that replaces the instance's module.
         module: Path,
         /// The arguments.
         args: Vec<Arg>,

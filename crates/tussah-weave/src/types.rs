@@ -17,7 +17,7 @@ pub struct Type {
     pub args: Vec<Type>,
 }
 
-/// A text that is not a type.
+/// The error of a text that is not a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeError {
     text: String,
@@ -46,7 +46,7 @@ impl Type {
     ///
     /// # Errors
     ///
-    /// The text is something else, such as a function pointer.
+    /// Returns an error if the text is something else, such as a function pointer.
     ///
     /// ```
     /// use tussah_weave::Type;
@@ -68,7 +68,8 @@ impl Type {
         })
     }
 
-    /// Returns whether two types can be the same: each may be written with more of its paths.
+    /// Returns whether two types can be the same: the paths in one may be written with more of
+    /// their parts.
     ///
     /// ```
     /// use tussah_weave::Type;

@@ -25,7 +25,7 @@ pub enum Kind {
     Size,
     /// A length of time.
     Duration,
-    /// A number of items for a length of time.
+    /// A number of items per unit of time.
     Rate,
     /// Text.
     Text,
@@ -112,7 +112,7 @@ pub enum Value {
     Rust(String),
 }
 
-/// A text or a value that does not suit a kind.
+/// The error of a text or a value that does not suit a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueError {
     message: String,
@@ -127,7 +127,7 @@ impl fmt::Display for ValueError {
 impl Error for ValueError {}
 
 impl Value {
-    /// Returns the kind. That of a Rust value has the parameter's name in place of its type.
+    /// Returns the kind. The kind of a Rust value has the parameter's name in place of the type.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
@@ -148,7 +148,7 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// The value is of another kind, or the text is not an address.
+    /// Returns an error if the value is of another kind, or if the text is not an address.
     pub fn convert(self, kind: &Kind) -> Result<Self, ValueError> {
         match (self, kind) {
             (Self::Count(count), Kind::Number) => Ok(Self::Number(count as f64)),
@@ -174,7 +174,7 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// The text is not a value of this kind.
+    /// Returns an error if the text is not a value of this kind.
     ///
     /// ```
     /// use tussah_weave::{Kind, Value};

@@ -16,9 +16,9 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The bounds within which a blocking pool grows and shrinks.
 ///
 /// A job that finds no idle OS thread gets a new one, up to `threads_max`. SEDA's pools (Welsh,
-/// Culler, Brewer, SOSP 2001, section 3.4) wait until the queue is long. They ran the handlers of
-/// one stage, where another OS thread helps only if work accumulates. Here, jobs block in the
-/// kernel and are unrelated, so it is a waste to let a job wait behind another one.
+/// Culler, Brewer, SOSP 2001, section 3.4) wait until the queue is long. Those pools ran the
+/// handlers of one stage, where another OS thread helps only if work accumulates. Here, jobs block
+/// in the kernel and are unrelated, so it is a waste to let a job wait behind another one.
 ///
 /// # Examples
 /// ```

@@ -49,7 +49,7 @@ pub enum ColorName {
     Value {
         /// The type of the value.
         type_name: &'static str,
-        /// Distinguishes values of one type, in the order of their creation.
+        /// The number of the value among the values of its type, in the order of their creation.
         number: u64,
     },
 }

@@ -14,10 +14,11 @@ use crate::runtime::Shared;
 /// cheap to clone.
 ///
 /// The runtime may forget a color that was given by number, is idle, and has no references left.
-/// Its priority and depth limit are then forgotten, too. A runtime remembers up to 4,096 such
-/// colors. It forgets further colors when their last reference is dropped. If such a color had
+/// The color's priority and depth limit are then forgotten, too. A runtime remembers up to 4,096
+/// such colors. It forgets further colors when their last reference is dropped. If such a color had
 /// events at that moment, the runtime forgets it step by step as the program names other colors. It
-/// takes at most about as many new colors as there are colors to forget.
+/// has forgotten all such colors after at most about as many new colors as there were colors to
+/// forget.
 pub struct ColorRef {
     cell: NonNull<ColorCell>,
     /// Declared after the cell's pointer and released after its handle, because the cell uses its

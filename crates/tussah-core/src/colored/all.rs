@@ -25,8 +25,8 @@ pub trait AllColored<F, R>: Sealed + Copy {
     /// Runs the closure.
     ///
     /// # Safety
-    /// The caller holds the tokens of the cells, and `cells` returned them for a value of this
-    /// type.
+    /// The caller must hold the tokens of the cells, and `cells` must have returned the cells for a
+    /// value of this type.
     #[doc(hidden)]
     #[allow(private_interfaces)]
     unsafe fn call(closure: F, cells: &Cells) -> R;

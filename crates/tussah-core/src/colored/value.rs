@@ -91,8 +91,8 @@ impl<T: Send + 'static> Colored<T> {
     /// Runs a closure on the value and returns its result.
     ///
     /// If the color is idle, the closure runs immediately, on this OS thread and without
-    /// allocation, at the cost of an uncontended lock. Otherwise it is queued as an event of the
-    /// color, and the future completes with its result. No OS thread blocks.
+    /// allocation, at the cost of an uncontended lock. Otherwise the closure is queued as an event
+    /// of the color, and the future completes with the closure's result. No OS thread blocks.
     ///
     /// Requests run in the order in which they were first polled. Each closure runs in the
     /// `tracing` span that was current at that poll, whether or not it was queued.

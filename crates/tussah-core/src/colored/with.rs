@@ -26,7 +26,7 @@ pub trait Operation<T, R>: Sealed + Sized {
     /// Runs the closure.
     ///
     /// # Safety
-    /// The caller holds the value's color: a reader's share if `READS`, exclusively otherwise.
+    /// The caller must hold the value's color: a reader's share if `READS`, exclusively otherwise.
     #[doc(hidden)]
     unsafe fn call(self, value: NonNull<T>) -> R;
 }

@@ -7,7 +7,7 @@ use super::outage::log_removal;
 use super::slot::{FULL, HALF, Inner, POLLED};
 use super::source::Source;
 
-/// How much of a connection a peer has closed.
+/// The part of a connection that a peer has closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hangup {
     /// The peer will send no more data, but it may still read: its FIN has arrived.

@@ -123,7 +123,8 @@ impl Source {
         }
     }
 
-    /// Does the same for `poll_` functions. Only the last caller for a direction is woken.
+    /// Does the same as [`io`](Self::io), for `poll_` functions. Only the last caller for a
+    /// direction is woken.
     ///
     /// # Errors
     /// As for [`io`](Self::io).

@@ -257,8 +257,8 @@ impl Handle {
         self.shared.workers.load(Ordering::Relaxed)
     }
 
-    /// Returns the number, counted from 0, of the caller's worker. Returns `None` elsewhere, and on
-    /// a worker of another runtime. No two OS threads have the same worker number at the same time.
+    /// Returns the number, counted from 0, of the caller's worker. Returns `None` outside of this
+    /// runtime's workers. No two OS threads have the same worker number at the same time.
     ///
     /// # Examples
     /// ```
@@ -281,9 +281,9 @@ impl Handle {
     /// # Errors
     /// Returns `InvalidInput` outside of 1 to 1,024. Returns `WouldBlock` inside an event or a
     /// closure that has entered a color, if another change is in progress or a removed worker is
-    /// still in its last event. Elsewhere the call waits. Returns the system's error if there are
-    /// no descriptors for a worker (two each), or if an OS thread could not be started; workers
-    /// that have started stay.
+    /// still in its last event. In any other place, the call waits. Returns the system's error if
+    /// there are no descriptors for a worker (two each), or if an OS thread could not be started;
+    /// workers that have started stay.
     pub fn set_workers(&self, workers: usize) -> io::Result<()> {
         shutdown::set_workers(&self.shared, workers)
     }

@@ -110,9 +110,9 @@ pub struct ShutdownReport {
     /// The number of workers left behind because they were in one event for more than a second
     /// after the shutdown had told them to end.
     ///
-    /// If there are any, queued events and waiting threads are not dropped, except for threads that
-    /// wait for a file. A join of such a thread waits forever, and the runtime's memory is never
-    /// freed.
+    /// If there are any such workers, queued events and waiting threads are not dropped, except for
+    /// threads that wait for a file. A join of such a thread waits forever, and the runtime's
+    /// memory is never freed.
     pub workers_stuck: usize,
 }
 

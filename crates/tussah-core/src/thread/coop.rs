@@ -56,7 +56,7 @@ pub fn has_yielded() -> bool {
 
 /// Spends one operation of the running poll's budget, and yields after the last operation. Use it
 /// in loops around operations that seldom wait. Each `with` that enters its color immediately also
-/// spends one.
+/// spends one operation.
 ///
 /// Dropping the future has no effect. Outside of the workers, it never waits.
 pub async fn consume_budget() {

@@ -59,7 +59,7 @@ impl<T> JoinHandle<T> {
         Header::abort(self.thread);
     }
 
-    /// Returns a handle that can only abort. It may be cloned and may outlive this one.
+    /// Returns a handle that can only abort. That handle may be cloned, and may outlive this one.
     pub fn abort_handle(&self) -> AbortHandle {
         self.header().retain();
         AbortHandle {

@@ -101,7 +101,7 @@ impl Clock {
         }
     }
 
-    /// Returns the current time. It never runs backwards.
+    /// Returns the current time. The time never runs backwards.
     #[must_use]
     pub fn now(&self) -> Instant {
         match &self.inner.manual {
@@ -177,8 +177,8 @@ impl Clock {
         }
     }
 
-    /// Returns the instant at which [`now_ns`](Self::now_ns) shows `ns`, or one a hundred years
-    /// after the clock was made if `Instant` cannot hold that.
+    /// Returns the instant at which [`now_ns`](Self::now_ns) shows `ns`. If `Instant` cannot hold
+    /// that instant, returns the instant a hundred years after the clock was made.
     #[must_use]
     pub fn at_ns(&self, ns: u64) -> Instant {
         super::add(self.inner.start, Duration::from_nanos(ns))
@@ -299,7 +299,7 @@ impl ManualClock {
     }
 }
 
-/// Keeps a hook of [`Clock::on_advance`] registered. Dropping it removes the hook.
+/// A guard that keeps a hook of [`Clock::on_advance`] registered. Dropping it removes the hook.
 #[must_use = "dropping the guard removes the hook"]
 pub struct AdvanceHook {
     _hook: Arc<Hook>,

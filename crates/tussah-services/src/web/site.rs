@@ -57,7 +57,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Opens a directory, and determines how the kernel opens files beneath one.
+    /// Opens a directory, and determines how the kernel opens files beneath it.
     ///
     /// # Errors
     /// Returns an error if the directory does not exist, or if the fallback or an error page is not
@@ -116,7 +116,7 @@ impl Site {
     ///
     /// # Errors
     /// Returns the same errors. In addition it returns [`Missing::WouldBlock`] for listings, if a
-    /// name is not in the kernel's cache, or if the kernel does not support the question.
+    /// name is not in the kernel's cache, or if the kernel does not support such a lookup.
     pub fn try_look_up(&self, path: &[u8], preferred: Codings) -> Result<Found, Missing> {
         self.find(path, preferred, Wait::Never)
     }
@@ -137,7 +137,7 @@ impl Site {
     }
 
     /// Returns the header fields that the operator's rules add to the response for a path. An error
-    /// response gets them without `Cache-Control`.
+    /// response gets these fields without `Cache-Control`.
     #[must_use]
     pub fn fields(&self, path: &[u8]) -> Vec<(&str, &str)> {
         rules::fields(

@@ -18,8 +18,9 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// A parameter has no value or one of another kind, an expression has no value, or a port that
-    /// must be connected is not, because of a condition.
+    /// Returns an error if a parameter has no value or a value of another kind, or if an expression
+    /// has no value. Also returns an error if a condition leaves a port unconnected that must be
+    /// connected.
     pub fn instantiate(
         &self,
         args: &BTreeMap<String, Value>,

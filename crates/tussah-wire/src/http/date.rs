@@ -12,7 +12,7 @@ const SECONDS_MAX: u64 = 253_402_300_799;
 
 /// Formats `unix_seconds` as an HTTP date, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 ///
-/// Times after the year 9999 are formatted as its last second.
+/// Times after the year 9999 are formatted as the last second of that year.
 ///
 /// ```
 /// let text = tussah_wire::http::date::format(784_111_777);

@@ -24,7 +24,8 @@ pub const METHOD_BYTES_MAX: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bound, in bytes: the whole head including the final empty line; 16 KiB by default, which
-    /// leaves room for three 4 KiB cookies. Values over [`HEAD_BYTES_MAX`] are reduced to it.
+    /// leaves room for three 4 KiB cookies. Values over [`HEAD_BYTES_MAX`] are reduced to that
+    /// limit.
     pub head_bytes_max: usize,
     /// Bound, in fields: the field lines of the head; 100 by default, as in nginx and Apache.
     pub fields_max: usize,

@@ -13,7 +13,7 @@ use super::syntax::{PLAIN, run};
 ///
 /// - `%XX` is decoded once, before dot segments are removed, as in section 6.2.2: `%2e%2e` is `..`.
 /// - An encoded slash or backslash is refused, and so is a backslash. Other programs on the way may
-///   treat it as a separator, and no file name contains one.
+///   treat such a character as a separator.
 /// - A `..` that would lead above the root is refused, because only attackers send it. Section
 ///   5.2.4 would drop it.
 /// - Consecutive slashes are merged, although RFC 3986 treats them as empty segments. File systems
@@ -47,7 +47,8 @@ pub fn path(raw: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
 /// refuses: a slash (`%2F`), a backslash (`%5C`) and control characters (`%0A`).
 ///
 /// An encoded slash therefore never separates segments. The result does not show whether the client
-/// sent `%2F` or `%252F`; [`segments`] does. Use it to look up paths in tables, not as file names.
+/// sent `%2F` or `%252F`; [`segments`] does. Use the result to look up paths in tables, not as a
+/// file name.
 ///
 /// ```
 /// use tussah_wire::http::target;

@@ -40,8 +40,8 @@ use super::event::Class;
 
 /// A policy that decides settings of one stage.
 ///
-/// A controller that panics is no longer called: its settings stay as they are, and it admits all
-/// events.
+/// The stage no longer calls a controller that has panicked: the controller's settings stay as they
+/// are, and the stage admits all events.
 ///
 /// # Examples
 /// A controller that gives a stage one more servlet for each hundred queued events, up to eight:
@@ -71,20 +71,20 @@ pub trait Controller: Send + 'static {
     fn name(&self) -> &'static str;
 
     /// Returns the settings that the controller decides. The stage ignores any other setting that
-    /// it returns.
+    /// the controller returns.
     fn owns(&self) -> Owns;
 
     /// Returns how often the controller receives a sample.
     fn cadence(&self) -> Cadence;
 
-    /// Returns whether the controller reads the responses in [`ClassSample`]. If not, they stay
-    /// zero, because collecting them costs a little for each batch.
+    /// Returns whether the controller reads the responses in [`ClassSample`]. If not, the responses
+    /// stay zero, because collecting them costs a little for each batch.
     fn looks_at_responses(&self) -> bool {
         false
     }
 
-    /// Returns whether the stage has to call [`on_dequeue`](Self::on_dequeue) now. Called once for
-    /// each batch.
+    /// Returns whether the stage has to call [`on_dequeue`](Self::on_dequeue) now. The stage calls
+    /// this once for each batch.
     fn looks_at_departures(&self) -> bool {
         true
     }
@@ -93,56 +93,57 @@ pub trait Controller: Send + 'static {
     /// stage's network.
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings;
 
-    /// Returns the rule by which the controller admits events of a class now, for the log. Only
-    /// called on the owner of [`Owns::ADMISSION`], before and after a sample.
+    /// Returns the rule by which the controller admits events of a class now, for the log. The
+    /// stage calls this only on the owner of [`Owns::ADMISSION`], before and after a sample.
     fn rule(&self, _class: Class) -> Rule {
         Rule::All
     }
 
     /// Returns the latency target that the controller works towards now, if it has one. It may
-    /// exceed the configured target. Only called on the owner of [`Owns::ADMISSION`], before and
-    /// after a sample.
+    /// exceed the configured target. The stage calls this only on the owner of [`Owns::ADMISSION`],
+    /// before and after a sample.
     fn effective_target(&self) -> Option<Duration> {
         None
     }
 
     /// Returns how many events the controller would have rejected while it only
-    /// [observed](Mode::Observe). Only called on the owner of [`Owns::ADMISSION`].
+    /// [observed](Mode::Observe). The stage calls this only on the owner of [`Owns::ADMISSION`].
     fn would_reject(&self) -> u64 {
         0
     }
 
-    /// Decides whether an arriving event is admitted. Only called on the owner of
+    /// Decides whether an arriving event is admitted. The stage calls this only on the owner of
     /// [`Owns::ADMISSION`], for an event that the queue's own bounds allow.
     ///
     /// A sender of many events asks for several events of a class ahead of time, and gives back
-    /// what it does not need. So this may admit more events than arrive, but never fewer.
+    /// what it does not need. So the controller may admit more events than arrive, but never fewer.
     fn on_enqueue(&mut self, _arrival: &Arrival) -> Admission {
         Admission::Admit
     }
 
-    /// Returns how many of `most` consecutive events are admitted immediately. They cost one credit
-    /// each and belong to no cohort; `first` is the first of them.
+    /// Returns how many of `most` consecutive events are admitted immediately. These events cost
+    /// one credit each and belong to no cohort; `first` is the first of them.
     ///
-    /// The stage calls [`on_enqueue`](Self::on_enqueue) for the other events; by default, for all
-    /// of them. Only events that `on_enqueue` would admit may be counted.
+    /// The stage calls [`on_enqueue`](Self::on_enqueue) for the other events; by default, these are
+    /// all events. Count only events that `on_enqueue` would admit.
     fn on_enqueue_many(&mut self, _first: &Arrival, _most: u64) -> u64 {
         0
     }
 
-    /// Returns whether to shed a queued event before its turn, because it would be shed if it left
-    /// the queue now. An event that was queued for longer must not be less overdue.
+    /// Returns whether to shed a queued event before its turn, because
+    /// [`on_dequeue`](Self::on_dequeue) would shed it if it left the queue now. If an event is
+    /// overdue, every event that was queued for longer must be overdue, too.
     ///
     /// The stage asks about the oldest event of each class except the highest, each time that a
     /// servlet takes events, while [`looks_at_departures`](Self::looks_at_departures) is true. It
-    /// also asks about each class every 25 ms, if a sample has shown that any event can be overdue:
-    /// the answer is true for a sojourn of `u64::MAX`. Keyed stages never ask.
+    /// also asks about each class every 25 ms, if a sample has shown that events can be overdue:
+    /// the answer is then true for a sojourn of `u64::MAX`. Keyed stages never ask.
     fn is_overdue(&self, _departure: &Departure) -> bool {
         false
     }
 
-    /// Decides whether an event that leaves the queue is served. Only called on the owner of
-    /// [`Owns::ADMISSION`].
+    /// Decides whether an event that leaves the queue is served. The stage calls this only on the
+    /// owner of [`Owns::ADMISSION`].
     fn on_dequeue(&mut self, _departure: &Departure) -> Verdict {
         Verdict::Serve
     }
@@ -226,8 +227,8 @@ impl fmt::Debug for Owns {
     }
 }
 
-/// The times at which a controller receives a sample: as soon as one of the counts has been reached
-/// since the last sample and the interval has passed. A count of zero is ignored. If both are zero,
+/// The times at which a controller receives a sample: when the interval has passed since the last
+/// sample, and one of the counts has been reached. A count of zero is ignored. If both are zero,
 /// the interval alone decides, and is at least 1 ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cadence {
@@ -240,7 +241,7 @@ pub struct Cadence {
 }
 
 impl Cadence {
-    /// A sample after each interval of this length, in nanoseconds.
+    /// Returns a cadence with a sample after each interval of this length, in nanoseconds.
     #[must_use]
     pub const fn every_ns(interval_ns: u64) -> Self {
         Self {
@@ -261,7 +262,7 @@ pub struct Settings {
     pub batch: Option<usize>,
     /// The maximum number of credits in the queue; from one to the stage's own bound.
     pub threshold: Option<u64>,
-    /// The end of the queue that is served next.
+    /// The end of the queue from which events are served next.
     pub order: Option<Order>,
     /// For sockets: the shortest time between two reads, in nanoseconds; 0 means none.
     pub pace_ns: Option<u64>,
@@ -278,7 +279,7 @@ pub enum Order {
     /// The oldest first.
     #[default]
     Fifo,
-    /// The newest first. In a keyed stage this chooses among keys, never within one.
+    /// The newest first. In a keyed stage, this order applies among keys, never within one key.
     Lifo,
 }
 

@@ -115,8 +115,9 @@ impl<E> Event<E> {
         self
     }
 
-    /// Drops the event if no handler has taken it out of a batch by this deadline. The time starts
-    /// when the event is first queued, or when a stage is first [called](super::Call) with it.
+    /// Drops the event if no handler has taken it out of a batch by this deadline. The deadline
+    /// counts from the time at which the event is first queued, or at which a stage is first
+    /// [called](super::Call) with it.
     ///
     /// A queued event ends within a millisecond of its deadline, or within 100 ns for each queued
     /// event if that is longer, even if its stage is paused or busy. Once a servlet has taken the
@@ -140,12 +141,13 @@ impl<E> Event<E> {
         self
     }
 
-    /// Sets a callback for an event that ends without being handled. It replaces an earlier one.
+    /// Sets a callback for an event that ends without being handled. It replaces an earlier
+    /// callback.
     ///
-    /// `f` is called if the event ends in a queue, if its handler panics, or if the handler has
-    /// taken it with [`next`](super::Batch::next) and is dropped with the runtime before the batch
-    /// has ended. It runs under no lock, and a panic in it is contained. It is not called for an
-    /// event that its owner drops, or that a handler took and dropped.
+    /// `f` is called if the event ends in a queue or if its handler panics. `f` is also called if
+    /// the handler has taken the event with [`next`](super::Batch::next) and is dropped with the
+    /// runtime before the batch has ended. `f` runs under no lock, and a panic in `f` is contained.
+    /// `f` is not called for an event that its owner drops, or that a handler took and dropped.
     #[must_use]
     pub fn on_drop(mut self, f: impl FnOnce(Reason) + Send + 'static) -> Self {
         *self.more().on_drop.get_mut() = Some(Box::new(f));

@@ -102,7 +102,7 @@ impl Network {
         &self.inner.name
     }
 
-    /// Begins a stage of this name.
+    /// Begins to build a stage of this name.
     pub fn stage<E: Send + 'static>(&self, name: impl Into<String>) -> StageBuilder<E> {
         StageBuilder::new(self.clone(), name.into())
     }

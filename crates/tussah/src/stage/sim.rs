@@ -130,8 +130,8 @@ pub struct Arrivals {
     pub rates: Vec<(u64, f64)>,
     /// The bursts: the time, and the number of events that arrive at once.
     pub bursts: Vec<(u64, u32)>,
-    /// The number of additional clients in a closed loop. Each sends an event within the first
-    /// millisecond, and the next one when that event is answered.
+    /// The number of additional clients in a closed loop. Each client sends an event within the
+    /// first millisecond, and the next one when that event is answered.
     pub clients: u32,
     /// The time that a client waits after a rejection before it sends again, in nanoseconds; at
     /// least one.
@@ -160,7 +160,7 @@ impl Default for Arrivals {
 }
 
 impl Arrivals {
-    /// Arrivals of one class with these rates per second, each from the given time on.
+    /// Returns arrivals of one class with these rates per second, each from the given time on.
     #[must_use]
     pub fn steps(rates: &[(u64, f64)]) -> Self {
         Self {
@@ -194,7 +194,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// A handler that only computes.
+    /// Returns a handler that only computes.
     #[must_use]
     pub fn computing(compute: Distribution) -> Self {
         Self {

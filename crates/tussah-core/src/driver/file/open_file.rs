@@ -36,7 +36,7 @@ pub(super) struct Opened {
 /// An open file. All clones share the same descriptor.
 ///
 /// The file is closed when the last clone has been dropped and the last operation in flight has
-/// ended. Operations that change it run one at a time, in the order in which they were first
+/// ended. Operations that change the file run one at a time, in the order in which they were first
 /// polled.
 #[derive(Clone)]
 pub struct OpenFile(Arc<Opened>);
@@ -101,7 +101,7 @@ impl OpenFile {
         (read, buffer)
     }
 
-    /// Writes a buffer, once or until everything is written, when its turn comes.
+    /// Writes a buffer when the operation's turn comes, once or until everything is written.
     ///
     /// # Errors
     /// As for [`read`](Self::read), with pwrite(2).
@@ -115,7 +115,8 @@ impl OpenFile {
         Run::in_order(Write::new(file, buffer, at, whole), &self.0).await
     }
 
-    /// Flushes the file to the device when its turn comes; see fsync(2) and fdatasync(2).
+    /// Flushes the file to the device when the operation's turn comes; see fsync(2) and
+    /// fdatasync(2).
     ///
     /// # Errors
     /// Returns the error of the call.
@@ -124,7 +125,7 @@ impl OpenFile {
         Run::in_order(Sync { file, data_only }, &self.0).await
     }
 
-    /// Sets the length of the file when its turn comes; see ftruncate(2).
+    /// Sets the length of the file when the operation's turn comes; see ftruncate(2).
     ///
     /// # Errors
     /// Returns `InvalidInput` if the length exceeds `i64::MAX`; otherwise the error of

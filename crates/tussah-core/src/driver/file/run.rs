@@ -72,7 +72,7 @@ impl<R> Drop for Run<R> {
     }
 }
 
-/// Runs a closure on the pool of the caller's runtime, for calls that have no form for the ring.
+/// Runs a closure on the pool of the caller's runtime, for calls that io_uring does not offer.
 ///
 /// # Errors
 /// Returns the closure's error, or an error if the pool is full or the runtime has shut down.

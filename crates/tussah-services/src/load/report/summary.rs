@@ -42,14 +42,14 @@ pub struct Summary {
     /// Latency of served requests: from sending, or in an open loop from the due time, to the last
     /// byte.
     pub latency: Times,
-    /// The same, but for the first request on a connection it is measured from its due time and
-    /// includes connecting.
+    /// Like `latency`, but for the first request on a connection it is measured from its due time
+    /// and includes connecting.
     pub response: Times,
     /// Latency of requests answered with 503.
     pub rejected_latency: Times,
     /// Duration of connecting, TLS included.
     pub connect: Times,
-    /// The same, for connections made before the measurement.
+    /// Duration of connecting, TLS included, for connections made before the measurement.
     pub connect_before: Times,
     /// Delay in sending requests of an open loop whose connection was free, which is the
     /// generator's own contribution.
@@ -114,11 +114,11 @@ pub struct Parameters {
 /// The outcomes of requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Requests {
-    /// Answered completely and correctly.
+    /// Requests that were answered completely and correctly.
     pub served: u64,
-    /// Answered with 503.
+    /// Requests that were answered with 503.
     pub rejected: u64,
-    /// Failed for any reason.
+    /// Requests that failed for any reason.
     pub failed: u64,
     /// Requests in flight at the end. They count among all requests in an open loop, but not in a
     /// closed loop, where each client has some.
@@ -138,10 +138,10 @@ pub struct Requests {
 pub struct Within {
     /// The number of these requests.
     pub count: u64,
-    /// Their share of all requests that ended, or had been due for longer than that at the end,
-    /// from 0 to 1.
+    /// The share of these requests among all requests that ended, or had been due for longer than
+    /// `within_ms` at the end; from 0 to 1.
     pub share: f64,
-    /// Their number per second: the goodput.
+    /// The number of these requests per second: the goodput.
     pub per_s: f64,
 }
 
@@ -218,7 +218,7 @@ pub struct ServerCpu {
     pub seconds: f64,
     /// CPU milliseconds per thousand answered requests, whatever the status.
     pub ms_per_1000_requests: f64,
-    /// The average number of CPUs that it kept busy.
+    /// The average number of CPUs that the server kept busy.
     pub cpus: f64,
 }
 

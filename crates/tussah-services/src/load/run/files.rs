@@ -59,7 +59,7 @@ impl FileSet {
     }
 
     /// Returns the largest set within a size. `3.3GB` is the set of the SEDA paper, which is
-    /// slightly larger.
+    /// slightly larger than that.
     ///
     /// # Errors
     /// Returns a sentence that states what was expected, if the text is not a size, or the size is

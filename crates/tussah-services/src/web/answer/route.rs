@@ -105,8 +105,8 @@ pub struct Reply {
     /// The value of `Content-Type`.
     pub media_type: String,
     /// Further fields. The server adds its name, the type and the length of the body, the date, and
-    /// the fields about the connection. It ignores any of these here, and fields with invalid
-    /// bytes.
+    /// the fields about the connection. The server ignores these fields here, and fields with
+    /// invalid bytes.
     pub fields: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
@@ -165,8 +165,8 @@ type Handler = Arc<dyn Fn(Request) -> Answering + Send + Sync>;
 /// - A request in a handler is cancelled by dropping the handler's future at its next `.await`.
 ///   This applies to GET and HEAD, which are safe to cancel (RFC 9110, section 9.2.1), and to other
 ///   methods if the route is [`cancellable`](Self::cancellable).
-/// - Work that a handler has spawned, or given to [`tussah::spawn_blocking`], continues. Use this
-///   for work that has to be completed.
+/// - Work that a handler has spawned, or given to [`tussah::spawn_blocking`], continues. Use one of
+///   these for work that has to be completed.
 ///
 /// ```
 /// use tussah_services::web::{Reply, Request, Route, Web, config::Config};

@@ -128,8 +128,8 @@ pub enum Colors {
 }
 
 /// The handling of a dynamic request whose client has closed its side of the connection (FIN). A
-/// client that has left looks like this, and so does a client that only has no more to send, such
-/// as `nc -N`. A reset always cancels the request.
+/// client that has left looks like this, and so does a client that only has nothing more to send,
+/// such as `nc -N`. A reset always cancels the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HalfClose {
     /// The request is cancelled, since the client has most likely left.
@@ -251,7 +251,7 @@ impl Default for Timeouts {
 pub struct Tls {
     /// The certificate with its chain, PEM.
     pub cert: Option<PathBuf>,
-    /// Its private key, PEM.
+    /// The certificate's private key, PEM.
     pub key: Option<PathBuf>,
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct Instance {
     looking: JoinHandle<()>,
 }
 
-/// The outcome for a server's connections after it stops.
+/// The outcome of a server's connections after the server has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped {
     /// The number of connections that did not end in time, and were cut.
@@ -92,7 +92,8 @@ impl Running {
         self.listening.iter().map(Listening::address)
     }
 
-    /// Returns the network of stages, for observation. Each [`reload`](Self::reload) replaces it.
+    /// Returns the network of stages, for observation. Each [`reload`](Self::reload) replaces this
+    /// network.
     #[must_use]
     pub fn network(&self) -> Network {
         self.current.read().network.clone()

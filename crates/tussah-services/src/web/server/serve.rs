@@ -263,7 +263,7 @@ fn bound_arenas(workers: Option<usize>) {
 pub enum WebError {
     /// The runtime or its signals are not available.
     Runtime(io::Error),
-    /// The directory cannot be served, or a page in it that the configuration names.
+    /// The directory, or a page in it that the configuration names, cannot be served.
     Site(SiteError),
     /// An address cannot be bound. The text states the reason, and the process that uses the
     /// address, if it is known.

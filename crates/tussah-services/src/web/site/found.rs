@@ -87,8 +87,8 @@ pub struct Meta {
     pub media_type: Arc<str>,
     /// The coding of the bytes in the file, for `Content-Encoding`.
     pub coding: Option<Coding>,
-    /// True if other acceptable codings would have selected another file. The response then needs
-    /// `Vary: Accept-Encoding`; otherwise it is the same for every set of codings.
+    /// True if a client that accepts other codings would have received another file. The response
+    /// then needs `Vary: Accept-Encoding`; otherwise it is the same for every set of codings.
     pub vary: bool,
 }
 

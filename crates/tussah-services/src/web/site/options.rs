@@ -21,10 +21,10 @@ pub enum Symlinks {
 /// The treatment of names that begin with a dot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dotfiles {
-    /// They do not exist, except `.well-known`.
+    /// Names that begin with a dot do not exist, except `.well-known`.
     #[default]
     Hidden,
-    /// They are ordinary files.
+    /// Names that begin with a dot are those of ordinary files.
     Served,
 }
 

@@ -12,8 +12,8 @@ use crate::http::syntax::{PATH, QUERY, TOKEN, is_word, run};
 /// Parses the head at the start of `bytes`. Returns `None` if it is incomplete. `bytes` may contain
 /// further requests.
 ///
-/// A refusal does not depend on later bytes: with more of them, the same head is refused in the
-/// same way.
+/// A refusal does not depend on later bytes: with more bytes, the same head is refused in the same
+/// way.
 ///
 /// # Errors
 ///

@@ -43,8 +43,8 @@ pub enum RetryAfter {
 
 /// The head of a response.
 ///
-/// It owns no text: the accessors for text take the buffer that was parsed, and panic if it is
-/// shorter than the head.
+/// It owns no text: the accessors for text take the buffer that was parsed, and panic if the buffer
+/// is shorter than the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseHead {
     /// The framing of the body.

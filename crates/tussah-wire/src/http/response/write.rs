@@ -80,7 +80,7 @@ impl<'o> HeadWriter<'o> {
     }
 
     /// Appends `Connection`, which tells the client whether the server keeps the connection open.
-    /// It may be omitted where it is the default.
+    /// The field may be omitted where it states the default.
     pub fn connection(&mut self, keep_alive: bool) {
         let option: &[u8] = if keep_alive { b"keep-alive" } else { b"close" };
         self.push(&[b"Connection: ", option, b"\r\n"]);

@@ -45,11 +45,10 @@ pub fn auto(target: Option<Duration>) -> Vec<Box<dyn Controller>> {
     auto_besides(target, Owns::NOTHING)
 }
 
-/// Returns the default controllers for the settings that other controllers leave; these other
-/// controllers own `taken`.
+/// Returns the default controllers for all settings except `taken`, which other controllers own.
 ///
 /// If only one of servlets and admission is taken, [`AutoServlets`] or [`Predict`] decides on the
-/// other.
+/// other one.
 ///
 /// # Examples
 /// ```
@@ -124,8 +123,8 @@ const WINDOW: u64 = 200;
 /// The number of events that must have finished before a stage can count as waiting.
 const FINISHED_MIN: u64 = 10;
 
-/// A controller of servlets: Aspen's for a stage that waits, and one servlet for each worker in a
-/// stage that computes.
+/// A controller of servlets. In a stage that waits, it uses Aspen's rule; in a stage that computes,
+/// it provides one servlet for each worker.
 ///
 /// A blocking stage counts as waiting: its OS threads take no worker. For other stages, the
 /// controller compares the time that batches spent on workers with their total time. It begins with

@@ -106,7 +106,7 @@ pub enum Change {
     Batch(usize, usize),
     /// The maximum number of credits in the queue.
     Threshold(u64, u64),
-    /// The end of the queue that is served next.
+    /// The end of the queue from which events are served next.
     Order(Order, Order),
     /// The shortest time between two reads of sockets, in nanoseconds.
     Pace(u64, u64),
@@ -146,13 +146,13 @@ pub struct Inputs {
     pub busy_ns: u64,
     /// The mean time of a batch, in nanoseconds; 0 if none ended.
     pub batch_mean_ns: u64,
-    /// The mean time of a servlet for an event, in nanoseconds; 0 if none was finished.
+    /// The mean time that a servlet spends on an event, in nanoseconds; 0 if no event was finished.
     pub event_mean_ns: u64,
     /// Servlets of all stages of the process.
     pub process_servlets: usize,
     /// The moving average of `process_servlets`.
     pub process_servlets_mean: f64,
-    /// The longest 90th percentile of the responses of a class, in nanoseconds.
+    /// The highest 90th percentile of response times among the classes, in nanoseconds.
     pub response_p90_ns: u64,
 }
 
@@ -217,7 +217,7 @@ impl Log {
     ///
     /// A rule that moves a little with each sample is logged when it differs by a tenth from the
     /// last logged value, and by more than one event or one percent of all. The logged change
-    /// begins at the turning point.
+    /// starts at the value at which the rule turned.
     pub fn note_rules(
         &mut self,
         at_ns: u64,
@@ -268,7 +268,8 @@ impl Log {
         });
     }
 
-    /// Logs one decision. If there are already [`DECISIONS_MAX`], the oldest decision is dropped.
+    /// Logs one decision. If the log already holds [`DECISIONS_MAX`] decisions, it drops the
+    /// oldest.
     pub fn push(&mut self, decision: Decision) {
         if self.decisions.len() == DECISIONS_MAX {
             self.decisions.pop_front();

@@ -57,13 +57,13 @@ const SLOT_NS_MIN: u64 = 50_000;
 /// not notice it.
 const SLOT_NS_MAX: u64 = 10_000_000;
 
-/// A controller that in overload rejects and sheds events that could not be served within a latency
-/// target.
+/// A controller that, in overload, rejects and sheds events that could not be served within a
+/// latency target.
 ///
-/// The only parameter is the target. 90 % of the admitted events should be answered within it,
-/// measured from their arrival in the queue to the end of their batch. It should be at least ten
-/// mean service times; below eight, the service alone takes the time that is reserved for
-/// variation.
+/// The only parameter is the target. 90 % of the admitted events should be answered within the
+/// target, measured from their arrival in the queue to the end of their batch. The target should be
+/// at least ten mean service times; below eight, the service alone takes the time that is reserved
+/// for variation.
 ///
 /// In overload, each class is judged by the events ahead of it: its own and those of the classes
 /// above. So lower classes are rejected first.
@@ -114,7 +114,8 @@ pub struct Predict {
 }
 
 impl Predict {
-    /// Creates a controller for this target. A target below a microsecond counts as one.
+    /// Creates a controller for this target. A target below a microsecond counts as one
+    /// microsecond.
     #[must_use]
     pub fn new(target: Duration) -> Self {
         let target_ns = u64::try_from(target.as_nanos()).unwrap_or(u64::MAX);

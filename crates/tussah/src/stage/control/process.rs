@@ -52,9 +52,9 @@ pub struct Cause {
     pub name: String,
     /// The reason why the stage cannot do more.
     pub why: Constraint,
-    /// The time for which it has been overloaded, in nanoseconds.
+    /// The time for which the stage has been overloaded, in nanoseconds.
     pub since_ns: u64,
-    /// The number of stages that wait for it, directly or through others.
+    /// The number of stages that wait for this stage, directly or through others.
     pub held_up: usize,
 }
 
@@ -101,8 +101,8 @@ pub struct Governor {
 const UTILISATION_BUSY: f64 = 0.9;
 
 impl Governor {
-    /// Creates a governor of this many servlets in all. If there are more stages than that, each
-    /// has one servlet.
+    /// Creates a governor of this number of servlets in total. If there are more stages than that,
+    /// each has one servlet.
     #[must_use]
     pub fn new(servlets_max: usize) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl Governor {
     }
 
     /// Sets the time after which a stage counts as overloaded, in nanoseconds, instead of 100 ms.
-    /// Shorter overloads are bursts.
+    /// Shorter overloads count as bursts.
     #[must_use]
     pub fn overloaded_after_ns(mut self, ns: u64) -> Self {
         self.overloaded_ns_min = ns;

@@ -26,7 +26,7 @@ pub struct Sample<'a> {
     /// Events whose batch ended in the interval, without events that failed.
     pub finished: u64,
     /// Events that failed in the interval: the handler reported them (`Batch::fail`), for example
-    /// after a timeout, or lost them in a panic. They are part of no other number.
+    /// after a timeout, or lost them in a panic. No other count includes them.
     pub failed: u64,
     /// Events in service now: they were taken, and their batch has not ended.
     pub in_service: u64,

@@ -163,7 +163,7 @@ impl Cancel {
 pub struct CancelHandle(Option<Arc<Cancel>>);
 
 impl CancelHandle {
-    /// Cancels the event. Returns false if it has already ended, or was cancelled earlier.
+    /// Cancels the event. Returns false if the event has already ended, or was cancelled earlier.
     pub fn cancel(&self) -> bool {
         self.0.as_ref().is_some_and(|cancel| cancel.cancel())
     }

@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The queue has no room for the event, or none for its class.
+    /// The queue has no room for the event, or no room for the event's class.
     Full,
     /// Too many events with its key are queued.
     KeyFull,
@@ -45,14 +45,14 @@ impl fmt::Display for Refusal {
 pub enum Reason {
     /// A controller took the event out of the queue, or the sender's policy dropped it.
     Shed,
-    /// Its deadline passed before a handler took it.
+    /// The event's deadline passed before a handler took the event.
     Expired,
-    /// Its [`CancelHandle`](super::CancelHandle) cancelled it, before a handler took it or together
-    /// with the handler's future.
+    /// The event's [`CancelHandle`](super::CancelHandle) cancelled the event, before a handler took
+    /// it or together with the handler's future.
     Cancelled,
-    /// A handler that had taken it panicked.
+    /// A handler that had taken the event panicked.
     Panicked,
-    /// Its stage was destroyed, or its runtime shut down.
+    /// The event's stage was destroyed, or the stage's runtime shut down.
     ShutDown,
 }
 

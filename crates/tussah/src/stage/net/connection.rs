@@ -13,8 +13,8 @@ use super::set::Entry;
 use super::stats::SocketStats;
 use crate::net::{Outgoing, OutgoingStats, PushError};
 
-/// A connection whose events go to a stage. It is cheap to clone, and two are equal if they are
-/// handles of the same connection.
+/// A connection whose events go to a stage. It is cheap to clone. Two `Connection` values are equal
+/// if they are handles of the same connection.
 ///
 /// A `Connection` keeps the connection open for writing after the peer has [finished
 /// sending](super::SocketEvent::Ended). It does not keep the descriptor open after the connection
@@ -165,7 +165,8 @@ impl Connection {
     ///
     /// # Errors
     /// Returns the bytes in the error if the queue is full or the connection is closed or closing.
-    /// A full queue has already had its [configured effect](super::SocketOptions::when_full).
+    /// If the queue is full, its [configured effect](super::SocketOptions::when_full) has already
+    /// taken place.
     pub fn try_send(&self, bytes: impl Into<Buffer>) -> Result<u64, PushError<Buffer>> {
         let shared = &self.shared;
         shared.writes.look();
@@ -174,7 +175,7 @@ impl Connection {
     }
 
     /// Queues bytes to be written, and returns the number of the packet. If
-    /// [`WhenFull::Wait`](crate::net::WhenFull::Wait) was chosen, it waits for room.
+    /// [`WhenFull::Wait`](crate::net::WhenFull::Wait) was chosen, this waits for room.
     ///
     /// A servlet that waits here serves no other peer in the meantime, so one slow peer can hold up
     /// the stage for any length of time.
@@ -211,8 +212,8 @@ impl Connection {
         self.shared.outgoing.stats()
     }
 
-    /// Returns the stage's own data of the connection. The first call creates it; it is dropped
-    /// with the last `Connection`.
+    /// Returns the stage's own data of the connection. The first call creates the data, which is
+    /// dropped with the last `Connection`.
     ///
     /// # Panics
     /// Panics if the data was created with another type.

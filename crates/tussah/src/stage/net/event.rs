@@ -6,7 +6,7 @@ use std::io;
 use super::connection::Connection;
 use super::server::Server;
 
-/// An event of a socket. [The module](super) describes the order.
+/// An event of a socket. [The module](super) describes the order of the events.
 ///
 /// A stage that also takes other events has its own enum, with `impl From<SocketEvent>`.
 #[derive(Debug)]
@@ -22,19 +22,20 @@ pub enum SocketEvent {
     /// reads.
     Packet(Connection, Vec<u8>),
     /// All packets up to this number were given to the system; [`Connection::send`] returned the
-    /// numbers. Only sent if [`SocketOptions::completions`](super::SocketOptions::completions) is
-    /// on. One event may represent several packets: the difference of the numbers shows how many.
+    /// numbers. The stage receives this event only if
+    /// [`SocketOptions::completions`](super::SocketOptions::completions) is on. One event may
+    /// represent several packets: the difference of the numbers shows how many.
     Sent(Connection, u64),
     /// The peer has finished sending, and may still read. The stage can send until it
     /// [closes](Connection::close) the connection or drops the last [`Connection`].
     Ended(Connection),
-    /// The connection is closed. This is its last event.
+    /// The connection is closed. This is the connection's last event.
     Closed(Connection, CloseReason),
     /// A server could not accept because the process or the system has no descriptor or no memory
     /// left. The server continues. The event is sent once, until accepting succeeds again.
     AcceptFailed(Server, io::Error),
     /// A server has stopped: it was [closed](Server::close), or it failed with this error. This is
-    /// its last event.
+    /// the server's last event.
     Stopped(Server, Option<io::Error>),
 }
 

@@ -22,8 +22,8 @@ const LINGER_S_MAX: u64 = 2;
 
 /// The effect of a stage's rejection on a packet or a connection. Default: [`Drop`](Self::Drop).
 ///
-/// It applies only if a controller of the stage rejects the event. When the stage's queue is full,
-/// all events wait. The other events of a connection always wait and are never dropped.
+/// The setting applies only if a controller of the stage rejects the event. When the stage's queue
+/// is full, all events wait. The other events of a connection always wait and are never dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenRejected {
     /// The event is dropped and counted. The connection continues without the packet, as if the

@@ -65,7 +65,7 @@ pub(super) fn all(
 
 impl Network {
     /// Shows the runtime's own queues among the stages, in the [graph](Self::graph) and in
-    /// [recordings](Self::record). Nothing can be sent to them. Their names are:
+    /// [recordings](Self::record). Nothing can be sent to these queues. Their names are:
     ///
     /// - `runtime.workers`: runnable colors;
     /// - `runtime.files`: file operations in the kernel;

@@ -50,8 +50,8 @@ impl Sockets {
         Ok(Self::of(set, SocketOptions::default()))
     }
 
-    /// Returns a handle that uses other options for the sockets that it makes. Its connections have
-    /// their own bound.
+    /// Returns a handle that uses other options for the sockets that it makes. The connections of
+    /// that handle have their own bound.
     #[must_use]
     pub fn with(&self, options: SocketOptions) -> Self {
         Self::of(Arc::clone(&self.set), options)
@@ -139,7 +139,7 @@ impl Sockets {
         self.connect_by(async move { UnixStream::connect(path).await }, to)
     }
 
-    /// Connects with a future, for options of all kinds; otherwise the same as
+    /// Connects by means of a future, which can use options of all kinds; otherwise the same as
     /// [`connect`](Self::connect).
     ///
     /// # Errors
@@ -176,7 +176,7 @@ impl Sockets {
     /// Takes over a connected stream. The stage receives its packets and all later events.
     ///
     /// # Errors
-    /// Same as for [`connect`](Self::connect); the stream is then closed.
+    /// Same as for [`connect`](Self::connect); after an error, the stream is closed.
     pub fn adopt<E>(&self, stream: impl Into<Stream>, to: &Sender<E>) -> io::Result<Connection>
     where
         E: From<SocketEvent> + Send + 'static,
@@ -263,8 +263,8 @@ impl Sockets {
         self.set.close();
     }
 
-    /// Waits until no server, no connection and no attempt to connect is left. By then the last
-    /// event of each has been sent to its stage.
+    /// Waits until no server, no connection and no attempt to connect is left. By then, the last
+    /// event of each of these has been sent to its stage.
     pub async fn settled(&self) {
         self.set.settled().await;
     }

@@ -7,7 +7,7 @@ pub struct IoStats {
     /// Waiting operations.
     pub queued: u64,
     /// The maximum number of waiting operations with the current sockets; 0 if no operation waits
-    /// there, or if the bound is elsewhere.
+    /// in this queue, or if another queue has the bound.
     pub queue_max: u64,
     /// The bytes of the waiting operations.
     pub queued_bytes: u64,

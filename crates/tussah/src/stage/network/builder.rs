@@ -37,7 +37,7 @@ const OS_THREADS_MAX: usize = 20;
 /// Bound, in events: the default maximum of one key's queue.
 const KEY_DEPTH_MAX: usize = 128;
 
-/// A builder of a stage. [`Network::stage`] begins it, and [`handler`](Self::handler),
+/// A builder of a stage. [`Network::stage`] creates the builder, and [`handler`](Self::handler),
 /// [`direct`](Self::direct), [`serial`](Self::serial), [`blocking`](Self::blocking) or
 /// [`declare`](Self::declare) creates the stage.
 #[must_use = "a stage is made by giving it a handler"]
@@ -155,7 +155,7 @@ impl<E: Send + 'static> StageBuilder<E> {
     }
 
     /// Sets the maximum number of queued events of one class; by default only the queue's bound
-    /// applies. It has no effect for a class that the stage does not have.
+    /// applies. The setting has no effect for a class that the stage does not have.
     pub fn class_queue(mut self, class: Class, events: u64) -> Self {
         if let Some(max) = self.class_max.get_mut(usize::from(class.0)) {
             *max = events.max(1);
@@ -182,8 +182,8 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// Events that the stage would have rejected while it observes are counted in
     /// [`StageStats::would_reject`](crate::stage::observe::StageStats::would_reject). Add an
     /// [`AutoTarget`](crate::stage::control::AutoTarget) instead to change the mode while the stage
-    /// runs. If an added controller owns servlets or admission, both other modes turn the target
-    /// off.
+    /// runs. If an added controller owns servlets or admission, the modes [`Mode::Observe`] and
+    /// [`Mode::Off`] both turn the target off.
     ///
     /// # Examples
     /// ```
@@ -243,8 +243,8 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Sets a callback for each event that ends in the queue, with the reason. It runs before the
-    /// event's own drop callback, while no lock is held.
+    /// Sets a callback for each event that ends in the queue, with the reason. The callback runs
+    /// before the event's own drop callback, while no lock is held.
     pub fn on_drop(mut self, f: impl Fn(E, Reason) + Send + Sync + 'static) -> Self {
         self.on_drop = Some(Guarded::new(Box::new(f)));
         self
@@ -314,8 +314,8 @@ impl<E: Send + 'static> StageBuilder<E> {
         self.create(Kind::Async, 1)?.with_serial(make)
     }
 
-    /// Creates the stage with a handler that blocks its OS thread, in the runtime's pool. It cannot
-    /// await: it sends with [`Sender::try_send`](crate::stage::Sender::try_send) or
+    /// Creates the stage with a handler that blocks its OS thread, in the runtime's pool. The
+    /// handler cannot await: it sends with [`Sender::try_send`](crate::stage::Sender::try_send) or
     /// [`send_or`](crate::stage::Sender::send_or), and waits for room with
     /// [`Handle::block_on`](crate::Handle::block_on).
     ///

@@ -10,12 +10,14 @@ impl Network {
     /// their handlers](crate::stage#when-a-handler-is-dropped); the network still shows them.
     ///
     /// In a cycle, the stage that was created first is drained first, as if no stage of the cycle
-    /// sent to it. It then refuses the events of the other stages, which have to handle that.
+    /// sent to it. It then refuses the events of the other stages, which have to handle the
+    /// refusal.
     ///
     /// All paused stages resume first, because a paused stage holds up the stages that send to it.
     /// If a stage without a handler ([`Declared`](crate::stage::Declared)) has queued events, this
-    /// waits until the stage gets a handler; otherwise the stage can no longer get one. Close and
-    /// settle [sockets](crate::stage::net) before you drain; their own queues are skipped.
+    /// waits until the stage gets a handler. If it has no events, it can no longer get a handler.
+    /// Close and settle [sockets](crate::stage::net) before you drain; their own queues are
+    /// skipped.
     ///
     /// Call this from outside the stages: a handler would wait for itself.
     ///
@@ -73,7 +75,7 @@ impl Network {
     /// Running batches continue to their end on their own. The handlers are dropped even if stages
     /// refer to each other or to the network in a cycle: only this, or the [end of the
     /// runtime](crate::stage#when-a-handler-is-dropped), frees such a network.
-    /// [Sockets](crate::stage::net) are only forgotten.
+    /// [Sockets](crate::stage::net) are not closed, only forgotten.
     ///
     /// # Examples
     /// ```

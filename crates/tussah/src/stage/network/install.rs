@@ -15,8 +15,8 @@ use crate::stage::state::Kind;
 /// A stage that has no handler yet. Events that are sent to it are queued.
 ///
 /// Dropping this value leaves the stage as it is; only [`Stage::destroy`] or the end of its network
-/// then ends the waiting. If its handler cannot be created, the stage is forgotten, and queued
-/// events are dropped with their callbacks.
+/// then ends its queued events. If the handler cannot be created, the stage is forgotten, and
+/// queued events are dropped with their callbacks.
 pub struct Declared<E>(pub(crate) Stage<E>);
 
 impl<E: Send + 'static> Declared<E> {
@@ -38,11 +38,11 @@ impl<E: Send + 'static> Declared<E> {
     }
 
     /// Gives the stage a handler that blocks its OS thread, in the runtime's pool. Its servlets are
-    /// OS threads: set a bound for them with
-    /// [`servlets`](crate::stage::StageBuilder::servlets) before.
+    /// OS threads: set a bound for them with [`servlets`](crate::stage::StageBuilder::servlets)
+    /// first.
     ///
     /// # Errors
-    /// The same as for [`StageBuilder::handler`](crate::stage::StageBuilder::handler).
+    /// Same as for [`StageBuilder::handler`](crate::stage::StageBuilder::handler).
     pub fn blocking<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,

@@ -91,7 +91,8 @@ impl Network {
             .collect()
     }
 
-    /// Returns the same as [`stats`](Self::stats), together with the response times of each stage.
+    /// Returns the statistics of all stages, like [`stats`](Self::stats), with the response times
+    /// of each stage.
     ///
     /// # Examples
     /// ```

@@ -45,7 +45,7 @@ pub struct StageStats {
     /// configured target, the target in force is that percentile plus half of the configured
     /// target.
     pub target: Option<Duration>,
-    /// The end of the queue that is served.
+    /// The end of the queue from which events are served.
     pub order: Order,
     /// Events offered.
     pub arrived: u64,
@@ -53,7 +53,7 @@ pub struct StageStats {
     pub refused: u64,
     /// Events that a controller took out of the queue.
     pub shed: u64,
-    /// Events that the controller of admission would have rejected, if it only
+    /// Events that the controller of admission would have rejected, if that controller only
     /// [observes](crate::stage::control::Mode::Observe).
     pub would_reject: u64,
     /// Events whose deadline passed before the handler took them. If an event of a call is not in a
@@ -78,10 +78,10 @@ pub struct StageStats {
     pub closed: Option<Arc<str>>,
     /// Batches that ended.
     pub batches: u64,
-    /// Events of calls, without those that the calls left.
+    /// Events of calls, without the events that the calls left in their batches.
     pub called: u64,
     /// The total time of batches, including waits. For a batch with cancelled or failed events,
-    /// this is the share of the other events.
+    /// only the share of the other events counts.
     pub service: Duration,
     /// The part of `service` in which handlers computed.
     pub compute: Duration,

@@ -33,9 +33,9 @@ pub struct Span {
     pub class: Class,
     /// The time at which the event was queued; equal to `begun_ns` if it arrived by a call.
     pub queued_ns: u64,
-    /// The time at which its batch began; equal to `ended_ns` if it never did.
+    /// The time at which the event's batch began; equal to `ended_ns` if no batch took the event.
     pub begun_ns: u64,
-    /// The time at which its batch ended, or at which the event was dropped.
+    /// The time at which the event's batch ended, or at which the event was dropped.
     pub ended_ns: u64,
     /// The outcome of the visit.
     pub end: SpanEnd,
@@ -60,9 +60,9 @@ pub struct Traces {
 }
 
 impl Network {
-    /// Traces one in `n` of the following events from outside of stages; 0 stops that. Events of
-    /// [sockets](crate::stage::net) come from outside. [Traced](Event::traced) events are always
-    /// traced.
+    /// Traces one in `n` of the events that arrive from outside the stages from now on; 0 stops
+    /// tracing. Events of [sockets](crate::stage::net) come from outside. [Traced](Event::traced)
+    /// events are always traced.
     ///
     /// Events that are not traced cost nothing. The numbers of the traces that the network chooses
     /// are 2^32 and above.

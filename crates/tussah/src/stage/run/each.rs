@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use super::{Handler, SerialHandler};
 use crate::stage::event::Batch;
 
-/// A handler that [`each`] or [`each_mut`] makes of a closure.
+/// A handler that [`each`] or [`each_mut`] makes from a closure.
 pub struct Each<E, F> {
     handle: F,
     event: PhantomData<fn(E)>,

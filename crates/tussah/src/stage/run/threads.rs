@@ -14,8 +14,8 @@ use crate::stage::state::{State, Wake};
 ///
 /// A stage without a manager decides by itself, based on its controllers' settings; this is the
 /// default, and costs nothing. A stage with a manager asks it each time that a servlet is about to
-/// start working, after its own settings have allowed that. Each stage keeps its idle servlets:
-/// servlets of other stages cannot do their work.
+/// start working, after the stage's own settings have allowed that. Each stage keeps its idle
+/// servlets, because a servlet cannot work for another stage.
 ///
 /// While a handler waits, its servlet does not count as working, unless
 /// [`counts_waiting`](Self::counts_waiting) returns true. The servlet needs a new admission before
@@ -60,13 +60,14 @@ use crate::stage::state::{State, Wake};
 /// ```
 pub trait ThreadManager: Send + Sync + 'static {
     /// Returns whether one more servlet of a stage may start working. If not, the manager must
-    /// [call](Applicant::call) the stage when one may start.
+    /// [call](Applicant::call) the stage when a servlet may start.
     ///
-    /// Called under the stage's lock: it must be short, and must not use a stage.
+    /// The stage calls this under its lock, so an implementation must be short, and must not use a
+    /// stage.
     fn enter(&self, stage: &Applicant) -> bool;
 
-    /// Notes that an admitted servlet no longer works. It is called while no lock is held, so it
-    /// can call waiting stages.
+    /// Notes that an admitted servlet no longer works. The stage calls this while it holds no lock,
+    /// so the manager can call waiting stages.
     fn leave(&self, stage: &Applicant);
 
     /// Returns whether servlets count as working while their handlers wait. In that case, stages
@@ -99,7 +100,7 @@ impl Applicant {
         self.priority
     }
 
-    /// Makes the stage ask again, if it still wants a servlet. Must not be called under a lock that
+    /// Makes the stage ask again, if it still wants a servlet. Do not call this under a lock that
     /// [`ThreadManager::enter`] takes.
     pub fn call(&self) {
         if let Some(stage) = self.stage.upgrade() {
@@ -133,8 +134,8 @@ impl<E: Send + 'static> Apply for Shared<E> {
 }
 
 /// A bound on the number of busy servlets of all stages that share it. When a servlet leaves, the
-/// waiting stage with the highest priority may have another; among several such stages, the one
-/// that has waited longest.
+/// waiting stage with the highest priority may have another servlet; among several such stages, the
+/// one that has waited longest.
 ///
 /// # Examples
 /// Two stages whose handlers block share at most three OS threads:
@@ -195,7 +196,7 @@ impl Permits {
         self.state.lock().busy
     }
 
-    /// Changes the bound; at least one. Surplus servlets continue until they are idle.
+    /// Changes the bound, which is at least one. Surplus servlets continue until they are idle.
     pub fn set_max(&self, max: usize) {
         self.state.lock().max = max.max(1);
         self.call();

@@ -49,7 +49,7 @@ pub struct Ask<T, R> {
     pub reply: ReplySender<R>,
 }
 
-/// The handler's end of an [`Ask`]. It may be kept after the handler has returned.
+/// The handler's end of an [`Ask`]. It remains usable after the handler has returned.
 ///
 /// Dropping it without a value ends the ask as [`AskError::Unanswered`], once the handler's batch
 /// has ended or been [settled](crate::stage::Batch::settle).
@@ -60,7 +60,7 @@ pub struct ReplySender<R>(Arc<Slot<R>>);
 type Slot<R> = Mutex<Option<oneshot::Sender<Result<R, Reason>>>>;
 
 impl<R> ReplySender<R> {
-    /// Returns the value to the caller. It is dropped if the caller no longer waits.
+    /// Returns the value to the caller. The value is dropped if the caller no longer waits.
     pub fn send(self, value: R) {
         complete(&self.0, Ok(value));
     }

@@ -10,7 +10,7 @@ use crate::stage::run::{Gone, Guard, Host, Present, Shared};
 /// separate servlet. A panic in the callee is also the caller's panic.
 /// [`To::call`](crate::stage::To::call) creates it.
 ///
-/// A call awaits a serial or keyed callee while others use it.
+/// While other callers use a serial or keyed callee, a call waits for it.
 pub struct Call<E, C> {
     pub(crate) stage: Arc<Shared<E>>,
     pub(crate) host: Arc<C>,

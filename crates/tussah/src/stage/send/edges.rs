@@ -11,7 +11,7 @@ use crate::stage::network::{Any, EdgeKind, Network, Stage};
 use crate::stage::run::{Host, Shared};
 
 /// A factory for the edges that start at one stage, passed to the function that makes the stage's
-/// handler. The edges are in the network's graph.
+/// handler. The network's graph shows the edges.
 #[derive(Debug)]
 pub struct Edges<'a> {
     pub(crate) network: &'a Network,
@@ -83,7 +83,7 @@ impl Edges<'_> {
     /// Begins an edge to the stage of this name.
     ///
     /// # Errors
-    /// Returns an error if there is none, or if it takes events of another type.
+    /// Returns an error if there is no such stage, or if the stage takes events of another type.
     pub fn named<E: Send + 'static>(&self, name: &str) -> Result<To<'_, E>, BuildError> {
         Ok(self.to(&self.network.find::<E>(name)?))
     }
@@ -109,15 +109,15 @@ impl<E: Send + 'static, C> To<'_, E, C> {
     }
 
     /// Makes an edge through the stage's queue that never waits, and may therefore be part of a
-    /// cycle. Like [`queue`](Self::queue), it makes room for at least `room` credits.
+    /// cycle. Like [`queue`](Self::queue), this edge adds room for at least `room` credits.
     ///
     /// An edge in a cycle gets its own `room` credits in addition to the shared room. Otherwise new
     /// events, which fill the queue as fast as it drains, would starve the events in the cycle.
     /// `room` must be enough for all events that can be on their way back at once: those in service
-    /// in this stage and in the stages of the cycle. A sender that exceeds it takes room from the
+    /// in this stage and in the stages of the cycle. A sender that needs more takes room from the
     /// other senders.
     ///
-    /// Events of such an edge precede senders that wait for room. They have the same additional
+    /// Events of such an edge precede senders that wait for room. They also have the additional
     /// room above the [bound of their class](crate::stage::StageBuilder::class_queue), and
     /// controllers do not reject them. Controllers may still shed them from the queue.
     ///

@@ -29,7 +29,7 @@ pub(crate) struct Route<E> {
     passed: Arc<Notify>,
 }
 
-/// A proxy between two stages. Dropping this leaves the proxy in place.
+/// A proxy between two stages. Dropping this value leaves the proxy in place.
 #[must_use = "the proxy is taken away by `remove`"]
 pub struct Between<E> {
     proxy: Stage<E>,
@@ -42,16 +42,16 @@ pub struct Between<E> {
 
 impl<E: Send + 'static, C> Stage<E, C> {
     /// Puts this stage between two running stages: events that `from` sends to `to`, or calls it
-    /// with, go to this stage instead. Its handler can inspect, count, change or drop the events,
-    /// and sends them to `to` over an edge of its own.
+    /// with, go to this stage instead. This stage's handler can inspect, count, change or drop the
+    /// events, and sends them to `to` over an edge of its own.
     ///
-    /// No event is lost, and none overtakes another of its sender. Only calls after the removal of
-    /// the proxy do not wait for its queued events. A proxy may serve several pairs of stages, and
-    /// stand between another proxy and its target. It makes all senders send event by event.
+    /// No event is lost, and none overtakes another of its sender. But calls after the proxy's
+    /// removal do not wait for its queued events. A proxy may serve several pairs of stages, and
+    /// stand between another proxy and its target. It makes senders send event by event.
     ///
     /// # Errors
-    /// Returns an error if `to` belongs to another network, there is no edge from a stage `from` to
-    /// it or already a proxy, the route would close a cycle, or this stage blocks and is called.
+    /// Returns an error if `to` belongs to another network, `from` has no edge to it or already a
+    /// proxy there, the route would close a cycle, or this stage blocks and is called.
     ///
     /// # Examples
     /// ```
@@ -127,11 +127,11 @@ impl<E: Send + 'static, C> Stage<E, C> {
 }
 
 impl<E: Send + 'static> Between<E> {
-    /// Removes the proxy when no event is in it. Senders that can wait do so until then, so that no
-    /// event is overtaken. The others still use the proxy, which stays as long as they do.
+    /// Removes the proxy when it holds no event. Senders that can wait do so until then, so that no
+    /// event is overtaken. Others still use the proxy, which stays as long as they do.
     ///
     /// # Cancellation
-    /// Dropping the future leaves the proxy in place, and [`Stage::destroy`] of it keeps no order.
+    /// A dropped future leaves the proxy. [`Stage::destroy`] then removes it, but keeps no order.
     pub async fn remove(self) {
         let target = &self.to.shared;
         let Some((holding, passed)) = self.hold() else {

@@ -63,7 +63,7 @@ impl<E> Clone for Sender<E> {
 pub struct SendError<E> {
     /// The event, as it was sent.
     pub event: Event<E>,
-    /// The stage that refused it.
+    /// The stage that refused the event.
     pub stage: Arc<str>,
     /// The reason.
     pub why: Refusal,
@@ -160,9 +160,9 @@ impl<E: Send + 'static> Sender<E> {
     /// If no event needs an individual check, the events are handed over without being copied. The
     /// fastest handler changes events in place ([`Batch::events_mut`]) and then forwards them.
     ///
-    /// Returns the number of events that the stage's controllers rejected; these are dropped and
-    /// their drop callbacks called. If the future is dropped, the events that have not been sent
-    /// stay in the batch.
+    /// Returns the number of events that the stage's controllers rejected; these events are
+    /// dropped, and their drop callbacks are called. If the future is dropped, the events that have
+    /// not been sent stay in the batch.
     ///
     /// # Errors
     /// Returns an error if the stage is closed; the events that were not sent stay in the batch.

@@ -9,8 +9,8 @@ pub enum Distribution {
     Constant(f64),
     /// Exponential, with this mean.
     Exponential(f64),
-    /// The sum of exponential times with the same mean. The first field is the mean of the sum, the
-    /// second one the number of times.
+    /// The sum of exponential times with the same mean. The first field is the mean of the sum, and
+    /// the second field is the number of times.
     Erlang(f64, u32),
     /// The first time, or, with the probability in the last field, the second time.
     Bimodal(f64, f64, f64),

@@ -129,8 +129,8 @@ impl Digest {
         Duration::from_nanos(u64::try_from(self.sum_ns).unwrap_or(u64::MAX))
     }
 
-    /// Returns the time that this share of the times, in thousandths, does not exceed: 500 for the
-    /// median. Returns zero if there are no times.
+    /// Returns the time that is not exceeded by this share of the times, in thousandths; 500
+    /// returns the median. Returns zero if there are no times.
     #[must_use]
     pub fn percentile(&self, permille: u64) -> Duration {
         Duration::from_nanos(self.permille(permille))

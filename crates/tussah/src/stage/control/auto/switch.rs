@@ -36,13 +36,13 @@ struct Shared {
 
 /// The decisions that an [`AutoTarget`](super::AutoTarget) would have made while it observed.
 ///
-/// The queue is longer than it would have been with the controller on, so these are more events
-/// than it would have rejected.
+/// The queue is longer than it would be with the controller on, so these counts are higher than
+/// those that the controller would have reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Observed {
-    /// Events that it would have rejected.
+    /// Events that the controller would have rejected.
     pub refused: u64,
-    /// Events that it would have shed from the queue.
+    /// Events that the controller would have shed from the queue.
     pub shed: u64,
     /// The number of servlets that the stage would have had at the last sample; 0 before the first.
     pub servlets: usize,

@@ -15,8 +15,8 @@ use crate::stage::event::Class;
 /// responses meet a latency target.
 ///
 /// In a stage that computes, it uses the servlets of [`AutoServlets`], and [`Predict`] admits as
-/// many events as these can handle in time. In a stage that waits, or about which nothing is known,
-/// all events are in service at once while no resource for which handlers wait is scarce. So no
+/// many events as these can handle in time. In a stage that waits, or about which nothing is known
+/// yet, all events are in service at once while no resource that handlers wait for is scarce. So no
 /// event is held back without a reason. If such a resource is scarce, the number of events in
 /// service is just enough to keep it busy. The other events wait in the queue, and `Predict` admits
 /// as many as the scarce resource can handle in time.
@@ -31,7 +31,7 @@ use crate::stage::event::Class;
 /// of the target. Events are then not rejected for missing an impossible target.
 ///
 /// # Examples
-/// An operator who does not yet trust a target can see what it would do:
+/// An operator who does not yet trust a target can see what the target would do:
 /// ```
 /// use std::time::Duration;
 /// use tussah::stage::{Batch, BuildError, Handler, Network};
@@ -56,7 +56,7 @@ pub struct AutoTarget {
 
 impl AutoTarget {
     /// Creates a controller for this target, which is the time from an event's arrival to its
-    /// response. A target below a microsecond counts as one.
+    /// response. A target below a microsecond counts as one microsecond.
     #[must_use]
     pub fn new(target: Duration) -> Self {
         let admission = Predict::new(target);

@@ -42,16 +42,16 @@ const ITEMS: u64 = 100;
 /// Parameters of [`Aspen`]; the defaults are the paper's.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AspenConfig {
-    /// LOW: the divisor of the lower bound; positive, otherwise 1. A larger value provides servlets
-    /// for only part of the load.
+    /// LOW: the divisor of the lower bound; positive (other values count as 1). A larger value
+    /// provides servlets for only part of the load.
     pub low: f64,
-    /// HIGH: the factor of the upper bound; at least `1 / low`, otherwise raised to that. A larger
-    /// value keeps idle servlets longer.
+    /// HIGH: the factor of the upper bound; at least `1 / low` (lower values are raised to that). A
+    /// larger value keeps idle servlets longer.
     pub high: f64,
     /// k: the number of arrivals between two decisions; at least one.
     pub arrivals: u64,
-    /// The largest exponent of a viscosity; not negative, otherwise 2. With 0, nothing slows down
-    /// changes.
+    /// The largest exponent of a viscosity; not negative (other values count as 2). With 0, nothing
+    /// slows down changes.
     pub exponent_max: f64,
 }
 

@@ -30,8 +30,8 @@ use crate::stage::control::{
 };
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Bound, in cohorts of a class: the same as in the original. It is the smallest part of a class
-/// that can be rejected.
+/// Bound, in cohorts of a class: the same as in the original. No smaller part of a class can be
+/// rejected than one cohort.
 pub const COHORTS: usize = 128;
 
 /// Bound, in arrivals: the window of the distribution of priorities. The counts cover between half
@@ -45,19 +45,20 @@ pub struct CinnamonConfig {
     pub interval_ns: u64,
     /// The longest time that an event may be in the queue, in nanoseconds.
     pub queued_ns_max: u64,
-    /// The gain of the error; 0 or more, otherwise 0.1.
+    /// The gain of the error; 0 or more (other values count as 0.1).
     pub proportional: f64,
-    /// The gain of the error's sum over the intervals; 0 or more, otherwise 0.2.
+    /// The gain of the error's sum over the intervals; 0 or more (other values count as 0.2).
     pub integral: f64,
-    /// The gain of the error's change; 0 or more, otherwise 0.
+    /// The gain of the error's change; 0 or more (other values count as 0).
     pub differential: f64,
-    /// The largest share to reject; from 0 to 1, otherwise 0.99. Below 1, the controller notices
-    /// the end of an overload.
+    /// The largest share to reject; from 0 to 1 (other values count as 0.99). Below 1, the
+    /// controller notices the end of an overload.
     pub reject_max: f64,
 }
 
 impl CinnamonConfig {
-    /// Creates parameters with this bound on the time in the queue, and defaults for the others.
+    /// Creates parameters with this bound on the time in the queue, and default values for the
+    /// other parameters.
     #[must_use]
     pub fn new(queued_max: Duration) -> Self {
         Self {
@@ -85,7 +86,8 @@ impl CinnamonConfig {
     }
 }
 
-/// A controller that rejects the lowest priorities, in the share that a PID controller finds.
+/// A controller that rejects the events of the lowest priorities; a PID controller determines their
+/// share.
 #[derive(Debug)]
 pub struct Cinnamon {
     config: CinnamonConfig,

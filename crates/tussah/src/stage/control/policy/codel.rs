@@ -26,8 +26,8 @@ use crate::stage::control::{
 /// Parameters of [`Codel`]; the defaults are the article's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CodelConfig {
-    /// M: how long an event may wait in a standing queue, in nanoseconds; at most `interval_ns`,
-    /// otherwise lowered to that.
+    /// M: how long an event may wait in a standing queue, in nanoseconds; at most `interval_ns`
+    /// (higher values are lowered to that).
     pub target_ns: u64,
     /// N: the time after which a queue that was not empty counts as standing, in nanoseconds; at
     /// least one. Until then, an event may wait for this long.

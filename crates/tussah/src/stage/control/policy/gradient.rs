@@ -30,8 +30,8 @@ use crate::stage::control::{
 };
 use crate::stage::event::Class;
 
-/// Parameters of [`Gradient`]; the defaults are those of the library, if it has them and this
-/// module does not differ.
+/// Parameters of [`Gradient`]; the defaults are those of the original library, unless this module
+/// differs from it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct GradientConfig {
     /// The initial limit, in credits queued plus events in service.
@@ -48,15 +48,17 @@ pub struct GradientConfig {
     /// The growth of the limit while responses are normal; at least one, since the limit would
     /// otherwise not grow.
     pub allowance: f64,
-    /// The weight of a new limit against the old limit; above 0 and at most 1, otherwise 0.2.
+    /// The weight of a new limit against the old limit; above 0 and at most 1 (other values count
+    /// as 0.2).
     pub smoothing: f64,
-    /// The weight of an interval's response in the long-term mean; above 0 and at most 1, otherwise
-    /// 2/601.
+    /// The weight of an interval's response in the long-term mean; above 0 and at most 1 (other
+    /// values count as 2/601).
     pub weight: f64,
-    /// The share of failed events that makes an interval a failure; above 0 and at most 1,
-    /// otherwise 0.1.
+    /// The share of failed events that makes an interval a failure; above 0 and at most 1 (other
+    /// values count as 0.1).
     pub failed: f64,
-    /// The factor by which a failure multiplies the limit; from 0 to below 1, otherwise 0.9.
+    /// The factor by which a failure multiplies the limit; from 0 to below 1 (other values count as
+    /// 0.9).
     pub backoff: f64,
 }
 

@@ -29,7 +29,7 @@ const PART: f64 = 0.125;
 /// A controller that limits the rate at which all sockets together are read: in packets, in bytes,
 /// or in both.
 ///
-/// It is for [`Sockets::control_reads`](crate::stage::net::Sockets::control_reads). Unread bytes
+/// Pass it to [`Sockets::control_reads`](crate::stage::net::Sockets::control_reads). Unread bytes
 /// stay with the system and then with the peers, which stop sending. Waiting connections take turns
 /// to read.
 ///

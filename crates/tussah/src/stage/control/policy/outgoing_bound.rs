@@ -17,7 +17,7 @@ const INTERVAL_NS: u64 = 20_000_000;
 
 /// A controller that bounds the bytes queued to be written to each peer.
 ///
-/// It is for [`Sockets::control_writes`](crate::stage::net::Sockets::control_writes).
+/// Pass it to [`Sockets::control_writes`](crate::stage::net::Sockets::control_writes).
 /// [`SocketOptions::when_full`](crate::stage::net::SocketOptions::when_full) decides what happens
 /// to a peer that exceeds the bound: by default its connection is closed.
 ///

@@ -20,17 +20,17 @@ use crate::stage::control::{
 /// times as much, p_max 1/50, w_q 0.002).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RedConfig {
-    /// The average length up to which every event is admitted, in credits; from 0 to 10^18,
-    /// otherwise 50.
+    /// The average length up to which every event is admitted, in credits; from 0 to 10^18 (other
+    /// values count as 50).
     pub queue_min: f64,
     /// The average length from which no event is admitted, in credits; at least one more than
     /// `queue_min`.
     pub queue_max: f64,
-    /// p_max: the probability of a rejection just below `queue_max`; above 0 and at most 1,
-    /// otherwise 0.02.
+    /// p_max: the probability of a rejection just below `queue_max`; above 0 and at most 1 (other
+    /// values count as 0.02).
     pub reject_max: f64,
-    /// w_q: the weight of an arrival's queue length in the average; above 0 and at most 1,
-    /// otherwise 0.002.
+    /// w_q: the weight of an arrival's queue length in the average; above 0 and at most 1 (other
+    /// values count as 0.002).
     pub weight: f64,
 }
 

@@ -23,9 +23,11 @@ pub struct ResponseMeanConfig {
     pub target_ns: u64,
     /// The time between two changes of the threshold, in nanoseconds.
     pub interval_ns: u64,
-    /// The factor of the threshold above the target; above 0 and below 1, otherwise 0.5.
+    /// The factor by which the threshold is multiplied while the mean response is above the target;
+    /// above 0 and below 1 (other values count as 0.5).
     pub factor: f64,
-    /// The number of credits by which the threshold is raised below the target; at least one.
+    /// The number of credits by which the threshold is raised while the mean response is below the
+    /// target; at least one.
     pub raise: u64,
 }
 
@@ -45,7 +47,7 @@ impl ResponseMeanConfig {
 }
 
 /// A controller that cuts the threshold exponentially while the mean response is above the target,
-/// and raises it additively while it is below.
+/// and raises it additively while the mean is below.
 #[derive(Debug)]
 pub struct ResponseMean {
     config: ResponseMeanConfig,

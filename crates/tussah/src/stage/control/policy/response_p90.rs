@@ -35,35 +35,36 @@ use crate::stage::control::{
 };
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Parameters of [`ResponseP90`]; the defaults are those of the paper's table, where it has them.
+/// Parameters of [`ResponseP90`]; the defaults are those of the paper's table, where the table has
+/// them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ResponseP90Config {
     /// The target of each class's 90th percentile, in nanoseconds; at least one.
     pub target_ns: u64,
     /// nreq: the number of finished events between two decisions; at least one.
     pub finished: u64,
-    /// α: the share of the filtered percentile that each step keeps; from 0 to below 1, otherwise
-    /// 0.7.
+    /// α: the share of the filtered percentile that each step keeps; from 0 to below 1 (other
+    /// values count as 0.7).
     pub keep: f64,
-    /// err_d: the error above which the rate is cut; a finite number, otherwise 0.
+    /// err_d: the error above which the rate is cut; a finite number (other values count as 0).
     pub error_cut: f64,
-    /// err_i: the error below which the rate is raised; a finite number, otherwise -0.5. At most
-    /// `error_cut`, otherwise lowered to that.
+    /// err_i: the error below which the rate is raised; a finite number (other values count as
+    /// -0.5). At most `error_cut` (higher values are lowered to that).
     pub error_raise: f64,
-    /// adj_d: the divisor of a cut; above 1, otherwise 1.2.
+    /// adj_d: the divisor of a cut; above 1 (other values count as 1.2).
     pub cut: f64,
-    /// adj_i: the raise of the rate, in events per second; above 0, otherwise 2.
+    /// adj_i: the raise of the rate, in events per second; above 0 (other values count as 2).
     pub raise: f64,
-    /// c_i: the error at which the raise is zero; a finite number, otherwise -0.1. At least
-    /// `error_raise`, otherwise raised to that.
+    /// c_i: the error at which the raise is zero; a finite number (other values count as -0.1). At
+    /// least `error_raise` (lower values are raised to that).
     pub raise_offset: f64,
-    /// rate_min: the lowest rate, in events per second; above 0, otherwise 0.05.
+    /// rate_min: the lowest rate, in events per second; above 0 (other values count as 0.05).
     pub rate_min: f64,
     /// The time for which a class may accumulate unused admissions, in nanoseconds; at least one
     /// event.
     pub burst_ns: u64,
-    /// True if quality is degraded before events are rejected. If the stage has no hook for it,
-    /// this costs one decision.
+    /// True if quality is degraded before events are rejected. If the stage has no degradation
+    /// hook, the decision to degrade has no effect.
     pub degrade: bool,
 }
 
@@ -144,8 +145,8 @@ impl ResponseP90 {
         }
     }
 
-    /// Returns the rate at which a class is admitted, in events per second; infinite if it is not
-    /// limited.
+    /// Returns the rate at which a class is admitted, in events per second; infinite if the rate is
+    /// not limited.
     #[must_use]
     pub fn rate(&self, class: usize) -> f64 {
         self.classes

@@ -33,19 +33,19 @@ pub struct SedaBatchConfig {
     pub interval_ns: u64,
     /// The maximum number of events in a batch; at least one. The stage's own bound applies, too.
     pub batch_max: usize,
-    /// The weight of a new rate in the average; above 0 and at most 1, otherwise 0.3.
+    /// The weight of a new rate in the average; above 0 and at most 1 (other values count as 0.3).
     pub weight: f64,
-    /// The share of the highest average above which batches shrink; above `drop` and at most 1,
-    /// otherwise 0.95.
+    /// The share of the highest average above which batches shrink; above `drop` and at most 1
+    /// (other values count as 0.95).
     pub sustained: f64,
-    /// The share of the highest average below which a rate is a sudden drop; from 0 to 1, otherwise
-    /// 0.5.
+    /// The share of the highest average below which a rate is a sudden drop; from 0 to 1 (other
+    /// values count as 0.5).
     pub drop: f64,
     /// The time within which an event should be answered, in nanoseconds, if there is such a
-    /// target; at least one. A batch should take at most half of it.
+    /// target; at least one. A batch should take at most half of this time.
     pub target_ns: Option<u64>,
-    /// The relative change of a batch in one step; above 0 and at most 1, otherwise 0.1. A step is
-    /// at least one event.
+    /// The relative change of a batch in one step; above 0 and at most 1 (other values count as
+    /// 0.1). A step is at least one event.
     pub step: f64,
 }
 
