@@ -51,6 +51,8 @@ pub(crate) enum Step {
     Api,
     /// All tests pass
     Test,
+    /// The tests of a project that `tussah new` makes pass
+    New,
     /// The code compiles with the oldest supported Rust
     Msrv,
     /// The loom models hold

@@ -5,6 +5,7 @@
 mod descriptors;
 mod html;
 pub mod load;
+pub mod new;
 mod signals;
 pub mod standard;
 mod units;

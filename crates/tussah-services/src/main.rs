@@ -8,6 +8,7 @@ use clap::{CommandFactory, Parser};
 use clap_complete::Shell;
 use tussah::flow::cli::{self, Others, Program};
 use tussah_services::load;
+use tussah_services::new;
 use tussah_services::standard;
 use tussah_services::web::Web;
 use tussah_services::web::config::{Arguments, Config};
@@ -26,6 +27,7 @@ enum Command {
     Load(Box<load::cli::Arguments>),
     #[command(flatten)]
     Graph(cli::Command),
+    New(new::Arguments),
     /// Print a shell completion script.
     ///
     /// To enable completion in the current bash: source <(tussah completions bash)
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
             modules: standard::modules(),
             others: Others::Trusted,
         }),
+        Command::New(arguments) => new::run(&arguments),
         Command::Completions { shell } => {
             clap_complete::generate(
                 shell,

@@ -77,6 +77,7 @@ impl Context {
             Step::Api => "the public interface of the libraries, as in api/".into(),
             Step::Test if self.quick => "cargo test --workspace --lib --bins".into(),
             Step::Test => "cargo test --workspace".into(),
+            Step::New => "cargo test in a project of `tussah new`".into(),
             Step::Msrv => format!("cargo check --workspace, with Rust {}", self.msrv),
             Step::Loom => "the loom models of tussah-core".into(),
             Step::Miri => {
@@ -98,6 +99,7 @@ impl Context {
             Step::Doc => self.doc(),
             Step::Api => self.api(),
             Step::Test => self.test(),
+            Step::New => self.new_project(),
             Step::Msrv => self.msrv(),
             Step::Loom => self.loom(),
             Step::Miri => self.miri(),
@@ -207,6 +209,48 @@ impl Context {
             cargo.args(["--", "-Zunstable-options", "--report-time"]);
         }
         cargo
+    }
+
+    /// Makes a project outside of the workspace, with the workspace's versions of all dependencies.
+    fn new_project(&self) -> anyhow::Result<Outcome> {
+        let directory = std::env::temp_dir().join(format!("tussah-new-{}", std::process::id()));
+        std::fs::create_dir(&directory)?;
+        let outcome = self.test_new_project(&directory);
+        std::fs::remove_dir_all(&directory)?;
+        outcome
+    }
+
+    fn test_new_project(&self, directory: &Path) -> anyhow::Result<Outcome> {
+        let manifest = self.root.join("Cargo.toml");
+        let mut create = cargo();
+        create
+            .args([
+                "run",
+                "--quiet",
+                "--package=tussah-services",
+                "--bin=tussah",
+            ])
+            .arg("--manifest-path")
+            .arg(manifest)
+            .args(["--", "new", "squares"]);
+        let created = command::run(create.current_dir(directory))?;
+        if created != Outcome::Passed {
+            return Ok(created);
+        }
+        let project = directory.join("squares");
+        std::fs::copy(self.root.join("Cargo.lock"), project.join("Cargo.lock"))?;
+        for arguments in [&["test"][..], &["run", "--", "run", "graph.weave"]] {
+            let mut cargo = cargo();
+            cargo
+                .args(arguments)
+                .env("CARGO_NET_OFFLINE", "true")
+                .env("CARGO_TARGET_DIR", self.target_dir.join("new"));
+            let outcome = command::run(cargo.current_dir(&project))?;
+            if outcome != Outcome::Passed {
+                return Ok(outcome);
+            }
+        }
+        Ok(Outcome::Passed)
     }
 
     fn msrv(&self) -> anyhow::Result<Outcome> {

@@ -220,6 +220,63 @@ fn the_help_of_run_lists_the_parameters() {
 }
 
 #[test]
+fn new_makes_a_project() {
+    // `cargo xtask ci --only new` builds one.
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path();
+    let (code, _, stderr) = tussah(path, &["new", "squares"]);
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    let project = path.join("squares");
+    let files = [
+        "Cargo.toml",
+        "README.md",
+        "graph.weave",
+        "src/main.rs",
+        ".gitignore",
+    ];
+    for file in files {
+        let text = std::fs::read_to_string(project.join(file)).expect(file);
+        assert!(!text.contains("NAME") && !text.contains("TUSSAH"), "{text}");
+    }
+    let manifest = std::fs::read_to_string(project.join("Cargo.toml")).expect("a manifest");
+    let tussah_path = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("tussah");
+    assert!(
+        manifest.contains(&format!("path = {tussah_path:?}")),
+        "{manifest}"
+    );
+    let formatted = (0, String::new(), String::new());
+    assert_eq!(
+        tussah(&project, &["fmt", "--check", "graph.weave"]),
+        formatted
+    );
+
+    let check = |arguments: &[&str], expected: &str| {
+        let (code, stdout, stderr) = tussah(path, arguments);
+        assert_eq!((code, stdout.as_str()), (2, ""));
+        assert!(stderr.starts_with(expected), "{stderr}");
+    };
+    check(
+        &["new", "squares"],
+        "error: cannot create squares: File exists",
+    );
+    check(
+        &["new", "9x"],
+        "error: the name \"9x\" is not one of a cargo package",
+    );
+    check(
+        &["new", "b", "--tussah", "/none"],
+        "error: there is no crate in /none",
+    );
+    let git = ["new", "by-git", "--tussah", "https://example.org/tussah"];
+    assert_eq!(tussah(path, &git).0, 0);
+    let manifest = std::fs::read_to_string(path.join("by-git/Cargo.toml")).expect("a manifest");
+    assert!(
+        manifest.contains("{ git = \"https://example.org/tussah\", features"),
+        "{manifest}"
+    );
+}
+
+#[test]
 fn the_manifest_of_describe_suits_check() {
     let directory = lines();
     let (code, manifest, _) = tussah(directory.path(), &["describe"]);

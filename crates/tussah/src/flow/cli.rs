@@ -102,11 +102,11 @@ impl Command {
 /// [`main!`](super::main) calls this. A program calls it itself if its modules are no plain list.
 #[must_use]
 pub fn main(name: &str, modules: Modules) -> ExitCode {
-    let command = clap::Command::new(name.to_owned())
+    let command = Command::augment_subcommands(clap::Command::new(name.to_owned()))
         .about("Runs, checks and draws graphs in Weave")
         .subcommand_required(true)
         .arg_required_else_help(true);
-    let matches = Command::augment_subcommands(command).get_matches();
+    let matches = command.get_matches();
     let program = Program {
         name: name.to_owned(),
         modules,
@@ -118,8 +118,10 @@ pub fn main(name: &str, modules: Modules) -> ExitCode {
     }
 }
 
-/// Makes the function `main` of a program that runs graphs in Weave over these modules. Each module
-/// has its path as its name in Weave. See [`cli`](crate::flow::cli) for the commands.
+/// Makes a program of modules, with [commands](crate::flow::cli) that run graphs in Weave of them.
+/// Each module has its path as its name in Weave.
+///
+/// The macro adds two functions: `main`, and `modules`, which returns the [`Modules`].
 ///
 /// ```no_run
 /// use tussah::flow::module;
@@ -140,10 +142,14 @@ pub fn main(name: &str, modules: Modules) -> ExitCode {
 #[macro_export]
 macro_rules! __flow_main {
     ($($module:path),* $(,)?) => {
+        /// Returns the modules that graphs can use.
+        fn modules() -> $crate::flow::Modules {
+            $crate::flow::Modules::new()$(.with::<$module>(stringify!($module)))*
+        }
+
         fn main() -> ::std::process::ExitCode {
-            let modules = $crate::flow::Modules::new()$(.with::<$module>(stringify!($module)))*;
             let name = option_env!("CARGO_BIN_NAME").unwrap_or("graph");
-            $crate::flow::cli::main(name, modules)
+            $crate::flow::cli::main(name, modules())
         }
     };
 }

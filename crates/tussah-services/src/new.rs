@@ -1,0 +1,94 @@
+//! The command `new`: a project with a module, a graph and a test.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+
+/// The files of a project. They do not have the names of Cargo's files here, because Cargo would
+/// take the directory for a package.
+const FILES: &[(&str, &str)] = &[
+    ("Cargo.toml", include_str!("new/manifest.toml")),
+    ("README.md", include_str!("new/readme.md")),
+    ("graph.weave", include_str!("new/graph.weave")),
+    ("src/main.rs", include_str!("new/main.rs.txt")),
+    (".gitignore", "/target\n"),
+];
+
+/// Create a cargo project with a module, a graph in Weave, and a test.
+#[derive(Args)]
+pub struct Arguments {
+    /// Name of the project, and of its directory
+    name: String,
+    /// Directory of the crate tussah, or the address of its git repository
+    ///
+    /// By default, it is the directory that this command was built from.
+    #[arg(long, value_name = "PATH|GIT")]
+    tussah: Option<String>,
+}
+
+/// Runs `tussah new`. Exits with 0, or with 2 if it cannot make the project.
+#[must_use]
+pub fn run(arguments: &Arguments) -> ExitCode {
+    match create(arguments) {
+        Ok(()) => {
+            let name = &arguments.name;
+            println!(
+                "created {name}; try: cd {name} && cargo test && cargo run -- run graph.weave"
+            );
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn create(arguments: &Arguments) -> Result<(), String> {
+    let name = &arguments.name;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.chars().all(is_plain) {
+        return Err(format!(
+            "the name {name:?} is not one of a cargo package: expected letters, digits, `-` and `_`"
+        ));
+    }
+    let dependency = dependency(arguments.tussah.as_deref())?;
+    // An existing directory is an error, so that no file is overwritten.
+    let made = |path: &Path, result: io::Result<()>| {
+        result.map_err(|error| format!("cannot create {}: {error}", path.display()))
+    };
+    let directory = Path::new(name);
+    made(directory, fs::create_dir(directory))?;
+    let source = directory.join("src");
+    made(&source, fs::create_dir(&source))?;
+    for (file, text) in FILES {
+        let text = text.replace("NAME", name).replace("TUSSAH", &dependency);
+        let path = directory.join(file);
+        made(&path, fs::write(&path, text))?;
+    }
+    Ok(())
+}
+
+/// Returns the place of tussah as a dependency in Cargo.toml names it.
+fn dependency(place: Option<&str>) -> Result<String, String> {
+    let path = match place {
+        Some(git) if git.contains("://") || git.starts_with("git@") => {
+            return Ok(format!("git = {git:?}"));
+        }
+        Some(path) => PathBuf::from(path),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("tussah"),
+    };
+    if !path.join("Cargo.toml").is_file() {
+        let path = path.display();
+        return Err(format!(
+            "there is no crate in {path}: expected --tussah with the directory of the crate tussah, \
+             or the address of its git repository"
+        ));
+    }
+    let path = path.canonicalize();
+    let path = path.map_err(|error| format!("cannot find the crate tussah: {error}"))?;
+    Ok(format!("path = {:?}", path.display().to_string()))
+}
