@@ -65,7 +65,7 @@ pub enum BinaryOp {
     Subtract,
     /// `*`
     Multiply,
-    /// `/`; of two counts, rounded down.
+    /// `/`; the quotient of two counts is rounded down.
     Divide,
 }
 

@@ -35,7 +35,7 @@ pub enum BuildError {
         stage: String,
         /// The controllers, in the order in which they were added.
         controllers: [&'static str; 2],
-        /// The settings that both own.
+        /// The settings that both controllers own.
         settings: Owns,
     },
     /// A controller owns a setting that the stage does not have.

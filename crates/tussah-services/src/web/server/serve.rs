@@ -257,8 +257,8 @@ fn bound_arenas(workers: Option<usize>) {
     }
 }
 
-/// The reason why a server cannot be started. Its `Debug` form is its `Display` form, for programs
-/// that return it from `main`.
+/// The reason why a server cannot be started. The `Debug` form is the same as the `Display` form,
+/// for programs that return this error from `main`.
 #[non_exhaustive]
 pub enum WebError {
     /// The runtime or its signals are not available.

@@ -34,7 +34,8 @@ pub struct SiteOptions {
     /// The index files of a directory, in order of preference; the paths are relative to the
     /// directory.
     pub index: Vec<String>,
-    /// True to list directories without an index file. Otherwise, such directories are not found.
+    /// True if directories without an index file are listed. Otherwise, such directories are not
+    /// found.
     pub listing: bool,
     /// The symbolic links to follow.
     pub symlinks: Symlinks,
