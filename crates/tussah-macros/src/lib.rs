@@ -1,6 +1,6 @@
 //! The attribute macros of tussah; use them through the `tussah` crate.
 //!
-//! Each is one call into `expand`, whose tests work on token streams.
+//! Each macro is one call into `expand`, whose tests work on token streams.
 #![forbid(unsafe_code)]
 
 mod expand;

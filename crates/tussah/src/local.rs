@@ -1,8 +1,8 @@
 //! Values that belong to a thread, or to a part of it, and move with it between workers.
 //!
-//! A local is set for one future. While that future is polled, the value is in place on the polling
-//! OS thread; between polls it is not. Threads that use no locals pay nothing. Spawned threads do
-//! not inherit the locals of their parent.
+//! A local is set for one future. While that future is polled, code on the polling OS thread sees
+//! the value; between polls, it does not. Threads that use no locals pay nothing. Spawned threads
+//! do not inherit the locals of their parent.
 
 use std::{
     cell::RefCell,

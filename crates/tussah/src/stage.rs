@@ -138,9 +138,10 @@
 //! - before the handler waits for anything: at the latest when the handler's current poll ends.
 //!
 //! So a handler that computes for long after a send delays the sent events, unless it yields in
-//! between ([`yield_now`](crate::yield_now)). Until then no count includes the event, and no other
-//! sender gets the room that was reserved for the chunk: up to a batch. Events with a deadline, a
-//! drop callback, a cancellation, credits, a cohort or a trace are handed over immediately.
+//! between ([`yield_now`](crate::yield_now)). Until then no count includes the sent event, and no
+//! other sender gets the room that was reserved for the chunk: up to a batch. Events with a
+//! deadline, a drop callback, a cancellation, credits, a cohort or a trace are handed over
+//! immediately.
 
 pub mod control;
 mod error;

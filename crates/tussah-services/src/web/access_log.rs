@@ -2,7 +2,8 @@
 //!
 //! Lines are collected in memory, and an OS thread writes them in batches, so that no worker waits
 //! for a disk. If the disk is too slow or full, lines are lost. The diagnostics report this
-//! immediately, and the log states the number and the reason once it can be written again.
+//! immediately, and the log states the number of lost lines and the reason once it can be written
+//! again.
 
 mod line;
 #[cfg(test)]

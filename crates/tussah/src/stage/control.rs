@@ -1,9 +1,9 @@
 //! The interface of a stage's controllers: a controller receives samples and answers with settings.
 //!
 //! A controller never sleeps, reads a clock or draws a random number: time and randomness are
-//! parameters, so that a controller can be simulated. The stage calls it under its lock, from the
-//! OS thread that queues an event or ends a batch. So it must be short, and must not call the
-//! stage. A stage in which nothing happens calls no controller.
+//! parameters, so that a controller can be simulated. The stage calls a controller under the
+//! stage's lock, from the OS thread that queues an event or ends a batch. So a controller must be
+//! short, and must not call the stage. A stage in which nothing happens calls no controller.
 //!
 //! Each setting has one owner: building a stage fails if two controllers own the same setting.
 

@@ -87,9 +87,9 @@
 //! what happens to an event that a controller of the stage rejects: it is dropped, it waits, or it
 //! closes its connection.
 //!
-//! A stage that sheds events *from* its queue may shed any of these, including the last event of a
-//! connection. If the first event of a connection is shed, or lost in a handler's panic, the
-//! connection is aborted.
+//! A stage that sheds events *from* its queue may shed any event of a socket, including the last
+//! event of a connection. If the first event of a connection is shed, or lost in a handler's panic,
+//! the connection is aborted.
 //!
 //! # Scheduling
 //!
@@ -101,9 +101,9 @@
 //! to read (readiness). Each poll begins with the direction that the previous poll served second,
 //! and the bytes that it moves spend the budget of the poll, so neither direction starves the
 //! other. Connections take turns like all threads; among those that become ready together, a random
-//! one is first. [`SocketStats`] contains the numbers that the three stages would show. So does the
-//! network's [graph](super::Network::graph), which shows the queues of the sockets as stages with
-//! edges to the stages that receive the events.
+//! one is first. [`SocketStats`] contains the numbers that the three stages would show. The
+//! network's [graph](super::Network::graph) contains them, too: it shows the queues of the sockets
+//! as stages with edges to the stages that receive the events.
 
 mod address;
 mod buffer;
