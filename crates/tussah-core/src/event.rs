@@ -84,7 +84,7 @@ impl Node {
     /// Creates a node whose table is the beginning of a larger one.
     ///
     /// # Safety
-    /// `table` comes from a reference to a static.
+    /// `table` must come from a reference to a static.
     pub(crate) unsafe fn of_larger(table: NonNull<VTable>) -> Self {
         Self::with_table(table)
     }
@@ -103,7 +103,7 @@ impl Node {
         unsafe { self.table.as_ref() }
     }
 
-    /// Returns the same table as a pointer to the larger table that it begins.
+    /// Returns the table as a pointer to the larger table that it begins.
     #[inline]
     pub(crate) fn table(&self) -> NonNull<VTable> {
         self.table
@@ -128,7 +128,7 @@ unsafe impl Link for Node {
 /// Runs a node.
 ///
 /// # Safety
-/// The caller owns the node through the queue that it was taken from.
+/// The caller must own the node through the queue that it was taken from.
 #[inline]
 pub(crate) unsafe fn run(node: NonNull<Node>, worker: &Worker) -> After {
     // SAFETY: a queued node is alive and the caller owns it.
@@ -140,7 +140,7 @@ pub(crate) unsafe fn run(node: NonNull<Node>, worker: &Worker) -> After {
 }
 
 /// Runs a node from a run queue: a color's turn, or a thread with a color of its own. Returns
-/// whether it was a color.
+/// whether the node was a color.
 ///
 /// # Safety
 /// As for [`run`].
@@ -160,7 +160,7 @@ pub(crate) unsafe fn run_turn(node: NonNull<Node>, worker: &Worker) -> bool {
 /// Returns the location that posted or spawned the event, if the node has it.
 ///
 /// # Safety
-/// The node is alive, and this is its table.
+/// The node must be alive, and this must be its table.
 #[inline]
 unsafe fn location(node: NonNull<Node>, vtable: &VTable) -> Option<&'static Location<'static>> {
     let at = vtable.location_at?;
@@ -176,7 +176,7 @@ unsafe fn location(node: NonNull<Node>, vtable: &VTable) -> Option<&'static Loca
 /// Drops a node without running it.
 ///
 /// # Safety
-/// The caller owns the node through the queue that it was taken from.
+/// The caller must own the node through the queue that it was taken from.
 pub(crate) unsafe fn drop_unrun(node: NonNull<Node>, reason: DropReason) -> After {
     // SAFETY: a queued node is alive and the caller owns it.
     unsafe { (node.as_ref().vtable().drop)(node, reason) }
@@ -207,7 +207,8 @@ impl<E> Drop for Allocation<E> {
     }
 }
 
-/// Does the same on the worker that runs the event, which belongs to the event's runtime.
+/// The memory of an event, freed on the worker that runs the event, which belongs to the event's
+/// runtime.
 struct HereAllocation<'a, E>(NonNull<E>, &'a Worker);
 
 impl<E> Drop for HereAllocation<'_, E> {
@@ -230,7 +231,8 @@ impl<B: Body> Posted<B> {
     /// Creates the event in its own memory.
     ///
     /// # Safety
-    /// `memory` came from an allocation for a `Posted<B>` of the runtime that will run the event.
+    /// `memory` must have come from an allocation for a `Posted<B>` of the runtime that will run
+    /// the event.
     #[inline]
     pub(crate) unsafe fn write(
         memory: NonNull<Self>,

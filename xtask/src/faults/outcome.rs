@@ -30,7 +30,7 @@ pub(super) struct Seen {
     pub(super) exit: Option<ExitStatus>,
     /// True if the program ended before it was asked to.
     pub(super) ended_early: bool,
-    /// Its messages: standard error, and the errors on standard output.
+    /// The program's messages: standard error, and the errors on standard output.
     pub(super) said: String,
 }
 

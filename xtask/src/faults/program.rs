@@ -14,14 +14,14 @@ use super::running::Running;
 pub(super) enum Program {
     /// The example `exercise`: events, timers, the pool, files, pipes, sockets and children.
     Core,
-    /// Its files and children, without io_uring and without pidfds, so that the blocking pool does
-    /// the work.
+    /// The files and children of `exercise`, without io_uring and without pidfds, so that the
+    /// blocking pool does the work.
     Pool,
-    /// Its datagrams, Unix sockets and name lookups.
+    /// The datagrams, Unix sockets and name lookups of `exercise`.
     Net,
     /// `tussah web` over TCP: small files, a large one, a part of it, and a computed response.
     Web,
-    /// The same server over TLS, with curl.
+    /// `tussah web` over TLS, with curl.
     WebTls,
     /// `tussah load`, against a server without failures.
     Load,

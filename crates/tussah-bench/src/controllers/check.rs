@@ -14,7 +14,7 @@ const GOODPUT_MIN: f64 = 0.95;
 const SETTLED_MS_MAX: f64 = 20.0;
 /// The fraction of the best controller's goodput that the default must reach.
 const OF_BEST_MIN: f64 = 0.9;
-/// The same fraction where services become 30 times longer and only servlets are scarce. The
+/// The fraction to reach where services become 30 times longer and only servlets are scarce. The
 /// default controller has to reduce the servlets before it can detect this.
 const OF_BEST_TIMEOUTS_MIN: f64 = 0.75;
 /// The fraction of the goodput of the best fixed settings that the default must reach, in scenarios

@@ -154,13 +154,14 @@ enum Scenario {
         #[arg(long, default_value_t = 256)]
         clients: usize,
     },
-    /// The same set: CPU per request of two workers relative to one
+    /// The file set of `files`: CPU per request of two workers relative to one
     SpeedUp {
         /// Number of clients
         #[arg(long, default_value_t = 256)]
         clients: usize,
     },
-    /// The same set: the base with two workers compared with two copies of it with one worker
+    /// The file set of `files`: the base with two workers compared with two copies of it with one
+    /// worker
     NCopy {
         /// Number of clients
         #[arg(long, default_value_t = 256)]

@@ -357,7 +357,7 @@ impl Shared {
         }
     }
 
-    /// Starts an OS thread for this one job. Its caller only waits for it.
+    /// Starts an OS thread for this one job. The calling OS thread only waits for the new one.
     fn run_on_extra_stack(self: &Arc<Self>, job: &Arc<dyn Job>) -> io::Result<()> {
         let mut inner = self.inner.lock();
         if inner.extra_stacks >= EXTRA_STACKS_MAX {

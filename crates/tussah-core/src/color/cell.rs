@@ -186,7 +186,7 @@ impl ColorCell {
     /// Returns the cell of a node whose table is `TURN`.
     ///
     /// # Safety
-    /// The node belongs to a cell, and the pointer's provenance covers the whole cell.
+    /// The node must belong to a cell, and the pointer's provenance must cover the whole cell.
     #[inline]
     pub(crate) unsafe fn of(node: NonNull<Node>) -> NonNull<Self> {
         // SAFETY: passed on from the caller.
@@ -221,7 +221,7 @@ impl ColorCell {
     /// as the color's last event.
     ///
     /// # Safety
-    /// The caller owns one handle and never uses it again.
+    /// The caller must own one handle and must never use it again.
     pub(crate) unsafe fn release(cell: NonNull<Self>) -> usize {
         // SAFETY: the caller's handle keeps the cell alive until the `fetch_sub`.
         let this = unsafe { cell.as_ref() };
@@ -238,7 +238,7 @@ impl ColorCell {
     /// Destroys the cell, or leaves that to the current holder, after the last handle is gone.
     ///
     /// # Safety
-    /// Called once, by the caller that released the last handle.
+    /// Must be called only once, by the caller that released the last handle.
     unsafe fn die(cell: NonNull<Self>) {
         // SAFETY: a cell without handles is freed only after `DEAD` is set, which happens below.
         let this = unsafe { cell.as_ref() };
@@ -303,7 +303,7 @@ impl ColorCell {
     /// the start.
     ///
     /// # Safety
-    /// The caller has the token, and a handle that outlives the call.
+    /// The caller must have the token, and a handle that outlives the call.
     #[inline]
     pub(crate) unsafe fn exit(cell: NonNull<Self>, appended: bool) {
         // SAFETY: the caller's handle keeps the cell alive.
@@ -317,7 +317,7 @@ impl ColorCell {
     /// Puts the cell and its token into a run queue.
     ///
     /// # Safety
-    /// The caller has the token.
+    /// The caller must have the token.
     #[cold]
     pub(crate) unsafe fn schedule(cell: NonNull<Self>) {
         // A copy of the pointer: once queued, the cell is no longer the caller's.

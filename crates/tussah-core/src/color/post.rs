@@ -23,7 +23,7 @@ impl ColorCell {
     /// through memory costs more than the rest of a post.
     ///
     /// # Safety
-    /// A handle, or the color's token, keeps the cell alive for the call.
+    /// A handle, or the color's token, must keep the cell alive for the call.
     #[inline(always)]
     pub(crate) unsafe fn post_body<B: Body>(
         cell: NonNull<Self>,
@@ -81,7 +81,8 @@ impl ColorCell {
     /// Posts an event.
     ///
     /// # Safety
-    /// The caller owns the node. A handle, or the event itself, keeps the cell alive for the call.
+    /// The caller must own the node. A handle, or the event itself, must keep the cell alive for
+    /// the call.
     #[inline]
     pub(crate) unsafe fn post(cell: NonNull<Self>, node: NonNull<Node>) {
         Worker::with(|worker| match worker {
@@ -96,7 +97,8 @@ impl ColorCell {
     /// Appends an event to the FIFO of the worker's innermost color.
     ///
     /// # Safety
-    /// The worker holds the token of this color, its innermost one, and the caller owns the node.
+    /// The worker must hold the token of this color, its innermost one, and the caller must own the
+    /// node.
     #[inline]
     pub(super) unsafe fn append(&self, node: NonNull<Node>, worker: &Worker) {
         // A remote post that happened before this one must stay ahead of it. Coherence makes it
@@ -114,7 +116,7 @@ impl ColorCell {
     /// Puts an event at the end of the FIFO.
     ///
     /// # Safety
-    /// The caller holds the token and owns the node.
+    /// The caller must hold the token and own the node.
     #[inline]
     pub(super) unsafe fn queue(&self, node: NonNull<Node>) {
         // SAFETY: the token covers the FIFO, and the caller owns the node.

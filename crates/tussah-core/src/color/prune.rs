@@ -98,7 +98,7 @@ fn kept(left: &AtomicU32, nodes: u32) {
 /// Returns the cancel functions of a node if its request is cancelled.
 ///
 /// # Safety
-/// The node is in a queue that the caller may walk.
+/// The node must be in a queue that the caller may walk.
 unsafe fn cancel_of(node: NonNull<Node>) -> Option<&'static Cancel> {
     // SAFETY: upheld by the caller; a queued node is alive.
     let cancel = unsafe { node.as_ref() }.vtable().cancel.as_ref()?;
@@ -121,7 +121,7 @@ impl ColorCell {
     /// Counts the cancellation of a queued request, and prunes the queue if that is due.
     ///
     /// # Safety
-    /// The caller has a handle that outlives the call.
+    /// The caller must have a handle that outlives the call.
     #[cold]
     pub(crate) unsafe fn count_cancelled(cell: NonNull<Self>) {
         // SAFETY: passed on from the caller.
@@ -161,7 +161,7 @@ impl ColorCell {
     /// that is due.
     ///
     /// # Safety
-    /// The caller holds the token.
+    /// The caller must hold the token.
     #[cold]
     pub(super) unsafe fn take_inbox_in_event(&self) {
         self.take_inbox();
@@ -180,7 +180,7 @@ impl ColorCell {
     /// Removes cancelled requests from the FIFO.
     ///
     /// # Safety
-    /// The caller holds the token.
+    /// The caller must hold the token.
     unsafe fn prune_fifo(&self) {
         let mut removed = List::new();
         let mut nodes = 0;

@@ -12,7 +12,7 @@ impl Part {
     /// Takes ownership of a share.
     ///
     /// # Safety
-    /// The caller owns the share and gives it up.
+    /// The caller must own the share and give it up.
     pub(crate) unsafe fn new(cell: NonNull<ColorCell>) -> Self {
         Self(cell)
     }
@@ -70,7 +70,7 @@ impl ColorCell {
     /// may be freed afterwards.
     ///
     /// # Safety
-    /// The caller owns a reader's share.
+    /// The caller must own a reader's share.
     #[inline]
     pub(crate) unsafe fn exit_read(cell: NonNull<Self>) {
         // SAFETY: a cell with readers is alive.

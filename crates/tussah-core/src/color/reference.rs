@@ -35,7 +35,7 @@ impl ColorRef {
     /// Turns a handle into a reference.
     ///
     /// # Safety
-    /// The caller gives up one handle.
+    /// The caller must give up one handle.
     pub(crate) unsafe fn from_cell(cell: NonNull<ColorCell>, shared: Arc<Shared>) -> Self {
         Self { cell, shared }
     }

@@ -113,8 +113,8 @@ impl ColorCell {
     /// the clock is due.
     ///
     /// # Safety
-    /// The caller holds the token. It keeps the token only if the result is `None` or `Dead`, or an
-    /// event unwinds.
+    /// The caller must hold the token. It keeps the token only if the result is `None` or `Dead`,
+    /// or an event unwinds.
     #[inline]
     unsafe fn run_events(
         &self,

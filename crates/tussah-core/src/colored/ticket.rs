@@ -237,7 +237,8 @@ impl<F, R> Request<F, R> {
     /// Cancels the request if it has not run, and ends the future's use of it.
     ///
     /// # Safety
-    /// The caller is the future, does not use the request afterwards, and has handles to the cells.
+    /// The caller must be the future, must have handles to the cells, and must not use the request
+    /// afterwards.
     #[cold]
     pub(super) unsafe fn cancel(this: NonNull<Self>) {
         // SAFETY: upheld by the caller; the request is alive until `future_gone`.
@@ -278,7 +279,7 @@ impl<F, R> Request<F, R> {
     /// Ends the future's use of the request.
     ///
     /// # Safety
-    /// The caller is the future, and does not use the request afterwards.
+    /// The caller must be the future, and must not use the request afterwards.
     pub(super) unsafe fn future_gone(this: NonNull<Self>) {
         // SAFETY: upheld by the caller; nothing refers to a request that is freed.
         unsafe {

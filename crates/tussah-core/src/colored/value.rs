@@ -241,7 +241,7 @@ impl<T> Inner<T> {
     /// the value.
     ///
     /// # Safety
-    /// The caller holds the color's token or a reader's share.
+    /// The caller must hold the color's token or a reader's share.
     #[inline]
     pub(super) unsafe fn value(inner: NonNull<Self>) -> NonNull<T> {
         // SAFETY: the caller's share of the color keeps the value alive.

@@ -147,8 +147,8 @@ impl Driver {
     /// that is already ready.
     ///
     /// # Errors
-    /// Returns the system's error if it cannot wait for such a descriptor (`PermissionDenied`, for
-    /// a file), or if a limit is reached.
+    /// Returns the system's error if the system cannot wait for such a descriptor
+    /// (`PermissionDenied`, for a file), or if a limit is reached.
     pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
         let read = EventFlags::IN | EventFlags::RDHUP | EventFlags::PRI;
         let flags = read | EventFlags::OUT | EventFlags::ET;

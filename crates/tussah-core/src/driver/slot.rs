@@ -90,7 +90,7 @@ impl Seen {
 /// A descriptor's place in a runtime's table: one cache line.
 #[repr(align(64))]
 pub(super) struct Slot {
-    /// Its number in the table.
+    /// The slot's number in the table.
     pub(super) index: u32,
     /// The flags and the number of reports, written under the lock.
     state: AtomicU32,

@@ -58,7 +58,8 @@ impl<T: Link> Inbox<T> {
     /// Adds a node. Returns true if the inbox was empty.
     ///
     /// # Safety
-    /// The node is alive and in no list, and the caller leaves it to the taker, on any OS thread.
+    /// The node must be alive and in no list, and the caller must leave it to the taker, on any OS
+    /// thread.
     #[inline]
     pub(crate) unsafe fn push(&self, node: NonNull<T>) -> bool {
         // SAFETY: a chain of one.

@@ -33,7 +33,8 @@ impl<T: Link> List<T> {
     /// Queues a node behind all other nodes.
     ///
     /// # Safety
-    /// The node is alive and in no list, and the caller leaves it to this list until it is popped.
+    /// The node must be alive and in no list, and the caller must leave it to this list until it is
+    /// popped.
     #[inline]
     pub(crate) unsafe fn push_back(&mut self, node: NonNull<T>) {
         let first = match NonNull::new(self.last) {

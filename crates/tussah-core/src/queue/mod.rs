@@ -23,9 +23,9 @@ use crate::loom::atomic::AtomicPtr;
 /// A node of an intrusive list: it has room for the pointer to the next node.
 ///
 /// # Safety
-/// For a live node `link` returns a pointer to an initialized atomic inside the node, always the
-/// same one. The pointer is valid as long as the node, and `link` accesses nothing else in the
-/// node. Only the list that holds the node accesses that atomic.
+/// For a live node `link` must return a pointer to an initialized atomic inside the node, always
+/// the same one. The pointer must be valid as long as the node, and `link` must access nothing else
+/// in the node. Only the list that holds the node may access that atomic.
 pub(crate) unsafe trait Link: Sized {
     /// Returns the place of the link inside the node.
     fn link(node: NonNull<Self>) -> NonNull<AtomicPtr<Self>>;
@@ -34,7 +34,7 @@ pub(crate) unsafe trait Link: Sized {
 /// Returns the link of a node.
 ///
 /// # Safety
-/// The node is alive, and stays so for `'a`.
+/// The node must be alive, and must stay so for `'a`.
 #[inline]
 unsafe fn link<'a, T: Link>(node: NonNull<T>) -> &'a AtomicPtr<T> {
     // SAFETY: the caller promises that the node is alive, so its link is valid, by the contract of

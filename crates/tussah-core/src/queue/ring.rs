@@ -189,9 +189,9 @@ impl<T> Ring<T> {
     /// Panics if the ring has grown to its bound and is full. In that case nothing has changed.
     ///
     /// # Safety
-    /// The caller is the owner: the only OS thread that calls `push` and `pop` on this ring, or the
-    /// OS thread that took over this role. In the second case, the former owner's last call happens
-    /// before. The item may be passed to any OS thread that steals.
+    /// The caller must be the owner: the only OS thread that calls `push` and `pop` on this ring,
+    /// or the OS thread that took over this role. In the second case, the former owner's last call
+    /// must happen before. It must be sound to pass the item to any OS thread that steals.
     #[inline]
     pub(crate) unsafe fn push(&self, item: NonNull<T>) {
         // Only this OS thread writes the tail, so Relaxed reads the newest value.
@@ -214,7 +214,7 @@ impl<T> Ring<T> {
     /// Takes the oldest item.
     ///
     /// # Safety
-    /// The caller is the owner, as for [`push`](Self::push).
+    /// The caller must be the owner, as for [`push`](Self::push).
     #[inline]
     pub(crate) unsafe fn pop(&self) -> Option<NonNull<T>> {
         // Only this OS thread writes the tail, so Relaxed reads the newest value.
@@ -369,7 +369,7 @@ impl<T> Buffer<T> {
 }
 
 /// # Safety
-/// The pointer is an item that was pushed.
+/// The pointer must be an item that was pushed.
 #[inline]
 unsafe fn non_null<T>(item: *mut T) -> NonNull<T> {
     if cfg!(any(loom, debug_assertions)) {

@@ -19,7 +19,8 @@ impl Shared {
         })
     }
 
-    /// Does the same for a caller that is not one of this runtime's workers.
+    /// Does the same as [`alloc`](Self::alloc) for a caller that is not one of this runtime's
+    /// workers.
     #[cold]
     #[inline(never)]
     pub(crate) fn alloc_outside(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
@@ -29,7 +30,8 @@ impl Shared {
     }
 
     /// # Safety
-    /// The memory came from `alloc` of a runtime with this kind and layout, and is not used again.
+    /// The memory must have come from `alloc` of a runtime with this kind and layout, and must not
+    /// be used again.
     #[inline(always)]
     pub(crate) unsafe fn free(kind: Kind, ptr: NonNull<u8>, layout: Layout) {
         // SAFETY: the owner of a slab's object is its runtime, which the object keeps alive.
@@ -50,7 +52,7 @@ impl Shared {
     }
 
     /// # Safety
-    /// The pointer is that of a live, counted runtime.
+    /// The pointer must be that of a live, counted runtime.
     pub(super) unsafe fn retain(shared: *const ()) {
         // SAFETY: the caller's promise.
         unsafe { Arc::increment_strong_count(shared.cast::<Shared>()) }

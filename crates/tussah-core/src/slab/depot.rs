@@ -110,7 +110,7 @@ impl Depot {
     /// Adds a span that has just been made.
     ///
     /// # Safety
-    /// The span is live, of this depot's kind and in no list.
+    /// The span must be live, of this depot's kind and in no list.
     unsafe fn enter(&mut self, span: *mut Span) {
         // SAFETY: `&mut self` is the lock; the contract ensures the rest.
         unsafe {
@@ -124,7 +124,7 @@ impl Depot {
     /// Returns the number of slots.
     ///
     /// # Safety
-    /// The slots came from this depot, are free and linked, and belong to the caller.
+    /// The slots must have come from this depot, be free and linked, and belong to the caller.
     pub(super) unsafe fn give(&mut self, mut chain: Link, dead: &mut Dead) -> usize {
         let mut slots = 0;
         while let Some(slot) = chain {
@@ -139,7 +139,7 @@ impl Depot {
     }
 
     /// # Safety
-    /// The slot came from this depot, is free, and belongs to the caller.
+    /// The slot must have come from this depot, be free, and belong to the caller.
     unsafe fn give_one(&mut self, slot: NonNull<u8>, dead: &mut Dead) {
         let span = span_of(slot);
         // SAFETY: `&mut self` is the lock; the span is live because the slot was in use until now.
@@ -161,7 +161,8 @@ impl Depot {
     /// Keeps a span that became empty as its class's empty span, or moves it to `dead`.
     ///
     /// # Safety
-    /// The span belongs to the depot and is empty. It is in its class's list unless it `was_full`.
+    /// The span must belong to the depot and be empty. It must be in its class's list unless it
+    /// `was_full`.
     unsafe fn retire(&mut self, span: *mut Span, was_full: bool, dead: &mut Dead) {
         // SAFETY: `&mut self` is the lock; the contract ensures the rest. A span in `dead` is in no
         // other list.

@@ -52,7 +52,8 @@ impl<const BY: usize> List<BY> {
     }
 
     /// # Safety
-    /// The caller holds the depot's lock (or owns the list and the spans). `span` is in this list.
+    /// The caller must hold the depot's lock (or owns the list and the spans). `span` must be in
+    /// this list.
     pub(super) unsafe fn remove(&mut self, span: *mut Span) {
         // SAFETY: the neighbors are in the list, too, so they are live.
         unsafe {
@@ -71,7 +72,7 @@ impl<const BY: usize> List<BY> {
     /// Calls `f` with each span.
     ///
     /// # Safety
-    /// The caller holds the depot's lock (or owns the list and the spans).
+    /// The caller must hold the depot's lock (or owns the list and the spans).
     pub(super) unsafe fn for_each(&self, mut f: impl FnMut(*mut Span)) {
         let mut at = self.head;
         while !at.is_null() {
@@ -85,8 +86,8 @@ impl<const BY: usize> List<BY> {
     /// Returns all spans of the list to their origin.
     ///
     /// # Safety
-    /// The caller owns the list. Its spans are in no other list, and neither they nor their slots
-    /// are used again.
+    /// The caller must own the list. Its spans must be in no other list, and neither they nor their
+    /// slots may be used again.
     pub(super) unsafe fn unmap_all(&mut self) {
         while !self.head.is_null() {
             let span = self.head;

@@ -54,7 +54,7 @@ impl Magazines {
     /// Allocates memory for an object. For [`Kind::Thread`], see the rules at [`Slab`].
     ///
     /// # Safety
-    /// `slab` is the same slab for the whole life of these magazines.
+    /// `slab` must be the same slab for the whole life of these magazines.
     #[inline]
     pub(crate) unsafe fn alloc(&self, slab: &Slab, kind: Kind, layout: Layout) -> NonNull<u8> {
         let Some(class) = class_of(kind, layout) else {
@@ -97,7 +97,7 @@ impl Magazines {
     /// Returns all slots to the depot.
     ///
     /// # Safety
-    /// `slab` is the same slab for the whole life of these magazines.
+    /// `slab` must be the same slab for the whole life of these magazines.
     pub(crate) unsafe fn flush_all(&self, slab: &Slab) {
         for (kind, bins) in [Kind::Event, Kind::Thread].into_iter().zip(&self.bins) {
             for (class, bin) in bins.iter().enumerate() {

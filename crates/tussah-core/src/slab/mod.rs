@@ -156,7 +156,7 @@ impl Slab {
     /// open slab. Called once, before the first allocation.
     ///
     /// # Safety
-    /// `owner` is alive, and is of the type that `retain` expects.
+    /// `owner` must be alive, and of the type that `retain` expects.
     pub(crate) unsafe fn set_owner(&self, owner: *const ()) {
         debug_assert_eq!(
             self.stats().spans,
@@ -172,8 +172,8 @@ impl Slab {
     /// rules above.
     ///
     /// # Safety
-    /// The memory is used only until it is freed or the slab is dropped, and by the rules of its
-    /// kind. Something keeps the owner alive for the length of the call.
+    /// The memory must be used only until it is freed or the slab is dropped, and by the rules of
+    /// its kind. Something must keep the owner alive for the length of the call.
     pub(crate) unsafe fn alloc(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
         match class_of(kind, layout) {
             Some(class) => self
@@ -213,9 +213,9 @@ impl Slab {
     /// no longer exist when this returns.
     ///
     /// # Safety
-    /// `slot` is the pointer that [`Slab::alloc`] or [`Magazines::alloc`] returned for this slab,
-    /// with its provenance (not one made from a reference to the object), for the same `kind` and
-    /// `layout`. The object is not used again. The state word of a thread is zero.
+    /// `slot` must be the pointer that [`Slab::alloc`] or [`Magazines::alloc`] returned for this
+    /// slab, with its provenance (not one made from a reference to the object), for the same `kind`
+    /// and `layout`. The object must not be used again. The state word of a thread must be zero.
     #[must_use]
     pub(crate) unsafe fn free(
         this: *const Self,
@@ -285,8 +285,8 @@ impl Slab {
     /// Takes a pointer, because a reference would have to stay valid until this function returns.
     ///
     /// # Safety
-    /// The slots came from this slab for this `kind`, are free and linked, and belong to the
-    /// caller.
+    /// The slots must have come from this slab for this `kind`, be free and linked, and belong to
+    /// the caller.
     #[must_use]
     unsafe fn give(this: *const Self, kind: Kind, chain: Link) -> bool {
         if chain.is_none() {
@@ -339,7 +339,7 @@ unsafe fn debug_check_free(kind: Kind, slot: NonNull<u8>, layout: Layout) {
 /// Returns the owner of the slab that `slot` came from, as set by [`Slab::set_owner`].
 ///
 /// # Safety
-/// `slot` is in use and has the provenance with which it was allocated.
+/// `slot` must be in use and have the provenance with which it was allocated.
 #[inline]
 pub(crate) unsafe fn owner_of(slot: NonNull<u8>) -> *const () {
     // SAFETY: an object in use keeps its span mapped, and `owner` does not change after the span

@@ -58,7 +58,7 @@ pub(super) fn take() -> NonNull<u8> {
 /// Takes back the memory of a span.
 ///
 /// # Safety
-/// It came from `take`, and is not used again.
+/// The memory must have come from `take`, and must not be used again.
 pub(super) unsafe fn give(span: NonNull<u8>) {
     let mut pool = POOL.lock();
     if pool.warm.len() < WARM_MAX {
@@ -130,7 +130,7 @@ mod system {
     /// Returns the pages of a span to the system. Returns true if the span may be used again.
     ///
     /// # Safety
-    /// The contents of the span are not used again.
+    /// The contents of the span must not be used again.
     pub(super) unsafe fn cool(span: NonNull<u8>) -> bool {
         // SAFETY: the span is in one of our regions. If the call fails, the only effect is that its
         // pages stay in RAM.

@@ -67,7 +67,7 @@ pub(super) struct Moving {
 /// Returns the state word of a thread slot.
 ///
 /// # Safety
-/// `slot` is a carved slot of a thread span, which stays mapped for `'a`.
+/// `slot` must be a carved slot of a thread span, which must stay mapped for `'a`.
 #[inline]
 pub(super) unsafe fn state_of<'a>(slot: NonNull<u8>) -> &'a AtomicU64 {
     // SAFETY: a thread slot has at least 24 bytes and is aligned to 8 (`Kind::slot_bytes_min`,
@@ -78,7 +78,7 @@ pub(super) unsafe fn state_of<'a>(slot: NonNull<u8>) -> &'a AtomicU64 {
 /// Reads the link of a free slot.
 ///
 /// # Safety
-/// The slot is free, belongs to the caller, and has been linked.
+/// The slot must be free, belong to the caller, and have been linked.
 #[inline]
 pub(super) unsafe fn link(slot: NonNull<u8>) -> Link {
     // SAFETY: every slot has room for a word and is aligned to 8, and the caller owns it.
@@ -88,7 +88,7 @@ pub(super) unsafe fn link(slot: NonNull<u8>) -> Link {
 /// Writes the link of a free slot, which touches only its first word.
 ///
 /// # Safety
-/// The slot is free and belongs to the caller.
+/// The slot must be free and belong to the caller.
 #[inline]
 pub(super) unsafe fn set_link(slot: NonNull<u8>, next: Link) {
     // SAFETY: as in `link`.
@@ -116,7 +116,7 @@ pub(super) struct Chain {
 
 impl Chain {
     /// # Safety
-    /// The slot is free and belongs to the caller.
+    /// The slot must be free and belong to the caller.
     unsafe fn push(&mut self, slot: NonNull<u8>) {
         // SAFETY: both slots are free and ours: one by contract, the other since its own push.
         unsafe {
@@ -198,8 +198,8 @@ impl Span {
     }
 
     /// # Safety
-    /// `lead` is a multiple of [`SPAN_BYTES`], and `layout` has room for it, the header and the
-    /// slots.
+    /// `lead` must be a multiple of [`SPAN_BYTES`], and `layout` must have room for it, the header
+    /// and the slots.
     unsafe fn map(layout: Layout, lead: usize, header: Span) -> *mut Span {
         // SAFETY: the layout is not empty. The header is within it, at a multiple of `SPAN_BYTES`.
         unsafe {
@@ -221,8 +221,8 @@ impl Span {
     /// regions.
     ///
     /// # Safety
-    /// The span came from this module and is in no list. Neither it nor any of its slots is used
-    /// again.
+    /// The span must have come from this module and be in no list. Neither it nor any of its slots
+    /// may be used again.
     pub(super) unsafe fn unmap(span: *mut Span) {
         // SAFETY: the header is intact; lead and layout are those of `map`.
         unsafe {
@@ -238,7 +238,7 @@ impl Span {
     /// Returns the slot with the given index.
     ///
     /// # Safety
-    /// `span` is live and `index` is below its capacity.
+    /// `span` must be live and `index` must be below its capacity.
     unsafe fn slot(span: *mut Span, index: u32) -> NonNull<u8> {
         // SAFETY: the slot is within the block of the span, whose address is not zero.
         unsafe {
@@ -250,7 +250,8 @@ impl Span {
     /// Cuts the next slot.
     ///
     /// # Safety
-    /// The caller holds the depot's lock, or the span is in no list yet; not all slots are carved.
+    /// The caller must hold the depot's lock, unless the span is in no list yet. At least one slot
+    /// must not be carved yet.
     unsafe fn carve(span: *mut Span) -> NonNull<u8> {
         // SAFETY: by contract. The state word is set to zero before the slot counts as carved. Both
         // happen under the lock, so `for_each_slot` never sees an uninitialized word.
@@ -268,7 +269,7 @@ impl Span {
     /// left.
     ///
     /// # Safety
-    /// The caller holds the depot's lock and `span` is live.
+    /// The caller must hold the depot's lock and `span` must be live.
     pub(super) unsafe fn take(span: *mut Span, chain: &mut Chain, want: u32) {
         // SAFETY: under the lock, `moving` and the free slots of the span are ours.
         unsafe {
@@ -290,8 +291,8 @@ impl Span {
     /// Takes a slot back.
     ///
     /// # Safety
-    /// The caller holds the depot's lock. The slot belongs to the span, is free, and is the
-    /// caller's.
+    /// The caller must hold the depot's lock. The slot must belong to the span, be free, and belong
+    /// to the caller.
     pub(super) unsafe fn put(span: *mut Span, slot: NonNull<u8>) {
         // SAFETY: under the lock, `moving` is ours; the slot is ours by contract.
         unsafe {
@@ -304,7 +305,7 @@ impl Span {
     /// Returns whether no slot is free.
     ///
     /// # Safety
-    /// The caller holds the depot's lock and `span` is live.
+    /// The caller must hold the depot's lock and `span` must be live.
     pub(super) unsafe fn is_full(span: *mut Span) -> bool {
         // SAFETY: by contract.
         unsafe { (*span).moving.used == (*span).capacity }
@@ -313,7 +314,7 @@ impl Span {
     /// Returns whether all slots are free.
     ///
     /// # Safety
-    /// The caller holds the depot's lock and `span` is live.
+    /// The caller must hold the depot's lock and `span` must be live.
     pub(super) unsafe fn is_empty(span: *mut Span) -> bool {
         // SAFETY: by contract.
         unsafe { (*span).moving.used == 0 }
@@ -322,7 +323,7 @@ impl Span {
     /// Calls `f` with each slot carved so far.
     ///
     /// # Safety
-    /// The caller holds the depot's lock and `span` is live.
+    /// The caller must hold the depot's lock and `span` must be live.
     pub(super) unsafe fn for_each_slot(span: *mut Span, mut f: impl FnMut(NonNull<u8>)) {
         // SAFETY: by contract; carved slots are below the capacity.
         unsafe {

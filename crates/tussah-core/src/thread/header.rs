@@ -57,7 +57,7 @@ pub(crate) enum Suspended {
 
 impl Header {
     /// # Safety
-    /// `node` is the head of a thread.
+    /// `node` must be the head of a thread.
     pub(crate) unsafe fn vtable(this: NonNull<Header>) -> &'static VTable {
         // SAFETY: a thread's node was made with a pointer to a whole `VTable`, which begins with
         // the event's.
@@ -170,7 +170,7 @@ impl Header {
     }
 
     /// # Safety
-    /// The caller owns a reference and does not use it again.
+    /// The caller must own a reference and must not use it again.
     pub(crate) unsafe fn release(this: NonNull<Header>) {
         // SAFETY: the reference keeps the header alive until here. Release pairs with the fence
         // before the memory is freed.

@@ -37,7 +37,8 @@ impl<T> Unpin for JoinHandle<T> {}
 
 impl<T> JoinHandle<T> {
     /// # Safety
-    /// The caller passes on one reference and the `HANDLE` bit of a thread whose output is a `T`.
+    /// The caller must pass on one reference and the `HANDLE` bit of a thread whose output is a
+    /// `T`.
     pub(super) unsafe fn new(thread: NonNull<Header>) -> Self {
         Self {
             thread,

@@ -38,7 +38,7 @@ unsafe fn drop(data: *const ()) {
 /// Returns a waker for the length of one poll, which needs no reference of its own.
 ///
 /// # Safety
-/// The thread stays alive as long as the result is used.
+/// The thread must stay alive as long as the result is used.
 pub(crate) unsafe fn borrowed(thread: NonNull<Header>) -> ManuallyDrop<Waker> {
     // SAFETY: the table matches the data, and the reference that `Waker` would own is never
     // released.

@@ -56,8 +56,8 @@ pub struct Clock {
 struct Inner {
     /// Tick 0; the initial time of a manual clock.
     start: Instant,
-    /// The same time on the clock of [`system_ns`]. It is read after `start`, so that no deadline,
-    /// which is an `Instant`, is reached early.
+    /// The time of `start` on the clock of [`system_ns`]. It is read after `start`, so that no
+    /// deadline, which is an `Instant`, is reached early.
     start_ns: u64,
     /// Present if the clock is manual.
     manual: Option<Manual>,

@@ -103,9 +103,9 @@ impl Shard {
     ///
     /// # Safety
     ///
-    /// The caller owns `entry`, and it is idle. It is neither moved nor freed before the caller has
-    /// found it not pending ([`Timer::is_pending`]), for instance after [`cancel`](Self::cancel).
-    /// The shard outlives that moment.
+    /// The caller must own `entry`, and the entry must be idle. The entry must neither be moved nor
+    /// freed before the caller has found it not pending ([`Timer::is_pending`]), for instance after
+    /// [`cancel`](Self::cancel). The shard must outlive that moment.
     #[inline]
     pub(crate) unsafe fn register(
         &self,
@@ -143,13 +143,13 @@ impl Shard {
 
     /// Moves a pending entry to another tick and keeps its waker.
     ///
-    /// Returns whether it became the earliest, like [`Registered::Pending`], or `None` if it was no
-    /// longer pending.
+    /// Returns whether the entry became the earliest, like [`Registered::Pending`], or `None` if it
+    /// was no longer pending.
     ///
     /// # Safety
     ///
-    /// The caller owns `entry`. The entry was registered with this shard, and with no other shard
-    /// since then.
+    /// The caller must own `entry`. The entry must have been registered with this shard, and with
+    /// no other shard since then.
     pub(crate) unsafe fn rearm(&self, entry: &TimerEntry, tick: u64) -> Option<bool> {
         let mut locked = self.lock();
         if !entry.data.is_pending() {
@@ -169,8 +169,8 @@ impl Shard {
     ///
     /// # Safety
     ///
-    /// The caller owns `entry`. The entry was registered with this shard, and with no other shard
-    /// since then.
+    /// The caller must own `entry`. The entry must have been registered with this shard, and with
+    /// no other shard since then.
     pub(crate) unsafe fn update_waker(&self, entry: &TimerEntry, waker: &Waker) -> bool {
         {
             let _locked = self.lock();
@@ -206,8 +206,8 @@ impl Shard {
     ///
     /// # Safety
     ///
-    /// The caller owns `entry`. The entry was registered with this shard, and with no other shard
-    /// since then.
+    /// The caller must own `entry`. The entry must have been registered with this shard, and with
+    /// no other shard since then.
     #[inline]
     pub(crate) unsafe fn cancel(&self, entry: &TimerEntry) {
         let waker = {

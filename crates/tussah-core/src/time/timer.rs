@@ -93,8 +93,8 @@ impl Timer {
 ///
 /// # Safety
 ///
-/// The entry was pending until now and has been unlinked from the wheel, and the lock is held. The
-/// caller does not use the entry afterwards (rule 3).
+/// The entry must have been pending until now and been unlinked from the wheel, and the lock must
+/// be held. The caller must not use the entry afterwards (rule 3).
 #[inline]
 pub(super) unsafe fn detach(entry: NonNull<TimerEntry>, state: u8) -> Option<Waker> {
     // SAFETY: an entry stays valid while it is pending, which it is until the store below. No

@@ -139,10 +139,10 @@ impl<T> Wheel<T> {
     ///
     /// # Safety
     ///
-    /// `entry` points to an entry that is not linked in any wheel. It is neither moved nor freed,
-    /// and no unique reference to it is used, until it has been removed from this wheel or handed
-    /// out by [`advance`](Self::advance) or [`pop_any`](Self::pop_any). The wheel may use it from
-    /// any OS thread that uses the wheel.
+    /// `entry` must point to an entry that is not linked in any wheel. It must neither be moved nor
+    /// freed, and no unique reference to it may be used, until it has been removed from this wheel
+    /// or handed out by [`advance`](Self::advance) or [`pop_any`](Self::pop_any). The wheel may use
+    /// it from any OS thread that uses the wheel.
     #[inline]
     pub(crate) unsafe fn insert(&mut self, entry: NonNull<Entry<T>>, tick: u64) {
         let tick = tick.min(MAX_TICK);
@@ -159,7 +159,7 @@ impl<T> Wheel<T> {
     ///
     /// # Safety
     ///
-    /// `entry` is linked in this wheel.
+    /// `entry` must be linked in this wheel.
     #[inline]
     pub(crate) unsafe fn remove(&mut self, entry: NonNull<Entry<T>>) {
         // SAFETY: a linked entry is valid (contract of `insert`), and so are its neighbors, which

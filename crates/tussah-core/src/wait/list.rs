@@ -76,7 +76,7 @@ impl Node {
     /// Returns the stamp given to [`new`](Self::new).
     ///
     /// # Safety
-    /// The node has never been linked.
+    /// The node must never have been linked.
     #[inline]
     pub(super) unsafe fn stamp(&self) -> usize {
         // SAFETY: rule 1: the node has not been linked yet, so it belongs to its owner alone.
@@ -86,7 +86,7 @@ impl Node {
     /// Returns the node's notification; `None` as long as it is linked.
     ///
     /// # Safety
-    /// The caller holds the lock of the list to which the node was linked.
+    /// The caller must hold the lock of the list to which the node was linked.
     #[inline]
     pub(super) unsafe fn notification(&self) -> Option<Notification> {
         // SAFETY: rule 1: the caller holds the lock.
@@ -103,7 +103,7 @@ impl Node {
     /// Returns whether the node's waker wakes the same thread as `waker`.
     ///
     /// # Safety
-    /// The caller holds the lock of the list to which the node was linked.
+    /// The caller must hold the lock of the list to which the node was linked.
     #[inline]
     pub(super) unsafe fn will_wake(&self, waker: &std::task::Waker) -> bool {
         // SAFETY: rule 1: the caller holds the lock.
@@ -114,7 +114,7 @@ impl Node {
     /// Replaces the waker. Returns the old one, to be dropped after the lock has been released.
     ///
     /// # Safety
-    /// The caller holds the lock of the list to which the node is linked.
+    /// The caller must hold the lock of the list to which the node is linked.
     #[inline]
     pub(super) unsafe fn replace_waker(&self, waker: TinyWaker) -> TinyWaker {
         // SAFETY: rule 1: the caller holds the lock.
@@ -123,7 +123,7 @@ impl Node {
     }
 
     /// # Safety
-    /// The caller holds the lock of the list to which the node is, or is about to be, linked.
+    /// The caller must hold the lock of the list to which the node is, or is about to be, linked.
     #[inline]
     unsafe fn set_prev(&self, prev: *const Node) {
         // SAFETY: rule 1: the caller holds the lock.
@@ -131,7 +131,7 @@ impl Node {
     }
 
     /// # Safety
-    /// The caller holds the lock of the list to which the node is, or is about to be, linked.
+    /// The caller must hold the lock of the list to which the node is, or is about to be, linked.
     #[inline]
     unsafe fn set_next(&self, next: *const Node) {
         // SAFETY: rule 1: the caller holds the lock.
@@ -139,7 +139,7 @@ impl Node {
     }
 
     /// # Safety
-    /// The caller holds the lock of the list to which the node is linked.
+    /// The caller must hold the lock of the list to which the node is linked.
     #[inline]
     unsafe fn links(&self) -> (*const Node, *const Node) {
         // SAFETY: rule 1: the caller holds the lock.
@@ -175,7 +175,8 @@ impl WaitList {
     /// Links a node at the tail.
     ///
     /// # Safety
-    /// The node has never been linked, and is pinned (rule 2). `self` is in its lock.
+    /// The node must never have been linked, and must be pinned (rule 2). `self` must be in its
+    /// lock.
     pub(super) unsafe fn push_back(&mut self, node: &Node, waker: TinyWaker) {
         // SAFETY: rule 1 for `node`, which no other code knows yet; rules 1 and 2 for the tail,
         // which is linked.
@@ -195,7 +196,7 @@ impl WaitList {
     /// waker.
     ///
     /// # Safety
-    /// The node is linked to this list or to such a ring. `self` is in its lock.
+    /// The node must be linked to this list or to such a ring. `self` must be in its lock.
     pub(super) unsafe fn remove(&mut self, node: &Node) -> TinyWaker {
         // SAFETY: rules 1 and 2 for `node` and its neighbors, which are linked to it.
         unsafe {
@@ -216,7 +217,7 @@ impl WaitList {
     /// list is empty.
     ///
     /// # Safety
-    /// `self` is in its lock.
+    /// `self` must be in its lock.
     pub(super) unsafe fn pop_front(&mut self, given: Notification) -> Option<TinyWaker> {
         let head = NonNull::new(self.head.cast_mut())?;
         // SAFETY: rules 1 and 2: the head is linked to this list.
@@ -230,8 +231,8 @@ impl WaitList {
     /// Moves all nodes into a ring with `ring`, in their order; afterwards this list is empty.
     ///
     /// # Safety
-    /// `ring` has never been linked, and is pinned until [`pop_ring`](Self::pop_ring) has returned
-    /// `None`. `self` is in its lock.
+    /// `ring` must never have been linked, and must be pinned until [`pop_ring`](Self::pop_ring)
+    /// has returned `None`. `self` must be in its lock.
     pub(super) unsafe fn detach(&mut self, ring: &Node) {
         let list = std::mem::replace(self, Self::new());
         // SAFETY: rule 1 for `ring`, which no other code knows yet; rules 1 and 2 for the two ends,
@@ -255,7 +256,8 @@ impl WaitList {
     /// Like [`pop_front`](Self::pop_front), from a ring that was detached from this list.
     ///
     /// # Safety
-    /// `ring` was given to [`detach`](Self::detach) of this list. `self` is in its lock.
+    /// `ring` must have been given to [`detach`](Self::detach) of this list. `self` must be in its
+    /// lock.
     pub(super) unsafe fn pop_ring(
         &mut self,
         ring: &Node,

@@ -131,7 +131,7 @@ impl Worker {
     /// inlined, because a closure may not be inlined.
     ///
     /// # Safety
-    /// The caller drops the reference before it returns.
+    /// The caller must drop the reference before it returns.
     #[inline(always)]
     pub(crate) unsafe fn here<'a>() -> Option<&'a Worker> {
         // While the OS thread is being torn down there is no worker, because its loop has ended.
@@ -274,7 +274,8 @@ impl Worker {
     }
 
     /// # Safety
-    /// The memory came from this runtime's slab with this kind and layout, and is not used again.
+    /// The memory must have come from this runtime's slab with this kind and layout, and must not
+    /// be used again.
     #[inline(always)]
     pub(crate) unsafe fn free(&self, kind: Kind, ptr: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller's promise.

@@ -222,8 +222,8 @@ impl Idle {
         self.with(State::wake_one)
     }
 
-    /// Does the same for a worker that must not continue without a watch. Also used by the
-    /// watchdog.
+    /// Does the same as [`wake_one`](Self::wake_one) for a worker that must not continue without a
+    /// watch. Also used by the watchdog.
     #[must_use]
     pub(crate) fn call_watch(&self) -> Option<usize> {
         self.with(|state| {

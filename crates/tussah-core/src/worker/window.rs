@@ -90,7 +90,7 @@ impl Window {
 }
 
 /// # Safety
-/// The node is alive.
+/// The node must be alive.
 unsafe fn describe(waiting: &Waiting, last: *const Node) -> Candidate {
     let mut candidate = Candidate {
         ran_last: std::ptr::eq(waiting.node.as_ptr(), last),

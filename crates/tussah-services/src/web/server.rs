@@ -167,8 +167,8 @@ impl Server {
         named.or_else(|| stream.peer())
     }
 
-    /// Does the same if the client is known. The client is unknown behind a proxy that is not
-    /// trusted or specifies no address.
+    /// Does the same as [`client`](Self::client) if the client is known. The client is unknown
+    /// behind a proxy that is not trusted or specifies no address.
     pub(crate) fn known_client(&self, stream: &Stream, exchange: &Exchange) -> Option<Client> {
         let head = exchange.head.as_ref()?;
         let says = |field| head.field(field, exchange.input.filled()).is_some();

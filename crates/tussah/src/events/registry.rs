@@ -71,8 +71,8 @@ impl Interest {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Calls the closure inside the current event if the registration is active. Returns whether it
-    /// was active.
+    /// Calls the closure inside the current event if the registration is active. Returns whether
+    /// the registration was active.
     pub(super) fn call<A: Send + 'static>(&self, callback: &Callback<A>, argument: A) -> bool {
         let is_there = self.0.load(Ordering::Relaxed);
         if is_there {
@@ -107,7 +107,7 @@ impl Registry {
         self.register_child(key, handle, color, None, future);
     }
 
-    /// Does the same for a callback on the exit of a child.
+    /// Does the same as [`register`](Self::register) for a callback on the exit of a child.
     #[track_caller]
     pub(super) fn register_child<F>(
         self: &Arc<Self>,

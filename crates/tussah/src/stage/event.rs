@@ -44,8 +44,8 @@ pub(crate) use self::watch::{NEVER, Watch, Watcher};
 /// ```
 pub struct Event<E> {
     value: E,
-    /// The time at which it was queued, in nanoseconds, in the upper 56 bits; its class in the
-    /// lower 8.
+    /// The time at which the event was queued, in nanoseconds, in the upper 56 bits; its class in
+    /// the lower 8.
     stamp: u64,
     /// Metadata that few events have.
     pub(crate) more: Option<Box<More>>,
@@ -57,11 +57,11 @@ type Told = Box<dyn FnOnce(Reason) + Send>;
 /// Metadata that few events have.
 pub(crate) struct More {
     pub(crate) credits: u32,
-    /// The credits that its current queue charges, which may be less than `credits`.
+    /// The credits that the event's current queue charges, which may be less than `credits`.
     pub(crate) charged: u32,
     pub(crate) cohort: Option<u16>,
     pub(crate) within: Option<Duration>,
-    /// Set when the event is first queued; 0 means none.
+    /// The deadline, set when the event is first queued; 0 means none.
     pub(crate) deadline_ns: u64,
     /// Never locked: the mutex only makes an event as [`Sync`] as its value, although a callback
     /// need not be `Sync`.
@@ -211,7 +211,7 @@ impl<E> Event<E> {
         }
     }
 
-    /// Sets the credits that its queue charges.
+    /// Sets the credits that the event's queue charges.
     #[inline(always)]
     pub(crate) fn charge(&mut self, credits: u64) {
         if let Some(more) = &mut self.more {
@@ -219,7 +219,7 @@ impl<E> Event<E> {
         }
     }
 
-    /// Returns the credits that its queue charges.
+    /// Returns the credits that the event's queue charges.
     #[inline(always)]
     pub(crate) fn charged(&self) -> u64 {
         match &self.more {
@@ -236,7 +236,7 @@ impl<E> Event<E> {
         }
     }
 
-    /// Returns the number of its trace; 0 means none.
+    /// Returns the number of the event's trace; 0 means none.
     #[inline(always)]
     pub(crate) fn trace(&self) -> u64 {
         match &self.more {
@@ -245,7 +245,8 @@ impl<E> Event<E> {
         }
     }
 
-    /// Returns the deadline by which its handler must begin; 0 means none, or not known yet.
+    /// Returns the deadline by which the event's handler must begin; 0 means none, or not known
+    /// yet.
     #[inline(always)]
     pub(crate) fn deadline_ns(&self) -> u64 {
         match &self.more {
@@ -254,8 +255,8 @@ impl<E> Event<E> {
         }
     }
 
-    /// Returns whether its batch has to check it: it is traced, has a deadline, or can be
-    /// cancelled.
+    /// Returns whether the event's batch has to check the event: it is traced, has a deadline, or
+    /// can be cancelled.
     #[inline(always)]
     pub(crate) fn is_watched(&self) -> bool {
         match &self.more {
@@ -273,8 +274,8 @@ impl<E> Event<E> {
         }
     }
 
-    /// Returns whether it costs one credit, has no cohort and cannot be cancelled. Such an event
-    /// may be admitted ahead of time.
+    /// Returns whether the event costs one credit, has no cohort and cannot be cancelled. Such an
+    /// event may be admitted ahead of time.
     #[inline(always)]
     pub(crate) fn is_plain(&self) -> bool {
         match &self.more {

@@ -44,7 +44,7 @@ pub unsafe trait IoBufMut: Send + Unpin + 'static {
     /// length adopts `len` as its new length.
     ///
     /// # Safety
-    /// The first `len` bytes have been written, and `len` is at most `capacity`.
+    /// The first `len` bytes must have been written, and `len` must be at most `capacity`.
     unsafe fn set_filled(&mut self, len: usize);
 }
 

@@ -43,8 +43,8 @@ impl RingPlace {
         self.get().is_none_or(|ring| ring.flush())
     }
 
-    /// Does the same for a worker that is ending. Entries that the kernel refused are left to the
-    /// worker that takes over its place.
+    /// Does the same as [`flush`](Self::flush) for a worker that is ending. Entries that the kernel
+    /// refused are left to the worker that takes over its place.
     pub(crate) fn flush_last(&self) {
         if let Some(ring) = self.get() {
             ring.flush_or_tell();

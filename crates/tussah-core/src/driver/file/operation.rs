@@ -14,9 +14,9 @@ use crate::runtime::Handle;
 /// a system call.
 ///
 /// # Safety
-/// The operation owns everything that `entry` points at, or holds a reference to its owner. All of
-/// this memory stays in place while the operation is neither moved nor accessed. The kernel may
-/// write wherever the operation permits it.
+/// The operation must own everything that `entry` points at, or hold a reference to its owner. All
+/// of this memory must stay in place while the operation is neither moved nor accessed. The kernel
+/// may write wherever the operation permits it.
 pub(super) unsafe trait Operation: Send + 'static {
     type Output: Send + 'static;
 

@@ -244,9 +244,9 @@ impl Ring {
         self.unflushed.load(Ordering::Relaxed) == 0 || self.flush_queued()
     }
 
-    /// Does the same for a caller that does not retry. The ring's worker retries entries that the
-    /// kernel refused. This call wakes it, because it may have gone to sleep while this caller held
-    /// the entries. A worker that flushes its own ring is not woken: it would never sleep.
+    /// Flushes for a caller that does not retry. The ring's worker retries entries that the kernel
+    /// refused. This call wakes that worker, which may have gone to sleep while this caller held
+    /// the entries. A worker's own flush wakes no worker, or it would never sleep.
     pub(super) fn flush_or_tell(&self) {
         if !self.flush()
             && let Some((shared, place)) = self.home.get()

@@ -44,7 +44,7 @@ pub(in crate::load) struct Ended {
     /// The start of its latency: the time of sending, or the due time.
     pub(in crate::load) from_ns: u64,
     pub(in crate::load) ended_ns: u64,
-    /// True if it was the first request on its connection.
+    /// True if the request was the first on its connection.
     pub(in crate::load) first: bool,
 }
 
@@ -164,8 +164,8 @@ impl Tally {
         sum(&self.later, &self.first)
     }
 
-    /// Returns the same with connecting: the first request on a connection is measured from its due
-    /// time.
+    /// Returns the latencies of all responses, including connecting: the first request on a
+    /// connection is measured from its due time.
     pub(in crate::load) fn response(&self) -> Histogram<u64> {
         sum(&self.later, &self.first_with_connect)
     }

@@ -17,7 +17,7 @@ use crate::load::report::tally::{Ended, Outcome};
 pub(in crate::load) struct Record {
     /// Requests that were served.
     pub(in crate::load) total: u64,
-    /// The same number in each slot of the measurement.
+    /// The number of served requests in each slot of the measurement.
     pub(in crate::load) served: Vec<u32>,
     /// Requests that were in flight at the end, or due but not sent.
     pub(in crate::load) under_way: u64,

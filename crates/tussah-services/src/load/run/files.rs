@@ -185,7 +185,7 @@ impl Contents {
 pub(in crate::load) struct Popularity {
     /// For each directory, the cumulative share up to that directory.
     directories: Vec<f64>,
-    /// The same shares for the files of a directory.
+    /// For each file of a directory, the cumulative share up to that file.
     files: Vec<f64>,
 }
 

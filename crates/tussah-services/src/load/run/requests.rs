@@ -23,7 +23,7 @@ pub(in crate::load) struct Message {
 #[derive(Debug)]
 pub(in crate::load) struct Requests {
     heads: Heads,
-    /// The same requests, as the last request on a connection.
+    /// The requests of the run in the form of the last request on a connection.
     last_heads: Option<Heads>,
     body: Vec<u8>,
     files: Option<Popularity>,

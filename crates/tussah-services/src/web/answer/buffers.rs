@@ -30,7 +30,7 @@ const SPARE_MAX: usize = 64;
 /// Spare buffers by size.
 pub(crate) struct Buffers {
     classes: Box<[ArrayQueue<Vec<u8>>]>,
-    /// Their total size in bytes.
+    /// The total size of the spare buffers, in bytes.
     spare_bytes: AtomicUsize,
     spare_bytes_max: usize,
 }

@@ -81,7 +81,7 @@ impl Clock {
         self.last_passed_s()
     }
 
-    /// Returns the same time with the fraction of the second.
+    /// Returns the time since the start, with the fraction of the second.
     pub(crate) fn passed(&self) -> Duration {
         match &self.by_hand {
             Some((clock, start)) => clock.now().saturating_duration_since(*start),
@@ -99,7 +99,7 @@ impl Clock {
         self.unix_s.load(Ordering::Relaxed)
     }
 
-    /// Returns the same second, counted since the start.
+    /// Returns the second of the last look, counted since the start.
     #[inline]
     pub(crate) fn last_passed_s(&self) -> u64 {
         self.passed_s.load(Ordering::Relaxed)

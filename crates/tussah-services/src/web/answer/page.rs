@@ -123,7 +123,7 @@ impl Page {
         0..self.end
     }
 
-    /// Returns the same part without the status line and the date.
+    /// Returns the part that [`whole`](Self::whole) returns, without the status line and the date.
     pub(crate) fn after_date(&self) -> Range<usize> {
         OK_LEN..self.end
     }

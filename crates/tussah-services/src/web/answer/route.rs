@@ -240,7 +240,7 @@ pub struct Routes {
     all: Vec<(String, Route)>,
     /// The indices of routes by their exact paths.
     exact: HashMap<Vec<u8>, usize>,
-    /// The same indices by path prefix, the longest prefix first.
+    /// The indices of routes by path prefix, the longest prefix first.
     beneath: Vec<(Vec<u8>, usize)>,
     /// The limits that the status page lists.
     limits: Vec<Limit>,

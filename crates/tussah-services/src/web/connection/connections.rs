@@ -54,7 +54,7 @@ struct Open {
 /// The record of a connection.
 struct Place {
     connection: Weak<Connection>,
-    /// The number of its configuration.
+    /// The number of the place's configuration.
     group: usize,
     is_leaving: bool,
     is_free: bool,
@@ -63,7 +63,7 @@ struct Place {
 /// The connections of one configuration.
 pub(crate) struct Group {
     all: Arc<Connections>,
-    /// Its number.
+    /// The group's number.
     number: usize,
     /// The number of connections that have not ended.
     count: AtomicUsize,

@@ -255,7 +255,8 @@ impl Exchange {
         })
     }
 
-    /// Returns whether it uses HTTP/1.0, which has to announce that the connection stays open.
+    /// Returns whether the client uses HTTP/1.0, which has to announce that the connection stays
+    /// open.
     pub(crate) fn is_old(&self) -> bool {
         self.head
             .is_some_and(|head| head.version == Version::Http10)

@@ -240,7 +240,7 @@ impl Stream {
         noted(done)
     }
 
-    /// Does the same with several buffers.
+    /// Does the same as [`try_write`](Self::try_write) with several buffers.
     pub(crate) fn try_write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
         let done = match self {
             Self::Tcp(stream) => stream.try_write_vectored(buffers),

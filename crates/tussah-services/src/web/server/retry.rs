@@ -62,7 +62,8 @@ impl Retry {
         self.turn_s(passed, clients, f64::from(random) / 2f64.powi(32))
     }
 
-    /// Does the same for a time since the start, with `luck` from 0 to 1.
+    /// Does the same as [`after_s`](Self::after_s) for a time since the start, with `luck` from 0
+    /// to 1.
     fn turn_s(&self, passed: Duration, clients: usize, luck: f64) -> u8 {
         let now_ns = passed.as_nanos() as u64;
         let step_ns = self.step_ns.load(Ordering::Relaxed);

@@ -42,7 +42,7 @@ impl Socket {
         Ok(len)
     }
 
-    /// Does the same with several buffers.
+    /// Does the same as [`receive_some`](Self::receive_some) with several buffers.
     pub(crate) fn receive_some_vectored(
         &self,
         buffers: &mut [IoSliceMut<'_>],

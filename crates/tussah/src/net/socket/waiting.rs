@@ -21,8 +21,8 @@ impl Socket {
         }
     }
 
-    /// Does the same for `poll_` functions. If several tasks wait for one direction this way, only
-    /// the last caller is woken.
+    /// Does the same as [`operate`](Self::operate) for `poll_` functions. If several tasks wait for
+    /// one direction this way, only the last caller is woken.
     pub(crate) fn poll_operate<R>(
         &self,
         context: &mut Context<'_>,

@@ -68,7 +68,7 @@ pub(in crate::net) trait Limited {
         self.extra_place().get().map(|extra| &**extra)
     }
 
-    /// Returns the same state, and creates it if necessary.
+    /// Returns the state that only some streams have, and creates it if necessary.
     fn make_extra(&self) -> &Extra {
         self.extra_place().get_or_init(Box::default)
     }
@@ -92,7 +92,7 @@ where
     }
 }
 
-/// Does the same for callers that keep no state between polls.
+/// Does the same as [`transfer`] for callers that keep no state between polls.
 pub(in crate::net) fn poll_transfer<S: Limited, R>(
     stream: &S,
     context: &mut Context<'_>,

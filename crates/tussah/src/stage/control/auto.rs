@@ -92,8 +92,8 @@ const COMPUTES_ABOVE: f64 = 0.5;
 /// servlets would only share them.
 const WORKERS_FULL: f64 = 0.9;
 
-/// The number of workers that servlets keep busy if the servlets wait for each other. If they keep
-/// fewer busy, they wait for something else.
+/// The number of workers that servlets keep busy if the servlets wait for each other. If the
+/// servlets keep fewer workers busy, they wait for something else.
 const EACH_OTHER: f64 = 0.5;
 
 /// The ratio of service time to computing time below which one servlet for each worker is enough.
@@ -139,7 +139,7 @@ pub struct AutoServlets {
     finished: u64,
     service_ns: u64,
     compute_ns: u64,
-    /// The same sums since the last check of the workers, with the time that has passed.
+    /// The sums of the work since the last check of the workers, with the elapsed time.
     window: Window,
     /// The number of workers that the stage kept busy in the last window, and whether these were
     /// all workers.

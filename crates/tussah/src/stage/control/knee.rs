@@ -118,7 +118,7 @@ pub(super) struct Asked {
     pub(super) why: Why,
 }
 
-/// Finds the knee.
+/// The search for the knee.
 #[derive(Debug)]
 pub(super) struct Knee {
     /// The effective target, in nanoseconds.

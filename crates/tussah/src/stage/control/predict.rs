@@ -89,9 +89,11 @@ pub struct Predict {
     room: [u64; CLASSES_MAX],
     /// For each class, its recent share of the capacity.
     taken: [f64; CLASSES_MAX],
+    /// The time in the queue above which an event is overdue in overload.
     sojourn_ns_max: u64,
-    /// The same for the events that were admitted since the last sample, in a stage with classes.
+    /// The time at which the state last changed between normal and overload.
     since_ns: u64,
+    /// The value of `sojourn_ns_max` for events that arrived since then, in a stage with classes.
     sojourn_ns_max_since: u64,
     /// The lowest class.
     lowest: u8,

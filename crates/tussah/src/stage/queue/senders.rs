@@ -66,7 +66,7 @@ pub(crate) struct Wanted {
     pub(crate) class: usize,
     pub(crate) credits: u64,
     pub(crate) key: Option<u64>,
-    /// True if it finds room whenever any other sender does.
+    /// True if the sender finds room whenever any other sender does.
     pub(crate) is_like_others: bool,
 }
 
@@ -75,8 +75,8 @@ pub(crate) struct Wanted {
 pub(crate) struct Senders {
     /// The number of senders that wait or were woken.
     pub(crate) count: usize,
-    /// The same number by sending stage; 0 stands for other senders. Stages without senders have no
-    /// entry.
+    /// The number of senders that wait or were woken, by sending stage; 0 stands for other senders.
+    /// Stages without senders have no entry.
     stages: Vec<(u32, usize)>,
     last: u64,
     pub(crate) waiting: BTreeMap<u64, Waiter>,
@@ -105,7 +105,8 @@ impl Senders {
         self.count == 0
     }
 
-    /// Returns whether this is so, and no round has senders that might come back.
+    /// Returns whether no sender waits or has been woken, and no round has senders that might come
+    /// back.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         self.count == 0 && self.round < 2

@@ -37,7 +37,7 @@ pub trait Host: sealed::Sealed + Send + Sync + 'static {
 /// The stage of a host.
 #[doc(hidden)]
 pub trait Home: Send + Sync {
-    /// Returns the time of its network.
+    /// Returns the time of the stage's network.
     fn now_ns(&self) -> u64;
 
     /// Returns whether the stage is not closed.
@@ -107,7 +107,7 @@ type Make<H> = Box<dyn FnMut() -> Result<H, BuildError> + Send>;
 /// The data of [`One`] under its lock.
 pub(crate) struct Place<H> {
     handler: Guarded<H>,
-    /// True if another handler has replaced it.
+    /// True if another handler has replaced this handler.
     retired: bool,
     make: Guarded<Make<H>>,
     restarts: Restarts,

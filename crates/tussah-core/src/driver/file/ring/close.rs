@@ -61,7 +61,8 @@ impl Ring {
             .for_each(|operation| operation.fail(super::super::ended()));
     }
 
-    /// Serves the ring until it has no operations or the time is up. Returns whether it has none.
+    /// Serves the ring until it has no operations or the time is up. Returns whether the ring has
+    /// no operations left.
     fn wait_for_all(&self, end: Instant) -> bool {
         loop {
             self.flush_queued();

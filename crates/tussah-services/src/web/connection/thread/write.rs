@@ -69,7 +69,7 @@ async fn some(stream: &Stream, response: &Response) -> io::Result<u64> {
     Ok(sent as u64)
 }
 
-/// Does the same without waiting.
+/// Does the same as [`some`] without waiting.
 fn some_at_once(stream: &Stream, response: &Response) -> io::Result<u64> {
     if let Some((file, from, len)) = response.file() {
         return stream.try_send_file(file, from, len.min(PIECE_BYTES));

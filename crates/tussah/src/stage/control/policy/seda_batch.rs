@@ -88,8 +88,8 @@ const CALM_EVENTS: u64 = 256;
 /// the large batches that would achieve more are not observed.
 const LEAST: f64 = 0.8;
 
-/// The same share while events are turned away, because the stage then turns away even more events
-/// if small batches lose time.
+/// The share to reach while events are turned away, because the stage then turns away even more
+/// events if small batches lose time.
 const LEAST_TURNING_AWAY: f64 = 0.98;
 
 /// A controller that searches for the smallest batch that sustains the output rate.

@@ -161,7 +161,8 @@ impl Capacity {
         self.service_ns / self.finished.max(1.0)
     }
 
-    /// Returns the same for servlets that do not hinder each other.
+    /// Returns the time that a servlet takes for an event while the servlets do not hinder each
+    /// other, in nanoseconds.
     pub(super) fn service_ns_free(&self) -> f64 {
         self.service_ns_free
     }

@@ -11,10 +11,11 @@ pub(crate) trait Expires<E>: Send + Sync {
     /// Returns whether a deadline has passed.
     fn is_late(&self, deadline_ns: u64) -> bool;
 
-    /// Ends such an event.
+    /// Ends an event that the handler does not receive.
     fn end(&self, event: Event<E>, why: Reason);
 
-    /// Counts such an event if it arrived by a call, so that no stage has counted it.
+    /// Counts an event that the handler does not receive, if the event arrived by a call, so that
+    /// no stage has counted it.
     fn count_called(&self, why: Reason);
 }
 
@@ -52,9 +53,9 @@ impl<E> Batch<E> {
         self.traces.has_any()
     }
 
-    /// Does the same for a batch that a stage is called with, unless a servlet has filled it. The
-    /// clock of an event starts now, unless the event has been queued, or has arrived by a call,
-    /// since it received its deadline.
+    /// Does the same as [`check_events`](Self::check_events) for a batch that a stage is called
+    /// with, unless a servlet has filled the batch. The clock of an event starts now, unless the
+    /// event has been queued, or has arrived by a call, since it received its deadline.
     pub(crate) fn check_called<S: Expires<E> + 'static>(&mut self, at: &Arc<S>, now_ns: u64)
     where
         E: 'static,
@@ -69,7 +70,7 @@ impl<E> Batch<E> {
         self.begin(now_ns);
     }
 
-    /// Starts the time of the events that have not been queued, or not since they received their
+    /// Starts the clock of the events that have not been queued, or not since they received their
     /// deadline.
     pub(crate) fn begin(&mut self, now_ns: u64) {
         for event in self.contiguous() {

@@ -13,8 +13,8 @@ pub(crate) struct Cell<H> {
 
 struct Inside<H> {
     place: Place<H>,
-    /// The number of queues in which the event has been. It shows a stage whether the event has
-    /// been sent on since then.
+    /// The number of queues in which the event has been. The number shows a stage whether the event
+    /// has been sent on since an earlier visit.
     visit: u32,
 }
 
