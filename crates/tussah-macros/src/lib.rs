@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod expand;
+mod fields;
 mod module;
 mod weave;
 
@@ -110,4 +111,33 @@ pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro]
 pub fn weave_file(input: TokenStream) -> TokenStream {
     weave::file(input.into()).into()
+}
+
+/// Compiles graphs in Weave that stand in the program itself; otherwise the same as `weave_file!`.
+/// Errors point at the wrong part of the graph.
+///
+/// ```ignore
+/// tussah::flow::weave! {
+///     use Numbers, Print
+///     graph Count(below: count = 10) {
+///       numbers = Numbers(below)
+///       print   = Print()
+///       numbers -> print
+///     }
+/// }
+///
+/// let graph = Count::graph(&Params::new())?;
+/// ```
+#[proc_macro]
+pub fn weave(input: TokenStream) -> TokenStream {
+    weave::inline(input.into()).into()
+}
+
+/// Implements `Fields` for a struct with named fields, so that Weave can divide its items among
+/// shards by a field: `pages = Pages() * 4 by path`.
+///
+/// The type of each field has to be `Hash`; `#[fields(skip)]` leaves a field out.
+#[proc_macro_derive(Fields, attributes(fields))]
+pub fn derive_fields(input: TokenStream) -> TokenStream {
+    fields::derive(input.into()).into()
 }

@@ -168,7 +168,7 @@ impl Port {
 
 /// Returns the name of a port or parameter: without `r#`, and without the underscore of an unused
 /// argument.
-fn plain(name: &Ident) -> String {
+pub(crate) fn plain(name: &Ident) -> String {
     let name = name.to_string();
     let name = name.strip_prefix("r#").unwrap_or(&name);
     name.strip_prefix('_').unwrap_or(name).to_owned()

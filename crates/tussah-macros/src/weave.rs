@@ -1,16 +1,18 @@
-//! The expansion of `weave_file!`: the graphs of a file, and a check of every edge by the compiler.
+//! The expansion of `weave!` and `weave_file!`: graphs, and a check of every edge by the compiler.
 
 #[cfg(test)]
 mod tests;
+mod tokens;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
 use syn::LitStr;
 use tussah_weave::{Diagnostic, Edge, Graph, Node};
 
+use self::tokens::Text;
 use crate::module::port_number;
 
 /// Expands `weave_file!`.
@@ -28,14 +30,48 @@ pub(crate) fn file(input: TokenStream) -> TokenStream {
     let path = folder.join(name.value());
     match std::fs::read_to_string(&path) {
         Ok(text) => {
-            let graphs = expand(&name.value(), &text, &quote!(::core::include_str!(#name)));
-            graphs.unwrap_or_else(|message| failed(&message, name.span()))
+            let source = Source {
+                file: &name.value(),
+                text: &text,
+                include: quote!(::core::include_str!(#name)),
+                tokens: None,
+            };
+            let expanded = source.expand();
+            expanded.unwrap_or_else(|diagnostics| {
+                let messages = diagnostics.iter();
+                let messages = messages.map(|error| error.render(source.file, &text));
+                failed(&messages.collect::<Vec<_>>().join("\n"), name.span())
+            })
         }
         Err(error) => {
             let message = format!("cannot read {}: {error}", path.display());
             failed(&message, name.span())
         }
     }
+}
+
+/// Expands `weave!`.
+pub(crate) fn inline(input: TokenStream) -> TokenStream {
+    let tokens = Text::of(input);
+    let (file, text) = (local_file(), &tokens.text);
+    let file = file.map_or_else(|| "weave!".to_owned(), |file| file.display().to_string());
+    let source = Source {
+        file: &file,
+        text,
+        include: quote!(#text),
+        tokens: Some(&tokens),
+    };
+    source.expand().unwrap_or_else(|diagnostics| {
+        let errors = diagnostics.iter().map(|error| {
+            let help = error.help.as_ref();
+            let help = help
+                .map(|help| format!("\nhelp: {help}"))
+                .unwrap_or_default();
+            let message = format!("{}{help}", error.message);
+            failed(&message, tokens.span(error.span))
+        });
+        errors.collect()
+    })
 }
 
 /// Returns the source file that calls the macro, outside of tests.
@@ -47,140 +83,174 @@ fn failed(message: &str, span: Span) -> TokenStream {
     syn::Error::new(span, message).into_compile_error()
 }
 
-/// Expands the graphs of a text. `include` is the expression that includes the text, so that a
-/// change of the file compiles the program again.
-///
-/// # Errors
-/// Returns the errors of the text.
-fn expand(file: &str, text: &str, include: &TokenStream) -> Result<TokenStream, String> {
-    let parsed = tussah_weave::parse(text);
-    stop(file, text, &parsed.diagnostics)?;
-    let checked = tussah_weave::check(&parsed.file, None);
-    stop(file, text, &checked.diagnostics)?;
-    let graphs = checked.graphs.iter();
-    let graphs = graphs.filter(|graph| graph.inputs.is_empty() && graph.outputs.is_empty());
-    let graphs = graphs.map(|graph| one(file, text, include, graph));
-    graphs.collect()
+/// A text with graphs.
+struct Source<'a> {
+    /// The name of the file in messages.
+    file: &'a str,
+    text: &'a str,
+    /// The expression for the text. It includes a file, so that a change of that compiles the
+    /// program again.
+    include: TokenStream,
+    /// The tokens of the text, if it is in the program.
+    tokens: Option<&'a Text>,
 }
 
-/// Returns the messages of all errors, or `Ok` if no diagnostic is an error.
-fn stop(file: &str, text: &str, diagnostics: &[Diagnostic]) -> Result<(), String> {
-    let errors = diagnostics.iter().filter(|it| it.is_error());
-    let messages: Vec<_> = errors.map(|error| error.render(file, text)).collect();
-    match messages.is_empty() {
-        true => Ok(()),
-        false => Err(messages.join("\n")),
+impl Source<'_> {
+    /// Expands the graphs.
+    ///
+    /// # Errors
+    /// Returns the errors of the text.
+    fn expand(&self) -> Result<TokenStream, Vec<Diagnostic>> {
+        let parsed = tussah_weave::parse(self.text);
+        stop(parsed.diagnostics)?;
+        let checked = tussah_weave::check(&parsed.file, None);
+        stop(checked.diagnostics)?;
+        let graphs = checked.graphs.iter();
+        let graphs = graphs.filter(|graph| graph.inputs.is_empty() && graph.outputs.is_empty());
+        graphs.map(|graph| self.one(graph)).collect()
     }
-}
 
-/// Expands a graph.
-fn one(
-    file: &str,
-    text: &str,
-    include: &TokenStream,
-    graph: &Graph,
-) -> Result<TokenStream, String> {
-    let place = |span: tussah_weave::Span| {
-        let (line, column) = span.position(text);
-        format!("{file}:{line}:{column}")
-    };
-    let name = format_ident!("{}", graph.name);
-    let doc = format!("The graph `{}` of {file}. {}", graph.name, graph.doc);
-    let used: BTreeSet<_> = graph.nodes.iter().map(|node| &node.module).collect();
-    let mut with = Vec::new();
-    for module in used {
-        let path = path(module)?;
-        with.push(quote!(.with::<#path>(#module)));
-    }
-    let mut checks = Vec::new();
-    for (number, edge) in graph.edges.iter().enumerate() {
-        checks.push(check(graph, edge, number, (text, &place(edge.span)))?);
-    }
-    let title = &graph.name;
-    Ok(quote! {
-        #[doc = #doc]
-        #[derive(Clone, Copy, Debug)]
-        pub struct #name;
-
-        impl #name {
-            /// The text of the graph.
-            pub const TEXT: &'static str = #include;
-
-            /// Returns the modules that the graph uses.
-            #[must_use]
-            pub fn modules() -> ::tussah::flow::Modules {
-                ::tussah::flow::Modules::new() #(#with)*
-            }
-
-            /// Makes the graph with these values of its parameters.
-            ///
-            /// # Errors
-            /// Returns an error if a parameter has no value, or a wrong value.
-            pub fn graph(
-                params: &::tussah::flow::Params,
-            ) -> ::core::result::Result<::tussah::flow::Graph, ::tussah::flow::WeaveError> {
-                let params = params.clone().graph(#title);
-                Self::modules().graph(#file, Self::TEXT, &params)
-            }
+    /// Expands a graph.
+    fn one(&self, graph: &Graph) -> Result<TokenStream, Vec<Diagnostic>> {
+        let Self { file, include, .. } = self;
+        let name = format_ident!("{}", graph.name);
+        let doc = format!("The graph `{}` of {file}. {}", graph.name, graph.doc);
+        let mut used = BTreeMap::new();
+        for node in &graph.nodes {
+            used.insert(spelled(node), node);
         }
+        let mut with = Vec::new();
+        for node in used.into_values() {
+            let (of, module) = (self.module(node)?, &node.module);
+            with.push(quote!(.with::<#of>(#module)));
+        }
+        let mut checks = Vec::new();
+        for (number, edge) in graph.edges.iter().enumerate() {
+            checks.push(self.check(graph, edge, number)?);
+        }
+        let title = &graph.name;
+        Ok(quote! {
+            #[doc = #doc]
+            #[derive(Clone, Copy, Debug)]
+            pub struct #name;
 
-        const _: () = { #(#checks)* };
-    })
-}
+            impl #name {
+                /// The text of the graph.
+                pub const TEXT: &'static str = #include;
 
-/// Returns the code that makes the compiler check an edge; `at` is the text, and the place of the
-/// edge. The traits of each edge are its own, so
-/// that their messages name it: stable Rust has no spans in other files.
-fn check(
-    graph: &Graph,
-    edge: &Edge,
-    number: usize,
-    at: (&str, &str),
-) -> Result<TokenStream, String> {
-    let (text, place) = at;
-    let (from, to) = (&graph.nodes[edge.from.node], &graph.nodes[edge.to.node]);
-    let (from_type, to_type) = (path(&from.module)?, path(&to.module)?);
-    let end = |node: &Node, port: &str| match port {
-        "out" | "run" => format!("`{}`", node.name),
-        port => format!("`{}.{port}`", node.name),
-    };
-    let (from_end, to_end) = (end(from, &edge.from.port), end(to, &edge.to.port));
-    let types = format!("{place}: {from_end} sends `{{Self}}`, but {to_end} takes `{{T}}`");
-    let label = format!("the edge {from_end} -> {to_end}");
-    let (out, input) = (port_number(&edge.from.port), port_number(&edge.to.port));
-    let [ends, checked] = ["Ends", "edge"].map(|it| format_ident!("{it}{number}"));
-    // The compiler shows the names of these types where a port does not exist.
-    let (line, _) = edge.span.position(text);
-    let [from_at, to_at] =
-        [&edge.from, &edge.to].map(|end| format_ident!("{}_in_line_{line}", end.port));
-    Ok(quote! {
-        const _: () = {
-            #[allow(non_camel_case_types)]
-            struct #from_at;
+                /// Returns the modules that the graph uses.
+                #[must_use]
+                pub fn modules() -> ::tussah::flow::Modules {
+                    ::tussah::flow::Modules::new() #(#with)*
+                }
+
+                /// Makes the graph with these values of its parameters.
+                ///
+                /// # Errors
+                /// Returns an error if a parameter has no value, or a wrong value.
+                pub fn graph(
+                    params: &::tussah::flow::Params,
+                ) -> ::core::result::Result<::tussah::flow::Graph, ::tussah::flow::WeaveError> {
+                    let params = params.clone().graph(#title);
+                    Self::modules().graph(#file, Self::TEXT, &params)
+                }
+            }
+
+            const _: () = { #(#checks)* };
+        })
+    }
+
+    /// Returns the code that makes the compiler check an edge. The traits of each edge are its own,
+    /// so that their messages name it: stable Rust has no spans in other files.
+    fn check(
+        &self,
+        graph: &Graph,
+        edge: &Edge,
+        number: usize,
+    ) -> Result<TokenStream, Vec<Diagnostic>> {
+        let (from, to) = (&graph.nodes[edge.from.node], &graph.nodes[edge.to.node]);
+        let (from_type, to_type) = (self.module(from)?, self.module(to)?);
+        let end = |node: &Node, port: &str| match port {
+            "out" | "run" => format!("`{}`", node.name),
+            port => format!("`{}.{port}`", node.name),
+        };
+        let (from_end, to_end) = (end(from, &edge.from.port), end(to, &edge.to.port));
+        let (line, column) = edge.span.position(self.text);
+        let place = match self.tokens {
+            // The compiler shows the place.
+            Some(_) => String::new(),
+            None => format!("{}:{line}:{column}: ", self.file),
+        };
+        let types = format!("{place}{from_end} sends `{{Self}}`, but {to_end} takes `{{T}}`");
+        let label = format!("the edge {from_end} -> {to_end}");
+        let (out, input) = (port_number(&edge.from.port), port_number(&edge.to.port));
+        let [ends, checked] = ["Ends", "edge"].map(|it| format_ident!("{it}{number}"));
+        // The compiler shows the names of these types where a port does not exist.
+        let [from_at, to_at] =
+            [&edge.from, &edge.to].map(|end| format_ident!("{}_in_line_{line}", end.port));
+        let span = self.token(edge.span);
+        let called = quote_spanned! {span=>
+            ends::<
+                <#from_type as ::tussah::flow::expansion::HasOutput<#out, #from_at>>::Item,
+                <#to_type as ::tussah::flow::expansion::HasInput<#input, #to_at>>::Item,
+            >();
+        };
+        Ok(quote! {
             const _: () = {
                 #[allow(non_camel_case_types)]
-                struct #to_at;
-                #[diagnostic::on_unimplemented(
-                    message = #types,
-                    label = #label,
-                    note = "connect ports of one type, or put a module between them",
-                )]
-                trait #ends<T> {}
-                impl<T> #ends<T> for T {}
-                #[allow(dead_code)]
-                fn #checked() {
-                    fn ends<A: #ends<B>, B>() {}
-                    ends::<
-                        <#from_type as ::tussah::flow::expansion::HasOutput<#out, #from_at>>::Item,
-                        <#to_type as ::tussah::flow::expansion::HasInput<#input, #to_at>>::Item,
-                    >();
-                }
+                struct #from_at;
+                const _: () = {
+                    #[allow(non_camel_case_types)]
+                    struct #to_at;
+                    #[diagnostic::on_unimplemented(
+                        message = #types,
+                        label = #label,
+                        note = "connect ports of one type, or put a module between them",
+                    )]
+                    trait #ends<T> {}
+                    impl<T> #ends<T> for T {}
+                    #[allow(dead_code)]
+                    fn #checked() {
+                        fn ends<A: #ends<B>, B>() {}
+                        #called
+                    }
+                };
             };
-        };
-    })
+        })
+    }
+
+    /// Returns the type of a node's module.
+    fn module(&self, node: &Node) -> Result<syn::Type, Vec<Diagnostic>> {
+        let spelled = spelled(node);
+        let parsed = syn::parse_str(&spelled);
+        parsed.map_err(|error| {
+            let message = format!("`{spelled}` is not a type in Rust: {error}");
+            vec![Diagnostic::error(node.module_span, message)]
+        })
+    }
+
+    /// Returns the token at a place, or the call of the macro.
+    fn token(&self, at: tussah_weave::Span) -> Span {
+        self.tokens
+            .map_or_else(Span::call_site, |tokens| tokens.span(at))
+    }
 }
 
-fn path(module: &str) -> Result<syn::Path, String> {
-    let parsed = syn::parse_str(module);
-    parsed.map_err(|error| format!("`{module}` is not the path of a module in Rust: {error}"))
+/// Returns the type of a node's module as Rust spells it.
+fn spelled(node: &Node) -> String {
+    if node.types.is_empty() {
+        return node.module.clone();
+    }
+    let types: Vec<_> = node.types.iter().map(ToString::to_string).collect();
+    format!("{}<{}>", node.module, types.join(", "))
+}
+
+/// Returns the errors, if there are any.
+fn stop(diagnostics: Vec<Diagnostic>) -> Result<(), Vec<Diagnostic>> {
+    let errors = diagnostics.into_iter().filter(Diagnostic::is_error);
+    let errors: Vec<_> = errors.collect();
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(errors),
+    }
 }

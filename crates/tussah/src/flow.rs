@@ -106,28 +106,33 @@ mod error;
 mod flows;
 mod graph;
 mod install;
+mod limit;
 mod module;
 mod modules;
 mod out;
 mod outlet;
 mod param;
 mod probe;
+mod running;
+mod shards;
 mod via;
 mod wake;
 
 #[cfg(feature = "cli")]
 pub use crate::__flow_main as main;
-pub use tussah_macros::{module, weave_file};
+pub use tussah_macros::{Fields, module, weave, weave_file};
 
 pub use self::args::Args;
 pub use self::dropped::Dropped;
 pub use self::error::GraphError;
 pub use self::flows::{Flow, Key};
-pub use self::graph::{Graph, Input, Running};
+pub use self::graph::Graph;
 pub use self::module::Module;
 pub use self::modules::{Modules, Params, WeaveError};
 pub use self::out::{AsyncOut, Out};
 pub use self::param::{Param, Rate, Size};
+pub use self::running::{Input, Running};
+pub use self::shards::Fields;
 pub use self::via::{Via, WhenFull};
 pub use self::wake::Wake;
 pub use tussah_weave::Value;

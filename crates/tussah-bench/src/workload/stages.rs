@@ -5,6 +5,7 @@
 //! and each stage are tasks, or OS threads for peers whose channels need them. The number and the
 //! checksum of the events are checked.
 
+mod crossbeam;
 #[cfg(feature = "tussah")]
 mod graph;
 #[cfg(feature = "tussah")]
@@ -33,7 +34,7 @@ const PEERS: &[Peer] = &[
     peer("tokio-permits", tokio_permits),
     peer("flume", flume),
     peer("async-channel", async_channel),
-    peer("crossbeam", crossbeam),
+    peer("crossbeam", crossbeam::run),
     #[cfg(feature = "tussah")]
     peer("tussah", tussah::sends),
     #[cfg(feature = "tussah")]
@@ -356,51 +357,4 @@ fn async_channel(options: &Options) -> Vec<Metric> {
         (count, start.elapsed())
     });
     size.report(count, elapsed)
-}
-
-/// Uses an OS thread for the source and for each stage, regardless of `--workers`.
-fn crossbeam(options: &Options) -> Vec<Metric> {
-    use crossbeam_channel::bounded;
-
-    let size = Size::of(options);
-    let pin = |index| {
-        if options.pin {
-            runtimes::pin_to(index);
-        }
-    };
-    let start = Instant::now();
-    let count = std::thread::scope(|scope| {
-        let (to, mut from) = bounded(size.capacity());
-        scope.spawn(move || {
-            pin(0);
-            for number in 0..size.events {
-                to.send(event(number)).expect("a stage waits for it");
-            }
-        });
-        for index in 1..size.stages {
-            let (to, next) = bounded(size.capacity());
-            let from = std::mem::replace(&mut from, next);
-            scope.spawn(move || {
-                pin(index);
-                while let Ok(event) = from.recv() {
-                    let more = from.try_iter().take(size.batch - 1);
-                    for mut event in std::iter::once(event).chain(more) {
-                        size.touch(&mut event);
-                        to.send(event).expect("a stage waits for it");
-                    }
-                }
-            });
-        }
-        pin(size.stages);
-        let mut count = Count::default();
-        while let Ok(event) = from.recv() {
-            let more = from.try_iter().take(size.batch - 1);
-            for mut event in std::iter::once(event).chain(more) {
-                size.touch(&mut event);
-                count.add(&event);
-            }
-        }
-        count
-    });
-    size.report(count, start.elapsed())
 }

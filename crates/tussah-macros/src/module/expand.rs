@@ -295,7 +295,9 @@ impl Module {
         let inputs = inputs.filter(|_| !self.is_source).map(|port| {
             let (name, item) = (plain(&port.name), port.item());
             let spelled = item.to_token_stream().to_string();
-            quote!(.input::<#item>(#name, #spelled))
+            quote! {
+                .input::<#item>(#name, #spelled, __flow::Probe::<#item>::new().fields())
+            }
         });
         let outputs = self.outputs.iter().map(|output| {
             let Output {
@@ -324,7 +326,10 @@ impl Module {
             let name = plain(&port.name);
             let wrapped = wrap(number, quote!(item));
             let item = port.item();
-            quote!(entry.port::<#item>(#name, |item| #wrapped);)
+            quote! {
+                let hash = __flow::Probe::<#item>::new().hash_fn();
+                entry.port::<#item>(#name, |item| #wrapped, hash);
+            }
         });
         quote!(#(#ports)*)
     }

@@ -12,8 +12,19 @@ graph Numbers() {
 ";
 
 fn expanded(text: &str) -> Result<String, String> {
-    let code = expand("numbers.weave", text, &quote!("text"))?;
-    Ok(code.to_string())
+    let file = "numbers.weave";
+    let source = Source {
+        file,
+        text,
+        include: quote!("text"),
+        tokens: None,
+    };
+    let render = |errors: Vec<Diagnostic>| {
+        let messages = errors.iter().map(|error| error.render(file, text));
+        messages.collect::<Vec<_>>().join("\n")
+    };
+    let expanded = source.expand();
+    expanded.map(|code| code.to_string()).map_err(render)
 }
 
 #[test]
@@ -45,4 +56,50 @@ fn a_missing_file_is_named() {
     );
     let code = file(quote!(no_string)).to_string();
     assert!(code.contains("compile_error"), "{code}");
+}
+
+fn tokens(text: &str) -> TokenStream {
+    text.parse().expect("the text is made of tokens of Rust")
+}
+
+#[test]
+fn tokens_make_the_same_graph_as_their_text() {
+    let with_all = "\
+use http::{Listen, Reply}, Pages
+/// Serves pages,
+/// and nothing else.
+graph Web(root: path, listen: address = \"127.0.0.1:8080\", cache: size = 200 MiB, ok: flag = true) {
+  requests = Listen(listen, at_once: 8_192)
+  /// Keeps pages.
+  pages    = Pages<String>(root, limit: cache / workers) * workers by path
+  reply    = Reply()
+  requests -> pages via queue(10, when_full: shed) -> reply after 5 ms
+  shed pages when p90 > 50ms -> reply.busy
+  if ok && !false { pages.miss -> reply } else { pages.miss -> reply.busy via call }
+}
+";
+    for text in [NUMBERS, with_all, "graph Empty {}"] {
+        let written = Text::of(tokens(text));
+        let checked = |text: &str| {
+            let parsed = tussah_weave::parse(text);
+            assert_eq!(parsed.diagnostics, [], "{text}");
+            tussah_weave::check(&parsed.file, None).graphs
+        };
+        // The places of the parts are equal, too.
+        assert_eq!(checked(text), checked(&written.text));
+    }
+}
+
+#[test]
+fn an_error_in_tokens_leads_to_its_token() {
+    let text = NUMBERS.replace("-> print", "-> prnt");
+    let code = inline(tokens(&text)).to_string();
+    assert!(
+        code.contains("compile_error") && code.contains("prnt"),
+        "{code}"
+    );
+    let written = Text::of(tokens(&text));
+    let at = text.find("prnt").expect("it is there") as u32;
+    let start = written.span(tussah_weave::Span::new(at, at + 4)).start();
+    assert_eq!((start.line, start.column), (5, 12));
 }

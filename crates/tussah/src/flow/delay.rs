@@ -7,7 +7,7 @@ use std::time::Duration;
 use tussah_core::Handle;
 
 use super::edge::{Push, Wait};
-use super::flows::Flow;
+use super::flows::{Flow, Keepers};
 use super::via::Via;
 use crate::stage::Reason;
 use crate::time::sleep;
@@ -19,16 +19,23 @@ pub(crate) struct Delayed<T> {
     /// Bound, in items: those that wait for their time.
     room: u64,
     waiting: Arc<AtomicU64>,
+    keepers: Arc<Keepers>,
     runtime: Handle,
 }
 
 impl<T> Delayed<T> {
-    pub(crate) fn new(edge: Arc<dyn Push<T>>, via: &Via, runtime: &Handle) -> Self {
+    pub(crate) fn new(
+        edge: Arc<dyn Push<T>>,
+        via: &Via,
+        keepers: &Arc<Keepers>,
+        runtime: &Handle,
+    ) -> Self {
         Self {
             edge,
             after: via.after,
             room: via.room.max(1),
             waiting: Arc::default(),
+            keepers: Arc::clone(keepers),
             runtime: runtime.clone(),
         }
     }
@@ -42,10 +49,12 @@ impl<T: Send + 'static> Push<T> for Delayed<T> {
             self.edge.end(flow, item, Reason::Shed);
             return None;
         }
+        self.keepers.delay();
         let mut delayed = Waiting {
             edge: Arc::clone(&self.edge),
             item: Some((flow, item)),
             waiting: Arc::clone(&self.waiting),
+            keepers: Arc::clone(&self.keepers),
         };
         let after = self.after;
         let later = async move {
@@ -72,6 +81,7 @@ struct Waiting<T> {
     edge: Arc<dyn Push<T>>,
     item: Option<(Flow, T)>,
     waiting: Arc<AtomicU64>,
+    keepers: Arc<Keepers>,
 }
 
 impl<T> Waiting<T> {
@@ -90,5 +100,6 @@ impl<T> Drop for Waiting<T> {
         if let Some((flow, item)) = self.item.take() {
             self.edge.end(flow, item, Reason::ShutDown);
         }
+        self.keepers.settle();
     }
 }

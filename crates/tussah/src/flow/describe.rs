@@ -9,6 +9,8 @@ pub struct Describe {
     pub(crate) signature: Signature,
     /// The arguments of the signature's type parameters.
     pub(crate) types: Vec<Type>,
+    /// The fields of the items of input ports.
+    pub(crate) fields: Vec<(Type, &'static [&'static str])>,
 }
 
 impl Describe {
@@ -23,6 +25,7 @@ impl Describe {
                 ..Signature::new("")
             },
             types: Vec::new(),
+            fields: Vec::new(),
         }
     }
 
@@ -48,7 +51,10 @@ impl Describe {
 
     /// Adds an input port. `spelled` is the type as the module's block has it.
     #[must_use]
-    pub fn input<T>(mut self, name: &str, spelled: &str) -> Self {
+    pub fn input<T>(mut self, name: &str, spelled: &str, fields: &'static [&'static str]) -> Self {
+        if !fields.is_empty() {
+            self.fields.push((type_of::<T>(), fields));
+        }
         let port = self.port::<T>(name, spelled, false);
         self.signature.inputs.push(port);
         self

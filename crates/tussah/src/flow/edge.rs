@@ -6,10 +6,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use super::delay::Delayed;
-use super::flows::{Flow, Parcel};
+use super::flows::{Flow, Keepers, Parcel};
+use super::limit::cross;
 use super::module::{Never, Ports};
+use super::shards::{By, HashField, join};
 use super::via::{Via, WhenFull};
 use crate::stage::{AnyCall, Batch, BuildError, Edges, Event, Reason, Refusal, Sender, Stage};
+use crate::sync::Limit;
 
 /// The wait for the room that an item needs.
 pub(crate) type Wait<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
@@ -56,9 +59,20 @@ impl<T: Send + 'static> Edge<T> {
         None
     }
 
+    /// Returns the edge without its shortcut.
+    pub(crate) fn into_any(self) -> Arc<dyn Push<T>> {
+        self.any
+    }
+
     /// Sends an item as [`Push::offer`] does.
     pub(crate) fn offer(&self, flow: Flow, item: T) {
         self.any.offer(flow, item);
+    }
+}
+
+impl<T> From<Arc<dyn Push<T>>> for Edge<T> {
+    fn from(any: Arc<dyn Push<T>>) -> Self {
+        Self { direct: None, any }
     }
 }
 
@@ -86,7 +100,12 @@ pub(crate) trait Push<T>: Send + Sync {
 /// An input port, of which the item's type is known, but not the instance's type.
 pub(crate) trait Inlet<T>: Send + Sync {
     /// Makes an edge to this port.
-    fn connect(&self, edges: &Edges<'_>, via: &Via) -> Result<Edge<T>, BuildError>;
+    fn connect(
+        &self,
+        edges: &Edges<'_>,
+        via: &Via,
+        keepers: &Arc<Keepers>,
+    ) -> Result<Edge<T>, BuildError>;
 
     /// Makes an edge from outside of the graph to this port.
     fn outside(&self) -> Arc<dyn Push<T>>;
@@ -104,8 +123,18 @@ pub(crate) struct InPort {
     pub(crate) name: &'static str,
     pub(crate) item: &'static str,
     /// An `Arc<dyn Inlet<T>>`.
-    pub(crate) inlet: Box<dyn Any + Send + Sync>,
+    pub(crate) inlet: Box<Erased>,
+    /// Makes one port of this port of several shards.
+    pub(crate) join: Join,
+    /// Makes a port for edges that cross the border of a set of instances with a limit.
+    pub(crate) cross: fn(&Erased, Option<&Limit>) -> Box<Erased>,
 }
+
+/// A function that makes one input port of several.
+type Join = Arc<dyn Fn(&[&Erased], &By) -> Result<Box<Erased>, String> + Send + Sync>;
+
+/// An input port whose type is erased.
+pub(crate) type Erased = dyn Any + Send + Sync;
 
 impl<I: Send + 'static> Entry<I> {
     pub(crate) fn new(stage: Stage<Parcel<I>>, ends: Ends<I>) -> Self {
@@ -116,11 +145,12 @@ impl<I: Send + 'static> Entry<I> {
         }
     }
 
-    /// Adds a port. `wrap` makes the stage's item of the port's.
+    /// Adds a port. `wrap` makes the stage's item of the port's, and `hash` knows its fields.
     pub fn port<T: Send + 'static>(
         &mut self,
         name: &'static str,
         wrap: impl Fn(T) -> I + Copy + Send + Sync + 'static,
+        hash: Option<HashField<T>>,
     ) {
         let inlet: Arc<dyn Inlet<T>> = Arc::new(Typed {
             stage: self.stage.clone(),
@@ -131,6 +161,8 @@ impl<I: Send + 'static> Entry<I> {
             name,
             item: std::any::type_name::<T>(),
             inlet: Box::new(inlet),
+            join: Arc::new(move |inlets, by| join(inlets, by, hash)),
+            cross: cross::<T>,
         });
     }
 }
@@ -157,7 +189,12 @@ impl<I, W: Copy> Typed<I, W> {
 }
 
 impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Inlet<T> for Typed<I, W> {
-    fn connect(&self, edges: &Edges<'_>, via: &Via) -> Result<Edge<T>, BuildError> {
+    fn connect(
+        &self,
+        edges: &Edges<'_>,
+        via: &Via,
+        keepers: &Arc<Keepers>,
+    ) -> Result<Edge<T>, BuildError> {
         let to = edges.to(&self.stage);
         let mut direct = None;
         let mut any: Arc<dyn Push<T>> = match via.when_full {
@@ -168,10 +205,11 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Inlet<T> for Typed<I, 
                 Arc::new(self.edge(queue))
             }
             WhenFull::Shed => Arc::new(self.edge(Offers(to.offer(via.room)?.0))),
+            WhenFull::DropOldest => Arc::new(self.edge(Evicts(to.offer(via.room)?.0))),
         };
         if !via.after.is_zero() {
             direct = None;
-            any = Arc::new(Delayed::new(any, via, self.stage.network.handle()));
+            any = Arc::new(Delayed::new(any, via, keepers, self.stage.network.handle()));
         }
         Ok(Edge { direct, any })
     }
@@ -193,6 +231,13 @@ struct Calls<E>(AnyCall<E>, Sender<E>);
 
 /// A sender that never waits.
 struct Offers<E>(Sender<E>);
+
+/// A sender that never waits, and makes room by ending the oldest item.
+struct Evicts<E>(Sender<E>);
+
+/// Bound, in items: the oldest items that end for one newer item. Senders that wait may get the
+/// room of the first.
+const EVICTED_MAX: usize = 16;
 
 impl<S, I, W> To<S, I, W> {
     #[inline(always)]
@@ -244,6 +289,34 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Offers<
     }
 
     fn offer(&self, flow: Flow, item: T) {
+        self.to
+            .0
+            .send_or(self.parcel(flow, item), |event, _| drop(event));
+    }
+
+    fn end(&self, flow: Flow, item: T, why: Reason) {
+        (self.ends)(self.parcel(flow, item), why);
+    }
+}
+
+impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Evicts<Parcel<I>>, I, W> {
+    fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
+        let mut event = Event::from(self.parcel(flow, item));
+        let mut evicted = 0;
+        loop {
+            let Err((back, why)) = self.to.0.send_at_once(event) else {
+                return None;
+            };
+            if !why.is_full() || evicted == EVICTED_MAX || !self.to.0.stage.shed_oldest() {
+                self.refused(back, why);
+                return None;
+            }
+            (event, evicted) = (back, evicted + 1);
+        }
+    }
+
+    fn offer(&self, flow: Flow, item: T) {
+        // Nothing is evicted: what ends here may come from a queue that evicts.
         self.to
             .0
             .send_or(self.parcel(flow, item), |event, _| drop(event));

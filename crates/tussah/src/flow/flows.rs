@@ -14,6 +14,8 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use tussah_core::{Notify, quietly};
 
+use crate::sync::LimitPermit;
+
 /// The name of a flow, among the flows of one output port.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
@@ -59,7 +61,17 @@ impl fmt::Display for Key {
 
 /// The flow of an item. All clones are the same flow; an item outside of any flow has none.
 #[derive(Clone, Default)]
-pub struct Flow(Option<Arc<Inner>>);
+pub struct Flow(Option<Arc<Handle>>);
+
+/// The part of a flow that an item holds.
+enum Handle {
+    Flow(Inner),
+    /// The flow of an item inside a set of instances with a limit, and the item's permit.
+    Limited {
+        flow: Flow,
+        _permit: LimitPermit,
+    },
+}
 
 /// A place for the state that one instance keeps for a flow. Only the instance itself, which
 /// handles one item of a flow at a time, takes the lock, so it is always free.
@@ -77,9 +89,10 @@ struct Inner {
 #[derive(Default)]
 pub struct Keepers {
     list: Vec<Keeper>,
-    /// The number of flows that are closed and have not ended.
-    closed: AtomicU64,
-    ended: Notify,
+    /// The number of flows that are closed and have not ended, and of items that edges delay.
+    unsettled: AtomicU64,
+    settled: Notify,
+    is_draining: AtomicBool,
 }
 
 /// An instance that keeps state for each flow. The function is set if it handles the end of a flow.
@@ -99,15 +112,41 @@ impl Keepers {
         assert!(first.is_ok(), "an instance is installed once");
     }
 
-    /// Waits until all flows that were closed have ended.
+    /// Notes that no items come from outside any more.
+    pub(crate) fn drain(&self) {
+        self.is_draining.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Relaxed)
+    }
+
+    /// Notes that an edge begins to delay an item.
+    pub(crate) fn delay(&self) {
+        self.unsettled.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that an item is not delayed any more, or a closed flow has ended.
+    pub(crate) fn settle(&self) {
+        // Release: with the Acquire in `are_settled`, so that what was sent before has arrived.
+        if self.unsettled.fetch_sub(1, Ordering::Release) == 1 {
+            self.settled.notify_waiters();
+        }
+    }
+
+    /// Returns whether all flows that were closed have ended, and no edge delays an item.
+    pub(crate) fn are_settled(&self) -> bool {
+        self.unsettled.load(Ordering::Acquire) == 0
+    }
+
+    /// Waits until all flows that were closed have ended, and no edge delays an item.
     pub(crate) async fn settled(&self) {
         loop {
-            let ended = self.ended.notified();
-            // Acquire: with the Release of the flow that ends, so that its end was sent before.
-            if self.closed.load(Ordering::Acquire) == 0 {
+            let settled = self.settled.notified();
+            if self.are_settled() {
                 return;
             }
-            ended.await;
+            settled.await;
         }
     }
 }
@@ -118,39 +157,66 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 impl Flow {
     /// Opens a flow with a place for the state of each keeper.
     pub(crate) fn open(key: Key, keepers: &Arc<Keepers>) -> Self {
-        Self(Some(Arc::new(Inner {
+        Self::of(Inner {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             key,
             slots: keepers.list.iter().map(|_| Mutex::new(None)).collect(),
             keepers: Arc::clone(keepers),
             is_closed: AtomicBool::new(false),
+        })
+    }
+
+    fn of(inner: Inner) -> Self {
+        Self(Some(Arc::new(Handle::Flow(inner))))
+    }
+
+    fn inner(&self) -> Option<&Inner> {
+        match &**self.0.as_ref()? {
+            Handle::Flow(inner) => Some(inner),
+            Handle::Limited { flow, .. } => flow.inner(),
+        }
+    }
+
+    /// Returns the flow with a permit, which is free when nothing holds it any more.
+    pub(crate) fn with_permit(self, permit: LimitPermit) -> Self {
+        Self(Some(Arc::new(Handle::Limited {
+            flow: self,
+            _permit: permit,
         })))
+    }
+
+    /// Returns the flow without a permit.
+    pub(crate) fn without_permit(self) -> Self {
+        match self.0.as_deref() {
+            Some(Handle::Limited { flow, .. }) => flow.clone(),
+            _ => self,
+        }
     }
 
     /// Notes that no more items of the flow come from its source.
     pub(crate) fn close(self) {
-        if let Some(inner) = &self.0
+        if let Some(inner) = self.inner()
             && !inner.is_closed.swap(true, Ordering::Relaxed)
         {
-            inner.keepers.closed.fetch_add(1, Ordering::Relaxed);
+            inner.keepers.unsettled.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Returns the flow's name, or `None` outside of any flow.
     #[must_use]
     pub fn key(&self) -> Option<&Key> {
-        self.0.as_ref().map(|inner| &inner.key)
+        self.inner().map(|inner| &inner.key)
     }
 
     /// Returns a number that no other flow of this process has; 0 outside of any flow.
     #[must_use]
     pub fn number(&self) -> u64 {
-        self.0.as_ref().map_or(0, |inner| inner.number)
+        self.inner().map_or(0, |inner| inner.number)
     }
 
     /// Returns the place of an instance's state.
     pub(crate) fn slot(&self, number: usize) -> Option<&Slot> {
-        self.0.as_ref()?.slots.get(number)
+        self.inner()?.slots.get(number)
     }
 }
 
@@ -173,13 +239,13 @@ impl Drop for Inner {
                     keepers: Arc::clone(&self.keepers),
                     is_closed: AtomicBool::new(*self.is_closed.get_mut()),
                 };
-                return end(Flow(Some(Arc::new(rest))));
+                return end(Flow::of(rest));
             }
             let state = slot.get_mut().take();
             quietly(|| drop(state));
         }
-        if *self.is_closed.get_mut() && self.keepers.closed.fetch_sub(1, Ordering::Release) == 1 {
-            self.keepers.ended.notify_waiters();
+        if *self.is_closed.get_mut() {
+            self.keepers.settle();
         }
     }
 }

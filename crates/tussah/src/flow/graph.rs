@@ -1,27 +1,32 @@
 //! Graphs: instances and edges, before and while they run.
 
-use std::any::Any;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use super::args::Args;
-use super::edge::{InPort, Inlet, Push};
+use super::edge::InPort;
 use super::error::GraphError;
-use super::flows::{Flow, Keepers};
+use super::flows::Keepers;
 use super::install::{Installed, Instance, Planned};
 use super::module::Module;
+use super::running::Running;
+use super::shards::Group;
 use super::via::Via;
-use crate::stage::observe::StageStats;
+use crate::JoinHandle;
 use crate::stage::{Network, collected};
-use crate::{AbortHandle, JoinHandle};
+use crate::sync::Limit;
 
 /// A graph that does not run yet: instances of modules, and the edges between their ports.
 pub struct Graph {
     name: String,
     instances: Vec<Named>,
+    groups: Vec<Group>,
+    /// Sets of instances with a limit for each.
+    limits: Vec<(Limit, Vec<usize>)>,
     edges: Vec<(End, End, Via)>,
 }
 
@@ -30,10 +35,11 @@ struct Named {
     instance: Box<dyn Instance>,
 }
 
-/// A port of an instance.
+/// A port of an instance, or of all shards of a group.
 #[derive(Clone)]
 struct End {
-    instance: usize,
+    name: String,
+    instances: Range<usize>,
     port: String,
 }
 
@@ -44,6 +50,8 @@ impl Graph {
         Self {
             name: name.into(),
             instances: Vec::new(),
+            groups: Vec::new(),
+            limits: Vec::new(),
             edges: Vec::new(),
         }
     }
@@ -53,11 +61,7 @@ impl Graph {
     /// # Errors
     /// If the name is taken, or an argument has no parameter.
     pub fn add<M: Module>(&mut self, name: &str, args: Args) -> Result<(), GraphError> {
-        if self.place(name).is_ok() {
-            return Err(GraphError::NameTaken {
-                name: name.to_owned(),
-            });
-        }
+        self.check_name(name)?;
         args.check(M::PARAMS).map_err(|why| GraphError::Instance {
             instance: name.to_owned(),
             why,
@@ -67,6 +71,61 @@ impl Graph {
             instance: Box::new(Planned::<M>::new(args)),
         });
         Ok(())
+    }
+
+    /// Adds several instances of a module, the shards, which divide the items of each input port.
+    /// Edges name them together, as one instance; statistics and errors name each of them, such as
+    /// `name#0`.
+    ///
+    /// Items with the same value of the field `by` go to the same shard, whichever port they come
+    /// to; their type has to derive [`Fields`](super::Fields). Without a field, the shards of a
+    /// port take turns.
+    ///
+    /// # Errors
+    /// If the name is taken, an argument has no parameter, or the number of shards is 0. The field
+    /// is checked when the graph starts.
+    pub fn add_shards<M: Module>(
+        &mut self,
+        name: &str,
+        shards: usize,
+        by: Option<&str>,
+        args: Args,
+    ) -> Result<(), GraphError> {
+        let add = |graph: &mut Self, name: &str| graph.add::<M>(name, args.clone());
+        self.add_group(name, shards, by, add)
+    }
+
+    /// Adds shards with the function that adds an instance of a given name.
+    pub(super) fn add_group(
+        &mut self,
+        name: &str,
+        shards: usize,
+        by: Option<&str>,
+        add: impl Fn(&mut Self, &str) -> Result<(), GraphError>,
+    ) -> Result<(), GraphError> {
+        self.check_name(name)?;
+        if shards == 0 {
+            return Err(GraphError::Instance {
+                instance: name.to_owned(),
+                why: "it has 0 shards: expected at least 1".to_owned(),
+            });
+        }
+        let first = self.instances.len();
+        for shard in 0..shards {
+            add(self, &format!("{name}#{shard}"))?;
+        }
+        let shards = first..first + shards;
+        self.groups.push(Group::new(name, shards, by));
+        Ok(())
+    }
+
+    fn check_name(&self, name: &str) -> Result<(), GraphError> {
+        match self.place(name) {
+            Err(_) => Ok(()),
+            Ok(_) => Err(GraphError::NameTaken {
+                name: name.to_owned(),
+            }),
+        }
     }
 
     /// Adds an edge by a queue. An end is the name of an instance, with a point and the name of a
@@ -95,9 +154,41 @@ impl Graph {
     /// # Errors
     /// If there is no such instance.
     pub fn target(&mut self, instance: &str, target: Duration) -> Result<(), GraphError> {
-        let place = self.place(instance)?;
-        self.instances[place].instance.set_target(target);
+        for place in self.place(instance)? {
+            self.instances[place].instance.set_target(target);
+        }
         Ok(())
+    }
+
+    /// Bounds the number of items inside a set of instances, in their queues or in service. An item
+    /// from outside of the set waits for its place, also if its edge does not wait for room in a
+    /// queue. What the instances send for an item counts as the same item, until nothing of it is
+    /// inside any more.
+    ///
+    /// # Errors
+    /// If there is no such instance, or one of them is in another set.
+    pub fn limit(&mut self, items: usize, instances: &[&str]) -> Result<(), GraphError> {
+        let mut inside = Vec::new();
+        for name in instances {
+            for place in self.place(name)? {
+                if self.limit_of(place).is_some() || inside.contains(&place) {
+                    return Err(GraphError::Instance {
+                        instance: self.instances[place].name.clone(),
+                        why: "it is in two limits: expected one".to_owned(),
+                    });
+                }
+                inside.push(place);
+            }
+        }
+        let limit = Limit::new(format!("{}: {}", self.name, instances.join(", ")), items);
+        self.limits.push((limit, inside));
+        Ok(())
+    }
+
+    fn limit_of(&self, instance: usize) -> Option<&Limit> {
+        let mut limits = self.limits.iter();
+        let found = limits.find(|(_, inside)| inside.contains(&instance));
+        found.map(|(limit, _)| limit)
     }
 
     /// Makes all instances on the caller's runtime, and starts the graph. If it cannot, nothing of
@@ -135,8 +226,20 @@ impl Graph {
             let ports = instance.declare(&running.network, name)?;
             running.ports.push((name.clone(), ports));
         }
+        for group in &self.groups {
+            let ports = group.join(&running.ports[group.shards.clone()])?;
+            running.ports.push((group.name.clone(), ports));
+        }
         for (from, to, via) in std::mem::take(&mut self.edges) {
             self.plan(&running.ports, &from, &to, &via)?;
+        }
+        for (name, ports) in &mut running.ports {
+            let limit = self.place(name).ok().and_then(|it| self.limit_of(it.start));
+            if limit.is_some() {
+                for port in ports {
+                    port.inlet = (port.cross)(&*port.inlet, limit);
+                }
+            }
         }
         for named in &mut self.instances {
             named.check()?;
@@ -174,42 +277,61 @@ impl Graph {
         to: &End,
         via: &Via,
     ) -> Result<(), GraphError> {
-        let (to_name, inputs) = &ports[to.instance];
+        let mut all = ports.iter();
+        let (to_name, inputs) = all
+            .find(|(name, _)| *name == to.name)
+            .expect("the end was found");
         let find = inputs.iter().find(|input| input.name == to.port);
         let inlet = find.ok_or_else(|| GraphError::NoPort {
             instance: to_name.clone(),
             port: to.port.clone(),
             known: inputs.iter().map(|input| input.name.to_owned()).collect(),
         })?;
-        let Named { name, instance } = &mut self.instances[from.instance];
-        let (mut known, mut result) = (Vec::new(), None);
-        instance.outs(&mut |port, outlet| {
-            known.push(port.to_owned());
-            if port == from.port {
-                let fits = outlet.connect(&*inlet.inlet, via);
-                result = Some(if fits {
-                    Ok(())
-                } else {
-                    Err(GraphError::WrongType {
-                        from: format!("{name}.{port}"),
-                        sends: outlet.item(),
-                        to: format!("{to_name}.{}", to.port),
-                        takes: inlet.item,
-                    })
-                });
-            }
-        });
-        result.unwrap_or_else(|| {
-            Err(GraphError::NoPort {
-                instance: name.clone(),
-                port: from.port.clone(),
-                known,
-            })
-        })
+        let limit = self.limit_of(to.instances.start).cloned();
+        let name_of = |limit: &Limit| limit.name().to_owned();
+        for place in from.instances.clone() {
+            let crosses = self.limit_of(place).map(name_of) != limit.as_ref().map(name_of);
+            let crossed = crosses.then(|| (inlet.cross)(&*inlet.inlet, limit.as_ref()));
+            let to_port = crossed.as_deref().unwrap_or(&*inlet.inlet);
+            let Named { name, instance } = &mut self.instances[place];
+            let (mut known, mut result) = (Vec::new(), None);
+            instance.outs(&mut |port, outlet| {
+                known.push(port.to_owned());
+                if port == from.port {
+                    let fits = outlet.connect(to_port, via);
+                    result = Some(if fits {
+                        Ok(())
+                    } else {
+                        Err(GraphError::WrongType {
+                            from: format!("{name}.{port}"),
+                            sends: outlet.item(),
+                            to: format!("{to_name}.{}", to.port),
+                            takes: inlet.item,
+                        })
+                    });
+                }
+            });
+            result.unwrap_or_else(|| {
+                Err(GraphError::NoPort {
+                    instance: name.clone(),
+                    port: from.port.clone(),
+                    known,
+                })
+            })?;
+        }
+        Ok(())
     }
 
-    fn place(&self, name: &str) -> Result<usize, GraphError> {
-        let place = self.instances.iter().position(|it| it.name == name);
+    /// Returns the numbers of the instances of this name.
+    fn place(&self, name: &str) -> Result<Range<usize>, GraphError> {
+        let group = self.groups.iter().find(|group| group.name == name);
+        let place = match group {
+            Some(group) => Some(group.shards.clone()),
+            None => {
+                let place = self.instances.iter().position(|it| it.name == name);
+                place.map(|place| place..place + 1)
+            }
+        };
         place.ok_or_else(|| GraphError::NoInstance {
             name: name.to_owned(),
             known: self.instances.iter().map(|it| it.name.clone()).collect(),
@@ -218,15 +340,13 @@ impl Graph {
 
     fn end(&self, end: &str, default: &str) -> Result<End, GraphError> {
         // The name of an instance may have a point itself.
-        if let Ok(instance) = self.place(end) {
-            return Ok(End {
-                instance,
-                port: default.to_owned(),
-            });
-        }
-        let (instance, port) = end.rsplit_once('.').unwrap_or((end, default));
+        let (name, port) = match self.place(end) {
+            Ok(_) => (end, default),
+            Err(_) => end.rsplit_once('.').unwrap_or((end, default)),
+        };
         Ok(End {
-            instance: self.place(instance)?,
+            name: name.to_owned(),
+            instances: self.place(name)?,
             port: port.to_owned(),
         })
     }
@@ -259,144 +379,5 @@ impl fmt::Debug for Graph {
             .field("instances", &self.instances.len())
             .field("edges", &self.edges.len())
             .finish_non_exhaustive()
-    }
-}
-
-/// A graph that runs. Dropping this does not stop it; [`drain`](Self::drain) and
-/// [`stop`](Self::stop) do, and so does the end of the runtime.
-pub struct Running {
-    network: Network,
-    ports: Vec<(String, Vec<InPort>)>,
-    /// The threads that produce items or ticks, until they are stopped.
-    sources: Mutex<Vec<JoinHandle<()>>>,
-    aborts: Vec<AbortHandle>,
-    tickers: Mutex<Vec<JoinHandle<()>>>,
-    keepers: Arc<Keepers>,
-}
-
-impl Running {
-    /// Returns the network whose stages the instances are.
-    #[must_use]
-    pub fn network(&self) -> &Network {
-        &self.network
-    }
-
-    /// Returns the statistics of an instance.
-    ///
-    /// # Errors
-    /// If there is no such instance.
-    pub fn stats(&self, instance: &str) -> Result<StageStats, GraphError> {
-        let all = self.network.stats();
-        let found = all.into_iter().find(|stats| &*stats.name == instance);
-        found.ok_or_else(|| self.no_instance(instance))
-    }
-
-    /// Returns the entry to an input port, for code outside of the graph.
-    ///
-    /// # Errors
-    /// If there is no such port, or it takes items of another type.
-    pub fn input<T: Send + 'static>(&self, end: &str) -> Result<Input<T>, GraphError> {
-        let whole = self.ports.iter().find(|(name, _)| name == end);
-        let (instance, port) = match whole {
-            Some((name, _)) => (name.as_str(), "run"),
-            None => end.rsplit_once('.').unwrap_or((end, "run")),
-        };
-        let mut all = self.ports.iter();
-        let (_, ports) = all
-            .find(|(name, _)| name == instance)
-            .ok_or_else(|| self.no_instance(instance))?;
-        let found = ports.iter().find(|it| it.name == port);
-        let found = found.ok_or_else(|| GraphError::NoPort {
-            instance: instance.to_owned(),
-            port: port.to_owned(),
-            known: ports.iter().map(|it| it.name.to_owned()).collect(),
-        })?;
-        let inlet: &dyn Any = &*found.inlet;
-        match inlet.downcast_ref::<Arc<dyn Inlet<T>>>() {
-            Some(inlet) => Ok(Input(inlet.outside())),
-            None => Err(GraphError::WrongType {
-                from: "the caller".to_owned(),
-                sends: std::any::type_name::<T>(),
-                to: format!("{instance}.{port}"),
-                takes: found.item,
-            }),
-        }
-    }
-
-    /// Waits until all sources have ended, the flows that they have closed have ended, and all
-    /// items have been handled. Then it closes the graph.
-    ///
-    /// Flows that are still open do not get an `end`. The same is true of flows that a module
-    /// closes while the graph drains. Alarms do not go off any more, and items that an edge delays
-    /// end as [shut down](crate::stage::Reason::ShutDown).
-    ///
-    /// If an item of a closed flow goes round in a cycle forever, this does not end.
-    ///
-    /// # Cancellation
-    /// If the future is dropped, sources that have not ended continue, and another call does not
-    /// wait for them.
-    pub async fn drain(&self) {
-        let sources = std::mem::take(&mut *self.sources.lock());
-        for source in sources {
-            // A source that panicked has ended, too; the runtime has reported the panic.
-            let _ = source.await;
-        }
-        self.keepers.settled().await;
-        for ticker in self.tickers.lock().drain(..) {
-            ticker.abort();
-        }
-        self.network.drain().await;
-    }
-
-    /// Stops the sources, waits until all items have been handled, and closes the graph.
-    pub async fn stop(&self) {
-        self.abort_sources();
-        self.drain().await;
-    }
-
-    /// Stops the sources; a call of [`drain`](Self::drain) may already wait for them.
-    pub(crate) fn abort_sources(&self) {
-        for source in &self.aborts {
-            source.abort();
-        }
-    }
-
-    fn no_instance(&self, name: &str) -> GraphError {
-        GraphError::NoInstance {
-            name: name.to_owned(),
-            known: self.ports.iter().map(|(name, _)| name.clone()).collect(),
-        }
-    }
-}
-
-impl fmt::Debug for Running {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running")
-            .field("network", &self.network)
-            .finish_non_exhaustive()
-    }
-}
-
-/// The entry to an input port. It is cheap to clone.
-pub struct Input<T>(Arc<dyn Push<T>>);
-
-impl<T> Clone for Input<T> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<T: Send> Input<T> {
-    /// Sends an item outside of any flow, and waits until it has room.
-    pub async fn send(&self, item: T) {
-        if let Some(wait) = self.0.push(Flow::default(), item) {
-            wait.await;
-        }
-    }
-}
-
-impl<T> fmt::Debug for Input<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Input").finish_non_exhaustive()
     }
 }

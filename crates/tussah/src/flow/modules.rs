@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use tussah_weave::{
-    Diagnostic, Plan, PlanEdge, PlanNode, PlanVia, PortRef, Signature, Span, Type, Value,
+    Diagnostic, Plan, PlanEdge, PlanNode, PlanShards, PlanVia, PortRef, Signature, Span, Type,
+    Value,
 };
 
 use super::args::Args;
@@ -110,7 +111,16 @@ impl Modules {
     /// ```
     #[must_use]
     pub fn with<M: Module>(mut self, name: &str) -> Self {
-        let Describe { signature, types } = M::describe();
+        let Describe {
+            signature,
+            types,
+            fields,
+        } = M::describe();
+        for (of, fields) in fields {
+            let fields = fields.iter().map(|&field| field.to_owned());
+            let items = &mut self.signatures.items;
+            items.insert(of.to_string(), fields.collect());
+        }
         self.signatures.insert(Signature {
             name: name.to_owned(),
             ..signature
@@ -174,20 +184,27 @@ impl Modules {
     pub(super) fn build(&self, plan: &Plan, params: &Params) -> Result<Graph, (String, Span)> {
         let mut graph = Graph::new(plan.name.clone());
         for node in &plan.nodes {
-            if node.shards.is_some() {
-                return Err(("instances in shards cannot run yet".to_owned(), node.span));
-            }
             let args = arguments(node, params).map_err(|why| (why, node.span))?;
             let add = self.find(node).map_err(|why| (why, node.span))?;
-            add(&mut graph, &node.name, args).map_err(|error| (error.to_string(), node.span))?;
+            let added = match &node.shards {
+                None => add(&mut graph, &node.name, args),
+                Some(PlanShards { count, by }) => {
+                    let add = |graph: &mut Graph, name: &str| add(graph, name, args.clone());
+                    graph.add_group(&node.name, *count as usize, by.as_deref(), add)
+                }
+            };
+            added.map_err(|error| (error.to_string(), node.span))?;
         }
-        if let Some(limit) = plan.limits.first() {
-            return Err(("`limit` cannot run yet".to_owned(), limit.span));
+        for limit in &plan.limits {
+            let nodes = limit.nodes.iter().map(|&node| &*plan.nodes[node].name);
+            graph
+                .limit(limit.count as usize, &nodes.collect::<Vec<_>>())
+                .map_err(|error| (error.to_string(), limit.span))?;
         }
         for edge in &plan.edges {
-            let way = via(edge).map_err(|why| (why, edge.span))?;
+            let via = via(edge, plan);
             graph
-                .connect_via(&end(plan, &edge.from), &end(plan, &edge.to), way)
+                .connect_via(&end(plan, &edge.from), &end(plan, &edge.to), via)
                 .map_err(|error| (error.to_string(), edge.span))?;
         }
         for shed in &plan.sheds {
@@ -256,26 +273,36 @@ fn arguments(node: &PlanNode, params: &Params) -> Result<Args, String> {
     Ok(args)
 }
 
-fn via(edge: &PlanEdge) -> Result<Via, String> {
+fn via(edge: &PlanEdge, plan: &Plan) -> Via {
     let via = match edge.via {
         PlanVia::Call => Via::call(),
         PlanVia::Queue { room, when_full } => {
             let via = room.map_or_else(Via::default, Via::queue);
-            match when_full {
-                tussah_weave::WhenFull::Wait => via,
-                tussah_weave::WhenFull::Shed => via.when_full(WhenFull::Shed),
-                tussah_weave::WhenFull::DropOldest => {
-                    return Err(
-                        "`drop_oldest` cannot run yet: expected `wait` or `shed`".to_owned()
-                    );
+            match (when_full, limit_of_cycle(edge, plan)) {
+                // An edge that closes a cycle may not wait. It has room for all items inside.
+                (tussah_weave::WhenFull::Wait, Some(count)) => {
+                    let room = via.room.max(count);
+                    Via::queue(room).when_full(WhenFull::Shed)
                 }
+                (tussah_weave::WhenFull::Wait, None) => via,
+                (tussah_weave::WhenFull::Shed, _) => via.when_full(WhenFull::Shed),
+                (tussah_weave::WhenFull::DropOldest, _) => via.when_full(WhenFull::DropOldest),
             }
         }
     };
-    Ok(match edge.after {
+    match edge.after {
         None => via,
         Some(delay) => via.after(delay),
-    })
+    }
+}
+
+/// Returns the limit around the cycle that the edge closes.
+fn limit_of_cycle(edge: &PlanEdge, plan: &Plan) -> Option<u64> {
+    let inside = |nodes: &[usize], end: &PortRef| nodes.contains(&end.node);
+    let mut limits = plan.limits.iter().filter(|_| edge.back);
+    let limit =
+        limits.find(|limit| inside(&limit.nodes, &edge.from) && inside(&limit.nodes, &edge.to));
+    limit.map(|limit| limit.count)
 }
 
 impl fmt::Debug for Modules {

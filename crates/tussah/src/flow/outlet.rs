@@ -247,13 +247,13 @@ impl<T: Send + 'static> AnyOutlet for Outlet<T> {
     fn open(&mut self, edges: &Edges<'_>, keepers: &Arc<Keepers>) -> Result<(), BuildError> {
         self.keepers = Arc::clone(keepers);
         for (inlet, via) in &self.planned {
-            self.edges.push(inlet.connect(edges, via)?);
+            self.edges.push(inlet.connect(edges, via, keepers)?);
         }
         Ok(())
     }
 }
 
-/// What plain calls have sent without room, until the instance waits for the room.
+/// Items that plain calls have sent without room, until the instance waits for it.
 #[derive(Default)]
 pub struct Held<'a>(RefCell<Vec<Wait<'a>>>);
 

@@ -6,6 +6,7 @@ use tussah_weave::Kind;
 
 use super::args::Read;
 use super::param::Param;
+use super::shards::{Fields, HashField};
 
 /// Finds out what a type can do: `Probe::<T>::new().clone_fn()` is the method of this
 /// type if `T: Clone`, and that of [`NoProbe`] otherwise.
@@ -42,7 +43,21 @@ impl<T: Param> Probe<T> {
     }
 }
 
-/// The other half of [`Probe`]: all methods return `None`.
+impl<T: Fields> Probe<T> {
+    /// Returns the type's `hash_field`.
+    #[must_use]
+    pub fn hash_fn(&self) -> Option<HashField<T>> {
+        Some(T::hash_field)
+    }
+
+    /// Returns the names of the type's fields.
+    #[must_use]
+    pub fn fields(&self) -> &'static [&'static str] {
+        T::NAMES
+    }
+}
+
+/// The other half of [`Probe`]: no method finds anything.
 pub trait NoProbe<T> {
     /// The type cannot be cloned.
     fn clone_fn(&self) -> Option<fn(&T) -> T> {
@@ -57,6 +72,16 @@ pub trait NoProbe<T> {
     /// The type has no values in Weave.
     fn read_fn(&self) -> Option<Read<T>> {
         None
+    }
+
+    /// The type has no fields to choose a shard by.
+    fn hash_fn(&self) -> Option<HashField<T>> {
+        None
+    }
+
+    /// The type has no fields to choose a shard by.
+    fn fields(&self) -> &'static [&'static str] {
+        &[]
     }
 }
 

@@ -31,6 +31,10 @@ pub enum WhenFull {
     /// The item ends, and goes to the receiver's port `dropped`. Such an edge may be part of a
     /// cycle, where it has room of its own.
     Shed,
+    /// The oldest item in the queue ends instead, and goes to the receiver's port `dropped`. In the
+    /// queue of an instance that keeps state for each flow, it is the oldest item of some flow.
+    /// Such an edge may be part of a cycle, too.
+    DropOldest,
 }
 
 impl Via {

@@ -5,7 +5,9 @@ mod ends;
 mod flows;
 mod generic;
 mod kinds;
+mod limit;
 mod send;
+mod shards;
 mod weave;
 
 use std::fmt::Debug;

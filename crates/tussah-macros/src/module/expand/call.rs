@@ -32,25 +32,7 @@ impl Module {
                 },
             };
             let open = (port.is_async || is_plain).then_some(quote!(#(#open)*));
-            let end = match &port.fails {
-                None => quote!(let () = result; true),
-                Some(_) => {
-                    let failed = self.place(&port.end("failed"));
-                    let send = match is_plain {
-                        true => quote!(__flow::Out::send(&#failed.outbox(flow, held), error)),
-                        false => quote!(__flow::AsyncOut::send(&#failed.port(flow), error).await),
-                    };
-                    quote! {
-                        match result {
-                            ::core::result::Result::Ok(()) => true,
-                            ::core::result::Result::Err(error) => {
-                                #send;
-                                false
-                            }
-                        }
-                    }
-                }
-            };
+            let end = self.end(port);
             let keep = (port.kind == Kind::Input).then(|| {
                 let (item, dropped) = (port.item(), self.place(&port.end("dropped")));
                 quote!(let _kept = #dropped.keep(&item, flow, __flow::Probe::<#item>::new().clone_fn());)
@@ -82,6 +64,29 @@ impl Module {
                 }},
             }
         })
+    }
+
+    /// Returns the code after a call of a method: whether it handled the item.
+    fn end(&self, port: &Port) -> TokenStream {
+        match &port.fails {
+            None => quote!(let () = result; true),
+            Some(_) => {
+                let failed = self.place(&port.end("failed"));
+                let send = match self.is_plain() {
+                    true => quote!(__flow::Out::send(&#failed.outbox(flow, held), error)),
+                    false => quote!(__flow::AsyncOut::send(&#failed.port(flow), error).await),
+                };
+                quote! {
+                    match result {
+                        ::core::result::Result::Ok(()) => true,
+                        ::core::result::Result::Err(error) => {
+                            #send;
+                            false
+                        }
+                    }
+                }
+            }
+        }
     }
 
     pub(super) fn start(&self) -> TokenStream {

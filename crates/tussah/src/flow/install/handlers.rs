@@ -16,6 +16,9 @@ use crate::flow::wake::Wake;
 use crate::stage::{Batch, Event, Handler, Refusal, Sender, SerialHandler};
 use crate::time::sleep;
 
+/// The time after which the end of a flow that was rejected is sent again.
+const AGAIN: Duration = Duration::from_millis(10);
+
 pub(super) struct Elements<M: Module> {
     pub(super) module: M,
     pub(super) outs: Arc<M::Outs>,
@@ -239,11 +242,18 @@ struct Ending<I> {
 }
 
 impl<I: Send + 'static> Ending<I> {
+    /// Sends the end of the flow. A controller that rejects it is asked again, because the end may
+    /// not be lost.
     async fn send(mut self, sender: &Sender<Parcel<I>>) {
-        if let Some(parcel) = self.parcel.take()
-            && let Err(error) = sender.send(parcel).await
-        {
+        while let Some(parcel) = self.parcel.take() {
+            let Err(error) = sender.send(parcel).await else {
+                return;
+            };
             self.parcel = Some(error.event.into_inner());
+            if error.why == Refusal::Closed {
+                return;
+            }
+            sleep(AGAIN).await;
         }
     }
 }

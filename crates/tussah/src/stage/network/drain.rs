@@ -67,6 +67,13 @@ impl Network {
         }
     }
 
+    /// Waits for each stage in turn until nothing is queued there and no batch is running.
+    pub(crate) async fn settled(&self) {
+        for known in self.known().0 {
+            known.stage.emptied().await;
+        }
+    }
+
     /// Drops all queued events, calls their drop callbacks, and forgets all stages. Returns the
     /// number of dropped events.
     ///

@@ -41,6 +41,11 @@ pub(crate) trait Inspect: Any + Send + Sync {
         Box::pin(std::future::ready(()))
     }
 
+    /// Waits until nothing is queued and no batch is running.
+    fn emptied(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Stops admission, and drops all queued events. Returns their number.
     fn close(self: Arc<Self>) -> u64 {
         0
@@ -123,6 +128,10 @@ impl<E: Send + 'static> Inspect for Shared<E> {
 
     fn drain(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         self.close_for_draining();
+        Box::pin(async move { self.settled().await })
+    }
+
+    fn emptied(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move { self.settled().await })
     }
 

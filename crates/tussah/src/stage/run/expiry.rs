@@ -50,6 +50,22 @@ impl<E: Send + 'static> Shared<E> {
         }
     }
 
+    /// Sheds the oldest queued event. Returns false if none is queued.
+    pub(crate) fn shed_oldest(self: &Arc<Self>) -> bool {
+        let mut inner = self.lock();
+        let shed = inner.state.shed_oldest(self.time.now_ns());
+        inner.state.undelivered += u64::from(shed.is_some());
+        self.release(inner);
+        let Some(event) = shed else {
+            return false;
+        };
+        self.dropped(event, Reason::Shed);
+        let mut inner = self.lock();
+        inner.state.undelivered -= 1;
+        self.release(inner);
+        true
+    }
+
     /// Ends the events for which it is too late. Returns the time of the next check, or `None` if
     /// there is nothing left to check.
     fn look(self: &Arc<Self>) -> Option<u64> {

@@ -42,6 +42,25 @@ impl<E> State<E> {
         }
     }
 
+    /// Takes out the oldest event of the last class that has one, to make room for a newer event.
+    /// In a queue with keys, it is the oldest event of some key.
+    pub(crate) fn shed_oldest(&mut self, now_ns: u64) -> Option<Event<E>> {
+        loop {
+            let event = match &mut self.queue {
+                Queue::Lanes(lanes) => {
+                    let mut classes = (0..self.classes).rev();
+                    classes.find_map(|class| lanes.take_oldest(class))
+                }
+                Queue::Keyed(keyed) => keyed.take_out(),
+            }?;
+            if let Some(event) = self.count_out(event) {
+                self.counts.shed += 1;
+                self.end_busy(now_ns);
+                return Some(event);
+            }
+        }
+    }
+
     /// Takes out the queued events that end now, and schedules the next check.
     pub(crate) fn check_queue(&mut self, now_ns: u64) -> Vec<(Event<E>, Reason)> {
         let mut ended = Vec::new();

@@ -297,3 +297,37 @@ fn a_flow_sleeps_until_its_alarm() {
     // An alarm that was set again does not go off twice.
     assert_eq!(notes.sorted(), ["[0, 3]", "[1, 4]", "[2, 5]"]);
 }
+
+/// Passes numbers on in a flow for each, and closes that at once.
+#[derive(Default)]
+struct Split;
+
+#[module]
+impl Split {
+    fn run(&self, number: u64, out: &impl Out<u64>) {
+        out.to(number, number);
+        out.close(number);
+    }
+}
+
+#[test]
+fn a_flow_that_a_module_closes_while_the_graph_drains_ends() {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        graph.add::<Split>("split", Args::new()).expect("free");
+        graph.add::<Sums>("sums", Args::new()).expect("free");
+        graph
+            .add::<Note<String>>("note", notes.args())
+            .expect("free");
+        graph.connect("split", "sums").expect("both exist");
+        graph.connect("sums", "note").expect("both exist");
+        let running = graph.start().expect("it is whole");
+        let input = running.input("split").expect("it takes numbers");
+        for number in 0..100u64 {
+            input.send(number).await;
+        }
+        running.drain().await;
+    });
+    assert_eq!(notes.take().len(), 100);
+}

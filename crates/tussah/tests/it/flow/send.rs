@@ -223,3 +223,63 @@ fn an_edge_delays_its_items() {
     // The third item had no room.
     assert_eq!(lost.take(), ["Some(2): shed"]);
 }
+
+#[test]
+fn a_drain_waits_for_delayed_items_and_takes_no_others() {
+    let (clock, runtime) = by_hand();
+    let (notes, lost) = (Notes::default(), Notes::default());
+    runtime.block_on(async {
+        let via = Via::queue(10).after(Duration::from_millis(50));
+        let mut graph = below_and_note(&notes, via);
+        graph
+            .add::<Lost>("lost", lost.args())
+            .expect("the name is free");
+        graph.connect("note.dropped", "lost").expect("both exist");
+        let running = graph.start().expect("it is whole");
+        let input = running.input("below").expect("it takes numbers");
+        input.send(3u64).await;
+        let drained = async {
+            running.drain().await;
+            notes.add("drained");
+        };
+        let moves = async {
+            while running.stats("below").expect("it exists").finished < 1 {
+                tussah::yield_now().await;
+            }
+            running
+                .input("note")
+                .expect("it takes numbers")
+                .send(7u64)
+                .await;
+            assert_eq!(notes.take(), [""; 0]);
+            clock.advance(Duration::from_millis(50));
+        };
+        futures_lite::future::zip(drained, moves).await;
+    });
+    assert_eq!(notes.take(), ["0", "1", "2", "drained"]);
+    assert_eq!(lost.take(), ["Some(7): its stage was shut down"]);
+}
+
+#[test]
+fn the_oldest_item_makes_room() {
+    let (notes, lost) = (Notes::default(), Notes::default());
+    runtime(1).block_on(async {
+        let via = Via::queue(10).when_full(WhenFull::DropOldest);
+        let mut graph = below_and_note(&notes, via);
+        graph
+            .add::<Lost>("lost", lost.args())
+            .expect("the name is free");
+        graph
+            .connect_via("note.dropped", "lost", Via::queue(10_000))
+            .expect("both exist");
+        let running = graph.start().expect("it is whole");
+        let input = running.input("below").expect("it takes numbers");
+        input.send(5000u64).await;
+        running.drain().await;
+    });
+    let (notes, lost) = (notes.take(), lost.take());
+    assert!(lost.len() > 1000, "{}", lost.len());
+    assert_eq!(notes.len() + lost.len(), 5000);
+    assert_eq!(notes.last().map(String::as_str), Some("4999"));
+    assert!(lost[0].ends_with("shed"), "{}", lost[0]);
+}

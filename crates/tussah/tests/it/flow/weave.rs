@@ -10,6 +10,23 @@ type Note = AnyNote<String>;
 
 tussah::flow::weave_file!("numbers.weave");
 
+/// The same graph in the program itself, with two shards.
+mod inline {
+    use super::{Note, Numbers, Sums};
+
+    tussah::flow::weave! {
+        use Numbers, Sums, Note
+
+        /// Adds the numbers of each flow.
+        graph Twice(below: count = 12, notes: Notes) {
+          numbers = Numbers(below)
+          sums    = Sums()
+          note    = Note(notes) * 2
+          numbers -> sums -> note via queue(5, when_full: drop_oldest)
+        }
+    }
+}
+
 fn error(text: &str, params: &Params) -> String {
     let modules = Modules::new()
         .with::<Numbers>("Numbers")
@@ -65,4 +82,21 @@ graph Add() {
     for place in ["a.weave:3:", "a.weave:4:", "a.weave:6:"] {
         assert!(error.contains(place), "{place}: {error}");
     }
+}
+
+#[test]
+fn a_graph_in_the_program_runs() {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let params = Params::new().typed("notes", notes.clone());
+        let graph = inline::Twice::graph(&params).expect("the text is right");
+        let running = graph.start().expect("it is whole");
+        running.drain().await;
+    });
+    let expected = [
+        r#""0: [0, 3, 6, 9]""#,
+        r#""1: [1, 4, 7, 10]""#,
+        r#""2: [2, 5, 8, 11]""#,
+    ];
+    assert_eq!(notes.sorted(), expected);
 }

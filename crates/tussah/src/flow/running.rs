@@ -1,0 +1,198 @@
+//! A graph that runs.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::edge::{InPort, Inlet, Push};
+use super::error::GraphError;
+use super::flows::{Flow, Keepers};
+use crate::stage::observe::StageStats;
+use crate::stage::{Network, Reason};
+use crate::time::timeout;
+use crate::{AbortHandle, JoinHandle};
+
+/// Bound, in time: the wait of [`Running::stop`] for items in cycles and for delayed items.
+const STOP: Duration = Duration::from_secs(1);
+
+/// A graph that runs. Dropping this does not stop it; [`drain`](Self::drain) and
+/// [`stop`](Self::stop) do, and so does the end of the runtime.
+pub struct Running {
+    pub(super) network: Network,
+    pub(super) ports: Vec<(String, Vec<InPort>)>,
+    /// The threads that produce items or ticks, until they are stopped.
+    pub(super) sources: Mutex<Vec<JoinHandle<()>>>,
+    pub(super) aborts: Vec<AbortHandle>,
+    pub(super) tickers: Mutex<Vec<JoinHandle<()>>>,
+    pub(super) keepers: Arc<Keepers>,
+}
+
+impl Running {
+    /// Returns the network whose stages the instances are.
+    #[must_use]
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Returns the statistics of an instance.
+    ///
+    /// # Errors
+    /// If there is no such instance.
+    pub fn stats(&self, instance: &str) -> Result<StageStats, GraphError> {
+        let all = self.network.stats();
+        let found = all.into_iter().find(|stats| &*stats.name == instance);
+        found.ok_or_else(|| self.no_instance(instance))
+    }
+
+    /// Returns the entry to an input port, for code outside of the graph.
+    ///
+    /// # Errors
+    /// If there is no such port, or it takes items of another type.
+    pub fn input<T: Send + 'static>(&self, end: &str) -> Result<Input<T>, GraphError> {
+        let whole = self.ports.iter().find(|(name, _)| name == end);
+        let (instance, port) = match whole {
+            Some((name, _)) => (name.as_str(), "run"),
+            None => end.rsplit_once('.').unwrap_or((end, "run")),
+        };
+        let mut all = self.ports.iter();
+        let (_, ports) = all
+            .find(|(name, _)| name == instance)
+            .ok_or_else(|| self.no_instance(instance))?;
+        let found = ports.iter().find(|it| it.name == port);
+        let found = found.ok_or_else(|| GraphError::NoPort {
+            instance: instance.to_owned(),
+            port: port.to_owned(),
+            known: ports.iter().map(|it| it.name.to_owned()).collect(),
+        })?;
+        let inlet: &dyn Any = &*found.inlet;
+        match inlet.downcast_ref::<Arc<dyn Inlet<T>>>() {
+            Some(inlet) => Ok(Input {
+                edge: inlet.outside(),
+                keepers: Arc::clone(&self.keepers),
+            }),
+            None => Err(GraphError::WrongType {
+                from: "the caller".to_owned(),
+                sends: std::any::type_name::<T>(),
+                to: format!("{instance}.{port}"),
+                takes: found.item,
+            }),
+        }
+    }
+
+    /// Waits until all sources have ended, all items have been handled, and all closed flows have
+    /// ended. Then it closes the graph.
+    ///
+    /// Items from outside, by an [`Input`], end as [shut down](crate::stage::Reason::ShutDown) from
+    /// the call on. Items that an edge delays are waited for. Flows that are still open do not get
+    /// an `end`, and their alarms do not go off any more.
+    ///
+    /// If an item goes round in a cycle forever, or an instance is paused, this does not end; use
+    /// [`stop`](Self::stop).
+    ///
+    /// # Cancellation
+    /// If the future is dropped, sources that have not ended continue, and another call does not
+    /// wait for them.
+    pub async fn drain(&self) {
+        self.end_sources().await;
+        self.quiet().await;
+        self.network.drain().await;
+    }
+
+    /// Stops the sources, and drains the graph. Items that still go round in a cycle after one
+    /// second end as [shut down](crate::stage::Reason::ShutDown), and so do delayed items.
+    pub async fn stop(&self) {
+        self.abort_sources();
+        self.end_sources().await;
+        // What is still on its way then ends with its instance.
+        let _ = timeout(STOP, self.quiet()).await;
+        self.network.drain().await;
+    }
+
+    /// Waits until all sources have ended. Nothing comes from outside any more.
+    async fn end_sources(&self) {
+        self.keepers.drain();
+        let sources = std::mem::take(&mut *self.sources.lock());
+        for source in sources {
+            // A source that panicked has ended, too; the runtime has reported the panic.
+            let _ = source.await;
+        }
+        for ticker in self.tickers.lock().drain(..) {
+            ticker.abort();
+        }
+    }
+
+    /// Waits until nothing is on its way: all stages have been empty, twice, and nothing has
+    /// arrived in the meantime.
+    async fn quiet(&self) {
+        let mut last = None;
+        loop {
+            self.keepers.settled().await;
+            self.network.settled().await;
+            let stats = self.network.stats();
+            let arrived: u64 = stats.iter().map(|stats| stats.arrived).sum();
+            if last == Some(arrived) && self.keepers.are_settled() {
+                return;
+            }
+            last = Some(arrived);
+        }
+    }
+
+    /// Stops the sources; a call of [`drain`](Self::drain) may already wait for them.
+    pub(crate) fn abort_sources(&self) {
+        for source in &self.aborts {
+            source.abort();
+        }
+    }
+
+    fn no_instance(&self, name: &str) -> GraphError {
+        GraphError::NoInstance {
+            name: name.to_owned(),
+            known: self.ports.iter().map(|(name, _)| name.clone()).collect(),
+        }
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running")
+            .field("network", &self.network)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The entry to an input port. It is cheap to clone.
+pub struct Input<T> {
+    edge: Arc<dyn Push<T>>,
+    keepers: Arc<Keepers>,
+}
+
+impl<T> Clone for Input<T> {
+    fn clone(&self) -> Self {
+        Self {
+            edge: Arc::clone(&self.edge),
+            keepers: Arc::clone(&self.keepers),
+        }
+    }
+}
+
+impl<T: Send> Input<T> {
+    /// Sends an item outside of any flow, and waits until it has room. If the graph drains, the
+    /// item ends as [shut down](Reason::ShutDown).
+    pub async fn send(&self, item: T) {
+        if self.keepers.is_draining() {
+            return self.edge.end(Flow::default(), item, Reason::ShutDown);
+        }
+        if let Some(wait) = self.edge.push(Flow::default(), item) {
+            wait.await;
+        }
+    }
+}
+
+impl<T> fmt::Debug for Input<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Input").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,189 @@
+//! Shards: several instances that share the items of one input port.
+
+use std::hash::{BuildHasher as _, Hasher, RandomState};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::edge::{Edge, Erased, InPort, Inlet, Push, Wait};
+use super::error::GraphError;
+use super::flows::{Flow, Keepers};
+use super::via::Via;
+use crate::stage::{BuildError, Edges, Reason};
+
+/// The fields of an item that shards can be chosen by, as in `* 4 by path`. It is derived with
+/// `#[derive(Fields)]`.
+///
+/// # Examples
+/// ```
+/// use tussah::flow::Fields;
+///
+/// #[derive(Fields)]
+/// struct Request {
+///     path: String,
+///     /// Not a field of the item in graphs; its type has no hash.
+///     #[fields(skip)]
+///     weight: f64,
+/// }
+///
+/// assert_eq!(Request::NAMES, ["path"]);
+/// ```
+pub trait Fields {
+    /// The names of the fields.
+    const NAMES: &'static [&'static str];
+
+    /// Writes the value of a field into the hash. Returns false if there is no such field.
+    fn hash_field(&self, field: &str, hasher: &mut dyn Hasher) -> bool;
+}
+
+/// Writes the value of a field of an item into a hash.
+pub type HashField<T> = fn(&T, &str, &mut dyn Hasher) -> bool;
+
+/// The way in which the items of a port are divided among shards.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct By {
+    /// The field whose value chooses the shard. Without one, the shards take turns.
+    pub(crate) field: Option<String>,
+    /// All ports of an instance choose with the same keys, which nobody outside can guess.
+    keys: RandomState,
+}
+
+/// Several instances with one name, the shards.
+pub(super) struct Group {
+    pub(super) name: String,
+    /// The numbers of the instances.
+    pub(super) shards: Range<usize>,
+    by: By,
+}
+
+impl Group {
+    pub(super) fn new(name: &str, shards: Range<usize>, field: Option<&str>) -> Self {
+        Self {
+            name: name.to_owned(),
+            shards,
+            by: By {
+                field: field.map(str::to_owned),
+                keys: RandomState::new(),
+            },
+        }
+    }
+
+    /// Returns the ports of all shards together.
+    pub(super) fn join(&self, shards: &[(String, Vec<InPort>)]) -> Result<Vec<InPort>, GraphError> {
+        let (_, first) = &shards[0];
+        let joined = first.iter().enumerate().map(|(number, port)| {
+            let inlets = shards.iter().map(|(_, ports)| &*ports[number].inlet);
+            let inlets: Vec<_> = inlets.collect();
+            let inlet = (port.join)(&inlets, &self.by).map_err(|why| GraphError::Instance {
+                instance: self.name.clone(),
+                why,
+            })?;
+            Ok(InPort {
+                inlet,
+                join: Arc::clone(&port.join),
+                ..*port
+            })
+        });
+        joined.collect()
+    }
+}
+
+/// Makes one input port of those of several shards. All of them are an `Arc<dyn Inlet<T>>`.
+///
+/// # Errors
+/// If the items do not have the field.
+pub(crate) fn join<T: Send + 'static>(
+    inlets: &[&Erased],
+    by: &By,
+    hash: Option<HashField<T>>,
+) -> Result<Box<Erased>, String> {
+    let inlets = inlets.iter().map(|inlet| {
+        let inlet: Option<&Arc<dyn Inlet<T>>> = inlet.downcast_ref();
+        Arc::clone(inlet.expect("all shards are instances of one module"))
+    });
+    let inlets: Vec<_> = inlets.collect();
+    if by.field.is_some() && hash.is_none() {
+        return Err(format!(
+            "`{}` has no fields to choose a shard by: expected `#[derive(Fields)]`",
+            std::any::type_name::<T>()
+        ));
+    }
+    let joined: Arc<dyn Inlet<T>> = Arc::new(Joined {
+        inlets,
+        by: by.clone(),
+        hash,
+    });
+    Ok(Box::new(joined))
+}
+
+/// The input port of several shards.
+struct Joined<T> {
+    inlets: Vec<Arc<dyn Inlet<T>>>,
+    by: By,
+    hash: Option<HashField<T>>,
+}
+
+impl<T: Send + 'static> Joined<T> {
+    fn edge(&self, edges: Vec<Arc<dyn Push<T>>>) -> Arc<dyn Push<T>> {
+        Arc::new(Sharded {
+            edges,
+            by: self.by.clone(),
+            hash: self.hash,
+            next: AtomicUsize::new(0),
+        })
+    }
+}
+
+impl<T: Send + 'static> Inlet<T> for Joined<T> {
+    fn connect(
+        &self,
+        edges: &Edges<'_>,
+        via: &Via,
+        keepers: &Arc<Keepers>,
+    ) -> Result<Edge<T>, BuildError> {
+        let all = self.inlets.iter();
+        let all = all.map(|inlet| inlet.connect(edges, via, keepers).map(Edge::into_any));
+        Ok(Edge::from(self.edge(all.collect::<Result<_, _>>()?)))
+    }
+
+    fn outside(&self) -> Arc<dyn Push<T>> {
+        self.edge(self.inlets.iter().map(|inlet| inlet.outside()).collect())
+    }
+}
+
+/// The edges to several shards.
+struct Sharded<T> {
+    edges: Vec<Arc<dyn Push<T>>>,
+    by: By,
+    hash: Option<HashField<T>>,
+    /// The shard whose turn is next.
+    next: AtomicUsize,
+}
+
+impl<T> Sharded<T> {
+    fn choose(&self, item: &T) -> &dyn Push<T> {
+        let number = match (&self.by.field, self.hash) {
+            (Some(field), Some(hash)) => {
+                let mut hasher = self.by.keys.build_hasher();
+                hash(item, field, &mut hasher);
+                hasher.finish() as usize
+            }
+            _ => self.next.fetch_add(1, Ordering::Relaxed),
+        };
+        &*self.edges[number % self.edges.len()]
+    }
+}
+
+impl<T: Send + 'static> Push<T> for Sharded<T> {
+    fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
+        self.choose(&item).push(flow, item)
+    }
+
+    fn offer(&self, flow: Flow, item: T) {
+        self.choose(&item).offer(flow, item);
+    }
+
+    fn end(&self, flow: Flow, item: T, why: Reason) {
+        self.choose(&item).end(flow, item, why);
+    }
+}

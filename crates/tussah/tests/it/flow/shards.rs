@@ -1,0 +1,133 @@
+//! Shards: instances that share the items of an input port.
+
+use std::collections::BTreeMap;
+
+use tussah::flow::{Fields, Graph, Modules, module};
+
+use super::Notes;
+use crate::runtime;
+
+/// A page, or a part of one.
+#[derive(Fields)]
+struct Page {
+    path: String,
+    #[fields(skip)]
+    _weight: f64,
+}
+
+impl Page {
+    fn of(number: u64) -> Self {
+        Self {
+            path: format!("/{number}"),
+            _weight: 0.5,
+        }
+    }
+}
+
+/// Notes the pages of each instance; the first page is its name.
+struct Pages(Notes, Option<String>);
+
+#[module]
+impl Pages {
+    fn init(notes: Notes) -> Self {
+        Self(notes, None)
+    }
+
+    fn run(&mut self, page: Page) {
+        let own = self.1.get_or_insert_with(|| page.path.clone());
+        self.0.add(format!("{own} {}", page.path));
+    }
+
+    #[port]
+    fn loaded(&mut self, page: Page) {
+        self.run(page);
+    }
+}
+
+/// Returns the paths and the instances, under the names of their first pages, that had them.
+fn instances(notes: &Notes) -> BTreeMap<String, Vec<String>> {
+    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for note in notes.sorted() {
+        let (own, path) = note.split_once(' ').expect("a note has two parts");
+        all.entry(path.to_owned()).or_default().push(own.to_owned());
+    }
+    all
+}
+
+/// Sends each of 64 pages to both ports.
+async fn send_all(graph: Graph) {
+    let running = graph.start().expect("it is whole");
+    let pages = running.input("pages").expect("it takes pages");
+    let loaded = running.input("pages.loaded").expect("it takes pages");
+    for number in 0..64 {
+        pages.send(Page::of(number)).await;
+    }
+    for number in 0..64 {
+        loaded.send(Page::of(number)).await;
+    }
+    running.drain().await;
+}
+
+#[test]
+fn a_field_chooses_the_shard_for_all_ports() {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add_shards::<Pages>("pages", 4, Some("path"), notes.args())
+            .expect("the name is free");
+        send_all(graph).await;
+    });
+    let all = instances(&notes);
+    assert_eq!(all.len(), 64);
+    // Both pages of a path had the same instance.
+    assert!(all.values().all(|of| of.len() == 2 && of[0] == of[1]));
+    // 64 paths leave none of 4 shards without a page, except once in ten million runs.
+    let used: std::collections::BTreeSet<_> = all.values().flatten().collect();
+    assert_eq!(used.len(), 4);
+}
+
+#[test]
+fn without_a_field_the_shards_take_turns() {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add_shards::<Pages>("pages", 4, None, notes.args())
+            .expect("the name is free");
+        send_all(graph).await;
+    });
+    let mut counts = BTreeMap::new();
+    for own in instances(&notes).values().flatten() {
+        *counts.entry(own.clone()).or_insert(0) += 1;
+    }
+    assert_eq!(counts.into_values().collect::<Vec<_>>(), [32, 32, 32, 32]);
+}
+
+#[test]
+fn a_text_divides_an_instance() {
+    let text = |shards: &str| {
+        format!(
+            "use Pages\ngraph G(notes: Notes) {{\n  pages = Pages(notes) * {shards}\n  \
+             in -> pages\n  in.loaded -> pages.loaded\n}}\n"
+        )
+    };
+    let modules = Modules::new().with::<Pages>("Pages");
+    assert_eq!(
+        modules.signatures().items.values().next(),
+        Some(&vec!["path".to_owned()])
+    );
+    let check = |text: &str| errors(text, &modules).join("\n");
+    assert_eq!(check(&text("workers by path")), "");
+    let wrong = check(&text("2 by weight"));
+    assert!(wrong.contains("weight"), "{wrong}");
+}
+
+/// Returns the messages for a text.
+fn errors(text: &str, modules: &Modules) -> Vec<String> {
+    let parsed = tussah_weave::parse(text);
+    let checked = tussah_weave::check(&parsed.file, Some(modules.signatures()));
+    let all = parsed.diagnostics.iter().chain(&checked.diagnostics);
+    let errors = all.filter(|diagnostic| diagnostic.is_error());
+    errors.map(|error| error.render("a.weave", text)).collect()
+}
