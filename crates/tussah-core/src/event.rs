@@ -143,7 +143,7 @@ pub(crate) unsafe fn run(node: NonNull<Node>, worker: &Worker) -> After {
 /// whether the node was a color.
 ///
 /// # Safety
-/// As for [`run`].
+/// Same as for [`run`].
 #[inline]
 pub(crate) unsafe fn run_turn(node: NonNull<Node>, worker: &Worker) -> bool {
     // SAFETY: the caller's promise.

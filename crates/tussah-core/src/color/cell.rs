@@ -238,7 +238,7 @@ impl ColorCell {
     /// Destroys the cell, or leaves that to the current holder, after the last handle is gone.
     ///
     /// # Safety
-    /// Must be called only once, by the caller that released the last handle.
+    /// This must be called only once, by the caller that released the last handle.
     unsafe fn die(cell: NonNull<Self>) {
         // SAFETY: a cell without handles is freed only after `DEAD` is set, which happens below.
         let this = unsafe { cell.as_ref() };

@@ -63,7 +63,7 @@ impl ColorCell {
     /// Posts from an event of another color, on a worker of this runtime.
     ///
     /// # Safety
-    /// As for [`post`](Self::post).
+    /// Same as for [`post`](Self::post).
     #[inline(never)]
     unsafe fn post_from_worker(cell: NonNull<Self>, node: NonNull<Node>, worker: &Worker) {
         // SAFETY: the caller keeps the cell alive.
@@ -127,7 +127,7 @@ impl ColorCell {
     /// Posts without the token. With `COUNT`, the event counts against the color's depth limit.
     ///
     /// # Safety
-    /// As for `post`.
+    /// Same as for `post`.
     #[inline(never)]
     pub(super) unsafe fn post_from_outside<const COUNT: bool>(
         cell: NonNull<Self>,

@@ -143,7 +143,7 @@ impl ColorCell {
     /// requests may have been cancelled on OS threads that could not prune the FIFO.
     ///
     /// # Safety
-    /// As for [`post`](Self::post).
+    /// Same as for [`post`](Self::post).
     pub(crate) unsafe fn post_request(cell: NonNull<Self>, node: NonNull<Node>) {
         // SAFETY: the caller keeps the cell alive.
         let this = unsafe { cell.as_ref() };

@@ -66,8 +66,8 @@ impl ColorCell {
                 .is_ok()
     }
 
-    /// Gives up a reader's share. The last reader schedules the cell if an event waits. The cell
-    /// may be freed afterwards.
+    /// Gives up a reader's share. The last reader schedules the cell if an event waits. After this
+    /// call, the cell may already have been freed.
     ///
     /// # Safety
     /// The caller must own a reader's share.

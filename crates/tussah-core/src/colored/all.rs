@@ -78,7 +78,8 @@ all_colored!(A 0, B 1, C 2, D 3);
 /// polled.
 ///
 /// # Cancellation
-/// As for [`Colored::with`]. Queues skip the places of a cancelled request, or remove them earlier.
+/// Same as for [`Colored::with`]. Queues skip the places of a cancelled request, or remove them
+/// earlier.
 ///
 /// # Panics
 /// Panics if one color is given twice, or if the values belong to different runtimes; otherwise as

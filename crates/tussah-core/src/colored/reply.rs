@@ -72,7 +72,7 @@ impl<F, R> Reply<F, R> {
     /// Takes the closure on behalf of the color. Returns `None` if the request was cancelled.
     ///
     /// # Safety
-    /// Must be called only once, by the color.
+    /// This must be called only once, and only by the color.
     pub(super) unsafe fn claim(&self) -> Option<InSpan<F>> {
         // Relaxed: the bit publishes nothing, since the closure was published by the queue.
         if self.state.fetch_or(CLAIMED, Ordering::Relaxed) & CLAIMED != 0 {
@@ -99,7 +99,7 @@ impl<F, R> Reply<F, R> {
     /// the future.
     ///
     /// # Safety
-    /// Must be called only once, by the color, instead of `claim`.
+    /// This must be called only once, by the color, instead of `claim`.
     pub(super) unsafe fn shut_down(&self) {
         // SAFETY: passed on from the caller.
         unsafe {
@@ -146,7 +146,7 @@ impl<F, R> Reply<F, R> {
     /// Ends the color's use of the request. Returns true if the caller must free it.
     ///
     /// # Safety
-    /// Must be called only once, by the color, which must not use the request afterwards.
+    /// This must be called only once, by the color, which must not use the request afterwards.
     pub(super) unsafe fn color_gone(&self) -> bool {
         // SAFETY: passed on from the caller.
         unsafe { self.gone(COLOR_GONE, FUTURE_GONE) }
@@ -162,7 +162,7 @@ impl<F, R> Reply<F, R> {
     /// then holds none of the user's values.
     ///
     /// # Safety
-    /// Must be called only once, by the future.
+    /// This must be called only once, and only by the future.
     pub(super) unsafe fn cancel(&self) -> bool {
         // SAFETY: upheld by the caller; a successful claim gives this call the closure.
         let Some(closure) = (unsafe { self.claim() }) else {
@@ -177,8 +177,8 @@ impl<F, R> Reply<F, R> {
     /// Ends the future's use of the request. Returns true if the caller must free it.
     ///
     /// # Safety
-    /// Must be called only once, by the future, after it has taken the outcome or cancelled the
-    /// request. The future must not use the request afterwards.
+    /// This must be called only once, by the future, after it has taken the outcome or cancelled
+    /// the request. The future must not use the request afterwards.
     pub(super) unsafe fn future_gone(&self) -> bool {
         // SAFETY: passed on from the caller.
         unsafe { self.gone(FUTURE_GONE, COLOR_GONE) }

@@ -258,7 +258,7 @@ impl<F, R> Request<F, R> {
     /// Releases the colors that a cancelled request has kept, unless its last ticket releases them.
     ///
     /// # Safety
-    /// As for [`cancel`](Self::cancel).
+    /// Same as for [`cancel`](Self::cancel).
     unsafe fn release(this: NonNull<Self>) {
         // SAFETY: upheld by the caller; the future has not gone yet.
         let request = unsafe { this.as_ref() };

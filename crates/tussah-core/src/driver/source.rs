@@ -127,7 +127,7 @@ impl Source {
     /// direction is woken.
     ///
     /// # Errors
-    /// As for [`io`](Self::io).
+    /// Same as for [`io`](Self::io).
     pub fn poll_io<R>(
         &self,
         context: &mut Context<'_>,

@@ -70,8 +70,8 @@ impl<T: Link> Inbox<T> {
     /// the newest to the oldest, and no other nodes come between them.
     ///
     /// # Safety
-    /// As for [`push`](Self::push), for every node; and following the links leads from `newest` to
-    /// `oldest`.
+    /// Every node must meet the requirements of [`push`](Self::push). Following the links must lead
+    /// from `newest` to `oldest`.
     #[inline]
     pub(crate) unsafe fn push_chain(&self, newest: NonNull<T>, oldest: NonNull<T>) -> bool {
         // SAFETY: the node is alive and belongs to the caller until the exchange succeeds.

@@ -87,7 +87,7 @@ impl Depot {
     /// Adds a span that was made for one object.
     ///
     /// # Safety
-    /// As for `enter`.
+    /// Same as for `enter`.
     pub(super) unsafe fn enter_dedicated(&mut self, span: *mut Span) {
         // SAFETY: the caller's promise.
         unsafe { self.enter(span) }

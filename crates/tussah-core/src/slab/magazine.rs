@@ -74,7 +74,8 @@ impl Magazines {
     /// Frees the memory of an object.
     ///
     /// # Safety
-    /// As for [`Slab::free`]; `slab` is the same slab for the whole life of these magazines.
+    /// Same as for [`Slab::free`]; also, `slab` must be the same slab for the whole life of these
+    /// magazines.
     #[inline]
     pub(crate) unsafe fn free(&self, slab: &Slab, kind: Kind, slot: NonNull<u8>, layout: Layout) {
         let Some(class) = class_of(kind, layout) else {

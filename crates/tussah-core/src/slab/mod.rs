@@ -312,7 +312,7 @@ impl Slab {
 /// Checks the contract of [`Slab::free`] as far as possible; does nothing in a release build.
 ///
 /// # Safety
-/// As for [`Slab::free`].
+/// Same as for [`Slab::free`].
 #[inline]
 unsafe fn debug_check_free(kind: Kind, slot: NonNull<u8>, layout: Layout) {
     if cfg!(debug_assertions) {

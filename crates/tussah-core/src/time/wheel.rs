@@ -298,7 +298,7 @@ impl<T> Wheel<T> {
 
     /// # Safety
     ///
-    /// As for [`insert`](Self::insert); also, `index` is the entry's right place.
+    /// Same as for [`insert`](Self::insert); also, `index` must be the entry's right place.
     #[inline]
     unsafe fn push_back(&mut self, index: usize, entry: NonNull<Entry<T>>, tick: u64) {
         let slot = &mut self.slots[index];

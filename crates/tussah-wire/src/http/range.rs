@@ -41,7 +41,7 @@ pub enum Ranges {
     Single(ByteRange),
     /// Several parts, in the requested order: send them as [`Multipart`], with 206.
     Several(Vec<ByteRange>),
-    /// No requested range exists: respond with 416 and [`ContentRange::none`].
+    /// None of the requested ranges exists: respond with 416 and [`ContentRange::none`].
     Unsatisfiable,
 }
 

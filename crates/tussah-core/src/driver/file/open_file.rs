@@ -104,7 +104,7 @@ impl OpenFile {
     /// Writes a buffer when the operation's turn comes, once or until everything is written.
     ///
     /// # Errors
-    /// As for [`read`](Self::read), with pwrite(2).
+    /// Same as for [`read`](Self::read), with pwrite(2).
     pub async fn write<B: IoBuf>(&self, buffer: B, at: At, whole: bool) -> (io::Result<usize>, B) {
         if let At::Offset(offset) = at
             && let Err(error) = check_offset(offset)

@@ -126,7 +126,7 @@ impl Ring {
     /// Makes a ring.
     ///
     /// # Errors
-    /// As for [`make`].
+    /// Same as for [`make`].
     pub(crate) fn new(size: Size) -> io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
             uring: make(size)?,

@@ -100,8 +100,8 @@ pub(in crate::load) struct Fairness {
     pub(in crate::load) window_s: f64,
     /// The average number of completions of a client in a window.
     pub(in crate::load) completions: f64,
-    /// The index in each window with a served request; a window begins with every slot. If the run
-    /// is shorter than a window, the only element is the index of the run.
+    /// The index in each window that has a served request. A new window begins at each slot. If the
+    /// run is shorter than a window, the only element is the index of the run.
     pub(in crate::load) windows: Vec<f64>,
 }
 

@@ -201,8 +201,8 @@ impl ClientTally {
         self.run.tally(|tally| tally.count(&ended, since_ns));
     }
 
-    /// Records a request that ended outside of the measurement. It was in flight at the end if it
-    /// was due before the end.
+    /// Records a request that ended outside of the measurement. The request was in flight at the
+    /// end of the measurement if it was due by then and ended later.
     fn late(&mut self, due_ns: u64) {
         let end_ns = self.run.end_ns();
         if due_ns <= end_ns && end_ns < self.last_ns {

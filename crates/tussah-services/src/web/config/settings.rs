@@ -296,7 +296,7 @@ pub struct Log {
 /// them, and only if the program has no `tracing` subscriber of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
-    /// The most detailed level of messages.
+    /// The most detailed level of messages to write.
     pub level: DiagnosticsLevel,
     /// The format. A reload does not change it.
     pub format: DiagnosticsFormat,

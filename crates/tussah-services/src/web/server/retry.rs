@@ -12,8 +12,8 @@ use tussah::stage::observe::StageStats;
 use tussah::sync::Notify;
 use tussah::time::now;
 
-/// The ratio of invited clients to the service rate. With a ratio of 1, the stage would often be
-/// idle.
+/// The ratio of the rate at which clients are invited to the service rate. With a ratio of 1, the
+/// stage would often be idle.
 const MORE: f64 = 1.25;
 
 /// The number of served requests below which the measured rate is uncertain.

@@ -25,9 +25,9 @@ pub(crate) type Chunk<E> = VecDeque<Event<E>>;
 ///
 /// The events that it leaves go back to the head of the queue. If it leaves more events than it
 /// received, the queue takes as many of the additional events as it has room for; the others end as
-/// [shed](Reason::Shed). If the handler made an event or gave it a deadline, the deadline counts
-/// from the event's arrival there. The handler does not receive an event whose deadline has passed,
-/// or that was [cancelled](crate::stage::CancelHandle).
+/// [shed](Reason::Shed). If the handler made such an event or gave it a deadline, the deadline
+/// counts from the event's arrival in the queue. The handler does not receive an event whose
+/// deadline has passed, or that was [cancelled](crate::stage::CancelHandle).
 ///
 /// If the handler panics, the events that it has not taken go back to the head of the queue. The
 /// drop callbacks of the taken events are called, except for those that were

@@ -12,7 +12,7 @@ use crate::stage::run::Shared;
 use crate::stage::send::Sender;
 use crate::stage::state::Gate;
 
-/// The host of a handler whose type is not known here.
+/// A placeholder for the host if the type of a stage's handler is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Any;
 

@@ -30,12 +30,15 @@ pub(super) struct Engine<'a, F> {
     /// The end of each wait, and the servlet that waits.
     pub(super) waits: BinaryHeap<Reverse<(u64, u64, usize)>>,
     pub(super) waits_begun: u64,
-    /// True if a hot event is in service, and the servlets that wait until none is.
+    /// True if a hot event is in service.
     pub(super) hot: bool,
+    /// The servlets that wait until no hot event is in service.
     pub(super) hot_next: VecDeque<usize>,
-    /// The number of permits, the number of those held, and the servlets that wait for one.
+    /// The number of permits.
     pub(super) permits: usize,
+    /// The number of permits that are held.
     pub(super) held: usize,
+    /// The servlets that wait for a permit.
     pub(super) hold_next: VecDeque<usize>,
     /// The number of changes of `permits` that have taken effect.
     permits_changed: usize,

@@ -164,7 +164,7 @@ impl<E> State<E> {
         self.reserved += credits;
     }
 
-    /// Returns the room that was reserved for a sender.
+    /// Releases the room that was reserved for a sender.
     pub(crate) fn unreserve(&mut self, credits: u64) {
         self.reserved -= credits;
     }

@@ -26,9 +26,10 @@ use crate::stage::event::Class;
 /// service times. If fewer than about 20 events complete within a target, this is too late to help
 /// much.
 ///
-/// The service time alone may put the target out of reach. Let 90 % of services take up to t while
-/// nothing is scarce. If t is more than half of the target, the *effective target* is t plus half
-/// of the target. Events are then not rejected for missing an impossible target.
+/// The service time alone may put the target out of reach. Let t be the time within which 90 % of
+/// services complete while nothing is scarce. If t is more than half of the target, the *effective
+/// target* is t plus half of the target. Events are then not rejected for missing an impossible
+/// target.
 ///
 /// # Examples
 /// An operator who does not yet trust a target can see what the target would do:

@@ -9,8 +9,9 @@
 //! time left.
 //!
 //! This implementation differs in one point. In the article, the limit is fixed when a request is
-//! queued. Here it is the limit in force when the event leaves the queue, so that a standing queue
-//! is cut when it is found. Events that newer events overtake are shed when the queue reaches them.
+//! queued. Here the limit is the one in force when the event leaves the queue, so that a standing
+//! queue is cut when it is found. Events that newer events overtake are shed when the queue reaches
+//! them.
 //!
 //! Two relatives differ more. The same company's code (folly's `Codel`, once wangle's) detects a
 //! standing queue by the shortest wait in an interval, and lets a request wait for two targets in
