@@ -198,8 +198,8 @@ enum Scenario {
         #[arg(long, value_name = "PATH")]
         folder: Option<PathBuf>,
     },
-    /// A page of 20 ms of CPU and 20 ms of waiting, overloaded; tussah alone, loaded by `tussah
-    /// load`
+    /// An overloaded page that takes 20 ms of CPU and 20 ms of waiting; only tussah takes part,
+    /// loaded by `tussah load`
     Bottleneck {
         /// Number of clients
         #[arg(long, default_value_t = 1024)]

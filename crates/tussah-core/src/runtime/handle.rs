@@ -23,14 +23,14 @@ use crate::stats::Stats;
 use crate::thread::{self, JoinHandle};
 use crate::worker::Worker;
 use crate::world::Network;
-/// A runtime: workers, their colors, timers and blocking pool. Dropping it calls
-/// [`Runtime::shutdown`]: on a new OS thread during unwinding in a place that must not wait.
+/// A runtime: workers, their colors, timers and blocking pool. Dropping it shuts it down with
+/// [`Runtime::shutdown`], on a new OS thread if this unwinds in a place that must not wait.
 pub struct Runtime {
     handle: Handle,
 }
 
-/// A reference to a runtime that can be used from any OS thread. Cheap to clone. It does not keep
-/// the runtime running.
+/// A reference to a runtime that can be used from any OS thread. It is cheap to clone. It does not
+/// keep the runtime running.
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) shared: Arc<Shared>,

@@ -26,9 +26,9 @@ pub trait Descriptor: Sealed + Send + Sync + 'static {}
 
 impl<S: Sealed + Send + Sync + 'static> Descriptor for S {}
 
-/// How this crate waits for a descriptor.
+/// The way in which this crate waits for a descriptor.
 pub trait Sealed {
-    /// Returns its runtime and its number, or `None` if it was closed.
+    /// Returns the descriptor's runtime and number, or `None` if it was closed.
     fn place(&self) -> Option<(Handle, RawFd)>;
 
     /// Waits until an attempt would not block.

@@ -93,7 +93,7 @@ pub enum BuildError {
     Handler {
         /// The stage.
         stage: String,
-        /// The error of that function.
+        /// The error that the function returned.
         why: String,
     },
 }

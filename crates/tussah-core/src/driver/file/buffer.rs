@@ -8,12 +8,12 @@ use std::sync::Arc;
 /// earlier. In that case the buffer is dropped when the kernel has finished with it.
 ///
 /// # Safety
-/// As long as `self` lives and no other method of it is used, `bytes` returns the same memory on
-/// every call, even after `self` was moved. During that time the memory does not change.
+/// As long as `self` lives and no other method of `self` is used, `bytes` returns the same memory
+/// on every call, even after `self` was moved. During that time the memory does not change.
 ///
-/// An operation calls `bytes` once, in its first poll, and keeps the result. From then on it uses
-/// the memory until it has ended, and does not use `self`. If `bytes` panics, that poll panics, and
-/// nothing is written.
+/// An operation calls `bytes` once, in its first poll, and keeps the result. From then on, the
+/// operation uses the memory until it has ended, and does not use `self`. If `bytes` panics, that
+/// poll panics, and nothing is written.
 pub unsafe trait IoBuf: Send + Unpin + 'static {
     /// Returns the bytes to write.
     fn bytes(&self) -> &[u8];
@@ -29,10 +29,10 @@ pub unsafe trait IoBuf: Send + Unpin + 'static {
 /// same memory on every call, even after `self` was moved. During that time, the memory is valid
 /// for writes of `capacity` bytes, and nothing else uses it.
 ///
-/// An operation calls both before it begins: once to read what the page cache contains, and once
-/// more if it has to wait. It keeps the results. From then on it uses the memory until it has
-/// ended, and does not use `self`. It calls `set_filled` in the poll that returns the result,
-/// unless the result is an error. If a method panics, the poll that called it panics.
+/// An operation calls both methods before it begins: once to read what the page cache contains, and
+/// once more if it has to wait. It keeps the results. From then on, the operation uses the memory
+/// until it has ended, and does not use `self`. It calls `set_filled` in the poll that returns the
+/// result, unless the result is an error. If a method panics, the poll that called it panics.
 pub unsafe trait IoBufMut: Send + Unpin + 'static {
     /// Returns the start of the memory.
     fn start(&mut self) -> *mut u8;

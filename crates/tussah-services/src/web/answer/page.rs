@@ -26,7 +26,7 @@ pub(crate) struct Page {
     bytes: Vec<u8>,
     /// The end of the body, or of the part of it in memory.
     end: usize,
-    /// The second of its date.
+    /// The second of the page's date.
     date_s: u64,
     /// The pool to which the buffer finally returns.
     buffers: Arc<Buffers>,
@@ -98,19 +98,19 @@ impl Page {
         &self.bytes[..self.end]
     }
 
-    /// Returns its memory use.
+    /// Returns the memory use of the page.
     #[inline]
     pub(crate) fn memory_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Returns whether its date is that of this second.
+    /// Returns whether the page's date is that of this second.
     #[inline]
     pub(crate) fn is_of_second(&self, unix_s: u64) -> bool {
         self.date_s == unix_s
     }
 
-    /// Sets its date to another second.
+    /// Sets the page's date to another second.
     #[cold]
     pub(crate) fn set_second(&mut self, unix_s: u64) {
         self.date_s = unix_s;
@@ -154,7 +154,7 @@ impl Page {
         self.head_end + range.start as usize..self.head_end + range.end as usize
     }
 
-    /// Returns the values that identify its version.
+    /// Returns the values that identify the page's version.
     pub(crate) fn validators(&self) -> Validators<'_> {
         Validators {
             etag: Some(self.meta.etag.as_str()),

@@ -38,10 +38,10 @@ pub(crate) struct Exchange {
     pub(crate) key: Vec<u8>,
     /// The hash of the key, computed in the connection's color to relieve the cache.
     pub(crate) hash: u64,
-    /// The index of its counters: see [`counts`](crate::web::server::counts).
+    /// The index of the request's counters: see [`counts`](crate::web::server::counts).
     pub(crate) source: u32,
     pub(crate) body: Body,
-    /// True if the connection ends after it.
+    /// True if the connection ends after this exchange.
     pub(crate) is_last: bool,
     pub(crate) response: Response,
     /// The connection's next action.
@@ -213,7 +213,7 @@ impl Exchange {
         true
     }
 
-    /// Returns whether no part of its request has been examined yet.
+    /// Returns whether no part of the request has been examined yet.
     #[inline]
     pub(crate) fn begins(&self) -> bool {
         self.head.is_none() && self.coming.is_none()
@@ -242,7 +242,7 @@ impl Exchange {
         self.key.split_last().map_or(&[], |(_, path)| path)
     }
 
-    /// Returns whether its connection may continue.
+    /// Returns whether the exchange's connection may continue.
     pub(crate) fn keeps_alive(&self) -> bool {
         self.head.is_some_and(|head| head.keep_alive) && !self.is_last
     }
@@ -262,7 +262,7 @@ impl Exchange {
             .is_some_and(|head| head.version == Version::Http10)
     }
 
-    /// Returns whether its client has disconnected.
+    /// Returns whether the exchange's client has disconnected.
     #[inline]
     pub(crate) fn is_gone(&self) -> bool {
         self.connection

@@ -88,10 +88,10 @@ pub(crate) const NONE: u16 = 0;
 pub(crate) struct Connection {
     pub(crate) stream: Stream,
     state: AtomicU8,
-    /// The second of the server's clock at which it began to wait for the client.
+    /// The second of the server's clock at which the connection began to wait for the client.
     waits_since_s: AtomicU32,
-    /// The result of its last request for a route, and the route: [`NONE`], or a value that the
-    /// stages of routes define.
+    /// The result of the connection's last request for a route, and the route: [`NONE`], or a value
+    /// that the stages of routes define.
     pub(crate) last: AtomicU16,
     /// The kind of hang-up after which the client counts as gone.
     gone_at: Hangup,

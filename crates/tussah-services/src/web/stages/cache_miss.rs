@@ -80,7 +80,7 @@ impl<S: DirectHandler<Event = Box<Exchange>>> DirectHandler for CacheMiss<S> {
     }
 }
 
-/// *Disk*: does the same on OS threads that may wait.
+/// *Disk*: loads pages on OS threads that may wait.
 pub(crate) fn load_waiting<S: DirectHandler<Event = Box<Exchange>>>(
     server: Arc<Server>,
     back: Back<S>,

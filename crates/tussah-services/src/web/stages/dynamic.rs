@@ -22,7 +22,7 @@ use crate::web::server::Server;
 /// The stage.
 pub(crate) struct Dynamic<S> {
     pub(crate) server: Arc<Server>,
-    /// The index of its route.
+    /// The index of the stage's route.
     pub(crate) route: usize,
     pub(crate) send: Direct<Box<Exchange>, S>,
 }

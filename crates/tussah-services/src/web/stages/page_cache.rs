@@ -30,7 +30,7 @@ pub(crate) struct PageCache<S> {
     table: Table,
     /// The exchanges to answer at the end of a batch.
     answered: Vec<Box<Exchange>>,
-    /// The pages to load at that time.
+    /// The pages to load at the end of a batch.
     missed: Vec<Box<Load>>,
     miss: TrySender<Box<Load>>,
     send: Direct<Box<Exchange>, S>,

@@ -10,7 +10,7 @@ pub struct Sample<'a> {
     pub busy_ns: u64,
     /// Credits in the queue now, including those that senders have reserved.
     pub queue_len: u64,
-    /// The bound on `queue_len` with which the queue was built.
+    /// The bound on `queue_len` that was set when the stage was built.
     pub queue_max: u64,
     /// The threshold in force, at most `queue_max`.
     pub threshold: u64,

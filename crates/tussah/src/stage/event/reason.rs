@@ -8,7 +8,7 @@ use std::fmt;
 pub enum Refusal {
     /// The queue has no room for the event, or no room for the event's class.
     Full,
-    /// Too many events with its key are queued.
+    /// Too many events with the event's key are queued.
     KeyFull,
     /// The controller with this name rejected the event.
     Rejected(&'static str),

@@ -31,7 +31,7 @@ pub struct Span {
     pub stage: Arc<str>,
     /// The event's class.
     pub class: Class,
-    /// The time at which the event was queued; equal to `begun_ns` if it arrived by a call.
+    /// The time at which the event was queued; equal to `begun_ns` if the event arrived by a call.
     pub queued_ns: u64,
     /// The time at which the event's batch began; equal to `ended_ns` if no batch took the event.
     pub begun_ns: u64,
