@@ -29,7 +29,7 @@ pub struct Arguments {
     tussah: Option<String>,
 }
 
-/// Runs `tussah new`. Exits with 0, or with 2 if it cannot make the project.
+/// Runs `tussah new`. Exits with 0, or with 2 if the project cannot be made.
 #[must_use]
 pub fn run(arguments: &Arguments) -> ExitCode {
     match create(arguments) {

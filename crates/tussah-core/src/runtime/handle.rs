@@ -23,8 +23,8 @@ use crate::stats::Stats;
 use crate::thread::{self, JoinHandle};
 use crate::worker::Worker;
 use crate::world::Network;
-/// A runtime: workers, their colors, timers and blocking pool. Dropping it shuts it down with
-/// [`Runtime::shutdown`], on a new OS thread if this unwinds in a place that must not wait.
+/// A runtime: workers, their colors, timers and blocking pool. Dropping it calls
+/// [`Runtime::shutdown`], on a new OS thread if the stack unwinds where waiting is forbidden.
 pub struct Runtime {
     handle: Handle,
 }
