@@ -85,8 +85,9 @@ impl<E: Send + 'static> Shared<E> {
             // The sender tries again immediately.
             Err((_, Refusal::Degrade)) => inner.call_again(number, reserved),
             _ => {
-                // Another sender with this key may find room, too.
-                inner.state.freed |= inner.senders.lacked_key(number);
+                // Another sender with this key may find room, too, and so may any other sender if
+                // this one did not use its room.
+                inner.state.freed |= offered.is_err() || inner.senders.lacked_key(number);
                 inner.senders.remove(number);
             }
         }

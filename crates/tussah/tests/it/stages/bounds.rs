@@ -10,7 +10,7 @@ use tussah::stage::control::{
 };
 use tussah::stage::{Batch, BuildError, Class, Event, Network, Reason, Refusal, Stage, shed};
 
-use super::support::{Door, Noted, adds_up, by, each};
+use super::support::{Door, Noted, adds_up, by, each, until};
 use crate::{idle, runtime};
 
 #[test]
@@ -412,6 +412,60 @@ fn the_sender_chooses_what_to_do_when_refused() -> Result<(), BuildError> {
         assert_eq!(other.stats().finished, 1);
         stage.drain().await;
         assert_eq!((came.take(), stage.stats().refused), (vec![0], 2));
+        Ok(())
+    })
+}
+
+/// Admits only one event.
+struct Once(bool);
+
+impl Controller for Once {
+    fn name(&self) -> &'static str {
+        "once"
+    }
+    fn owns(&self) -> Owns {
+        Owns::ADMISSION
+    }
+    fn cadence(&self) -> Cadence {
+        Cadence::every_ns(1_000_000_000)
+    }
+    fn sample(&mut self, _: &Sample<'_>, _: u64) -> Settings {
+        Settings::default()
+    }
+    fn on_enqueue(&mut self, _: &Arrival) -> Admission {
+        if std::mem::replace(&mut self.0, true) {
+            Admission::Reject
+        } else {
+            Admission::Admit
+        }
+    }
+}
+
+#[test]
+fn the_room_of_a_rejected_sender_goes_to_the_next() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("bounds");
+        let stage = network
+            .stage("stage")
+            .queue(1)
+            .class_queue(Class(0), 1)
+            .controller(Once(false))
+            .handler(|_| Ok(each(|_: u32| ())))?;
+        stage.pause();
+        let sender = stage.sender();
+        sender.try_send(0).expect("there is room");
+        let (mut first, mut second) = (pin!(sender.send(1)), pin!(sender.send(2)));
+        assert!(poll_once(&mut first).await.is_none());
+        assert!(poll_once(&mut second).await.is_none());
+        stage.resume();
+        for sending in [&mut first, &mut second] {
+            until(&stage, |stats| stats.in_service + stats.queued == 0).await;
+            let sent = poll_once(sending).await.expect("the sender was woken");
+            assert!(matches!(
+                sent.expect_err("it is rejected").why,
+                Refusal::Rejected("once")
+            ));
+        }
         Ok(())
     })
 }
