@@ -47,7 +47,7 @@ impl Interrupt {
     }
 }
 
-/// How a program ended.
+/// The way in which a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Exited(ExitStatus),

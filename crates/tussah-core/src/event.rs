@@ -62,7 +62,7 @@ pub(crate) struct VTable {
     /// The offset in the node of the location that posted or spawned it, in bytes; `None` if it has
     /// none.
     pub(crate) location_at: Option<NonZeroUsize>,
-    /// How the event leaves its queue early; `None` if it cannot.
+    /// The way in which the event leaves its queue early; `None` if it cannot.
     pub(crate) cancel: Option<Cancel>,
 }
 

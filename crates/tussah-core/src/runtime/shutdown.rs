@@ -87,8 +87,8 @@ use crate::thread::Header;
 /// The time that the shutdown waits for an event that does not end.
 const STUCK_LIMIT: Duration = Duration::from_secs(1);
 
-/// How long the shutdown waits, for each worker, until the kernel has completed or cancelled the
-/// file operations in flight.
+/// The time that the shutdown waits, for each worker, until the kernel has completed or cancelled
+/// the file operations in flight.
 const FILES_LIMIT: Duration = Duration::from_secs(1);
 
 /// The interval at which the shutdown checks whether the queues are empty.

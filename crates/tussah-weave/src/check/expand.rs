@@ -29,7 +29,7 @@ fn find(values: &[(String, Expr)], name: &str) -> Option<Expr> {
     found.map(|(_, value)| value.clone())
 }
 
-/// How the parts of an inner graph become parts of the outer one.
+/// The conversion of the parts of an inner graph into parts of the outer graph.
 pub(super) struct Expansion<'e> {
     pub(super) name: &'e str,
     pub(super) args: Vec<(String, Expr)>,

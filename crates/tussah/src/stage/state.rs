@@ -65,7 +65,7 @@ pub(crate) enum Gate {
     Closed,
 }
 
-/// How a stage's servlets use CPUs.
+/// The way in which a stage's servlets use CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// A servlet computes unless it reports that it waits.

@@ -24,7 +24,8 @@ const NEEDED: [(u8, &str); 7] = [
     (opcode::Statx::CODE, "statx"),
 ];
 
-/// How a runtime performs file operations: see [`Builder::files`](crate::Builder::files).
+/// The way in which a runtime performs file operations: see
+/// [`Builder::files`](crate::Builder::files).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FileDriver {
     /// Uses io_uring where the kernel offers and permits it, and otherwise the blocking pool. The
@@ -55,7 +56,7 @@ impl FileDriver {
     }
 }
 
-/// How a runtime performs file operations, and why.
+/// The way in which a runtime performs file operations, and the reason.
 #[derive(Clone, Debug)]
 pub(crate) enum Files {
     IoUring(Codes),

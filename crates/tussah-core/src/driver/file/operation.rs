@@ -23,7 +23,7 @@ pub(super) unsafe trait Operation: Send + 'static {
     /// The operation's code in the ring's interface.
     const CODE: u8;
 
-    /// How an operation that has begun reacts when its future is dropped.
+    /// The reaction of an operation that has begun to the drop of its future.
     const WHEN_DROPPED: WhenDropped;
 
     /// Asks the user's buffer for its memory. Called once, before everything else and outside of

@@ -91,7 +91,7 @@ pub struct Parameters {
     pub warm_up_s: f64,
     /// The maximum number of requests on a connection, if it is limited.
     pub requests_per_connection: Option<u32>,
-    /// How a connection ends.
+    /// The way in which a connection ends.
     pub close_by: CloseBy,
     /// The number of requests sent together.
     pub pipeline: usize,

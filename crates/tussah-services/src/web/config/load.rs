@@ -37,7 +37,7 @@ impl Config {
         Self::load_from(arguments, std::env::vars_os())
     }
 
-    /// Combines a configuration as [`load`](Self::load) does, with this environment.
+    /// Combines a configuration as [`load`](Self::load) does, but with the given environment.
     ///
     /// # Errors
     /// Returns every error.

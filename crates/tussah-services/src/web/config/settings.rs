@@ -223,13 +223,14 @@ pub struct Timeouts {
     pub body: Duration,
     /// The time from a response to the next request.
     pub idle: Duration,
-    /// How long a client may stall while reading a response, before its connection is reset.
+    /// The time for which a client may stall while reading a response, before its connection is
+    /// reset.
     pub write: Duration,
     /// The minimum rate at which a client reads a response, on average over `write`, in bytes per
     /// second.
     pub rate: Option<u64>,
-    /// How long a client may continue to send after the server has closed its side. In a shutdown
-    /// it is also the time for a request that is on its way.
+    /// The time for which a client may continue to send after the server has closed its side. In a
+    /// shutdown, it is also the time for a request that is on its way.
     pub linger: Duration,
 }
 

@@ -38,10 +38,10 @@ pub struct Sample<'a> {
     /// The part of `service_ns` that handlers spent on a worker or, if they block, on their OS
     /// thread.
     pub compute_ns: u64,
-    /// The part of `service_ns` that handlers waited for room in other stages.
+    /// The part of `service_ns` during which handlers waited for room in other stages.
     pub held_up_ns: u64,
-    /// The part of `service_ns` that handlers waited for their next turn on a worker after they
-    /// yielded (`yield_now`).
+    /// The part of `service_ns` during which handlers waited for their next turn on a worker after
+    /// they yielded (`yield_now`).
     pub ready_ns: u64,
     /// The part of `batches` in runs that began after the last change of the number of servlets.
     pub fresh_batches: u64,
