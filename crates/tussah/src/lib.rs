@@ -103,6 +103,9 @@
 //! - `docs/bounds.md`: every limit.
 #![forbid(unsafe_code)]
 
+// The expansions of the macros name this crate so, also in `modules`.
+extern crate self as tussah;
+
 #[cfg(feature = "dns")]
 pub mod dns;
 pub mod events;
@@ -110,6 +113,7 @@ pub mod flow;
 pub mod fs;
 mod io_error;
 pub mod local;
+pub mod modules;
 pub mod net;
 pub mod pipe;
 pub mod process;

@@ -81,7 +81,7 @@ impl Module {
                 const PARAMS: &'static [&'static str] = &[#(#params),*];
 
                 fn make(args: &__flow::Args) -> ::core::result::Result<Self, ::std::string::String> {
-                    #make
+                    args.making(|| { #make })
                 }
 
                 fn describe() -> __flow::Describe {

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use super::open_file::making;
+
 /// The arguments of an instance, by the names of the module's parameters.
 ///
 /// # Examples
@@ -15,7 +17,11 @@ use std::sync::Arc;
 /// assert_eq!(args.names().collect::<Vec<_>>(), ["limit", "name"]);
 /// ```
 #[derive(Clone, Default)]
-pub struct Args(BTreeMap<String, Value>);
+pub struct Args {
+    values: BTreeMap<String, Value>,
+    /// The name of the instance, which messages about files have.
+    instance: Option<Arc<str>>,
+}
 
 /// A conversion of a value of Weave.
 pub(crate) type Read<T> = fn(&tussah_weave::Value) -> Result<T, String>;
@@ -41,26 +47,42 @@ impl Args {
             of: type_name::<T>(),
             value: Arc::new(value),
         };
-        self.0.insert(name.to_owned(), value);
+        self.values.insert(name.to_owned(), value);
         self
     }
 
     /// Returns the names of the arguments.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.values.keys().map(String::as_str)
     }
 
     /// Adds the arguments of another list.
     #[must_use]
     pub(crate) fn and(mut self, other: Self) -> Self {
-        self.0.extend(other.0);
+        self.values.extend(other.values);
         self
     }
 
     /// Returns a list of one argument, which is in this list under another name.
     pub(crate) fn copy(&self, from: &str, to: &str) -> Option<Self> {
-        let value = self.0.get(from)?.clone();
-        Some(Self(BTreeMap::from([(to.to_owned(), value)])))
+        let value = self.values.get(from)?.clone();
+        Some(Self {
+            values: BTreeMap::from([(to.to_owned(), value)]),
+            instance: None,
+        })
+    }
+
+    /// Sets the instance that has these arguments.
+    #[must_use]
+    pub(crate) fn of(mut self, instance: &str) -> Self {
+        self.instance = Some(instance.into());
+        self
+    }
+
+    /// Calls `f`, which makes the instance.
+    #[doc(hidden)]
+    pub fn making<R>(&self, f: impl FnOnce() -> R) -> R {
+        making(self.instance.clone(), f)
     }
 
     /// Returns the value of an argument. `read` converts a value of Weave.
@@ -69,7 +91,7 @@ impl Args {
     /// If it is missing, or of another type.
     #[doc(hidden)]
     pub fn get<T: Clone + 'static>(&self, name: &str, read: Option<Read<T>>) -> Result<T, String> {
-        let value = self.0.get(name).ok_or_else(|| {
+        let value = self.values.get(name).ok_or_else(|| {
             format!(
                 "the argument `{name}` is missing: expected a `{}`",
                 type_name::<T>()
@@ -98,7 +120,7 @@ impl Args {
         name: &str,
         read: Option<Read<T>>,
     ) -> Result<Option<T>, String> {
-        match self.0.contains_key(name) {
+        match self.values.contains_key(name) {
             true => self.get(name, read).map(Some),
             false => Ok(None),
         }
@@ -124,7 +146,7 @@ impl Args {
 
 impl fmt::Debug for Args {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let args = self.0.iter().map(|(name, value)| (name, value.of));
+        let args = self.values.iter().map(|(name, value)| (name, value.of));
         f.debug_map().entries(args).finish()
     }
 }

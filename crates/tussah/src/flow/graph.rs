@@ -68,7 +68,7 @@ impl Graph {
         })?;
         self.instances.push(Named {
             name: name.to_owned(),
-            instance: Box::new(Planned::<M>::new(args)),
+            instance: Box::new(Planned::<M>::new(args.of(name))),
         });
         Ok(())
     }

@@ -121,15 +121,30 @@ impl Modules {
             let items = &mut self.signatures.items;
             items.insert(of.to_string(), fields.collect());
         }
-        self.signatures.insert(Signature {
-            name: name.to_owned(),
-            ..signature
-        });
-        let all = self.add.entry(name.to_owned()).or_default();
+        let name = name.to_owned();
+        self.insert(Signature { name, ..signature }, types, Graph::add::<M>);
+        self
+    }
+
+    /// Adds the modules of another list.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        let mut add = other.add;
+        for signature in other.signatures.signatures.into_values() {
+            for (types, add) in add.remove(&signature.name).unwrap_or_default() {
+                self.insert(signature.clone(), types, add);
+            }
+        }
+        self.signatures.items.extend(other.signatures.items);
+        self
+    }
+
+    fn insert(&mut self, signature: Signature, types: Vec<Type>, add: Add) {
+        let all = self.add.entry(signature.name.clone()).or_default();
         // Another module of this name replaces the whole generic module.
         all.retain(|(known, _)| known.len() == types.len() && *known != types);
-        all.push((types, Graph::add::<M>));
-        self
+        all.push((types, add));
+        self.signatures.insert(signature);
     }
 
     /// Returns the signatures.

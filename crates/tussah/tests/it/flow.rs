@@ -8,6 +8,7 @@ mod kinds;
 mod limit;
 mod send;
 mod shards;
+mod standard;
 mod weave;
 
 use std::fmt::Debug;

@@ -1,0 +1,217 @@
+//! Files that instances have opened, so that no two of them use one file in conflicting ways.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+/// A file that an instance of a module has opened.
+///
+/// Several instances may read one file, or append to it. Any other two uses of one file are refused
+/// with the names of both instances. A file that was opened in another way is not seen.
+///
+/// # Examples
+/// ```
+/// use tussah::flow::OpenFile;
+///
+/// # let folder = std::env::temp_dir().join(format!("tussah-open-file-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// let path = folder.join("log");
+/// let log = OpenFile::append(&path)?;
+/// assert!(OpenFile::append(&path).is_ok());
+/// assert!(OpenFile::read(&path).is_err());
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct OpenFile {
+    file: File,
+    path: PathBuf,
+    number: u64,
+}
+
+/// The device and the number of a file.
+type Inode = (u64, u64);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Use {
+    Read,
+    Append,
+    Create,
+}
+
+impl Use {
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Append => "append to",
+            Self::Create => "create",
+        }
+    }
+
+    fn present(self) -> &'static str {
+        match self {
+            Self::Read => "reads",
+            Self::Append => "appends to",
+            Self::Create => "writes",
+        }
+    }
+}
+
+/// A use of a file by an instance.
+struct Claim {
+    number: u64,
+    inode: Inode,
+    of: Use,
+    instance: Option<Arc<str>>,
+}
+
+/// The uses of the files that are open, and the number of the last one.
+static CLAIMS: Mutex<(u64, Vec<Claim>)> = Mutex::new((0, Vec::new()));
+
+thread_local! {
+    /// The instance that is being made.
+    static MAKING: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
+}
+
+/// Calls `f`, which makes this instance.
+pub(crate) fn making<R>(instance: Option<Arc<str>>, f: impl FnOnce() -> R) -> R {
+    /// Restores the name, also after a panic.
+    struct Restore(Option<Arc<str>>);
+
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            MAKING.set(self.0.take());
+        }
+    }
+
+    let _restore = Restore(MAKING.replace(instance));
+    f()
+}
+
+impl OpenFile {
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// If the file cannot be opened, or another instance writes to it, with the path and the
+    /// reason.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, String> {
+        Self::open(path.as_ref(), Use::Read)
+    }
+
+    /// Opens a file to append to it. A missing file is made.
+    ///
+    /// # Errors
+    /// If the file cannot be opened, or another instance uses it in another way, with the path and
+    /// the reason.
+    pub fn append(path: impl AsRef<Path>) -> Result<Self, String> {
+        Self::open(path.as_ref(), Use::Append)
+    }
+
+    /// Opens an empty file for writing. The content of an existing file is lost.
+    ///
+    /// # Errors
+    /// If the file cannot be opened, or another instance uses it, with the path and the reason.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self, String> {
+        Self::open(path.as_ref(), Use::Create)
+    }
+
+    fn open(path: &Path, of: Use) -> Result<Self, String> {
+        let mut options = File::options();
+        match of {
+            Use::Read => options.read(true),
+            Use::Append => options.append(true).create(true),
+            // It is emptied when it is clear that no other instance uses it.
+            Use::Create => options.write(true).create(true).truncate(false),
+        };
+        let fails = |error| context(of.verb(), path, &error);
+        let file = options.open(path).map_err(fails)?;
+        let metadata = file.metadata().map_err(fails)?;
+        if metadata.is_dir() {
+            return Err(fails(io::ErrorKind::IsADirectory.into()));
+        }
+        let is_regular = metadata.is_file();
+        let inode = (metadata.dev(), metadata.ino());
+        let number = claim(inode, of, is_regular, path)?;
+        let this = Self {
+            file,
+            path: path.to_owned(),
+            number,
+        };
+        if of == Use::Create && is_regular {
+            this.file.set_len(0).map_err(fails)?;
+        }
+        Ok(this)
+    }
+
+    /// Returns the file.
+    #[must_use]
+    pub fn get(&self) -> &File {
+        &self.file
+    }
+
+    /// Returns the path with which the file was opened.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the text of an error: `cannot VERB PATH: ..`.
+    #[must_use]
+    pub fn context(&self, verb: &str, error: &io::Error) -> String {
+        context(verb, &self.path, error)
+    }
+}
+
+fn context(verb: &str, path: &Path, error: &io::Error) -> String {
+    format!("cannot {verb} {}: {error}", path.display())
+}
+
+/// Notes that the instance that is being made uses a file. Devices and pipes have no conflicts.
+fn claim(inode: Inode, of: Use, is_regular: bool, path: &Path) -> Result<u64, String> {
+    let instance = MAKING.with_borrow(Clone::clone);
+    let mut claims = CLAIMS.lock();
+    let (last, all) = &mut *claims;
+    let is_same = |other: &Claim| match (&other.instance, &instance) {
+        // An instance that is made anew has its old files for a moment.
+        (Some(other), Some(this)) => Arc::ptr_eq(other, this),
+        _ => false,
+    };
+    let conflicts = |other: &&Claim| {
+        let agrees = other.of == of && of != Use::Create;
+        is_regular && other.inode == inode && !agrees && !is_same(other)
+    };
+    if let Some(other) = all.iter().find(conflicts) {
+        let name = |instance: &Option<Arc<str>>| match instance {
+            Some(name) => format!("the instance `{name}`"),
+            None => "code outside of a graph".to_owned(),
+        };
+        return Err(format!(
+            "cannot {} {}: {} {} it already, which conflicts with {}",
+            of.verb(),
+            path.display(),
+            name(&other.instance),
+            other.of.present(),
+            name(&instance)
+        ));
+    }
+    *last += 1;
+    all.push(Claim {
+        number: *last,
+        inode,
+        of,
+        instance,
+    });
+    Ok(*last)
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        let mut claims = CLAIMS.lock();
+        claims.1.retain(|claim| claim.number != self.number);
+    }
+}

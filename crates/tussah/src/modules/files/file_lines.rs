@@ -1,0 +1,83 @@
+//! A source of the lines of a file.
+
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::flow::{AsyncOut, OpenFile, Size, module};
+use crate::modules::framing::{Decoder, Framing, LONGEST};
+use crate::modules::{Message, Peer};
+use crate::spawn_blocking;
+
+/// Sends the lines of a file, in order, and ends with the file.
+///
+/// | parameter | kind | meaning |
+/// |---|---|---|
+/// | `file` | path | the file, which may be a pipe or `/dev/stdin` |
+/// | `longest` | size, default 64 KiB | the longest line |
+///
+/// Outputs: `out`, [`Message`] without the end of the line, from nobody; `error`, optional: the
+/// reason why the file was not read to its end, as text. That is an error of the system, or a line
+/// that is too long. The file is read while the graph has room for its lines.
+pub struct FileLines {
+    file: Arc<OpenFile>,
+    longest: u64,
+}
+
+/// Bound, in bytes: one read.
+const READ_MAX: usize = 64 << 10;
+
+#[module]
+impl FileLines {
+    fn init(file: PathBuf, longest: Option<Size>) -> Result<Self, String> {
+        Ok(Self {
+            file: Arc::new(OpenFile::read(file)?),
+            longest: longest.map_or(LONGEST, |size| size.0),
+        })
+    }
+
+    async fn start(&self, out: &impl AsyncOut<Message>, error: Option<&impl AsyncOut<String>>) {
+        let mut decoder = Decoder::new(Framing::Lines, self.longest);
+        let failure = loop {
+            let file = Arc::clone(&self.file);
+            let read = spawn_blocking(move || {
+                let mut buffer = vec![0; READ_MAX];
+                let read = file.get().read(&mut buffer);
+                read.map(|len| buffer.truncate(len)).map(|()| buffer)
+            });
+            match read.await {
+                Ok(Ok(bytes)) if bytes.is_empty() => break None,
+                Ok(Ok(bytes)) => decoder.push(&bytes),
+                Ok(Err(error)) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Ok(Err(error)) => break Some(self.file.context("read", &error)),
+                Err(error) => break Some(format!("the read ended: {error}")),
+            }
+            match send(&mut decoder, out).await {
+                Ok(()) => {}
+                Err(why) => break Some(format!("{}: {why}", self.file.path().display())),
+            }
+        };
+        match (failure, error) {
+            (None, _) => {
+                if let Some(bytes) = decoder.rest() {
+                    out.send(Message::new(Peer::nobody(), bytes)).await;
+                }
+            }
+            (Some(why), Some(port)) => port.send(why).await,
+            (Some(why), None) => tracing::error!(target: "tussah::modules", "{why}"),
+        }
+    }
+}
+
+/// Sends the lines that are whole.
+async fn send(decoder: &mut Decoder, out: &impl AsyncOut<Message>) -> Result<(), String> {
+    loop {
+        let lines = decoder.messages().map_err(|error| error.to_string())?;
+        if lines.is_empty() {
+            return Ok(());
+        }
+        for bytes in lines {
+            out.send(Message::new(Peer::nobody(), bytes)).await;
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! A module that writes messages to the standard output.
+
+use std::io::Write as _;
+
+use crate::flow::module;
+use crate::modules::{Attempt, Message};
+
+/// Writes each message to the standard output as a line.
+///
+/// Input `run`: [`Message`]. Output `failed`: [`Attempt<Message>`] for a line that could not be
+/// written. It writes one line at a time, in order, on an OS thread.
+#[derive(Default)]
+pub struct LinesOut;
+
+#[module(blocking, serial)]
+impl LinesOut {
+    fn run(&self, message: Message) -> Result<(), Attempt<Message>> {
+        let line = [&*message.bytes, b"\n"].concat();
+        let mut output = std::io::stdout().lock();
+        let written = output.write_all(&line).and_then(|()| output.flush());
+        written.map_err(|error| Attempt::first(message, format!("cannot write: {error}")))
+    }
+}

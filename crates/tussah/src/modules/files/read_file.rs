@@ -1,0 +1,97 @@
+//! A module that reads whole files.
+
+use std::io::Read as _;
+use std::path::{Component, Path, PathBuf};
+
+use crate::flow::Out;
+use crate::flow::{Size, module};
+use crate::modules::Attempt;
+
+/// The contents of a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Contents {
+    /// The path, as it was asked for.
+    pub path: PathBuf,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Reads whole files.
+///
+/// | parameter | kind | meaning |
+/// |---|---|---|
+/// | `root` | path, optional | the directory of the files; paths that lead out of it by `..` or by beginning with `/` are refused |
+/// | `longest` | size, default 16 MiB | the longest file |
+///
+/// Inputs: `run` takes `PathBuf`, `again` takes [`Attempt<PathBuf>`]. Outputs: `out`, [`Contents`];
+/// `failed` and `again_failed`: [`Attempt<PathBuf>`]. Symbolic links are followed. It reads up to
+/// 20 files at a time, on OS threads.
+pub struct ReadFile {
+    root: Option<PathBuf>,
+    longest: u64,
+}
+
+/// Bound, in bytes: a file, if the graph does not set it.
+const FILE_MAX: u64 = 16 << 20;
+
+#[module(blocking)]
+impl ReadFile {
+    fn init(root: Option<PathBuf>, longest: Option<Size>) -> Result<Self, String> {
+        if let Some(root) = &root {
+            let listed = std::fs::read_dir(root);
+            listed.map_err(|error| format!("cannot read {}: {error}", root.display()))?;
+        }
+        let longest = longest.map_or(FILE_MAX, |size| size.0);
+        Ok(Self { root, longest })
+    }
+
+    fn run(&self, path: PathBuf, out: &impl Out<Contents>) -> Result<(), Attempt<PathBuf>> {
+        match self.read(&path) {
+            Ok(bytes) => out.send(Contents { path, bytes }),
+            Err(why) => return Err(Attempt::first(path, why)),
+        }
+        Ok(())
+    }
+
+    #[port]
+    fn again(
+        &self,
+        attempt: Attempt<PathBuf>,
+        out: &impl Out<Contents>,
+    ) -> Result<(), Attempt<PathBuf>> {
+        let bytes = match self.read(&attempt.item) {
+            Ok(bytes) => bytes,
+            Err(why) => return Err(attempt.failed(why)),
+        };
+        let path = attempt.item;
+        out.send(Contents { path, bytes });
+        Ok(())
+    }
+}
+
+impl ReadFile {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, String> {
+        let is_below = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        let whole = match &self.root {
+            None => path.to_owned(),
+            Some(root) if path.components().all(is_below) => root.join(path),
+            Some(root) => {
+                let (path, root) = (path.display(), root.display());
+                return Err(format!("{path} leads out of {root}"));
+            }
+        };
+        let fails = |error| format!("cannot read {}: {error}", whole.display());
+        let file = std::fs::File::open(&whole).map_err(fails)?;
+        let mut bytes = Vec::new();
+        // A file may grow while it is read, so its length is not asked for.
+        let read = file
+            .take(self.longest.saturating_add(1))
+            .read_to_end(&mut bytes);
+        read.map_err(fails)?;
+        if bytes.len() as u64 > self.longest {
+            let longest = self.longest;
+            return Err(format!("{} has more than {longest} bytes", whole.display()));
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,37 @@
+//! A module that counts items.
+
+use std::marker::PhantomData;
+
+use crate::flow::{Out, module};
+
+/// Counts items, and reports the count at regular times.
+///
+/// | parameter | kind | meaning |
+/// |---|---|---|
+/// | `every` | duration, above 0 | the time between two reports |
+///
+/// Input `run`: `T`. Outputs: `out`, optional, the same items in order; `total`: the number of
+/// items so far, as `u64`. It counts one item at a time.
+pub struct Counter<T> {
+    total: u64,
+    of: PhantomData<fn(T)>,
+}
+
+#[module]
+impl<T: Clone + Send + 'static> Counter<T> {
+    fn init() -> Self {
+        let of = PhantomData;
+        Self { total: 0, of }
+    }
+
+    fn run(&mut self, item: T, out: Option<&impl Out<T>>) {
+        self.total += 1;
+        if let Some(out) = out {
+            out.send(item);
+        }
+    }
+
+    fn tick(&mut self, total: &impl Out<u64>) {
+        total.send(self.total);
+    }
+}

@@ -1,0 +1,84 @@
+//! A module that makes faults, for tests.
+
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::flow::{AsyncOut, module};
+use crate::time::sleep;
+
+/// Loses, delays or panics at a share of the items, to test what the rest of a graph does then.
+///
+/// | parameter | kind | meaning |
+/// |---|---|---|
+/// | `lose` | number from 0 to 1, default 0 | the share of items that go to `lost` |
+/// | `panic` | number from 0 to 1, default 0 | the share of items at which the module panics |
+/// | `slow` | number from 0 to 1, default 0 | the share of items that are delayed by `delay` |
+/// | `delay` | duration, default 0 | the delay |
+/// | `seed` | count, default 0 | the same seed makes the same choices |
+///
+/// Input `run`: `T`. Outputs, of the same type: `out`, and `lost`, optional. It handles any number
+/// of items at a time; at most 1,000 are delayed.
+pub struct FaultInjector<T> {
+    lose: f64,
+    panic: f64,
+    slow: f64,
+    delay: Duration,
+    /// The state of the generator.
+    state: AtomicU64,
+    of: PhantomData<fn(T)>,
+}
+
+#[module]
+impl<T: Clone + Send + 'static> FaultInjector<T> {
+    fn init(
+        lose: Option<f64>,
+        panic: Option<f64>,
+        slow: Option<f64>,
+        delay: Option<Duration>,
+        seed: Option<u64>,
+    ) -> Result<Self, String> {
+        let share = |name: &str, share: Option<f64>| match share.unwrap_or(0.0) {
+            share if (0.0..=1.0).contains(&share) => Ok(share),
+            share => Err(format!("`{name}` is {share}: expected 0 to 1")),
+        };
+        Ok(Self {
+            lose: share("lose", lose)?,
+            panic: share("panic", panic)?,
+            slow: share("slow", slow)?,
+            delay: delay.unwrap_or_default(),
+            state: AtomicU64::new(seed.unwrap_or(0)),
+            of: PhantomData,
+        })
+    }
+
+    async fn run(&self, item: T, out: &impl AsyncOut<T>, lost: Option<&impl AsyncOut<T>>) {
+        if self.hits(self.slow) {
+            sleep(self.delay).await;
+        }
+        assert!(!self.hits(self.panic), "an injected fault");
+        if !self.hits(self.lose) {
+            return out.send(item).await;
+        }
+        if let Some(lost) = lost {
+            lost.send(item).await;
+        }
+    }
+}
+
+impl<T> FaultInjector<T> {
+    /// Draws whether something happens that has this probability (SplitMix64).
+    fn hits(&self, share: f64) -> bool {
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        // Relaxed: the state protects nothing else.
+        let mut bits = self
+            .state
+            .fetch_add(STEP, Ordering::Relaxed)
+            .wrapping_add(STEP);
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^= bits >> 31;
+        let high = u32::try_from(bits >> 32).expect("half of the bits are left");
+        f64::from(high) < share * (f64::from(u32::MAX) + 1.0)
+    }
+}

@@ -1,0 +1,87 @@
+//! A module that sorts items by a field.
+
+use std::marker::PhantomData;
+
+use crate::flow::{FieldValues, Out, Value, module};
+
+/// Sends items on whose field has a value, and the others to another port.
+///
+/// | parameter | kind | meaning |
+/// |---|---|---|
+/// | `field` | text | the field |
+/// | `is` | text, optional | the value |
+/// | `at_least`, `at_most` | number, optional | the range; sizes in bytes, durations in seconds |
+///
+/// Input `run`: `T` with [`FieldValues`]. Outputs: `out` for items that meet all given conditions;
+/// `rest`, optional, for the others, and for items without the field. To sort items into more than
+/// two groups, connect `rest` to the next filter. It handles any number of items at a time.
+pub struct Filter<T> {
+    field: String,
+    is: Option<String>,
+    at_least: f64,
+    at_most: f64,
+    of: PhantomData<fn(T)>,
+}
+
+#[module]
+impl<T: FieldValues + Clone + Send + 'static> Filter<T> {
+    fn init(
+        field: String,
+        is: Option<String>,
+        at_least: Option<f64>,
+        at_most: Option<f64>,
+    ) -> Result<Self, String> {
+        super::check_field::<T>(&field)?;
+        if is.is_none() && at_least.is_none() && at_most.is_none() {
+            return Err("there is no condition: expected `is`, `at_least` or `at_most`".to_owned());
+        }
+        Ok(Self {
+            field,
+            is,
+            at_least: at_least.unwrap_or(f64::NEG_INFINITY),
+            at_most: at_most.unwrap_or(f64::INFINITY),
+            of: PhantomData,
+        })
+    }
+
+    fn run(&self, item: T, out: &impl Out<T>, rest: Option<&impl Out<T>>) {
+        if item
+            .field(&self.field)
+            .is_some_and(|value| self.fits(&value))
+        {
+            out.send(item);
+        } else if let Some(rest) = rest {
+            rest.send(item);
+        }
+    }
+}
+
+impl<T> Filter<T> {
+    fn fits(&self, value: &Value) -> bool {
+        let has_range = self.at_least.is_finite() || self.at_most.is_finite();
+        let is_in_range =
+            || number(value).is_some_and(|it| self.at_least <= it && it <= self.at_most);
+        self.is.as_ref().is_none_or(|is| text(value) == *is) && (!has_range || is_in_range())
+    }
+}
+
+/// Returns a value as text, without quotes.
+pub(super) fn text(value: &Value) -> String {
+    match value {
+        Value::Text(text) | Value::Path(text) | Value::Address(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a bound of a range is a float, too"
+)]
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Count(number) | Value::Size(number) => Some(*number as f64),
+        Value::Number(number) | Value::Rate(number) => Some(*number),
+        Value::Duration(time) => Some(time.as_secs_f64()),
+        _ => None,
+    }
+}

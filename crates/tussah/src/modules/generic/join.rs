@@ -1,0 +1,99 @@
+//! A module that joins the items of two inputs.
+
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+
+use crate::flow::{Out, module};
+
+/// Sends pairs of the items of two inputs: in each flow, the first with the first, and so on.
+///
+/// | parameter | kind | meaning |
+/// |---|---|---|
+/// | `room` | count from 1 to 1,024, default 1,024 | items of a flow that wait for partners |
+///
+/// Inputs: `run` takes `A`, `other` takes `B`. Outputs: `out`, `(A, B)`; `alone` and `other_alone`,
+/// optional, for an item that found no partner because its flow has ended or `room` is used up;
+/// then the oldest item gives way. It handles one item of each flow at a time.
+pub struct Join<A, B> {
+    room: usize,
+    of: PhantomData<fn(A, B)>,
+}
+
+/// The items of a flow that wait for a partner, in a [`Join`].
+pub struct Waiting<A, B> {
+    these: VecDeque<A>,
+    others: VecDeque<B>,
+}
+
+impl<A, B> Default for Waiting<A, B> {
+    fn default() -> Self {
+        let (these, others) = (VecDeque::new(), VecDeque::new());
+        Self { these, others }
+    }
+}
+
+/// Bound, in items: those that wait for a partner in a flow. All of them fit into an outbox when
+/// the flow ends.
+const ROOM_MAX: usize = 1024;
+
+#[module]
+impl<A: Clone + Send + 'static, B: Clone + Send + 'static> Join<A, B> {
+    fn init(room: Option<usize>) -> Result<Self, String> {
+        let room = room.unwrap_or(ROOM_MAX);
+        if !(1..=ROOM_MAX).contains(&room) {
+            return Err(format!("`room` is {room}: expected 1 to {ROOM_MAX}"));
+        }
+        let of = PhantomData;
+        Ok(Self { room, of })
+    }
+
+    fn run(
+        &self,
+        item: A,
+        waiting: &mut Waiting<A, B>,
+        out: &impl Out<(A, B)>,
+        alone: Option<&impl Out<A>>,
+    ) {
+        if let Some(other) = waiting.others.pop_front() {
+            return out.send((item, other));
+        }
+        waiting.these.push_back(item);
+        if waiting.these.len() > self.room {
+            leave(waiting.these.pop_front(), alone);
+        }
+    }
+
+    #[port]
+    fn other(
+        &self,
+        item: B,
+        waiting: &mut Waiting<A, B>,
+        out: &impl Out<(A, B)>,
+        other_alone: Option<&impl Out<B>>,
+    ) {
+        if let Some(this) = waiting.these.pop_front() {
+            return out.send((this, item));
+        }
+        waiting.others.push_back(item);
+        if waiting.others.len() > self.room {
+            leave(waiting.others.pop_front(), other_alone);
+        }
+    }
+
+    fn end(
+        &self,
+        waiting: Waiting<A, B>,
+        alone: Option<&impl Out<A>>,
+        other_alone: Option<&impl Out<B>>,
+    ) {
+        leave(waiting.these, alone);
+        leave(waiting.others, other_alone);
+    }
+}
+
+fn leave<T>(items: impl IntoIterator<Item = T>, alone: Option<&impl Out<T>>) {
+    let Some(alone) = alone else { return };
+    for item in items {
+        alone.send(item);
+    }
+}

@@ -1,0 +1,34 @@
+//! A module that logs items.
+
+use std::fmt::Debug;
+use std::marker::PhantomData;
+
+use crate::flow::{Out, module};
+
+/// Logs each item with `tracing`, at the level info and the target `tussah::modules`.
+///
+/// | parameter | kind | meaning |
+/// |---|---|---|
+/// | `label` | text, optional | the field `label` of the log lines |
+///
+/// Input `run`: `T`. Output `out`, optional: the same items. It logs any number of items at a time.
+pub struct Logger<T> {
+    label: String,
+    of: PhantomData<fn(T)>,
+}
+
+#[module]
+impl<T: Clone + Debug + Send + 'static> Logger<T> {
+    fn init(label: Option<String>) -> Self {
+        let label = label.unwrap_or_default();
+        let of = PhantomData;
+        Self { label, of }
+    }
+
+    fn run(&self, item: T, out: Option<&impl Out<T>>) {
+        tracing::info!(target: "tussah::modules", label = self.label, ?item);
+        if let Some(out) = out {
+            out.send(item);
+        }
+    }
+}

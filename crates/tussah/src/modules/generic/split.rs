@@ -1,0 +1,70 @@
+//! A module that names the flows of items.
+
+use std::collections::{BTreeMap, HashMap};
+use std::marker::PhantomData;
+
+use crate::flow::{FieldValues, Key, Out, Value, module};
+
+/// Sends each item in the flow that one of its fields names.
+///
+/// | parameter | kind | meaning |
+/// |---|---|---|
+/// | `by` | text | the field |
+/// | `flows` | count, at least 1, default 10,000 | the number of open flows |
+///
+/// Input `run`: `T` with [`FieldValues`]. Output `out`: the same items in order; an item without
+/// the field is in no flow. When one flow more than `flows` begins, the flow that had no item for
+/// the longest time ends. Flows do not end with the source, so modules that follow get no `end` for
+/// them when the graph is drained. It handles one item at a time.
+pub struct Split<T> {
+    by: String,
+    flows: usize,
+    /// The number of the last item of each open flow, and the flows in the order of these numbers.
+    last: HashMap<Key, u64>,
+    order: BTreeMap<u64, Key>,
+    number: u64,
+    of: PhantomData<fn(T)>,
+}
+
+/// Bound, in flows: those that are open at a time, if the graph does not set it. A flow with state
+/// costs some hundred bytes.
+const FLOWS_MAX: usize = 10_000;
+
+#[module]
+impl<T: FieldValues + Clone + Send + 'static> Split<T> {
+    fn init(by: String, flows: Option<usize>) -> Result<Self, String> {
+        super::check_field::<T>(&by)?;
+        let flows = flows.unwrap_or(FLOWS_MAX);
+        if flows == 0 {
+            return Err("`flows` is 0: expected at least 1".to_owned());
+        }
+        Ok(Self {
+            by,
+            flows,
+            last: HashMap::new(),
+            order: BTreeMap::new(),
+            number: 0,
+            of: PhantomData,
+        })
+    }
+
+    fn run(&mut self, item: T, out: &impl Out<T>) {
+        let key = match item.field(&self.by) {
+            None => return out.send(item),
+            Some(Value::Count(number)) => Key::from(number),
+            Some(value) => Key::from(super::filter::text(&value)),
+        };
+        self.number += 1;
+        if let Some(last) = self.last.insert(key.clone(), self.number) {
+            self.order.remove(&last);
+        }
+        self.order.insert(self.number, key.clone());
+        out.to(key, item);
+        if self.order.len() > self.flows
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            self.last.remove(&oldest);
+            out.close(oldest);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The items of the standard modules.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::net::Peer;
+use crate::flow::{FieldValues, Value};
+
+/// Some bytes with the peer that they came from: a line, a frame or a datagram.
+///
+/// Graphs can name the fields `text` and `size`.
+#[derive(Clone)]
+pub struct Message {
+    /// The bytes, without the end of the line or the length of the frame.
+    pub bytes: Vec<u8>,
+    /// The peer that [`Reply`](super::Reply) sends answers to.
+    pub peer: Peer,
+}
+
+impl Message {
+    /// Creates a message to a peer, or from one.
+    #[must_use]
+    pub fn new(peer: Peer, bytes: impl Into<Vec<u8>>) -> Self {
+        let bytes = bytes.into();
+        Self { bytes, peer }
+    }
+
+    /// Returns the bytes as text. Invalid UTF-8 is replaced by U+FFFD.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.bytes)
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Message").field(&self.text()).finish()
+    }
+}
+
+impl FieldValues for Message {
+    const FIELDS: &'static [&'static str] = &["text", "size"];
+
+    fn field(&self, name: &str) -> Option<Value> {
+        match name {
+            "text" => Some(Value::Text(self.text().into_owned())),
+            "size" => Some(Value::Size(self.bytes.len() as u64)),
+            _ => None,
+        }
+    }
+}
+
+/// An item whose handling failed, on its way to [`Retry`](super::Retry) and back.
+///
+/// A module that can fail returns it as its error. It takes the items that are tried again at a
+/// port of its own.
+///
+/// ```
+/// use tussah::flow::module;
+/// use tussah::modules::Attempt;
+///
+/// fn save(number: u64) -> Result<(), String> {
+///     Err(format!("there is no room for {number}"))
+/// }
+///
+/// #[derive(Default)]
+/// struct Save;
+///
+/// #[module]
+/// impl Save {
+///     fn run(&self, number: u64) -> Result<(), Attempt<u64>> {
+///         save(number).map_err(|why| Attempt::first(number, why))
+///     }
+///
+///     #[port]
+///     fn again(&self, attempt: Attempt<u64>) -> Result<(), Attempt<u64>> {
+///         save(attempt.item).map_err(|why| attempt.failed(why))
+///     }
+/// }
+/// # fn main() {}
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Attempt<T> {
+    /// The item.
+    pub item: T,
+    /// The number of attempts that have failed.
+    pub failures: u32,
+    /// The reason of the last failure.
+    pub why: String,
+}
+
+impl<T> Attempt<T> {
+    /// Returns an item whose first attempt has failed.
+    #[must_use]
+    pub fn first(item: T, why: impl fmt::Display) -> Self {
+        Self {
+            item,
+            failures: 1,
+            why: why.to_string(),
+        }
+    }
+
+    /// Returns the item after one more failure.
+    #[must_use]
+    pub fn failed(self, why: impl fmt::Display) -> Self {
+        Self {
+            item: self.item,
+            failures: self.failures.saturating_add(1),
+            why: why.to_string(),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Modules for networks.
+
+mod peer;
+mod reply;
+mod tcp_listen;
+mod tcp_send;
+mod udp;
+
+pub use self::peer::Peer;
+pub use self::reply::Reply;
+pub use self::tcp_listen::TcpListen;
+pub use self::tcp_send::TcpSend;
+pub use self::udp::{UdpListen, UdpSend};

@@ -1,0 +1,123 @@
+//! The peers of messages.
+
+use std::fmt;
+use std::io;
+use std::net::{Shutdown, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::modules::framing::Framing;
+use crate::net::{TcpStream, UdpSocket};
+use crate::sync::Mutex;
+use crate::time::timeout;
+
+/// The other end of a connection, the sender of a datagram, or nobody. It is cheap to clone.
+///
+/// Two peers are equal if they are the same connection, or the same address at the same socket.
+#[derive(Clone)]
+pub struct Peer(Kind);
+
+#[derive(Clone)]
+enum Kind {
+    Nobody,
+    Tcp(Arc<Connection>),
+    Udp(Arc<UdpSocket>, SocketAddr),
+}
+
+/// A connection, which is closed when the last peer that names it is dropped.
+pub(super) struct Connection {
+    pub(super) stream: TcpStream,
+    pub(super) framing: Framing,
+    address: SocketAddr,
+    /// Held while a message is written, so that messages do not mix.
+    writing: Mutex<()>,
+}
+
+impl Connection {
+    pub(super) fn new(stream: TcpStream, framing: Framing, address: SocketAddr) -> Self {
+        Self {
+            stream,
+            framing,
+            address,
+            writing: Mutex::new(()),
+        }
+    }
+
+    /// Writes a message. A peer that does not take it in time is cut off, because a part of the
+    /// message may have been sent.
+    pub(super) async fn write(&self, message: &[u8], patience: Duration) -> Result<(), String> {
+        let bytes = self.framing.encode(message)?;
+        let _writing = self.writing.lock().await;
+        match timeout(patience, self.stream.write_all(&bytes)).await {
+            Ok(written) => written.map_err(|error| error.to_string()),
+            Err(_) => {
+                // Fails if the peer has gone meanwhile.
+                let _ = self.stream.shutdown(Shutdown::Both);
+                Err(format!("the peer did not take it within {patience:?}"))
+            }
+        }
+    }
+}
+
+impl Peer {
+    /// Returns the peer of messages that come from no peer, such as the lines of a file.
+    #[must_use]
+    pub fn nobody() -> Self {
+        Self(Kind::Nobody)
+    }
+
+    pub(super) fn tcp(connection: &Arc<Connection>) -> Self {
+        Self(Kind::Tcp(Arc::clone(connection)))
+    }
+
+    pub(super) fn udp(socket: &Arc<UdpSocket>, address: SocketAddr) -> Self {
+        Self(Kind::Udp(Arc::clone(socket), address))
+    }
+
+    /// Returns the address, or `None` for nobody.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        match &self.0 {
+            Kind::Nobody => None,
+            Kind::Tcp(connection) => Some(connection.address),
+            Kind::Udp(_, address) => Some(*address),
+        }
+    }
+
+    /// Sends a message to the peer.
+    pub(super) async fn send(&self, message: &[u8], patience: Duration) -> Result<(), String> {
+        match &self.0 {
+            Kind::Nobody => Err("the message has no peer".to_owned()),
+            Kind::Tcp(connection) => connection.write(message, patience).await,
+            Kind::Udp(socket, address) => whole(socket.send_to(message, *address).await, message),
+        }
+    }
+}
+
+/// Checks that a datagram was sent whole.
+pub(super) fn whole(sent: io::Result<usize>, message: &[u8]) -> Result<(), String> {
+    match sent {
+        Ok(sent) if sent == message.len() => Ok(()),
+        Ok(sent) => Err(format!("{sent} of {} bytes were sent", message.len())),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+impl PartialEq for Peer {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Kind::Nobody, Kind::Nobody) => true,
+            (Kind::Tcp(one), Kind::Tcp(other)) => Arc::ptr_eq(one, other),
+            (Kind::Udp(one, from), Kind::Udp(other, to)) => Arc::ptr_eq(one, other) && from == to,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Peer {}
+
+impl fmt::Debug for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Peer").field(&self.address()).finish()
+    }
+}

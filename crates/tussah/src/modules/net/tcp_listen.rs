@@ -1,0 +1,200 @@
+//! A source of messages from TCP connections.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::peer::{Connection, Peer};
+use crate::Scope;
+use crate::flow::{AsyncOut, Size, module};
+use crate::modules::Message;
+use crate::modules::framing::{Decoder, Framing, LONGEST};
+use crate::net::TcpListener;
+use crate::sync::mpsc::{Sender, channel};
+use crate::time::{sleep, timeout};
+
+/// Accepts TCP connections, and sends the messages that come over them, each connection in a flow
+/// of its own.
+///
+/// | parameter | kind | meaning |
+/// |---|---|---|
+/// | `listen` | address | the address; port 0 takes a free port |
+/// | `framing` | text, default `"lines"` | `"lines"`, or `"lengths"`, which are in front |
+/// | `connections` | count, at least 1, default 10,000 | the number of open connections; further ones wait |
+/// | `longest` | size, default 64 KiB | the longest message; a longer one closes the connection |
+/// | `idle` | duration, optional | closes a connection without input for this time |
+///
+/// A length is four bytes, the highest first. A line ends with a line feed; a carriage return
+/// before it is not part of the line.
+///
+/// Outputs: `out`, [`Message`], whose peer is the connection; `listening`, optional: the address,
+/// once. A connection whose messages the graph does not take is not read. Its flow ends when the
+/// client has sent everything. It stays open for replies as long as a message or a module keeps its
+/// [`Peer`].
+pub struct TcpListen {
+    listener: Arc<TcpListener>,
+    address: SocketAddr,
+    limits: Limits,
+}
+
+/// How a connection is read.
+#[derive(Clone, Copy)]
+struct Limits {
+    framing: Framing,
+    longest: u64,
+    idle: Option<Duration>,
+}
+
+/// Something that has come over a connection, which has a number.
+enum Arrival {
+    Message(u64, Message),
+    End(u64),
+}
+
+/// Bound, in connections: those that are open at a time, if the graph does not set it.
+const CONNECTIONS_MAX: usize = 10_000;
+/// Bound, in arrivals: those that wait between the readers of connections and the output port,
+/// whose receiver has the queue that counts.
+const ARRIVALS_MAX: usize = 16;
+/// Bound, in bytes: one read.
+const READ_MAX: usize = 16 << 10;
+/// The pause after an error of accepting, so that a lasting one does not take a whole CPU.
+const PAUSE: Duration = Duration::from_millis(10);
+
+#[module]
+impl TcpListen {
+    fn init(
+        listen: SocketAddr,
+        framing: Option<String>,
+        connections: Option<usize>,
+        longest: Option<Size>,
+        idle: Option<Duration>,
+    ) -> Result<Self, String> {
+        let framing = Framing::read(framing.as_deref())?;
+        let connections = connections.unwrap_or(CONNECTIONS_MAX);
+        if connections == 0 {
+            return Err("`connections` is 0: expected at least 1".to_owned());
+        }
+        let options = TcpListener::builder().connections_max(connections);
+        let listener = options.bind(listen).map_err(|error| error.to_string())?;
+        let address = listener.local_addr().map_err(|error| error.to_string())?;
+        Ok(Self {
+            listener: Arc::new(listener),
+            address,
+            limits: Limits {
+                framing,
+                longest: longest.map_or(LONGEST, |size| size.0),
+                idle,
+            },
+        })
+    }
+
+    async fn start(
+        &self,
+        out: &impl AsyncOut<Message>,
+        listening: Option<&impl AsyncOut<SocketAddr>>,
+    ) {
+        if let Some(listening) = listening {
+            listening.send(self.address).await;
+        }
+        let (sender, mut arrivals) = channel(ARRIVALS_MAX);
+        let (listener, limits) = (Arc::clone(&self.listener), self.limits);
+        // The readers end with the scope, so a graph that is stopped reads nothing more.
+        let ended = crate::scope(|scope: Scope<Infallible>| async move {
+            scope.spawn(accept(listener, limits, scope.clone(), sender));
+            while let Ok(arrival) = arrivals.recv().await {
+                match arrival {
+                    Arrival::Message(number, message) => out.to(number, message).await,
+                    Arrival::End(number) => out.close(number),
+                }
+            }
+            Ok(())
+        });
+        let Ok(()) = ended.await;
+    }
+}
+
+/// Starts a reader for each connection, forever.
+async fn accept(
+    listener: Arc<TcpListener>,
+    limits: Limits,
+    scope: Scope<Infallible>,
+    arrivals: Sender<Arrival>,
+) -> Result<(), Infallible> {
+    for number in 0u64.. {
+        let (stream, address) = loop {
+            match listener.accept().await {
+                Ok(accepted) => break accepted,
+                Err(error) => {
+                    tracing::warn!(target: "tussah::modules", "cannot accept a connection: {error}");
+                    sleep(PAUSE).await;
+                }
+            }
+        };
+        let connection = Connection::new(stream, limits.framing, address);
+        let arrivals = arrivals.clone();
+        scope.spawn(async move {
+            read(Arc::new(connection), limits, number, &arrivals).await;
+            // Fails if the graph is gone, with all of its flows.
+            let _ = arrivals.send(Arrival::End(number)).await;
+            Ok(())
+        });
+    }
+    Ok(())
+}
+
+/// Sends the messages of a connection until it ends.
+async fn read(
+    connection: Arc<Connection>,
+    limits: Limits,
+    number: u64,
+    arrivals: &Sender<Arrival>,
+) {
+    let mut decoder = Decoder::new(limits.framing, limits.longest);
+    let mut buffer = vec![0; READ_MAX];
+    let arrival = |bytes| Arrival::Message(number, Message::new(Peer::tcp(&connection), bytes));
+    loop {
+        let reading = connection.stream.read(&mut buffer);
+        let read = match limits.idle {
+            None => reading.await,
+            Some(idle) => match timeout(idle, reading).await {
+                Ok(read) => read,
+                Err(_) => return close(&connection),
+            },
+        };
+        match read {
+            Ok(0) => break,
+            Ok(len) => decoder.push(&buffer[..len]),
+            // The connection is broken: there is nobody who could read a reply.
+            Err(_) => return close(&connection),
+        }
+        loop {
+            match decoder.messages() {
+                Ok(messages) if messages.is_empty() => break,
+                Ok(messages) => {
+                    for bytes in messages {
+                        if arrivals.send(arrival(bytes)).await.is_err() {
+                            return;
+                        }
+                    }
+                }
+                Err(error) => {
+                    let peer = connection.stream.peer_addr().ok();
+                    tracing::warn!(target: "tussah::modules", ?peer, "closing a connection: {error}");
+                    return close(&connection);
+                }
+            }
+        }
+    }
+    if let Some(bytes) = decoder.rest() {
+        // Fails if the graph is gone.
+        let _ = arrivals.send(arrival(bytes)).await;
+    }
+}
+
+/// Closes a connection for all who could still send to it.
+fn close(connection: &Connection) {
+    // Fails if the client has gone.
+    let _ = connection.stream.shutdown(std::net::Shutdown::Both);
+}

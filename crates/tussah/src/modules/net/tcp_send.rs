@@ -1,0 +1,124 @@
+//! A module that sends messages over a TCP connection that it makes.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::peer::Connection;
+use super::reply::PATIENCE;
+use crate::flow::{AsyncOut, Size, module};
+use crate::modules::framing::{Decoder, Framing, LONGEST};
+use crate::modules::{Attempt, Message};
+use crate::net::TcpStream;
+use crate::time::timeout;
+
+/// Sends messages to a server, in order. It connects when the first message comes, and again after
+/// an error.
+///
+/// | parameter | kind | meaning |
+/// |---|---|---|
+/// | `to` | address | the server |
+/// | `framing` | text, default `"lines"` | as for [`TcpListen`](super::TcpListen) |
+/// | `patience` | duration, default 10 s | the time of each step: connect, send, answer |
+/// | `longest` | size, default 64 KiB | the longest answer |
+///
+/// Inputs: `run` takes [`Message`], `again` takes [`Attempt<Message>`]. Outputs: `out`, optional:
+/// if it is connected, the module waits for one answer to each message before it sends the next,
+/// and sends the answer on, with the peer of the message. `failed` and `again_failed`:
+/// [`Attempt<Message>`], for [`Retry`](crate::modules::Retry).
+///
+/// Without answers, a message counts as sent when the system has taken it. It is lost if the server
+/// ends before it reads it.
+pub struct TcpSend {
+    to: SocketAddr,
+    framing: Framing,
+    patience: Duration,
+    longest: u64,
+    connection: Option<(Connection, Decoder)>,
+}
+
+#[module]
+impl TcpSend {
+    fn init(
+        to: SocketAddr,
+        framing: Option<String>,
+        patience: Option<Duration>,
+        longest: Option<Size>,
+    ) -> Result<Self, String> {
+        Ok(Self {
+            to,
+            framing: Framing::read(framing.as_deref())?,
+            patience: patience.unwrap_or(PATIENCE),
+            longest: longest.map_or(LONGEST, |size| size.0),
+            connection: None,
+        })
+    }
+
+    async fn run(
+        &mut self,
+        message: Message,
+        out: Option<&impl AsyncOut<Message>>,
+    ) -> Result<(), Attempt<Message>> {
+        let sent = self.deliver(&message, out).await;
+        sent.map_err(|why| Attempt::first(message, why))
+    }
+
+    #[port]
+    async fn again(
+        &mut self,
+        attempt: Attempt<Message>,
+        out: Option<&impl AsyncOut<Message>>,
+    ) -> Result<(), Attempt<Message>> {
+        let sent = self.deliver(&attempt.item, out).await;
+        sent.map_err(|why| attempt.failed(why))
+    }
+}
+
+impl TcpSend {
+    async fn deliver(
+        &mut self,
+        message: &Message,
+        out: Option<&impl AsyncOut<Message>>,
+    ) -> Result<(), String> {
+        // A connection is kept only after a whole exchange: the state of another is unknown.
+        let (connection, mut decoder) = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.connect().await?,
+        };
+        connection.write(&message.bytes, self.patience).await?;
+        if let Some(out) = out {
+            let answer = timeout(self.patience, answer(&connection, &mut decoder));
+            let answer = answer
+                .await
+                .map_err(|_| format!("{} did not answer within {:?}", self.to, self.patience))??;
+            out.send(Message::new(message.peer.clone(), answer)).await;
+        }
+        self.connection = Some((connection, decoder));
+        Ok(())
+    }
+
+    async fn connect(&self) -> Result<(Connection, Decoder), String> {
+        let options = TcpStream::builder().timeout(self.patience).nodelay(true);
+        let stream = options.connect(self.to).await;
+        let stream = stream.map_err(|error| error.to_string())?;
+        let connection = Connection::new(stream, self.framing, self.to);
+        Ok((connection, Decoder::new(self.framing, self.longest)))
+    }
+}
+
+/// Reads one message.
+async fn answer(connection: &Connection, decoder: &mut Decoder) -> Result<Vec<u8>, String> {
+    let mut buffer = [0; 1024];
+    loop {
+        let mut messages = decoder.messages().map_err(|error| error.to_string())?;
+        match (messages.pop(), messages.is_empty()) {
+            (Some(message), true) => return Ok(message),
+            (Some(_), false) => return Err("the server sent more than one answer".to_owned()),
+            (None, _) => {}
+        }
+        match connection.stream.read(&mut buffer).await {
+            Ok(0) => return Err("the server closed the connection".to_owned()),
+            Ok(len) => decoder.push(&buffer[..len]),
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Modules for datagrams.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::peer::{Peer, whole};
+use crate::flow::{AsyncOut, module};
+use crate::modules::{Attempt, Message};
+use crate::net::UdpSocket;
+use crate::time::sleep;
+
+/// Bound, in bytes: a datagram; UDP has no longer ones.
+const DATAGRAM_MAX: usize = 65_535;
+/// The pause after an error of receiving, so that a lasting one does not take a whole CPU.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Receives datagrams.
+///
+/// | parameter | kind | meaning |
+/// |---|---|---|
+/// | `listen` | address | the address; port 0 takes a free port |
+///
+/// Outputs: `out`, [`Message`], whose peer is the sender; `listening`, optional: the address, once.
+/// Datagrams are in no flow. While the graph does not take them, the system keeps as many as fit
+/// into the buffer of the socket, and drops the others.
+pub struct UdpListen {
+    socket: Arc<UdpSocket>,
+    address: SocketAddr,
+}
+
+#[module]
+impl UdpListen {
+    fn init(listen: SocketAddr) -> Result<Self, String> {
+        let socket = UdpSocket::bind(listen).map_err(|error| error.to_string())?;
+        let address = socket.local_addr().map_err(|error| error.to_string())?;
+        Ok(Self {
+            socket: Arc::new(socket),
+            address,
+        })
+    }
+
+    async fn start(
+        &self,
+        out: &impl AsyncOut<Message>,
+        listening: Option<&impl AsyncOut<SocketAddr>>,
+    ) {
+        if let Some(listening) = listening {
+            listening.send(self.address).await;
+        }
+        let mut buffer = vec![0; DATAGRAM_MAX];
+        loop {
+            match self.socket.recv_from(&mut buffer).await {
+                Ok((len, address)) => {
+                    let peer = Peer::udp(&self.socket, address);
+                    out.send(Message::new(peer, &buffer[..len])).await;
+                }
+                Err(error) => {
+                    tracing::warn!(target: "tussah::modules", "cannot receive a datagram: {error}");
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+/// Sends each message as a datagram.
+///
+/// | parameter | kind | meaning |
+/// |---|---|---|
+/// | `to` | address | the receiver |
+///
+/// Input `run`: [`Message`]. Output `failed`: [`Attempt<Message>`] for a message that the system
+/// did not take, such as one of more than 65,507 bytes. It sends any number of messages at a time.
+pub struct UdpSend {
+    socket: UdpSocket,
+    to: SocketAddr,
+}
+
+#[module]
+impl UdpSend {
+    fn init(to: SocketAddr) -> Result<Self, String> {
+        let any: SocketAddr = match to {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let socket = UdpSocket::bind(any).map_err(|error| error.to_string())?;
+        Ok(Self { socket, to })
+    }
+
+    async fn run(&self, message: Message) -> Result<(), Attempt<Message>> {
+        let sent = self.socket.send_to(&message.bytes, self.to).await;
+        whole(sent, &message.bytes).map_err(|why| Attempt::first(message, why))
+    }
+}
