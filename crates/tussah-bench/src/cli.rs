@@ -54,7 +54,11 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub batch: Option<u32>,
 
-    /// CPU work of each stage on each event, in approximate nanoseconds (stages) [default: 0]
+    /// Number of flows in `flow` [default: 10000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub flows: Option<u64>,
+
+    /// CPU work of each stage on each event, in approximate nanoseconds (stages, flow) [default: 0]
     #[arg(long, value_name = "NS")]
     pub work_ns: Option<u32>,
 
@@ -150,6 +154,7 @@ impl Options {
         flags.extend(self.stages.map(|n| format!("--stages {n}")));
         flags.extend(self.batch.map(|n| format!("--batch {n}")));
         flags.extend(self.work_ns.map(|ns| format!("--work-ns {ns}")));
+        flags.extend(self.flows.map(|n| format!("--flows {n}")));
         flags.extend(self.idle.map(|n| format!("--idle {n}")));
         flags.extend(self.connections.map(|n| format!("--connections {n}")));
         flags.extend(self.tasks.map(|n| format!("--tasks {n}")));

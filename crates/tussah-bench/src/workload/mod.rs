@@ -17,6 +17,7 @@ mod cross;
 mod disk;
 mod echo;
 mod fifo;
+mod flow;
 mod idle;
 mod mixed;
 mod readers;
@@ -84,6 +85,7 @@ pub static ALL: &[&Workload] = &[
     &bursts::WORKLOAD,
     &stages::WORKLOAD,
     &calls::WORKLOAD,
+    &flow::WORKLOAD,
 ];
 
 /// Returns the workload with that name.

@@ -7,7 +7,9 @@
 //! to count.
 
 use std::any::Any;
+use std::borrow::Borrow;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -63,6 +65,30 @@ impl fmt::Display for Key {
 #[derive(Clone, Default)]
 pub struct Flow(Option<Arc<Handle>>);
 
+/// An open flow of an output port, which is found by its name.
+pub(crate) struct Open(pub(crate) Flow);
+
+impl Borrow<Key> for Open {
+    fn borrow(&self) -> &Key {
+        self.0.key().expect("an open flow has a name")
+    }
+}
+
+impl PartialEq for Open {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key() == other.0.key()
+    }
+}
+
+impl Eq for Open {}
+
+impl Hash for Open {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let key: &Key = self.borrow();
+        key.hash(hasher);
+    }
+}
+
 /// The part of a flow that an item holds.
 enum Handle {
     Flow(Inner),
@@ -78,7 +104,6 @@ enum Handle {
 type Slot = Mutex<Option<Box<dyn Any + Send>>>;
 
 struct Inner {
-    number: u64,
     key: Key,
     slots: Box<[Slot]>,
     keepers: Arc<Keepers>,
@@ -151,14 +176,10 @@ impl Keepers {
     }
 }
 
-/// The number of the next flow of this process; 0 is an item without a flow.
-static NEXT: AtomicU64 = AtomicU64::new(1);
-
 impl Flow {
     /// Opens a flow with a place for the state of each keeper.
     pub(crate) fn open(key: Key, keepers: &Arc<Keepers>) -> Self {
         Self::of(Inner {
-            number: NEXT.fetch_add(1, Ordering::Relaxed),
             key,
             slots: keepers.list.iter().map(|_| Mutex::new(None)).collect(),
             keepers: Arc::clone(keepers),
@@ -208,10 +229,11 @@ impl Flow {
         self.inner().map(|inner| &inner.key)
     }
 
-    /// Returns a number that no other flow of this process has; 0 outside of any flow.
+    /// Returns a number that no other open flow of this process has; 0 outside of any flow.
     #[must_use]
     pub fn number(&self) -> u64 {
-        self.inner().map_or(0, |inner| inner.number)
+        self.inner()
+            .map_or(0, |inner| std::ptr::from_ref(inner).addr() as u64)
     }
 
     /// Returns the place of an instance's state.
@@ -233,7 +255,6 @@ impl Drop for Inner {
             }
             if let Some(end) = keeper.get() {
                 let rest = Inner {
-                    number: self.number,
                     key: self.key.clone(),
                     slots: std::mem::take(&mut self.slots),
                     keepers: Arc::clone(&self.keepers),

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::dropped::Dropped;
 use super::edge::{Edge, Inlet, Wait};
-use super::flows::{Flow, Keepers, Key};
+use super::flows::{Flow, Keepers, Key, Open};
 use super::out::{AsyncOut, Out};
 use super::via::Via;
 use crate::stage::{BuildError, Edges, Reason};
@@ -70,7 +70,7 @@ pub struct Outlet<T> {
     required: bool,
     keepers: Arc<Keepers>,
     /// The flows that this port has opened and not closed.
-    flows: Mutex<HashMap<Key, Flow>>,
+    flows: Mutex<HashSet<Open>>,
 }
 
 impl<T: Send + 'static> Outlet<T> {
@@ -148,24 +148,28 @@ impl<T: Send + 'static> Outlet<T> {
     /// Returns the flow of this name, which begins here if it has not begun.
     fn flow(&self, key: Key) -> Flow {
         let mut flows = self.flows.lock();
-        if let Some(flow) = flows.get(&key) {
+        if let Some(Open(flow)) = flows.get(&key) {
             return flow.clone();
         }
-        let flow = Flow::open(key.clone(), &self.keepers);
-        flows.insert(key, flow.clone());
+        let flow = Flow::open(key, &self.keepers);
+        flows.insert(Open(flow.clone()));
         flow
     }
 
     fn close(&self, key: &Key) {
-        let flow = self.flows.lock().remove(key);
+        let flow = self.flows.lock().take(key);
         // Under no lock, because the state of the flow may be dropped with it.
-        if let Some(flow) = flow {
+        if let Some(Open(flow)) = flow {
             flow.close();
         }
     }
 
     fn flows(&self) -> Vec<Flow> {
-        self.flows.lock().values().cloned().collect()
+        self.flows
+            .lock()
+            .iter()
+            .map(|open| open.0.clone())
+            .collect()
     }
 }
 

@@ -16,7 +16,7 @@ use crate::flow::wake::Wake;
 use crate::stage::{Batch, Event, Handler, Refusal, Sender, SerialHandler};
 use crate::time::sleep;
 
-/// The time after which the end of a flow that was rejected is sent again.
+/// The time after which an item that may not be lost, but was rejected, is sent again.
 const AGAIN: Duration = Duration::from_millis(10);
 
 pub(super) struct Elements<M: Module> {
@@ -123,17 +123,28 @@ pub(super) struct Flows<M: Module> {
 /// The state of a flow, while no item of it is handled.
 struct Kept<S> {
     state: Option<S>,
-    /// The number of the last alarm, and the thread that waits for its time.
-    alarm: u64,
+    alarm: Option<Box<Alarm>>,
+}
+
+/// The alarm of a flow that has been set at least once.
+struct Alarm {
+    number: u64,
+    /// The thread that waits for the time.
     waiting: Option<JoinHandle<()>>,
+}
+
+impl<S> Kept<S> {
+    /// Returns the number of the last alarm.
+    fn alarm(&self) -> u64 {
+        self.alarm.as_ref().map_or(0, |alarm| alarm.number)
+    }
 }
 
 impl<S> Default for Kept<S> {
     fn default() -> Self {
         Self {
             state: None,
-            alarm: 0,
-            waiting: None,
+            alarm: None,
         }
     }
 }
@@ -151,7 +162,7 @@ impl<M: PerFlow> Handler for Flows<M> {
         let mut held = Held::default();
         let mut next = Some(item);
         while let Some(item) = next.take() {
-            let wake = Wake::new(kept.alarm);
+            let wake = Wake::new(kept.alarm());
             let state = &mut kept.state;
             let is_handled = if M::IS_PLAIN {
                 let call = || {
@@ -195,21 +206,42 @@ impl<M: PerFlow> Flows<M> {
         after: Duration,
         item: fn(u64) -> M::Item,
     ) {
-        kept.alarm += 1;
+        let number = kept.alarm() + 1;
         let parcel = Parcel {
             flow: flow.clone(),
-            item: item(kept.alarm),
+            item: item(number),
         };
         let sender = self.sender.clone();
         let later = async move {
             sleep(after).await;
             // A stage that is closed handles no flow any more.
-            drop(sender.send(parcel).await);
+            drop(insist(&sender, parcel).await);
         };
-        if let Some(earlier) = kept.waiting.take() {
-            earlier.abort();
+        if let Some(waiting) = kept.alarm.take().and_then(|earlier| earlier.waiting) {
+            waiting.abort();
         }
-        kept.waiting = self.runtime.try_spawn(later).ok();
+        let waiting = self.runtime.try_spawn(later).ok();
+        kept.alarm = Some(Box::new(Alarm { number, waiting }));
+    }
+}
+
+/// Sends an item that may not be lost. A controller that rejects it is asked again.
+///
+/// # Errors
+/// Returns the item if the stage is closed.
+async fn insist<I: Send + 'static>(
+    sender: &Sender<Parcel<I>>,
+    mut parcel: Parcel<I>,
+) -> Result<(), Parcel<I>> {
+    loop {
+        let Err(error) = sender.send(parcel).await else {
+            return Ok(());
+        };
+        parcel = error.event.into_inner();
+        if error.why == Refusal::Closed {
+            return Err(parcel);
+        }
+        sleep(AGAIN).await;
     }
 }
 
@@ -242,18 +274,9 @@ struct Ending<I> {
 }
 
 impl<I: Send + 'static> Ending<I> {
-    /// Sends the end of the flow. A controller that rejects it is asked again, because the end may
-    /// not be lost.
     async fn send(mut self, sender: &Sender<Parcel<I>>) {
-        while let Some(parcel) = self.parcel.take() {
-            let Err(error) = sender.send(parcel).await else {
-                return;
-            };
-            self.parcel = Some(error.event.into_inner());
-            if error.why == Refusal::Closed {
-                return;
-            }
-            sleep(AGAIN).await;
+        if let Some(parcel) = self.parcel.take() {
+            self.parcel = insist(sender, parcel).await.err();
         }
     }
 }
