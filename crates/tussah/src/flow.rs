@@ -3,8 +3,8 @@
 //! A *module* is a plain struct whose `impl` block carries [`#[module]`](module). It takes items at
 //! its input ports and sends items to its output ports, and knows nothing about the modules at the
 //! other ends. A *graph* has *instances* of modules and the *edges* between their ports. Each
-//! instance is a [stage](crate::stage), so queues, controllers, statistics and tracing are those of
-//! stages.
+//! instance is a [stage](crate::stage), with the queue, controllers, statistics and tracing of a
+//! stage.
 //!
 //! ```
 //! use tussah::flow::{Args, Graph, Out, module};
@@ -65,8 +65,8 @@
 //! ```
 //!
 //! # Parallelism
-//! The signature of a module's methods decides how many items it handles at the same time, and the
-//! borrow checker enforces it:
+//! The signatures of a module's methods determine how many items the module handles at the same
+//! time, and the borrow checker enforces this:
 //!
 //! | receiver and arguments | parallelism |
 //! |---|---|
@@ -81,19 +81,21 @@
 //! # Sending
 //! An output port is an argument: `out: &impl Out<T>` in a plain `fn`, and `out: &impl AsyncOut<T>`
 //! in an `async fn`. The argument's name is the port's name. [`Out::send`] never fails and never
-//! waits. Items for which a receiver has no room stay in an outbox, and the instance takes its next
-//! item when the outbox is empty. [`AsyncOut::send`] waits until the item has room.
+//! waits. Items for which a receiver has no room stay in an outbox, and the sending instance takes
+//! its next item when its outbox is empty. [`AsyncOut::send`] waits until there is room for the
+//! item.
 //!
 //! # Weave
-//! [Weave](tussah_weave) is the language for graphs. A text becomes a [`Graph`] with the
-//! [`Modules`] that it may use; all errors of the text are found before anything starts.
-//! [`weave_file!`] compiles the graphs of a file into a program, and rustc checks every edge.
+//! [Weave](tussah_weave) is the language for graphs. [`Modules`] makes a [`Graph`] from a text, and
+//! reports all errors of the text before anything starts. [`weave_file!`] compiles the graphs of a
+//! file into a program, and rustc checks every edge.
 //!
 //! # Ends
-//! Each item ends exactly once. If it is shed or expires, or its handling panics, it goes to the
-//! port `dropped` of the instance that had it, as [`Dropped`]. If `run` returns an error, that goes
-//! to the port `failed`. Delivery is at most once. The port `dropped` never waits: the receiver
-//! counts what it has no room for as refused. An output without an edge discards its items.
+//! Each item ends exactly once. If an item is shed or expires, or its handling panics, it goes to
+//! the port `dropped` of the instance that had it, as [`Dropped`]. If `run` returns an error, the
+//! error goes to the port `failed`. Delivery is at most once. The port `dropped` never waits: the
+//! receiver counts items for which it has no room as refused. An output without an edge discards
+//! its items.
 
 mod args;
 #[cfg(feature = "cli")]

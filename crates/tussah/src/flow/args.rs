@@ -40,7 +40,7 @@ impl Args {
         Self::default()
     }
 
-    /// Adds an argument. Its type must be that of the parameter.
+    /// Adds an argument. The type of the value must be that of the parameter.
     #[must_use]
     pub fn with<T: Clone + Send + Sync + 'static>(mut self, name: &str, value: T) -> Self {
         let value = Value {
@@ -88,7 +88,7 @@ impl Args {
     /// Returns the value of an argument. `read` converts a value of Weave.
     ///
     /// # Errors
-    /// If it is missing, or of another type.
+    /// Returns an error if the argument is missing or of another type.
     #[doc(hidden)]
     pub fn get<T: Clone + 'static>(&self, name: &str, read: Option<Read<T>>) -> Result<T, String> {
         let value = self.values.get(name).ok_or_else(|| {
@@ -113,7 +113,7 @@ impl Args {
     /// Returns the value of an argument, if there is one.
     ///
     /// # Errors
-    /// If it is of another type.
+    /// Returns an error if the argument is of another type.
     #[doc(hidden)]
     pub fn get_if<T: Clone + 'static>(
         &self,
@@ -129,7 +129,7 @@ impl Args {
     /// Checks that each argument has a parameter.
     ///
     /// # Errors
-    /// If one has not.
+    /// Returns an error if an argument has no parameter.
     pub(crate) fn check(&self, params: &[&str]) -> Result<(), String> {
         match self.names().find(|name| !params.contains(name)) {
             None => Ok(()),

@@ -11,15 +11,16 @@
 //! | `describe` | prints the manifest of the modules, as JSON |
 //!
 //! # Parameters
-//! The parameter `at_once` of the graph `WebServer` has its value from the first of these places:
+//! The parameter `at_once` of the graph `WebServer` takes its value from the first of these places
+//! that sets it:
 //!
 //! 1. the option `--at-once`
 //! 2. the variable `WEB_SERVER_AT_ONCE` of the environment
 //! 3. the key `at_once` of a TOML file, which `--params FILE` names
-//! 4. its default in the graph
+//! 4. the default in the graph
 //!
-//! A value is spelled as in Weave, and a text without its quotes. All wrong values are reported
-//! before anything starts. The parameters `graph`, `params`, `workers` and `help` have no option.
+//! Write a value as in Weave, but a text without quotes. `run` reports all wrong values before it
+//! starts anything. The parameters `graph`, `params`, `workers` and `help` have no option.
 //!
 //! # Signals
 //! The first Ctrl-C or SIGTERM stops the sources, and `run` ends when all items are handled. The
@@ -64,7 +65,8 @@ pub struct Program {
 pub enum Others {
     /// They are errors.
     Refused,
-    /// Their ports and types are taken on trust: they may belong to another program.
+    /// `check` and `draw` take the ports and types of these modules on trust: the modules may
+    /// belong to another program.
     Trusted,
 }
 
@@ -99,7 +101,8 @@ impl Command {
 
 /// Runs the command that the program's arguments name, over these modules.
 ///
-/// [`main!`](super::main) calls this. A program calls it itself if its modules are no plain list.
+/// [`main!`](super::main) calls this. Call this function directly if the modules are not a plain
+/// list.
 #[must_use]
 pub fn main(name: &str, modules: Modules) -> ExitCode {
     let command = Command::augment_subcommands(clap::Command::new(name.to_owned()))
@@ -118,8 +121,8 @@ pub fn main(name: &str, modules: Modules) -> ExitCode {
     }
 }
 
-/// Makes a program of modules, with [commands](crate::flow::cli) that run graphs in Weave of them.
-/// Each module has its path as its name in Weave.
+/// Makes a program from modules, with [commands](crate::flow::cli) for graphs of these modules in
+/// Weave. The name of a module in Weave is its path.
 ///
 /// The macro adds two functions: `main`, and `modules`, which returns the [`Modules`].
 ///

@@ -12,7 +12,7 @@ use super::via::Via;
 use crate::stage::Reason;
 use crate::time::sleep;
 
-/// An edge that delays its items. Each of them waits in a thread of its own.
+/// An edge that delays its items. Each item waits in a thread of its own.
 pub(crate) struct Delayed<T> {
     edge: Arc<dyn Push<T>>,
     after: Duration,

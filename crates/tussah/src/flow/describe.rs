@@ -37,7 +37,7 @@ impl Describe {
         self
     }
 
-    /// Adds a parameter. A type without a kind is known by its name.
+    /// Adds a parameter. A type without a kind is listed by its name.
     #[must_use]
     pub fn param<T>(mut self, name: &str, kind: Option<fn() -> Kind>, optional: bool) -> Self {
         self.signature.params.push(ParamSignature {
@@ -49,7 +49,7 @@ impl Describe {
         self
     }
 
-    /// Adds an input port. `spelled` is the type as the module's block has it.
+    /// Adds an input port. `spelled` is the type as it is written in the module's block.
     #[must_use]
     pub fn input<T>(mut self, name: &str, spelled: &str, fields: &'static [&'static str]) -> Self {
         if !fields.is_empty() {
@@ -60,7 +60,7 @@ impl Describe {
         self
     }
 
-    /// Adds an output port. `spelled` is the type as the module's block has it.
+    /// Adds an output port. `spelled` is the type as it is written in the module's block.
     #[must_use]
     pub fn output<T>(mut self, name: &str, spelled: &str, required: bool) -> Self {
         let port = self.port::<T>(name, spelled, required);

@@ -7,7 +7,8 @@ use crate::stage::Reason;
 
 /// An item that ended without being handled, as an instance sends it to its port `dropped`.
 pub struct Dropped<T> {
-    /// The item; `None` if a call that panicked had taken it, and it cannot be cloned.
+    /// The item. It is `None` if a call that panicked had taken the item, and the item cannot be
+    /// cloned.
     pub item: Option<T>,
     /// The reason.
     pub reason: Reason,

@@ -22,8 +22,8 @@ pub(crate) type Ends<I> = Arc<dyn Fn(Parcel<I>, Reason) + Send + Sync>;
 
 /// An edge.
 pub(crate) struct Edge<T> {
-    /// The queue of the receiver, if an item can be put there as it is. That saves a call of an
-    /// unknown function for each item.
+    /// The queue of the receiver, if items can be put there unchanged. This saves an indirect call
+    /// for each item.
     direct: Option<Sender<Parcel<Only<T>>>>,
     any: Arc<dyn Push<T>>,
 }
@@ -97,7 +97,7 @@ pub(crate) trait Push<T>: Send + Sync {
     fn end(&self, flow: Flow, item: T, why: Reason);
 }
 
-/// An input port, of which the item's type is known, but not the instance's type.
+/// An input port with a known item type and an unknown instance type.
 pub(crate) trait Inlet<T>: Send + Sync {
     /// Makes an edge to this port.
     fn connect(
@@ -124,13 +124,13 @@ pub(crate) struct InPort {
     pub(crate) item: &'static str,
     /// An `Arc<dyn Inlet<T>>`.
     pub(crate) inlet: Box<Erased>,
-    /// Makes one port of this port of several shards.
+    /// Combines this port of several shards into one port.
     pub(crate) join: Join,
     /// Makes a port for edges that cross the border of a set of instances with a limit.
     pub(crate) cross: fn(&Erased, Option<&Limit>) -> Box<Erased>,
 }
 
-/// A function that makes one input port of several.
+/// A function that combines several input ports into one.
 type Join = Arc<dyn Fn(&[&Erased], &By) -> Result<Box<Erased>, String> + Send + Sync>;
 
 /// An input port whose type is erased.
@@ -145,7 +145,8 @@ impl<I: Send + 'static> Entry<I> {
         }
     }
 
-    /// Adds a port. `wrap` makes the stage's item of the port's, and `hash` knows its fields.
+    /// Adds a port. `wrap` makes the stage's item from the port's item, and `hash` reads the item's
+    /// fields.
     pub fn port<T: Send + 'static>(
         &mut self,
         name: &'static str,
@@ -174,7 +175,7 @@ struct Typed<I, W> {
     wrap: W,
 }
 
-/// A function that makes the item of a stage of the item of a port.
+/// A function that makes a stage's item from a port's item.
 trait Wrap<T, I>: Fn(T) -> I + Copy + Send + Sync + 'static {}
 impl<T, I, W: Fn(T) -> I + Copy + Send + Sync + 'static> Wrap<T, I> for W {}
 

@@ -1,4 +1,4 @@
-//! Errors of making a graph.
+//! The errors of making a graph.
 
 use std::fmt;
 

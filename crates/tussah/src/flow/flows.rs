@@ -1,10 +1,9 @@
 //! Flows: items that belong together, such as those of one connection, and the state that modules
 //! keep for them.
 //!
-//! The state of a flow is in the flow itself, in one slot for each instance that has state, so a
-//! call finds it without a look-up (Aspen, §4, looks it up in a hash table). Each item holds its
-//! flow. The state therefore ends when the flow is closed and its last item is gone, and no one has
-//! to count.
+//! The flow itself holds its state, in one slot for each instance that keeps state. So a call finds
+//! the state without a look-up; Aspen (§4) uses a hash table. Each item holds its flow. The state
+//! therefore ends when the flow is closed and its last item is gone, without a separate count.
 
 use std::any::Any;
 use std::borrow::Borrow;
@@ -61,7 +60,8 @@ impl fmt::Display for Key {
     }
 }
 
-/// The flow of an item. All clones are the same flow; an item outside of any flow has none.
+/// The flow of an item. All clones are the same flow. An item outside of any flow holds an empty
+/// `Flow`.
 #[derive(Clone, Default)]
 pub struct Flow(Option<Arc<Handle>>);
 
@@ -99,8 +99,8 @@ enum Handle {
     },
 }
 
-/// A place for the state that one instance keeps for a flow. Only the instance itself, which
-/// handles one item of a flow at a time, takes the lock, so it is always free.
+/// A place for the state that one instance keeps for a flow. The lock is always free: only the
+/// instance takes it, and the instance handles one item of a flow at a time.
 type Slot = Mutex<Option<Box<dyn Any + Send>>>;
 
 struct Inner {
@@ -120,7 +120,8 @@ pub struct Keepers {
     is_draining: AtomicBool,
 }
 
-/// An instance that keeps state for each flow. The function is set if it handles the end of a flow.
+/// An instance that keeps state for each flow. The function is set if the instance handles the end
+/// of a flow.
 type Keeper = OnceLock<Box<dyn Fn(Flow) + Send + Sync>>;
 
 impl Keepers {
@@ -243,8 +244,8 @@ impl Flow {
 }
 
 impl Drop for Inner {
-    /// Ends the flow: the instances that handle its end do so one after the other. The flow lives
-    /// on for the items that each of them sends, and then gets here again.
+    /// Ends the flow: the instances that handle its end do so one after the other. Each of these
+    /// instances may send items, which keep the flow alive; when they are gone, this runs again.
     fn drop(&mut self) {
         for (number, keeper) in self.keepers.list.iter().enumerate() {
             let Some(slot) = self.slots.get_mut(number) else {

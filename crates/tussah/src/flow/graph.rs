@@ -56,10 +56,10 @@ impl Graph {
         }
     }
 
-    /// Adds an instance of a module. It is made when the graph starts.
+    /// Adds an instance of a module. The instance is made when the graph starts.
     ///
     /// # Errors
-    /// If the name is taken, or an argument has no parameter.
+    /// Returns an error if the name is taken, or if an argument has no parameter.
     pub fn add<M: Module>(&mut self, name: &str, args: Args) -> Result<(), GraphError> {
         self.check_name(name)?;
         args.check(M::PARAMS).map_err(|why| GraphError::Instance {
@@ -74,16 +74,16 @@ impl Graph {
     }
 
     /// Adds several instances of a module, the shards, which divide the items of each input port.
-    /// Edges name them together, as one instance; statistics and errors name each of them, such as
-    /// `name#0`.
+    /// Edges name all shards together, as one instance. Statistics and errors name each shard, such
+    /// as `name#0`.
     ///
-    /// Items with the same value of the field `by` go to the same shard, whichever port they come
-    /// to; their type has to derive [`Fields`](super::Fields). Without a field, the shards of a
-    /// port take turns.
+    /// Items with the same value of the field `by` go to the same shard, whatever port they arrive
+    /// at. The type of these items has to derive [`Fields`](super::Fields). Without a field, the
+    /// shards of a port take turns.
     ///
     /// # Errors
-    /// If the name is taken, an argument has no parameter, or the number of shards is 0. The field
-    /// is checked when the graph starts.
+    /// Returns an error if the name is taken, if an argument has no parameter, or if the number of
+    /// shards is 0. The field is checked when the graph starts.
     pub fn add_shards<M: Module>(
         &mut self,
         name: &str,
@@ -128,19 +128,20 @@ impl Graph {
         }
     }
 
-    /// Adds an edge by a queue. An end is the name of an instance, with a point and the name of a
-    /// port if that is not the default: `out` at the beginning of the edge, `run` at its end.
+    /// Adds an edge by a queue. An end is the name of an instance, followed by a dot and the name
+    /// of a port. Without a port, an edge begins at the port `out` and ends at the port `run`.
     ///
     /// # Errors
-    /// If there is no such instance. Ports and types are checked when the graph starts.
+    /// Returns an error if there is no such instance. Ports and types are checked when the graph
+    /// starts.
     pub fn connect(&mut self, from: &str, to: &str) -> Result<(), GraphError> {
         self.connect_via(from, to, Via::default())
     }
 
-    /// Adds an edge as [`connect`](Self::connect) does, with a way of its own.
+    /// Adds an edge as [`connect`](Self::connect) does, with options such as its room or a delay.
     ///
     /// # Errors
-    /// The same as for [`connect`](Self::connect).
+    /// Same as for [`connect`](Self::connect).
     pub fn connect_via(&mut self, from: &str, to: &str, via: Via) -> Result<(), GraphError> {
         let edge = (self.end(from, "out")?, self.end(to, "run")?, via);
         self.edges.push(edge);
@@ -152,7 +153,7 @@ impl Graph {
     /// [`StageBuilder::target`](crate::stage::StageBuilder::target).
     ///
     /// # Errors
-    /// If there is no such instance.
+    /// Returns an error if there is no such instance.
     pub fn target(&mut self, instance: &str, target: Duration) -> Result<(), GraphError> {
         for place in self.place(instance)? {
             self.instances[place].instance.set_target(target);
@@ -161,12 +162,12 @@ impl Graph {
     }
 
     /// Bounds the number of items inside a set of instances, in their queues or in service. An item
-    /// from outside of the set waits for its place, also if its edge does not wait for room in a
-    /// queue. What the instances send for an item counts as the same item, until nothing of it is
-    /// inside any more.
+    /// from outside of the set waits for a place, even if its edge does not wait for room in a
+    /// queue. The item and everything that the instances send for it count as one item, until all
+    /// of this has left the set.
     ///
     /// # Errors
-    /// If there is no such instance, or one of them is in another set.
+    /// Returns an error if there is no such instance, or if one of the instances is in another set.
     pub fn limit(&mut self, items: usize, instances: &[&str]) -> Result<(), GraphError> {
         let mut inside = Vec::new();
         for name in instances {
@@ -191,15 +192,16 @@ impl Graph {
         found.map(|(limit, _)| limit)
     }
 
-    /// Makes all instances on the caller's runtime, and starts the graph. If it cannot, nothing of
-    /// it is left.
+    /// Makes all instances on the caller's runtime, and starts the graph. If the graph cannot
+    /// start, nothing of it remains.
     ///
     /// # Errors
-    /// If a port is unknown or not connected, the two ends of an edge have different types, a cycle
-    /// of edges could stand still, or an instance cannot be made.
+    /// Returns an error if a port is unknown or not connected, or if the two ends of an edge have
+    /// different types. Also returns an error if a cycle of edges could deadlock, or if an instance
+    /// cannot be made.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside of a runtime.
     #[track_caller]
     pub fn start(self) -> Result<Running, GraphError> {
         let network = Network::new(self.name.clone());

@@ -176,8 +176,8 @@ fn period(args: &Args) -> Result<Duration, String> {
     Ok(every)
 }
 
-/// Asks an instance for its `tick` again and again. A busy instance gets fewer of them: the next
-/// one is sent when the last one is in the queue.
+/// Asks an instance for its `tick` again and again. A busy instance gets fewer ticks, because the
+/// next tick is sent only after the previous tick is in the queue.
 async fn tick_every<I: Send + 'static>(
     every: Duration,
     tick: fn() -> I,
@@ -239,7 +239,7 @@ impl<M: Module> Node<M> {
     /// Installs a module that handles any number of items at a time.
     ///
     /// # Errors
-    /// If the module or an edge cannot be made.
+    /// Returns an error if the module or an edge cannot be made.
     pub fn element(self) -> Result<Installed, BuildError>
     where
         M: Element,
@@ -255,7 +255,7 @@ impl<M: Module> Node<M> {
     /// Installs a module that blocks its OS thread.
     ///
     /// # Errors
-    /// If the module or an edge cannot be made.
+    /// Returns an error if the module or an edge cannot be made.
     pub fn blocking(self) -> Result<Installed, BuildError>
     where
         M: Element,
@@ -275,7 +275,7 @@ impl<M: Module> Node<M> {
     /// Installs a module that handles one item at a time.
     ///
     /// # Errors
-    /// If the module or an edge cannot be made.
+    /// Returns an error if the module or an edge cannot be made.
     pub fn serial(self) -> Result<Installed, BuildError>
     where
         M: Serial,
@@ -302,7 +302,7 @@ impl<M: Module> Node<M> {
     /// Installs a module that handles one item of each flow at a time.
     ///
     /// # Errors
-    /// If the module or an edge cannot be made.
+    /// Returns an error if the module or an edge cannot be made.
     pub fn per_flow(self) -> Result<Installed, BuildError>
     where
         M: PerFlow,
@@ -334,7 +334,7 @@ impl<M: Module> Node<M> {
     /// Starts a module that has no input.
     ///
     /// # Errors
-    /// If the module or an edge cannot be made.
+    /// Returns an error if the module or an edge cannot be made.
     pub fn source(self) -> Result<Installed, BuildError>
     where
         M: Source,

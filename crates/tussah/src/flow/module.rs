@@ -13,7 +13,7 @@ use super::outlet::{Held, Outs};
 use super::wake::Wake;
 use crate::stage::{BuildError, Reason};
 
-/// A module: what an instance of a graph does. Implemented by [`#[module]`](super::module).
+/// A module: the behavior of an instance in a graph. Implemented by [`#[module]`](super::module).
 pub trait Module: Sized + Send + 'static {
     /// The items of all input ports.
     #[doc(hidden)]
@@ -27,7 +27,7 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     const NAME: &'static str;
 
-    /// The kind of its calls.
+    /// The kind of the module's calls.
     #[doc(hidden)]
     const BODY: Body;
 
@@ -39,7 +39,7 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     const HAS_STATE: bool;
 
-    /// True if it handles one item at a time although it could handle more.
+    /// True if the module handles one item at a time although it could handle more.
     #[doc(hidden)]
     const IS_SERIAL: bool;
 
@@ -59,7 +59,7 @@ pub trait Module: Sized + Send + 'static {
     /// Makes the instance.
     ///
     /// # Errors
-    /// If an argument is missing or wrong, or the instance cannot be made, with the reason.
+    /// Returns the reason if an argument is missing or wrong, or if the instance cannot be made.
     #[doc(hidden)]
     fn make(args: &Args) -> Result<Self, String>;
 
@@ -82,7 +82,7 @@ pub trait Module: Sized + Send + 'static {
     /// Gives the instance's stage its handler.
     ///
     /// # Errors
-    /// If the instance or an edge cannot be made.
+    /// Returns an error if the instance or an edge cannot be made.
     #[doc(hidden)]
     fn install(node: Node<Self>) -> Result<Installed, BuildError>;
 }

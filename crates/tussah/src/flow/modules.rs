@@ -15,7 +15,7 @@ use super::graph::Graph;
 use super::module::Module;
 use super::via::{Via, WhenFull};
 
-/// The modules that a graph in Weave may use, by their names there.
+/// The modules that a graph in Weave may use, by their names in Weave.
 ///
 /// # Examples
 /// ```
@@ -86,8 +86,8 @@ impl Modules {
 
     /// Adds a module under a name, such as `Parse` or `http::Listen`.
     ///
-    /// A generic module is added once for each type that graphs may use it with. They do not have
-    /// to write the type: the edges of an instance determine it.
+    /// Add a generic module once for each type that graphs may use with it. A graph does not have
+    /// to write the type: the edges of the instance determine it.
     ///
     /// ```
     /// use tussah::flow::{Modules, Out, module};
@@ -153,12 +153,12 @@ impl Modules {
         &self.signatures
     }
 
-    /// Makes a graph of a text. If the text has several graphs, it is the last one that is not part
-    /// of another.
+    /// Makes a graph from a text. If the text has several graphs, this makes the last graph that is
+    /// not part of another graph.
     ///
     /// # Errors
-    /// If the text is wrong, with all errors and their places in `file`; if an argument is missing
-    /// or wrong.
+    /// Returns all errors of the text with their places in `file`. Also returns an error if an
+    /// argument is missing or wrong.
     pub fn graph(&self, file: &str, text: &str, params: &Params) -> Result<Graph, WeaveError> {
         let parsed = tussah_weave::parse(text);
         let fails = |diagnostics: &[Diagnostic]| {
@@ -195,7 +195,8 @@ impl Modules {
     /// Makes a graph of a plan.
     ///
     /// # Errors
-    /// If the engine lacks a part of it, or an argument is wrong, with the place.
+    /// Returns the reason and the place if the engine lacks a part of the plan, or if an argument
+    /// is wrong.
     pub(super) fn build(&self, plan: &Plan, params: &Params) -> Result<Graph, (String, Span)> {
         let mut graph = Graph::new(plan.name.clone());
         for node in &plan.nodes {
@@ -336,7 +337,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Creates parameters without values; those of the graph then have their defaults.
+    /// Creates parameters without values; the parameters of the graph then have their defaults.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -8,12 +8,13 @@ use super::flows::Key;
 ///
 /// Sending never fails and never waits: items for which there is no room stay in the port's outbox,
 /// and the instance takes its next item when its outboxes are empty. An item goes to all edges of
-/// the port. It is in the flow of the item in hand, unless the method names another flow.
+/// the port. The sent item is in the flow of the item that the module is handling, unless the
+/// method names another flow.
 ///
 /// # Panics
-/// All methods panic if the outbox is full: one call has sent 1024 items for which there was no
-/// room. A module that sends an unbounded number of items is an `async fn`, whose ports are
-/// [`AsyncOut`]s.
+/// All methods panic if the outbox is full, that is, if one call has sent 1024 items for which
+/// there was no room. A module that sends an unbounded number of items is an `async fn`, whose
+/// ports are [`AsyncOut`]s.
 pub trait Out<T> {
     /// Sends an item.
     fn send(&self, item: T);

@@ -40,8 +40,8 @@ pub trait AnyOutlet {
     /// Returns the name of the item type.
     fn item(&self) -> &'static str;
 
-    /// Adds an edge to an input port, which is an `Arc<dyn Inlet<T>>`. Returns whether it takes the
-    /// same type of items.
+    /// Adds an edge to an input port, which is an `Arc<dyn Inlet<T>>`. Returns whether the input
+    /// port takes the same type of items.
     fn connect(&mut self, inlet: &dyn Any, via: &Via) -> bool;
 
     /// Returns the number of edges.
@@ -56,7 +56,7 @@ pub trait AnyOutlet {
     /// Makes the edges. Flows that begin here have a place for the state of each keeper.
     ///
     /// # Errors
-    /// If an edge cannot be made.
+    /// Returns an error if an edge cannot be made.
     #[doc(hidden)]
     fn open(&mut self, edges: &Edges<'_>, keepers: &Arc<Keepers>) -> Result<(), BuildError>;
 }
@@ -174,7 +174,7 @@ impl<T: Send + 'static> Outlet<T> {
 }
 
 impl<T: Send + 'static> Outlet<Dropped<T>> {
-    /// Keeps a copy of an item while it is handled, for the case that its handling panics.
+    /// Keeps a copy of an item while it is handled, in case the handling panics.
     #[inline]
     pub fn keep<'a>(
         &'a self,
@@ -203,7 +203,7 @@ impl<T: Send + 'static> Outlet<Dropped<T>> {
     }
 }
 
-/// An item that is being handled. If that panics, the item goes to the port `dropped`.
+/// An item that is being handled. If its handling panics, the item goes to the port `dropped`.
 pub struct Kept<'a, T: Send + 'static> {
     outlet: &'a Outlet<Dropped<T>>,
     item: Option<T>,
@@ -262,7 +262,7 @@ impl<T: Send + 'static> AnyOutlet for Outlet<T> {
 pub struct Held<'a>(RefCell<Vec<Wait<'a>>>);
 
 impl<'a> Held<'a> {
-    /// Returns whether all that was sent had room.
+    /// Returns whether there was room for everything that was sent.
     #[inline]
     pub(crate) fn is_empty(&mut self) -> bool {
         self.0.get_mut().is_empty()

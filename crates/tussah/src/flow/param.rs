@@ -36,7 +36,7 @@ pub trait Param: Sized {
     /// Converts a value of this kind.
     ///
     /// # Errors
-    /// If the value has another kind, or is out of range, with what was expected.
+    /// Returns the expected kind and range if the value has another kind or is out of range.
     fn read(value: &Value) -> Result<Self, String>;
 }
 

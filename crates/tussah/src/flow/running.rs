@@ -18,8 +18,8 @@ use crate::{AbortHandle, JoinHandle};
 /// Bound, in time: the wait of [`Running::stop`] for items in cycles and for delayed items.
 const STOP: Duration = Duration::from_secs(1);
 
-/// A graph that runs. Dropping this does not stop it; [`drain`](Self::drain) and
-/// [`stop`](Self::stop) do, and so does the end of the runtime.
+/// A graph that runs. Dropping this value does not stop the graph; [`drain`](Self::drain),
+/// [`stop`](Self::stop) and the end of the runtime do.
 pub struct Running {
     pub(super) network: Network,
     pub(super) ports: Vec<(String, Vec<InPort>)>,
@@ -40,7 +40,7 @@ impl Running {
     /// Returns the statistics of an instance.
     ///
     /// # Errors
-    /// If there is no such instance.
+    /// Returns an error if there is no such instance.
     pub fn stats(&self, instance: &str) -> Result<StageStats, GraphError> {
         let all = self.network.stats();
         let found = all.into_iter().find(|stats| &*stats.name == instance);
@@ -50,7 +50,7 @@ impl Running {
     /// Returns the entry to an input port, for code outside of the graph.
     ///
     /// # Errors
-    /// If there is no such port, or it takes items of another type.
+    /// Returns an error if there is no such port, or if the port takes items of another type.
     pub fn input<T: Send + 'static>(&self, end: &str) -> Result<Input<T>, GraphError> {
         let whole = self.ports.iter().find(|(name, _)| name == end);
         let (instance, port) = match whole {
@@ -86,11 +86,11 @@ impl Running {
     /// ended. Then it closes the graph.
     ///
     /// Items from outside, by an [`Input`], end as [shut down](crate::stage::Reason::ShutDown) from
-    /// the call on. Items that an edge delays are waited for. Flows that are still open do not get
-    /// an `end`, and their alarms do not go off any more.
+    /// the call on. This also waits for items that an edge delays. Flows that are still open do not
+    /// get an `end`, and their alarms no longer go off.
     ///
-    /// If an item goes round in a cycle forever, or an instance is paused, this does not end; use
-    /// [`stop`](Self::stop).
+    /// If an item circulates in a cycle forever, or if an instance is paused, the future never
+    /// completes; use [`stop`](Self::stop).
     ///
     /// # Cancellation
     /// If the future is dropped, sources that have not ended continue, and another call does not
@@ -101,7 +101,7 @@ impl Running {
         self.network.drain().await;
     }
 
-    /// Stops the sources, and drains the graph. Items that still go round in a cycle after one
+    /// Stops the sources, and drains the graph. Items that still circulate in a cycle after one
     /// second end as [shut down](crate::stage::Reason::ShutDown), and so do delayed items.
     pub async fn stop(&self) {
         self.abort_sources();
@@ -179,8 +179,8 @@ impl<T> Clone for Input<T> {
 }
 
 impl<T: Send> Input<T> {
-    /// Sends an item outside of any flow, and waits until it has room. If the graph drains, the
-    /// item ends as [shut down](Reason::ShutDown).
+    /// Sends an item outside of any flow, and waits until there is room for it. If the graph
+    /// drains, the item ends as [shut down](Reason::ShutDown).
     pub async fn send(&self, item: T) {
         if self.keepers.is_draining() {
             return self.edge.end(Flow::default(), item, Reason::ShutDown);

@@ -11,8 +11,8 @@ use super::flows::{Flow, Keepers};
 use super::via::Via;
 use crate::stage::{BuildError, Edges, Reason};
 
-/// The fields of an item that shards can be chosen by, as in `* 4 by path`. It is derived with
-/// `#[derive(Fields)]`.
+/// The fields of an item by which a shard can be chosen, as in `* 4 by path`. `#[derive(Fields)]`
+/// implements this trait.
 ///
 /// # Examples
 /// ```
@@ -42,7 +42,7 @@ pub type HashField<T> = fn(&T, &str, &mut dyn Hasher) -> bool;
 /// The way in which the items of a port are divided among shards.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct By {
-    /// The field whose value chooses the shard. Without one, the shards take turns.
+    /// The field whose value chooses the shard. Without a field, the shards take turns.
     pub(crate) field: Option<String>,
     /// All ports of an instance choose with the same keys, which nobody outside can guess.
     keys: RandomState,
@@ -88,10 +88,10 @@ impl Group {
     }
 }
 
-/// Makes one input port of those of several shards. All of them are an `Arc<dyn Inlet<T>>`.
+/// Combines the input ports of several shards into one. All of them are an `Arc<dyn Inlet<T>>`.
 ///
 /// # Errors
-/// If the items do not have the field.
+/// Returns an error if the items do not have the field.
 pub(crate) fn join<T: Send + 'static>(
     inlets: &[&Erased],
     by: &By,

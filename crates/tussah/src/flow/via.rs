@@ -32,7 +32,7 @@ pub enum WhenFull {
     /// cycle, where it has room of its own.
     Shed,
     /// The oldest item in the queue ends instead, and goes to the receiver's port `dropped`. In the
-    /// queue of an instance that keeps state for each flow, it is the oldest item of some flow.
+    /// queue of an instance that keeps state for each flow, this is the oldest item of some flow.
     /// Such an edge may be part of a cycle, too.
     DropOldest,
 }
@@ -66,8 +66,8 @@ impl Via {
         self
     }
 
-    /// Delays each item by this time. Items that wait for their time need room, too; an item
-    /// without room ends, and goes to the receiver's port `dropped`.
+    /// Delays each item by this time. Delayed items also need room. An item for which there is no
+    /// room ends, and goes to the receiver's port `dropped`.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.after = delay;

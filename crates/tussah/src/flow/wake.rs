@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The alarm of a flow, for a module that has a method `wake`. An argument of type `&Wake` is the
-/// alarm of the flow in hand.
+/// alarm of the flow whose item the module is handling.
 ///
 /// A flow with a set alarm is open: it ends only after `wake` was called.
 pub struct Wake {

@@ -31,7 +31,7 @@ impl FmtArguments {
         ExitCode::from(u8::from(!is_clean))
     }
 
-    /// Formats a file, or only checks it. Returns whether it is formatted then.
+    /// Formats a file, or only checks it. Returns whether the file is formatted afterwards.
     fn format(&self, path: &Path) -> Result<bool, String> {
         let text = read(path)?;
         match format(&text) {

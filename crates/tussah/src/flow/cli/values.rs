@@ -23,7 +23,7 @@ impl ValuesFile {
     /// Parses a file of this name.
     ///
     /// # Errors
-    /// If it is not TOML, with an excerpt.
+    /// Returns an error with an excerpt if the text is not TOML.
     pub(super) fn parse(file: &str, text: &str) -> Result<Self, String> {
         let table = DeTable::parse(text)
             .map_err(|error| format!("{file}: {}", error.to_string().trim_end()))?;
@@ -47,7 +47,7 @@ impl ValuesFile {
 /// Returns the values that the user gives. Parameters with a default may be missing.
 ///
 /// # Errors
-/// All values that are wrong, and all that are missing.
+/// Returns an error that lists all wrong values and all missing values.
 pub(super) fn values(
     graph: &Graph,
     given: &Given<'_>,

@@ -40,8 +40,8 @@ impl<M: Element> Handler for Elements<M> {
     }
 }
 
-/// Handles a batch with a plain function. It is one function call with one guard against panics as
-/// long as all that the module sends has room.
+/// Handles a batch with a plain function. While there is room for everything that the module sends,
+/// this is one function call with one guard against panics.
 pub(super) async fn plain<'a, I: Send>(
     batch: &mut Batch<Parcel<I>>,
     mut call: impl FnMut(I, &Flow, &Held<'a>) -> bool + Send,
