@@ -119,9 +119,13 @@ mod param;
 mod probe;
 mod running;
 mod shards;
+#[cfg(feature = "cli")]
+mod text;
 mod via;
 mod wake;
 
+#[cfg(feature = "cli")]
+pub use self::cli::run_tests;
 #[cfg(feature = "cli")]
 pub use crate::__flow_main as main;
 pub use tussah_macros::{Fields, module, weave, weave_file};

@@ -294,9 +294,9 @@ impl Module {
         let inputs = self.ports.iter().filter(|port| port.kind == Kind::Input);
         let inputs = inputs.filter(|_| !self.is_source).map(|port| {
             let (name, item) = (plain(&port.name), port.item());
-            let spelled = item.to_token_stream().to_string();
+            let (spelled, text) = (item.to_token_stream().to_string(), text(&item));
             quote! {
-                .input::<#item>(#name, #spelled, __flow::Probe::<#item>::new().fields())
+                .input::<#item>(#name, #spelled, __flow::Probe::<#item>::new().fields()) #text
             }
         });
         let outputs = self.outputs.iter().map(|output| {
@@ -306,8 +306,8 @@ impl Module {
                 required,
                 ..
             } = output;
-            let spelled = item.to_token_stream().to_string();
-            quote!(.output::<#item>(#name, #spelled, #required))
+            let (spelled, text) = (item.to_token_stream().to_string(), text(item));
+            quote!(.output::<#item>(#name, #spelled, #required) #text)
         });
         let generics = block.generics.type_params().map(|of| {
             let (of, name) = (&of.ident, of.ident.to_string());
@@ -351,6 +351,12 @@ impl Module {
             quote!((#name, #rest))
         })
     }
+}
+
+/// Returns the call that describes a type of items as text.
+fn text(item: &impl ToTokens) -> TokenStream {
+    let probe = quote!(__flow::Probe::<#item>::new());
+    quote!(.text::<#item>(#probe.parse_fn(), #probe.show_fn().or(#probe.debug_fn())))
 }
 
 /// Returns the pattern or the value of an item of the port with this number.

@@ -220,6 +220,36 @@ fn the_help_of_run_lists_the_parameters() {
 }
 
 #[test]
+fn test_runs_the_tests_of_a_file() {
+    let directory = lines();
+    let file = directory.path().join("lines.weave");
+    let case = "test \"a line\" of LinePrinter(file: \"no file\") {
+  send lines \"one\"
+  expect print \"one\"
+}
+";
+    std::fs::write(&file, format!("{LINES}\n{case}")).expect("a file");
+    let passed = (0, "test a line ... ok\n".to_owned(), String::new());
+    assert_eq!(tussah(directory.path(), &["test", "lines.weave"]), passed);
+    let case = case.replace("print \"one\"", "print \"two\"");
+    std::fs::write(&file, format!("{LINES}\n{case}")).expect("a file");
+    let (code, stdout, stderr) = tussah(directory.path(), &["test", "lines.weave"]);
+    assert_eq!((code, stdout.as_str()), (1, "test a line ... FAILED\n"));
+    let expected = "test \"a line\" failed
+error: other items have arrived at `print`
+  --> lines.weave:16:10
+   |
+16 |   expect print \"two\"
+   |          ^^^^^
+  - two
+  + one
+
+";
+    assert_eq!(stderr, expected);
+    assert_eq!(tussah(directory.path(), &["test", "none.weave"]).0, 2);
+}
+
+#[test]
 fn new_makes_a_project() {
     // `cargo xtask ci --only new` builds one.
     let directory = tempfile::tempdir().expect("a directory");

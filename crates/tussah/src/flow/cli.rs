@@ -8,6 +8,7 @@
 //! | `check FILE...` | prints all errors |
 //! | `fmt FILE...` | formats files |
 //! | `draw FILE` | draws a graph as SVG or DOT |
+//! | `test FILE...` | runs the tests of files |
 //! | `describe` | prints the manifest of the modules, as JSON |
 //!
 //! # Parameters
@@ -30,7 +31,7 @@
 //! | code | `run` | other commands |
 //! |---|---|---|
 //! | 0 | all items are handled | no errors |
-//! | 1 | an instance could not start, or a second signal came | a file has errors, or is not formatted |
+//! | 1 | an instance could not start, or a second signal came | a file has errors or is not formatted, or a test failed |
 //! | 2 | the command line or the graph is wrong | the command line is wrong, or a file cannot be read |
 
 mod check;
@@ -39,14 +40,18 @@ mod draw;
 mod fmt;
 mod manifest;
 mod options;
+mod rig;
 mod run;
 mod source;
+mod steps;
+mod test;
 mod values;
 
 use std::process::ExitCode;
 
 use clap::{FromArgMatches, Subcommand};
 
+pub use self::test::run_tests;
 use super::modules::Modules;
 
 /// A program with a command line for graphs.
@@ -81,6 +86,8 @@ pub enum Command {
     Fmt(fmt::FmtArguments),
     #[doc(hidden)]
     Draw(draw::DrawArguments),
+    #[doc(hidden)]
+    Test(test::TestArguments),
     /// Print the manifest of the modules as JSON, for `check --modules` and `draw --modules`
     Describe,
 }
@@ -94,6 +101,7 @@ impl Command {
             Self::Check(arguments) => arguments.run(program),
             Self::Fmt(arguments) => arguments.run(),
             Self::Draw(arguments) => arguments.run(program),
+            Self::Test(arguments) => arguments.run(program),
             Self::Describe => describe::run(program),
         }
     }

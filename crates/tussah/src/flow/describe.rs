@@ -1,8 +1,13 @@
 //! The signature of a module, made from its types.
 
 use std::any::type_name;
+#[cfg(feature = "cli")]
+use std::sync::Arc;
 
 use tussah_weave::{Body, Kind, Parallelism, ParamSignature, PortSignature, Signature, Type};
+
+#[cfg(feature = "cli")]
+use super::text::{AnyText, Text};
 
 /// A signature that is being made. `#[module]` calls the methods.
 pub struct Describe {
@@ -11,6 +16,9 @@ pub struct Describe {
     pub(crate) types: Vec<Type>,
     /// The fields of the items of input ports.
     pub(crate) fields: Vec<(Type, &'static [&'static str])>,
+    /// The types of the ports, as text.
+    #[cfg(feature = "cli")]
+    pub(crate) texts: Vec<Arc<dyn AnyText>>,
 }
 
 impl Describe {
@@ -26,6 +34,8 @@ impl Describe {
             },
             types: Vec::new(),
             fields: Vec::new(),
+            #[cfg(feature = "cli")]
+            texts: Vec::new(),
         }
     }
 
@@ -65,6 +75,22 @@ impl Describe {
     pub fn output<T>(mut self, name: &str, spelled: &str, required: bool) -> Self {
         let port = self.port::<T>(name, spelled, required);
         self.signature.outputs.push(port);
+        self
+    }
+
+    /// Adds the conversions of a port's type from and to text, for tests of graphs.
+    #[must_use]
+    #[cfg_attr(not(feature = "cli"), expect(unused_mut, unused_variables))]
+    pub fn text<T: Send + 'static>(
+        mut self,
+        parse: Option<fn(&str) -> Option<T>>,
+        show: Option<fn(&T) -> String>,
+    ) -> Self {
+        #[cfg(feature = "cli")]
+        if parse.is_some() || show.is_some() {
+            let item = type_of::<T>();
+            self.texts.push(Arc::new(Text { item, parse, show }));
+        }
         self
     }
 

@@ -32,6 +32,12 @@ pub(crate) struct Edge<T> {
 type Only<T> = Ports<T, Never>;
 
 impl<T: Send + 'static> Edge<T> {
+    /// Makes an edge to a receiver without a queue.
+    #[cfg(feature = "cli")]
+    pub(crate) fn of(any: Arc<dyn Push<T>>) -> Self {
+        Self { direct: None, any }
+    }
+
     /// Sends an item as [`Push::push`] does.
     #[inline(always)]
     pub(crate) fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
@@ -130,6 +136,23 @@ pub(crate) struct InPort {
     pub(crate) cross: fn(&Erased, Option<&Limit>) -> Box<Erased>,
 }
 
+impl InPort {
+    /// Erases the type of a port. `hash` chooses the shard of an item by a field.
+    pub(crate) fn new<T: Send + 'static>(
+        name: &'static str,
+        inlet: Arc<dyn Inlet<T>>,
+        hash: Option<HashField<T>>,
+    ) -> Self {
+        Self {
+            name,
+            item: std::any::type_name::<T>(),
+            inlet: Box::new(inlet),
+            join: Arc::new(move |inlets, by| join(inlets, by, hash)),
+            cross: cross::<T>,
+        }
+    }
+}
+
 /// A function that combines several input ports into one.
 type Join = Arc<dyn Fn(&[&Erased], &By) -> Result<Box<Erased>, String> + Send + Sync>;
 
@@ -158,13 +181,7 @@ impl<I: Send + 'static> Entry<I> {
             ends: Arc::clone(&self.ends),
             wrap,
         });
-        self.ports.push(InPort {
-            name,
-            item: std::any::type_name::<T>(),
-            inlet: Box::new(inlet),
-            join: Arc::new(move |inlets, by| join(inlets, by, hash)),
-            cross: cross::<T>,
-        });
+        self.ports.push(InPort::new(name, inlet, hash));
     }
 }
 

@@ -128,6 +128,13 @@ impl Graph {
         }
     }
 
+    /// Adds an instance that is no module's. Its name must be new.
+    #[cfg(feature = "cli")]
+    pub(crate) fn add_instance(&mut self, name: &str, instance: Box<dyn Instance>) {
+        let name = name.to_owned();
+        self.instances.push(Named { name, instance });
+    }
+
     /// Adds an edge by a queue. An end is the name of an instance, followed by a dot and the name
     /// of a port. Without a port, an edge begins at the port `out` and ends at the port `run`.
     ///

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+#[cfg(feature = "cli")]
+use std::sync::Arc;
 
 use tussah_weave::{
     Diagnostic, Plan, PlanEdge, PlanNode, PlanShards, PlanVia, PortRef, Signature, Span, Type,
@@ -9,10 +11,11 @@ use tussah_weave::{
 };
 
 use super::args::Args;
-use super::describe::Describe;
 use super::error::GraphError;
 use super::graph::Graph;
 use super::module::Module;
+#[cfg(feature = "cli")]
+use super::text::AnyText;
 use super::via::{Via, WhenFull};
 
 /// The modules that a graph in Weave may use, by their names in Weave.
@@ -72,6 +75,9 @@ pub struct Modules {
     signatures: tussah_weave::Modules,
     /// For each name the modules with the arguments of their type parameters.
     add: BTreeMap<String, Vec<(Vec<Type>, Add)>>,
+    /// The types of items, as text.
+    #[cfg(feature = "cli")]
+    pub(super) texts: Vec<Arc<dyn AnyText>>,
 }
 
 /// Adds an instance of a known module to a graph.
@@ -111,12 +117,11 @@ impl Modules {
     /// ```
     #[must_use]
     pub fn with<M: Module>(mut self, name: &str) -> Self {
-        let Describe {
-            signature,
-            types,
-            fields,
-        } = M::describe();
-        for (of, fields) in fields {
+        let described = M::describe();
+        #[cfg(feature = "cli")]
+        self.texts.extend(described.texts);
+        let (signature, types) = (described.signature, described.types);
+        for (of, fields) in described.fields {
             let fields = fields.iter().map(|&field| field.to_owned());
             let items = &mut self.signatures.items;
             items.insert(of.to_string(), fields.collect());

@@ -1,6 +1,8 @@
 //! Facts about types that the expansion of `#[module]` needs, and its calls of plain methods.
 
+use std::fmt;
 use std::marker::PhantomData;
+use std::str::FromStr;
 
 use tussah_weave::Kind;
 
@@ -57,6 +59,30 @@ impl<T: Fields> Probe<T> {
     }
 }
 
+impl<T: FromStr> Probe<T> {
+    /// Returns the type's `from_str`.
+    #[must_use]
+    pub fn parse_fn(&self) -> Option<fn(&str) -> Option<T>> {
+        Some(|text| text.parse().ok())
+    }
+}
+
+impl<T: fmt::Display> Probe<T> {
+    /// Returns the type's `to_string`.
+    #[must_use]
+    pub fn show_fn(&self) -> Option<fn(&T) -> String> {
+        Some(T::to_string)
+    }
+}
+
+impl<T: fmt::Debug> Probe<T> {
+    /// Returns the function that shows the type by `Debug`.
+    #[must_use]
+    pub fn debug_fn(&self) -> Option<fn(&T) -> String> {
+        Some(|item| format!("{item:?}"))
+    }
+}
+
 /// The other half of [`Probe`]: no method finds anything.
 pub trait NoProbe<T> {
     /// The type cannot be cloned.
@@ -66,6 +92,21 @@ pub trait NoProbe<T> {
 
     /// The type has no kind in Weave.
     fn kind_fn(&self) -> Option<fn() -> Kind> {
+        None
+    }
+
+    /// The type cannot be made of text.
+    fn parse_fn(&self) -> Option<fn(&str) -> Option<T>> {
+        None
+    }
+
+    /// The type has no `Display`.
+    fn show_fn(&self) -> Option<fn(&T) -> String> {
+        None
+    }
+
+    /// The type has no `Debug`.
+    fn debug_fn(&self) -> Option<fn(&T) -> String> {
         None
     }
 

@@ -9,6 +9,8 @@ mod limit;
 mod send;
 mod shards;
 mod standard;
+#[cfg(feature = "cli")]
+mod testing;
 mod weave;
 
 use std::fmt::Debug;

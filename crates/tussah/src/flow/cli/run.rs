@@ -187,9 +187,17 @@ fn start(program: &Program, source: &Source, plan: &Plan, workers: usize) -> Exi
     })
 }
 
+/// Returns the name that a shard such as `pages#0` has in the file.
+pub(super) fn unsharded(instance: &str) -> &str {
+    instance.split_once('#').map_or(instance, |(name, _)| name)
+}
+
 /// Returns the place of an instance in the file.
 fn place(source: &Source, plan: &Plan, instance: &str) -> String {
-    let node = plan.nodes.iter().find(|node| node.name == instance);
+    let node = plan
+        .nodes
+        .iter()
+        .find(|node| node.name == unsharded(instance));
     let (line, column) = node.map_or((1, 1), |node| node.span.position(&source.text));
     format!("{}:{line}:{column}", source.file())
 }

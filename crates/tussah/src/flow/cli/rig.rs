@@ -1,0 +1,385 @@
+//! The graph of a test: recorders are at the ports that the test watches, and the test takes the
+//! place of the sources that it sends for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tussah_weave::{
+    Arg, Diagnostic, Graph, Kind, Place, Plan, PlanArg, PlanBoundary, PortRef, Span, Step, Test,
+    Type, Value,
+};
+
+use crate::flow::text::{AnyText, Log};
+use crate::flow::{Modules, Params, Via};
+
+/// A graph for a test.
+pub(super) struct Rig {
+    pub(super) graph: crate::flow::Graph,
+    /// The places of the instances in the file.
+    pub(super) places: BTreeMap<String, Span>,
+    /// The items that have arrived at each watched port.
+    pub(super) logs: BTreeMap<String, Log>,
+    /// The ports that get the items of each port that the test sends to.
+    pub(super) feeds: BTreeMap<String, Vec<Feed>>,
+}
+
+/// A port that gets what a test sends.
+#[derive(Clone)]
+pub(super) struct Feed {
+    pub(super) end: String,
+    pub(super) after: Duration,
+    pub(super) text: Arc<dyn AnyText>,
+}
+
+/// Returns the key of a place, which is also how messages name it.
+pub(super) fn name(place: &Place) -> String {
+    let (node, port, default) = match place {
+        Place::Input { node, port } => (node.as_str(), port, "run"),
+        Place::Output { node, port } => (node.as_str(), port, "out"),
+        Place::GraphInput(port) => ("in", port, "in"),
+        Place::GraphOutput(port) => ("out", port, "out"),
+    };
+    match port == default {
+        true => node.to_owned(),
+        false => format!("{node}.{port}"),
+    }
+}
+
+/// Builds the graph of a test.
+///
+/// # Errors
+/// If an argument has no value, or a type of items has no text, with the places.
+pub(super) fn rig(modules: &Modules, graph: &Graph, test: &Test) -> Result<Rig, Vec<Diagnostic>> {
+    let args = test.args.iter().map(|arg| {
+        let name = arg.name.clone().unwrap_or_default();
+        value(arg).map(|value| (name, value))
+    });
+    let args = args
+        .collect::<Result<_, _>>()
+        .map_err(|error| vec![error])?;
+    let mut plan = graph.instantiate(&args, 1)?;
+    let mut build = || {
+        for step in &test.steps {
+            replace(&mut plan, step)?;
+        }
+        Builder::new(modules, &plan, test).build()
+    };
+    build().map_err(|error| vec![error])
+}
+
+/// Returns the value of an argument, which has no parameters in it.
+fn value(arg: &Arg) -> Result<Value, Diagnostic> {
+    let one_worker = |name: &str| (name == "workers").then_some(Value::Count(1));
+    let value = arg.value.eval(&one_worker);
+    let value = value.map_err(|error| Diagnostic::error(error.span, error.to_string()))?;
+    match &arg.kind {
+        None | Some(Kind::Rust(_)) => Ok(value),
+        Some(kind) => value
+            .convert(kind)
+            .map_err(|error| Diagnostic::error(arg.span, error.to_string())),
+    }
+}
+
+/// Carries out a step that replaces a module.
+fn replace(plan: &mut Plan, step: &Step) -> Result<(), Diagnostic> {
+    let Step::Replace {
+        node,
+        module,
+        args,
+        span,
+    } = step
+    else {
+        return Ok(());
+    };
+    let error = || Diagnostic::error(*span, format!("there is no `{node}` with these parameters"));
+    let found = plan.nodes.iter_mut().find(|it| it.name == *node);
+    let found = found.ok_or_else(error)?;
+    found.module.clone_from(module);
+    found.types.clear();
+    let args = args.iter().map(|arg| {
+        let (name, value, span) = (arg.name.clone(), value(arg)?, arg.span);
+        Ok(PlanArg { name, value, span })
+    });
+    found.args = args.collect::<Result<_, Diagnostic>>()?;
+    Ok(())
+}
+
+struct Builder<'a> {
+    modules: &'a Modules,
+    plan: &'a Plan,
+    test: &'a Test,
+    /// The sources and sinks whose place the test takes.
+    removed: BTreeSet<usize>,
+    logs: BTreeMap<String, Log>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(modules: &'a Modules, plan: &'a Plan, test: &'a Test) -> Self {
+        let mut builder = Self {
+            modules,
+            plan,
+            test,
+            removed: BTreeSet::new(),
+            logs: BTreeMap::new(),
+        };
+        for step in &test.steps {
+            let (node, is_end) = match step {
+                Step::Send {
+                    to: Place::Output { node, .. },
+                    ..
+                } => (node, Self::is_source as fn(&Self, usize) -> bool),
+                Step::Expect {
+                    at: Place::Input { node, .. },
+                    ..
+                } => (node, Self::is_sink as fn(&Self, usize) -> bool),
+                _ => continue,
+            };
+            let node = builder.node(node).filter(|&node| is_end(&builder, node));
+            builder.removed.extend(node);
+        }
+        builder
+    }
+
+    fn build(mut self) -> Result<Rig, Diagnostic> {
+        let graph = self.modules.build(&self.rest(), &Params::new());
+        let mut graph = graph.map_err(|(error, span)| Diagnostic::error(span, error))?;
+        for step in &self.test.steps {
+            if let Step::Expect { at, span, .. } = step {
+                self.watch(&mut graph, at, *span)?;
+            }
+        }
+        let mut feeds = BTreeMap::new();
+        for step in &self.test.steps {
+            if let Step::Send { to, span, .. } = step {
+                feeds.insert(name(to), self.feeds(to, *span)?);
+            }
+        }
+        let nodes = self.plan.nodes.iter();
+        Ok(Rig {
+            graph,
+            places: nodes.map(|node| (node.name.clone(), node.span)).collect(),
+            logs: self.logs,
+            feeds,
+        })
+    }
+
+    /// Returns the plan without the instances that the test replaces, and their edges.
+    fn rest(&self) -> Plan {
+        let stays = |node: usize| !self.removed.contains(&node);
+        let mut plan = self.plan.clone();
+        let kept: Vec<usize> = (0..plan.nodes.len()).filter(|&it| stays(it)).collect();
+        let port = |port: &mut PortRef| {
+            port.node = kept
+                .iter()
+                .position(|&it| it == port.node)
+                .unwrap_or_default();
+        };
+        plan.nodes = kept
+            .iter()
+            .map(|&node| self.plan.nodes[node].clone())
+            .collect();
+        plan.edges
+            .retain(|edge| stays(edge.from.node) && stays(edge.to.node));
+        for edge in &mut plan.edges {
+            port(&mut edge.from);
+            port(&mut edge.to);
+        }
+        plan.sheds.retain(|shed| stays(shed.node));
+        for shed in &mut plan.sheds {
+            shed.to = shed.to.take().filter(|to| stays(to.node));
+            shed.to.iter_mut().for_each(port);
+            shed.node = kept
+                .iter()
+                .position(|&it| it == shed.node)
+                .unwrap_or_default();
+        }
+        for limit in &mut plan.limits {
+            let nodes = kept.iter().enumerate();
+            let inside = nodes.filter(|(_, node)| limit.nodes.contains(node));
+            limit.nodes = inside.map(|(node, _)| node).collect();
+        }
+        plan.limits.retain(|limit| !limit.nodes.is_empty());
+        plan
+    }
+
+    /// Adds a recorder for a place, with the edges to it.
+    fn watch(
+        &mut self,
+        graph: &mut crate::flow::Graph,
+        at: &Place,
+        span: Span,
+    ) -> Result<(), Diagnostic> {
+        let key = name(at);
+        if self.logs.contains_key(&key) {
+            return Ok(());
+        }
+        let error = |error: String| Diagnostic::error(span, error);
+        let text = self.text(at).ok_or_else(|| error(unknown(&key)))?;
+        let log = Log::default();
+        let recorder = recorder(&key);
+        graph.add_instance(&recorder, text.recorder(&log).map_err(error)?);
+        for (from, after) in self.sources(at) {
+            if !self.removed.contains(&from.node) {
+                let connected = graph.connect_via(&self.end(&from), &recorder, after);
+                connected.map_err(|why| error(why.to_string()))?;
+            }
+        }
+        self.logs.insert(key, log);
+        Ok(())
+    }
+
+    /// Returns the outputs whose items a place gets.
+    fn sources(&self, at: &Place) -> Vec<(PortRef, Via)> {
+        let after = |after: Option<Duration>| Via::default().after(after.unwrap_or_default());
+        match at {
+            Place::Output { .. } => {
+                let port = self.port(at);
+                port.map(|port| (port, Via::default()))
+                    .into_iter()
+                    .collect()
+            }
+            Place::GraphOutput(port) => {
+                let ends = self.plan.outputs.iter().filter(|it| it.port == *port);
+                ends.map(|it| (it.inner.clone(), after(it.after))).collect()
+            }
+            Place::Input { .. } | Place::GraphInput(_) => {
+                let port = self.port(at);
+                let to = |it: &PortRef| Some(it) == port.as_ref();
+                let edges = self.plan.edges.iter().filter(|edge| to(&edge.to));
+                let sheds = self.plan.sheds.iter();
+                let sheds = sheds.filter(|shed| shed.to.as_ref().is_some_and(to));
+                let dropped = |node| PortRef {
+                    node,
+                    port: "dropped".to_owned(),
+                };
+                edges
+                    .map(|edge| (edge.from.clone(), after(edge.after)))
+                    .chain(sheds.map(|shed| (dropped(shed.node), Via::default())))
+                    .collect()
+            }
+        }
+    }
+
+    /// Returns the ports that get what is sent to a place.
+    fn feeds(&self, to: &Place, span: Span) -> Result<Vec<Feed>, Diagnostic> {
+        let text = self.text(to);
+        let text = text.ok_or_else(|| Diagnostic::error(span, unknown(&name(to))))?;
+        let feed = |port: &PortRef, after: Option<Duration>| {
+            let end = self.end(port);
+            // A removed sink that nothing watches has no port.
+            if self.removed.contains(&port.node) && !self.logs.contains_key(&key(self.plan, port)) {
+                return None;
+            }
+            let (after, text) = (after.unwrap_or_default(), Arc::clone(&text));
+            Some(Feed { end, after, text })
+        };
+        let port = self.port(to);
+        Ok(match to {
+            Place::GraphInput(port) => {
+                let ends = self.plan.inputs.iter().filter(|it| it.port == *port);
+                ends.filter_map(|it| feed(&it.inner, it.after)).collect()
+            }
+            Place::Output { .. } => {
+                let edges = self.plan.edges.iter();
+                let edges = edges.filter(|edge| Some(&edge.from) == port.as_ref());
+                edges
+                    .filter_map(|edge| feed(&edge.to, edge.after))
+                    .collect()
+            }
+            Place::Input { .. } | Place::GraphOutput(_) => {
+                port.iter().filter_map(|port| feed(port, None)).collect()
+            }
+        })
+    }
+
+    /// Returns the text of the items of a place.
+    fn text(&self, place: &Place) -> Option<Arc<dyn AnyText>> {
+        let item = self.item(place)?;
+        let texts = self.modules.texts.iter();
+        let mut fits = texts.filter(|text| text.item().fits(&item));
+        fits.next().cloned()
+    }
+
+    fn item(&self, place: &Place) -> Option<Type> {
+        let inner = |all: &[PlanBoundary], port: &str| {
+            all.iter()
+                .find(|it| it.port == port)
+                .map(|it| it.inner.clone())
+        };
+        let port = match place {
+            Place::GraphInput(port) => inner(&self.plan.inputs, port)?,
+            Place::GraphOutput(port) => inner(&self.plan.outputs, port)?,
+            Place::Input { .. } | Place::Output { .. } => self.port(place)?,
+        };
+        let mut edges = self.plan.edges.iter();
+        let edge = edges.find(|edge| edge.from == port || edge.to == port);
+        if let Some(item) = edge.and_then(|edge| edge.item.clone()) {
+            return Some(item);
+        }
+        let module = &self.plan.nodes[port.node].module;
+        let signature = self.modules.signatures().signatures.get(module)?;
+        let port = signature
+            .input(&port.port)
+            .or_else(|| signature.output(&port.port))?;
+        Some(port.item.clone())
+    }
+
+    /// Returns the port of a node.
+    fn port(&self, place: &Place) -> Option<PortRef> {
+        let (Place::Input { node, port } | Place::Output { node, port }) = place else {
+            return None;
+        };
+        let (node, port) = (self.node(node)?, port.clone());
+        Some(PortRef { node, port })
+    }
+
+    fn node(&self, name: &str) -> Option<usize> {
+        self.plan.nodes.iter().position(|node| node.name == name)
+    }
+
+    fn is_source(&self, node: usize) -> bool {
+        let signature = self
+            .modules
+            .signatures()
+            .signatures
+            .get(&self.plan.nodes[node].module);
+        signature.is_some_and(|signature| signature.inputs.is_empty())
+    }
+
+    fn is_sink(&self, node: usize) -> bool {
+        let mut edges = self.plan.edges.iter();
+        let signature = self
+            .modules
+            .signatures()
+            .signatures
+            .get(&self.plan.nodes[node].module);
+        edges.all(|edge| edge.from.node != node)
+            && signature.is_some_and(|signature| !signature.outputs.iter().any(|it| it.required))
+    }
+
+    /// Returns the end of an edge as the graph names it.
+    fn end(&self, port: &PortRef) -> String {
+        match self.removed.contains(&port.node) {
+            true => recorder(&key(self.plan, port)),
+            false => format!("{}.{}", self.plan.nodes[port.node].name, port.port),
+        }
+    }
+}
+
+/// Returns the key of an input port.
+fn key(plan: &Plan, port: &PortRef) -> String {
+    name(&Place::Input {
+        node: plan.nodes[port.node].name.clone(),
+        port: port.port.clone(),
+    })
+}
+
+/// Returns the name of a recorder, which no instance can have.
+fn recorder(key: &str) -> String {
+    format!("expect {key}")
+}
+
+fn unknown(place: &str) -> String {
+    format!("the items of `{place}` have no text: expected a type with `FromStr` and `Display`")
+}

@@ -1,0 +1,117 @@
+//! The command `test`, and the function that does the same for `cargo test`.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use tussah_weave::Diagnostic;
+
+use super::Program;
+use super::rig::rig;
+use super::source::{Source, WRONG, fail};
+use super::steps::{self, Failure};
+use crate::flow::Modules;
+
+/// Run the tests of graphs in Weave, under virtual time.
+///
+/// Exits with 0, with 1 if a test fails, and with 2 if a file is wrong.
+#[derive(Args)]
+pub struct TestArguments {
+    /// Files whose tests to run
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+impl TestArguments {
+    pub(super) fn run(&self, program: &Program) -> ExitCode {
+        let mut has_failed = false;
+        for path in &self.files {
+            match run_file(path, &program.modules) {
+                Ok(Report { lines, failures }) => {
+                    print!("{lines}");
+                    eprint!("{failures}");
+                    has_failed |= !failures.is_empty();
+                }
+                Err(Wrong::Unread(error)) => return fail(&error),
+                Err(Wrong::Graph(errors)) => {
+                    eprint!("{errors}");
+                    return ExitCode::from(WRONG);
+                }
+            }
+        }
+        ExitCode::from(u8::from(has_failed))
+    }
+}
+
+/// Runs the tests of a file in Weave under virtual time, as the command `test` does.
+///
+/// The path is relative to the directory of the package, where `cargo test` runs tests.
+///
+/// # Panics
+/// If the file is wrong or a test fails, with the places in the file.
+///
+/// # Examples
+/// ```no_run
+/// # fn modules() -> tussah::flow::Modules { tussah::flow::Modules::new() }
+/// #[test]
+/// fn the_graph_passes_its_tests() {
+///     tussah::flow::run_tests("graph.weave", &modules());
+/// }
+/// ```
+#[track_caller]
+pub fn run_tests(file: impl AsRef<Path>, modules: &Modules) {
+    match run_file(file.as_ref(), modules) {
+        Ok(Report { lines, failures }) => {
+            print!("{lines}");
+            assert!(failures.is_empty(), "tests failed\n{failures}");
+        }
+        Err(Wrong::Unread(error) | Wrong::Graph(error)) => panic!("{error}"),
+    }
+}
+
+/// The results of a file's tests.
+struct Report {
+    /// A line for each test.
+    lines: String,
+    /// The steps that failed, with their places.
+    failures: String,
+}
+
+/// The error of a file whose tests cannot run.
+enum Wrong {
+    Unread(String),
+    /// Excerpts of the file.
+    Graph(String),
+}
+
+fn run_file(path: &Path, modules: &Modules) -> Result<Report, Wrong> {
+    let source = Source::read(path).map_err(Wrong::Unread)?;
+    let checked = source.check(Some(modules.signatures()));
+    if checked.diagnostics.iter().any(Diagnostic::is_error) {
+        return Err(Wrong::Graph(source.render(&checked.diagnostics)));
+    }
+    let mut report = Report {
+        lines: String::new(),
+        failures: String::new(),
+    };
+    for test in &checked.tests {
+        let graph = &checked.graphs[test.graph];
+        let result = rig(modules, graph, test)
+            .map_err(Failure::from)
+            .and_then(|rig| steps::run(test, rig));
+        let outcome = if result.is_ok() { "ok" } else { "FAILED" };
+        let mut add = |line: std::fmt::Arguments<'_>| {
+            report.lines.write_fmt(line).expect("a string takes all");
+        };
+        add(format_args!("test {} ... {outcome}\n", test.name));
+        if let Err(Failure { errors, diff }) = result {
+            let (name, errors) = (&test.name, source.render(&errors));
+            report.failures += &format!("test {name:?} failed\n{}\n{diff}\n", errors.trim_end());
+        }
+    }
+    if checked.tests.is_empty() {
+        report.lines = format!("{} has no tests\n", source.file());
+    }
+    Ok(report)
+}

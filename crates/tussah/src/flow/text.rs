@@ -1,0 +1,145 @@
+//! Items as text, for the tests of graphs: where a test watches a port, and where it sends items.
+
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tussah_core::Handle;
+use tussah_weave::Type;
+
+use super::delay::Delayed;
+use super::edge::{Edge, InPort, Inlet, Push, Wait};
+use super::error::GraphError;
+use super::flows::{Flow, Keepers};
+use super::install::{Installed, Instance};
+use super::outlet::AnyOutlet;
+use super::running::{Input, Running};
+use super::via::Via;
+use crate::stage::{BuildError, Edges, Network, Reason};
+
+/// The items that have arrived at a port, as text.
+pub(crate) type Log = Arc<Mutex<Vec<String>>>;
+
+/// The conversions of a type of items from and to text.
+pub(crate) struct Text<T> {
+    pub(crate) item: Type,
+    pub(crate) parse: Option<fn(&str) -> Option<T>>,
+    pub(crate) show: Option<fn(&T) -> String>,
+}
+
+/// A [`Text`] whose type is erased.
+pub(crate) trait AnyText: Send + Sync + UnwindSafe + RefUnwindSafe {
+    fn item(&self) -> &Type;
+
+    /// Returns an instance that takes items at its port `run`, and notes them in a log.
+    ///
+    /// # Errors
+    /// If the type has no text.
+    fn recorder(&self, log: &Log) -> Result<Box<dyn Instance>, String>;
+
+    /// Returns an item that is sent to a port when the future runs.
+    ///
+    /// # Errors
+    /// If the text is no item, or the port takes items of another type.
+    fn send(&self, running: &Running, end: &str, text: &str) -> Result<Wait<'static>, String>;
+}
+
+impl<T: Send + 'static> AnyText for Text<T> {
+    fn item(&self) -> &Type {
+        &self.item
+    }
+
+    fn recorder(&self, log: &Log) -> Result<Box<dyn Instance>, String> {
+        let show = self.show.ok_or_else(|| {
+            let item = self.item.short();
+            format!("`{item}` cannot be shown as text: expected it to have `Display` or `Debug`")
+        })?;
+        let log = Arc::clone(log);
+        Ok(Box::new(Arc::new(Recorder { show, log })))
+    }
+
+    fn send(&self, running: &Running, end: &str, text: &str) -> Result<Wait<'static>, String> {
+        let name = self.item.short();
+        let parse = self.parse.ok_or_else(|| {
+            format!("`{name}` cannot be made of text: expected it to have `FromStr`")
+        })?;
+        let item = parse(text).ok_or_else(|| format!("{text:?} is not a `{name}`"))?;
+        let input: Result<Input<T>, GraphError> = running.input(end);
+        let input = input.map_err(|error| error.to_string())?;
+        Ok(Box::pin(async move { input.send(item).await }))
+    }
+}
+
+/// The port of an instance that notes the items that it gets. It has no queue, and notes an item
+/// when that is sent.
+struct Recorder<T> {
+    show: fn(&T) -> String,
+    log: Log,
+}
+
+/// A recorder in a graph.
+struct Placed<T> {
+    recorder: Arc<Recorder<T>>,
+    runtime: Handle,
+}
+
+impl<T: Send + 'static> Instance for Arc<Recorder<T>> {
+    fn has_state(&self) -> bool {
+        false
+    }
+
+    fn set_target(&mut self, _target: Duration) {}
+
+    fn declare(&mut self, network: &Network, _name: &str) -> Result<Vec<InPort>, BuildError> {
+        let inlet: Arc<dyn Inlet<T>> = Arc::new(Placed {
+            recorder: Arc::clone(self),
+            runtime: network.handle().clone(),
+        });
+        Ok(vec![InPort::new("run", inlet, None)])
+    }
+
+    fn outs(&mut self, _f: &mut dyn FnMut(&'static str, &mut dyn AnyOutlet)) {}
+
+    fn install(
+        self: Box<Self>,
+        _keepers: &Arc<Keepers>,
+        _slot: usize,
+    ) -> Result<Installed, BuildError> {
+        Ok(Installed::default())
+    }
+}
+
+impl<T: Send + 'static> Inlet<T> for Placed<T> {
+    fn connect(
+        &self,
+        _edges: &Edges<'_>,
+        via: &Via,
+        keepers: &Arc<Keepers>,
+    ) -> Result<Edge<T>, BuildError> {
+        let edge = self.outside();
+        Ok(Edge::of(match via.after.is_zero() {
+            true => edge,
+            false => Arc::new(Delayed::new(edge, via, keepers, &self.runtime)),
+        }))
+    }
+
+    fn outside(&self) -> Arc<dyn Push<T>> {
+        self.recorder.clone()
+    }
+}
+
+impl<T: Send + 'static> Push<T> for Recorder<T> {
+    fn push(&self, _flow: Flow, item: T) -> Option<Wait<'_>> {
+        let text = (self.show)(&item);
+        self.log.lock().push(text);
+        None
+    }
+
+    fn offer(&self, flow: Flow, item: T) {
+        // Nothing waits here.
+        drop(self.push(flow, item));
+    }
+
+    fn end(&self, _flow: Flow, _item: T, _why: Reason) {}
+}

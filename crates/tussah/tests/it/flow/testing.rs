@@ -1,0 +1,260 @@
+//! Tests in Weave: what passes, and what the failures say.
+
+use std::panic::catch_unwind;
+use std::time::Duration;
+
+use tussah::flow::{AsyncOut, Modules, Out, module, run_tests};
+use tussah::time::sleep;
+
+/// Sends the numbers from 1 to `count`.
+struct Numbers(u64);
+
+#[module]
+impl Numbers {
+    fn init(count: u64) -> Self {
+        Self(count)
+    }
+
+    async fn start(&self, out: &impl AsyncOut<u64>) {
+        for number in 1..=self.0 {
+            out.send(number).await;
+        }
+        if self.0 == 0 {
+            std::future::pending().await
+        }
+    }
+}
+
+/// Divides 100 by numbers.
+#[derive(Default)]
+struct Divide;
+
+#[module]
+impl Divide {
+    fn run(&self, number: u64, out: &impl Out<u64>, bad: Option<&impl Out<String>>) {
+        match (100_u64.checked_div(number), bad) {
+            (Some(quotient), _) => out.send(quotient),
+            (None, Some(bad)) => bad.send(format!("100 / {number}")),
+            (None, None) => {}
+        }
+    }
+}
+
+/// Sends each number on after a time.
+struct Wait(Duration);
+
+#[module]
+impl Wait {
+    fn init(time: Duration) -> Self {
+        Self(time)
+    }
+
+    async fn run(&self, number: u64, out: &impl AsyncOut<u64>) {
+        sleep(self.0).await;
+        out.send(number).await;
+    }
+}
+
+/// Fails to start: a test does not need it.
+struct Socket;
+
+#[module]
+impl Socket {
+    fn init() -> Result<Self, String> {
+        Err("the port is taken".to_owned())
+    }
+
+    fn run(&self, _number: u64) {}
+}
+
+/// An item that has no text.
+struct Opaque;
+
+/// Makes opaque items.
+#[derive(Default)]
+struct Hide;
+
+#[module]
+impl Hide {
+    fn run(&self, _number: u64, out: &impl Out<Opaque>) {
+        out.send(Opaque);
+    }
+}
+
+/// Takes opaque items.
+#[derive(Default)]
+struct Drop;
+
+#[module]
+impl Drop {
+    fn run(&self, _item: Opaque) {}
+}
+
+const GRAPHS: &str = "
+use Numbers, Divide, Wait, Socket, Hide, Drop
+
+graph Quotients(wait: duration = 5 ms) {
+  numbers = Numbers(3)
+  divide  = Divide()
+  later   = Wait(wait)
+  socket  = Socket()
+  bad     = Text()
+  numbers -> divide -> later -> socket
+  divide.bad -> bad after 10 ms
+}
+
+graph Part() {
+  divide = Divide()
+  in -> divide -> out after 1 s
+}
+
+graph Hidden() {
+  numbers = Numbers(0)
+  hide    = Hide()
+  drop    = Drop()
+  numbers -> hide -> drop
+}
+";
+
+/// Takes texts.
+#[derive(Default)]
+struct Text;
+
+#[module]
+impl Text {
+    fn run(&self, _text: String) {}
+}
+
+/// Runs one test, and returns the message if it fails.
+fn test(head: &str, steps: &str) -> String {
+    let modules = Modules::new()
+        .with::<Numbers>("Numbers")
+        .with::<Divide>("Divide")
+        .with::<Wait>("Wait")
+        .with::<Socket>("Socket")
+        .with::<Hide>("Hide")
+        .with::<Drop>("Drop")
+        .with::<Text>("Text");
+    let file = tempfile::Builder::new().suffix(".weave").tempfile();
+    let file = file.expect("a file");
+    let text = format!("use Text {GRAPHS}test \"one\" of {head} {{\n{steps}\n}}\n");
+    std::fs::write(file.path(), text).expect("a file");
+    let result = catch_unwind(|| run_tests(file.path(), &modules));
+    let Err(payload) = result else {
+        return String::new();
+    };
+    let message = payload.downcast::<String>().expect("a message");
+    let name = file.path().display().to_string();
+    message.replace(&name, "f.weave")
+}
+
+#[track_caller]
+fn passes(head: &str, steps: &str) {
+    assert_eq!(test(head, steps), "");
+}
+
+#[track_caller]
+fn fails(head: &str, steps: &str, expected: &str) {
+    let message = test(head, steps);
+    assert!(message.contains(expected), "{message}");
+}
+
+#[test]
+fn a_test_takes_the_place_of_a_source_and_of_a_sink() {
+    passes(
+        "Quotients()",
+        "send numbers 5, 20\nexpect socket 20, 5 within 5 ms\nexpect nothing at socket within 1 h",
+    );
+    // Instances in the middle stay.
+    passes(
+        "Quotients()",
+        "replace numbers with Numbers(0)\nsend divide 4\nexpect divide 25\nexpect later.run 25\nexpect nothing at socket",
+    );
+    passes(
+        "Part()",
+        "send in 4\nexpect nothing at out within 999 ms\nexpect out 25 within 1 ms",
+    );
+}
+
+#[test]
+fn time_is_virtual_and_exact() {
+    passes(
+        "Quotients(wait: 10 h)",
+        "send numbers 1\nexpect nothing at socket within 9 h\nexpect socket 100 within 1 h",
+    );
+    passes(
+        "Quotients()",
+        "send numbers 0\nexpect nothing at socket\nadvance 9 ms\nexpect nothing at bad\nadvance 1 ms\nexpect bad \"100 / 0\"",
+    );
+    fails(
+        "Quotients()",
+        "send numbers 1\nexpect socket 100 within 4 ms",
+        "items are missing at `socket`\n  --> f.weave:27:8",
+    );
+}
+
+#[test]
+fn doubles_replace_modules() {
+    passes(
+        "Quotients()",
+        "replace numbers with Numbers(2)\nexpect socket 100, 50 within 5 ms\nexpect nothing at socket",
+    );
+    passes(
+        "Quotients()",
+        "replace later with Divide()\nsend numbers 4\nexpect socket 4",
+    );
+    fails(
+        "Quotients()",
+        "replace later with Hide()\nsend numbers 4\nexpect socket 4",
+        "`later.out` sends",
+    );
+}
+
+#[test]
+fn drain_waits_for_all_items() {
+    passes(
+        "Quotients(wait: 1 min)",
+        "send numbers 4\nexpect nothing at socket\ndrain\nexpect socket 25",
+    );
+    passes("Hidden()", "drain");
+    fails(
+        "Quotients(wait: 2 h)",
+        "send numbers 4\nexpect nothing at socket\ndrain",
+        "after 1 h",
+    );
+}
+
+#[test]
+fn failures_show_the_place_and_a_diff() {
+    fails(
+        "Quotients()",
+        "send numbers 5, 20, 25\nexpect socket 20, 6, 4 within 5 ms",
+        "test \"one\" failed\nerror: other items have arrived at `socket`\n  --> f.weave:27:8\n   |\n\
+         27 | expect socket 20, 6, 4 within 5 ms\n   |        ^^^^^^\n    20\n  - 6\n  + 5\n    4\n",
+    );
+    fails(
+        "Quotients()",
+        "send numbers 5\nexpect socket 20, 5 within 5 ms",
+        "items are missing at `socket`",
+    );
+    fails(
+        "Quotients()",
+        "send numbers 5\nexpect nothing at socket within 5 ms",
+        "items have arrived at `socket`",
+    );
+    fails(
+        "Quotients()",
+        "expect nothing at socket\nsend numbers \"five\"",
+        "\"five\" is not a `u64`",
+    );
+    fails(
+        "Quotients()",
+        "send numbers 5",
+        "`socket` could not be made: the port is taken\n --> f.weave:8:3",
+    );
+    fails(
+        "Hidden()",
+        "expect drop 1",
+        "the items of `drop` have no text",
+    );
+}
