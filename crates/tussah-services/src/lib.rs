@@ -7,7 +7,6 @@ mod html;
 pub mod load;
 pub mod new;
 mod signals;
-pub mod standard;
 mod units;
 pub mod web;
 

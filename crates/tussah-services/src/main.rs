@@ -9,7 +9,6 @@ use clap_complete::Shell;
 use tussah::flow::cli::{self, Others, Program};
 use tussah_services::load;
 use tussah_services::new;
-use tussah_services::standard;
 use tussah_services::web::Web;
 use tussah_services::web::config::{Arguments, Config};
 
@@ -45,7 +44,7 @@ fn main() -> ExitCode {
         Command::Load(arguments) => load::cli::run(*arguments),
         Command::Graph(command) => command.run(&Program {
             name: "tussah".to_owned(),
-            modules: standard::modules(),
+            modules: tussah::modules::standard(),
             others: Others::Trusted,
         }),
         Command::New(arguments) => new::run(&arguments),

@@ -1,7 +1,10 @@
 //! The commands for graphs in Weave.
 
+use std::io::Read as _;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 const GRAPH: &str = "use A, B\n\ngraph Two {\n  a = A\n  b = B\n  a -> b\n}\n";
 
@@ -118,7 +121,7 @@ fn draw_writes_a_picture() {
     );
 }
 
-const LINES: &str = "use Lines, Print
+const LINES: &str = "use FileLines, LinesOut
 
 /// Prints lines.
 graph LinePrinter(
@@ -126,8 +129,8 @@ graph LinePrinter(
   file: path,
   at_once: count = 8 * workers,
 ) {
-  lines = Lines(file)
-  print = Print()
+  lines = FileLines(file)
+  print = LinesOut()
   lines -> print via queue(at_once)
 }
 ";
@@ -164,8 +167,7 @@ fn run_takes_values_from_options_the_environment_and_a_file() {
         printed
     );
     let (code, stdout, stderr) = run_lines(&params, Some("missing"));
-    let expected =
-        "error: lines.weave:9:3: `lines` cannot start: cannot read missing: No such file";
+    let expected = "error: lines.weave:9:3: `lines` cannot start: ";
     assert_eq!((code, stdout.as_str()), (1, ""));
     assert!(stderr.starts_with(expected), "{stderr}");
 }
@@ -217,6 +219,32 @@ fn the_help_of_run_lists_the_parameters() {
 ";
     assert!(stdout.starts_with("Prints lines.\n"), "{stdout}");
     assert!(stdout.ends_with(expected), "{stdout}");
+}
+
+#[test]
+fn the_first_signal_drains_the_graph() {
+    let directory = lines();
+    // The second source never ends.
+    let text = LINES.replace("use", "use Timer, Logger,").replace(
+        "print = ",
+        "timer = Timer(1 h) log = Logger() timer -> log print = ",
+    );
+    std::fs::write(directory.path().join("lines.weave"), text).expect("a file");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tussah"));
+    command.args(["run", "lines.weave", "--file", "in.txt"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.current_dir(directory.path()).spawn();
+    let mut child = child.expect("the command starts");
+    let mut printed = [0; 8];
+    let stdout = child.stdout.as_mut().expect("a pipe");
+    stdout.read_exact(&mut printed).expect("two lines");
+    assert_eq!(printed, *b"one\ntwo\n");
+    let id = Pid::from_child(&child);
+    kill_process(id, Signal::TERM).expect("the command runs");
+    let output = child.wait_with_output().expect("the command ends");
+    let stderr = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(stderr.starts_with("shutting down: "), "{stderr}");
 }
 
 #[test]

@@ -141,6 +141,8 @@ impl Modules {
             }
         }
         self.signatures.items.extend(other.signatures.items);
+        #[cfg(feature = "cli")]
+        self.texts.extend(other.texts);
         self
     }
 

@@ -1,7 +1,9 @@
 //! The items of the standard modules.
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::fmt;
+use std::str::FromStr;
 
 use super::net::Peer;
 use crate::flow::{FieldValues, Value};
@@ -35,6 +37,22 @@ impl Message {
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Message").field(&self.text()).finish()
+    }
+}
+
+/// Writes the bytes as [`text`](Message::text).
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text())
+    }
+}
+
+/// Makes a message from nobody, as tests of graphs send it.
+impl FromStr for Message {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self::new(Peer::nobody(), text))
     }
 }
 
