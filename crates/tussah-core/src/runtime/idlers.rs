@@ -4,6 +4,9 @@
 //! sleep. It does so when it has found nothing to run or steal, and its timers and descriptors have
 //! nothing to report. Each woken thread is then an event of its color like any other event.
 //!
+//! `on_idle` of `tussah` needs this list: no thread can find out that its worker is idle, because
+//! the worker runs an event to ask. The list costs a load before each sleep, and nothing per event.
+//!
 //! # Why no waiter is forgotten
 //!
 //! A waiter either enters the list in an event of some worker, or enters it elsewhere and then

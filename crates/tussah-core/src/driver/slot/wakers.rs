@@ -49,6 +49,9 @@ impl Wakers {
 const BEHIND: usize = 4;
 
 /// The wakers of the last reports, which are called a little later.
+///
+/// With thousands of descriptors, neither a slot nor the thread that it wakes is in a cache. The
+/// look-ahead takes about 70 instructions for each report, fewer than one of these misses costs.
 pub(crate) struct Late {
     wakers: [Wakers; BEHIND],
     next: usize,
