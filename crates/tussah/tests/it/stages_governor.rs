@@ -99,6 +99,61 @@ fn servlets_are_divided() {
     });
 }
 
+/// Waits for a permit, and sends two events for each batch.
+struct SendsTwo(Arc<Semaphore>, Sender<u64>);
+
+impl Handler for SendsTwo {
+    type Event = u64;
+    async fn handle(&self, batch: &mut Batch<u64>) {
+        batch.drain().for_each(drop);
+        self.0.acquire().await.forget();
+        for event in 0..2 {
+            self.1.send(event).await.expect("it is open");
+        }
+    }
+}
+
+#[test]
+fn a_stage_gets_its_first_servlet_when_the_others_wait_for_it() {
+    let (clock, runtime) = by_hand();
+    runtime.block_on(async {
+        let network = Network::new("n");
+        network.govern(Governor::new(3));
+        let (gate, open) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(100)));
+        let last = gated(network.stage("last").servlets(1), &open);
+        let declared = network
+            .stage("first")
+            .manual()
+            .batch(1)
+            .servlets(2)
+            .declare();
+        let declared = declared.expect("a stage");
+        let first = declared.stage();
+        let made = declared.handler(|edges| {
+            let last = edges.to(&last).queue(1)?;
+            Ok(SendsTwo(Arc::clone(&gate), last))
+        });
+        made.expect("a stage");
+        first.sender().try_send(0).expect("there is room");
+        waiting(&first, 1).await;
+        clock.advance(Duration::from_millis(10));
+        first.sender().try_send(1).expect("there is room");
+        waiting(&first, 2).await;
+        // All servlets are at work, so the new stage has none.
+        let proxy = network.stage("proxy").queue(1).handler(|edges| {
+            let last = edges.to(&last).queue(1)?;
+            Ok(SendsTwo(Arc::clone(&open), last))
+        });
+        let proxy = proxy.expect("a stage");
+        assert_eq!(proxy.stats().cap, Some(0));
+        let _between = proxy.between("first", &last).expect("there is an edge");
+        gate.add_permits(2);
+        while first.stats().finished < 2 {
+            tussah::yield_now().await;
+        }
+    });
+}
+
 /// Counts who is at work at the same time, in all stages.
 #[derive(Default)]
 struct AtWork {

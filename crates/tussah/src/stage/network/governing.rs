@@ -95,7 +95,9 @@ impl Network {
     /// nothing. The plan caps each stage's servlets, in addition to the stage's own controllers and
     /// its manager of servlets. At no time are more servlets at work than the governor's bound
     /// allows, or than one for each stage if that is more. A stage whose cap rises gets servlets
-    /// when other stages have given theirs up, which happens after their batches.
+    /// when other stages have given theirs up, which happens after their batches. The one exception
+    /// is a new stage's first servlet: it comes at once if servlets of other stages wait for room
+    /// in the stage's queue.
     ///
     /// [`overload`](Self::overload) returns the cause of an overload. A change of the cause is
     /// logged as a warning.
@@ -286,11 +288,14 @@ impl GovernorState {
             .collect();
         more.sort_by_key(|at| (loads[*at].rank.priority, !loads[*at].rank.frees_resources));
         // Each stage first gets one servlet, so that no stage stays without a servlet for longer
-        // than necessary; then each gets as many as are available.
+        // than necessary; then each gets as many as are available. A stage for which servlets of
+        // others wait gets its first one in any case: they may be all that there are.
         for most in [1, usize::MAX] {
             for &at in &more {
-                let adds = (caps[at].min(most)).saturating_sub(has[at]).min(free);
-                free -= adds;
+                let least = usize::from(has[at] == 0 && !loads[at].held_up.is_empty());
+                let adds = caps[at].min(most).saturating_sub(has[at]);
+                let adds = adds.min(free.max(least));
+                free = free.saturating_sub(adds);
                 has[at] += adds;
             }
         }
