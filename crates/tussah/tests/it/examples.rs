@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::env::consts::EXE_EXTENSION;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -25,6 +25,7 @@ pub(crate) fn example(name: &str) -> Command {
     if !program.exists() {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["build", "--package", "tussah", "--examples"]);
+        cargo.args(["--features", "cli"]);
         if profile.ends_with("release") {
             cargo.arg("--release");
         }
@@ -324,4 +325,184 @@ fn clients_reports_a_missing_log() {
         "clients: the instance `lines` could not be made: cannot read /no/such/log: \
          No such file or directory (os error 2)\n"
     );
+}
+
+/// Runs a graph of an example with these options, and reads the address that the graph prints.
+fn listening(name: &str, options: &[&str]) -> (Child, SocketAddr) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("examples")
+        .join(name);
+    let mut command = example(name);
+    let command = command.arg("run").arg(folder.join(format!("{name}.weave")));
+    let command = command.args(["--listen", "127.0.0.1:0"]).args(options);
+    let mut server = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut output = BufReader::new(server.stdout.take().expect("it is piped"));
+    let mut line = String::new();
+    output.read_line(&mut line).expect("it is text");
+    let address = line.trim().strip_prefix("listening at ");
+    let address = address.expect("it listens").parse();
+    (server, address.expect("it is an address"))
+}
+
+fn interrupt(mut server: Child) {
+    let pid = rustix::process::Pid::from_child(&server);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+    assert!(server.wait().expect("it is a child").success());
+}
+
+/// A client of the chat server.
+struct Chatter(BufReader<TcpStream>);
+
+impl Chatter {
+    fn enter(address: SocketAddr, line: &str) -> Self {
+        let mut client = Self(BufReader::new(
+            TcpStream::connect(address).expect("it listens"),
+        ));
+        client.say(line);
+        client
+    }
+
+    fn say(&mut self, line: &str) {
+        writeln!(self.0.get_mut(), "{line}").expect("it is read");
+    }
+
+    #[track_caller]
+    fn hears(&mut self, expected: &str) {
+        let mut line = String::new();
+        self.0.read_line(&mut line).expect("it is text");
+        assert_eq!(line.trim_end(), expected);
+    }
+}
+
+#[test]
+fn chat_passes_lines_to_the_members_of_a_room() {
+    let (server, address) = listening("chat", &["--members", "2"]);
+    let mut ada = Chatter::enter(address, "ada math");
+    ada.hears("* ada joined");
+    let mut bob = Chatter::enter(address, "hello");
+    bob.hears("* expected NAME ROOM");
+    bob.say("bob math");
+    bob.hears("* bob joined");
+    ada.hears("* bob joined");
+    let mut eve = Chatter::enter(address, "eve math");
+    eve.hears("* the room is full");
+    eve.say("nobody hears this");
+    let mut dan = Chatter::enter(address, "dan tea");
+    dan.hears("* dan joined");
+    for number in 0..100 {
+        bob.say(&format!("line {number}"));
+    }
+    for number in 0..100 {
+        ada.hears(&format!("bob: line {number}"));
+        bob.hears(&format!("bob: line {number}"));
+    }
+    drop(bob);
+    ada.hears("* bob left");
+    dan.say("alone");
+    dan.hears("dan: alone");
+    // A room that was empty begins anew.
+    drop(dan);
+    let mut dan = Chatter::enter(address, "dan math");
+    dan.hears("* dan joined");
+    ada.hears("* dan joined");
+    interrupt(server);
+}
+
+/// Answers lines until one of them is `end`, and returns the lines. It hangs up at the second line.
+fn sink(listener: TcpListener) -> std::thread::JoinHandle<Vec<String>> {
+    std::thread::spawn(move || {
+        let mut lines = Vec::new();
+        for client in listener.incoming() {
+            let mut client = BufReader::new(client.expect("it is connected"));
+            let mut line = String::new();
+            while client.read_line(&mut line).expect("it is text") > 0 {
+                lines.push(std::mem::take(&mut line).trim_end().to_owned());
+                match lines.len() {
+                    2 => break,
+                    _ => client.get_mut().write_all(b"ok\n").expect("it is read"),
+                }
+                if lines.last().is_some_and(|line| line == "end") {
+                    return lines;
+                }
+            }
+        }
+        lines
+    })
+}
+
+fn log_line(client: &str) -> String {
+    format!("{client} - - [25/Nov/2026:10:00:00 +0000] \"GET / HTTP/1.1\" 200 10")
+}
+
+#[test]
+fn pipeline_sends_each_line_to_the_server() {
+    let root = tempfile::tempdir().expect("there is room for temporary files");
+    let (log, lost) = (root.path().join("log"), root.path().join("lost"));
+    let (a, b) = (log_line("a"), log_line("b"));
+    fs::write(&log, format!("{a}\n{b}\nhello\n{a}\n")).expect("it can be written");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let to = listener.local_addr().expect("it listens");
+    let sink = sink(listener);
+    let graph = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/examples/pipeline/pipeline.weave"
+    );
+    let mut command = example("pipeline");
+    let command = command.args(["run", graph, "--to", &to.to_string(), "--log"]);
+    let (output, _) = run(command.arg(&log).arg("--lost").arg(&lost));
+    assert!(output.status.success(), "{output:?}");
+    let (to_text, lost_text) = (to.to_string(), lost.display().to_string());
+    let options = ["--tcp", "true", "--to", &to_text, "--lost", &lost_text];
+    let (server, address) = listening("pipeline", &options);
+    let mut client = TcpStream::connect(address).expect("it listens");
+    writeln!(client, "{b}").expect("it is read");
+    client.shutdown(Shutdown::Write).expect("it is connected");
+    let mut end = Vec::new();
+    client.read_to_end(&mut end).expect("it ends well");
+    interrupt(server);
+    let mut last = TcpStream::connect(to).expect("it listens");
+    writeln!(last, "end").expect("it is read");
+    let mut lines = sink.join().expect("the server is well");
+    lines.sort_unstable();
+    // The line at which the server hung up has come twice.
+    lines.dedup();
+    let [one, two] = ["1 10", "2 20"];
+    let expected = [
+        format!("{one} {a}"),
+        format!("{one} {b}"),
+        format!("{two} {a}"),
+        "end".to_owned(),
+    ];
+    assert_eq!(lines, expected);
+    let lost = fs::read_to_string(lost).expect("it was written");
+    assert_eq!(lost, "Message(\"hello\")\n");
+}
+
+#[test]
+fn pipeline_keeps_lines_for_a_server_that_is_gone() {
+    let root = tempfile::tempdir().expect("there is room for temporary files");
+    let (log, lost) = (root.path().join("log"), root.path().join("lost"));
+    fs::write(&log, log_line("a")).expect("it can be written");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let to = listener.local_addr().expect("it listens").to_string();
+    drop(listener);
+    let graph = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/examples/pipeline/pipeline.weave"
+    );
+    let mut command = example("pipeline");
+    let command = command.args(["run", graph, "--to", &to, "--attempts", "2", "--log"]);
+    let (output, _) = run(command.arg(&log).arg("--lost").arg(&lost));
+    assert!(output.status.success(), "{output:?}");
+    let lost = fs::read_to_string(lost).expect("it was written");
+    let is_there = lost.starts_with("Attempt {") && lost.contains("failures: 2");
+    assert!(is_there && lost.lines().count() == 1, "{lost}");
+}
+
+#[test]
+fn the_graphs_are_short() {
+    for (name, weave, rust) in [("chat", 60, 200), ("pipeline", 60, 200)] {
+        assert!(lines_of(&format!("{name}/{name}.weave")) <= weave);
+        assert!(lines_of(&format!("{name}/main.rs")) <= rust);
+    }
 }
