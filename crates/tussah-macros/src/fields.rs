@@ -39,16 +39,11 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         impl #generics ::tussah::flow::Fields for #this #arguments #bounds {
             const NAMES: &'static [&'static str] = &[#(#names),*];
 
-            fn hash_field(
-                &self,
-                field: &str,
-                mut hasher: &mut dyn ::core::hash::Hasher,
-            ) -> bool {
-                match field {
-                    #(#names => ::core::hash::Hash::hash(&self.#fields, &mut hasher),)*
-                    _ => return false,
+            fn field(&self, name: &str) -> ::core::option::Option<::tussah::flow::Value> {
+                match name {
+                    #(#names => ::tussah::flow::FieldValue::value(&self.#fields),)*
+                    _ => ::core::option::Option::None,
                 }
-                true
             }
         }
     })

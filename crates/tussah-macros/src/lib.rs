@@ -133,10 +133,10 @@ pub fn weave(input: TokenStream) -> TokenStream {
     weave::inline(input.into()).into()
 }
 
-/// Implements `Fields` for a struct with named fields, so that Weave can divide its items among
-/// shards by a field: `pages = Pages() * 4 by path`.
+/// Implements `Fields` for a struct with named fields, so that graphs in Weave can name them:
+/// `pages = Pages() * 4 by path`.
 ///
-/// The type of each field has to be `Hash`; `#[fields(skip)]` leaves a field out.
+/// The type of each field must be a `FieldValue`; `#[fields(skip)]` leaves a field out.
 #[proc_macro_derive(Fields, attributes(fields))]
 pub fn derive_fields(input: TokenStream) -> TokenStream {
     fields::derive(input.into()).into()

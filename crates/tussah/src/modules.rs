@@ -50,7 +50,7 @@ pub use self::generic::{
 pub use self::items::{Attempt, Message};
 pub use self::net::{Peer, Reply, TcpListen, TcpSend, UdpListen, UdpSend};
 
-use crate::flow::{FieldValues, Modules};
+use crate::flow::{Fields, Modules};
 
 /// Returns the standard modules: those that are not generic, and the generic ones for the items of
 /// these.
@@ -97,7 +97,7 @@ fn each<T: Clone + Debug + Send + 'static>() -> Modules {
 
 /// Returns the modules that look at the fields of items, for items of type `T`.
 #[must_use]
-pub fn by_field<T: FieldValues + Clone + Send + 'static>() -> Modules {
+pub fn by_field<T: Fields + Clone + Send + 'static>() -> Modules {
     Modules::new()
         .with::<Filter<T>>("Filter")
         .with::<Split<T>>("Split")

@@ -6,10 +6,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use super::delay::Delayed;
+use super::fields::HashField;
 use super::flows::{Flow, Keepers, Parcel};
 use super::limit::cross;
 use super::module::{Never, Ports};
-use super::shards::{By, HashField, join};
+use super::shards::{By, join};
 use super::via::{Via, WhenFull};
 use crate::stage::{AnyCall, Batch, BuildError, Edges, Event, Reason, Refusal, Sender, Stage};
 use crate::sync::Limit;

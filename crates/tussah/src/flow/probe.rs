@@ -7,8 +7,8 @@ use std::str::FromStr;
 use tussah_weave::Kind;
 
 use super::args::Read;
+use super::fields::{Fields, HashField, hash_field};
 use super::param::Param;
-use super::shards::{Fields, HashField};
 
 /// Finds out what a type can do: `Probe::<T>::new().clone_fn()` is the method of this
 /// type if `T: Clone`, and that of [`NoProbe`] otherwise.
@@ -46,10 +46,10 @@ impl<T: Param> Probe<T> {
 }
 
 impl<T: Fields> Probe<T> {
-    /// Returns the type's `hash_field`.
+    /// Returns the function that hashes a field of the type.
     #[must_use]
     pub fn hash_fn(&self) -> Option<HashField<T>> {
-        Some(T::hash_field)
+        Some(hash_field::<T>)
     }
 
     /// Returns the names of the type's fields.

@@ -1,43 +1,16 @@
 //! Shards: several instances that share the items of one input port.
 
-use std::hash::{BuildHasher as _, Hasher, RandomState};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::edge::{Edge, Erased, InPort, Inlet, Push, Wait};
 use super::error::GraphError;
+use super::fields::HashField;
 use super::flows::{Flow, Keepers};
 use super::via::Via;
 use crate::stage::{BuildError, Edges, Reason};
-
-/// The fields of an item by which a shard can be chosen, as in `* 4 by path`. `#[derive(Fields)]`
-/// implements this trait.
-///
-/// # Examples
-/// ```
-/// use tussah::flow::Fields;
-///
-/// #[derive(Fields)]
-/// struct Request {
-///     path: String,
-///     /// Not a field of the item in graphs; its type has no hash.
-///     #[fields(skip)]
-///     weight: f64,
-/// }
-///
-/// assert_eq!(Request::NAMES, ["path"]);
-/// ```
-pub trait Fields {
-    /// The names of the fields.
-    const NAMES: &'static [&'static str];
-
-    /// Writes the value of a field into the hash. Returns false if there is no such field.
-    fn hash_field(&self, field: &str, hasher: &mut dyn Hasher) -> bool;
-}
-
-/// Writes the value of a field of an item into a hash.
-pub type HashField<T> = fn(&T, &str, &mut dyn Hasher) -> bool;
 
 /// The way in which the items of a port are divided among shards.
 #[derive(Clone, Debug, Default)]

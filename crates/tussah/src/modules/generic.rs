@@ -27,15 +27,15 @@ pub use self::split::Split;
 pub use self::throttle::Throttle;
 pub use self::timer::Timer;
 
-use crate::flow::FieldValues;
+use crate::flow::Fields;
 
 /// Checks that the items have a field.
-fn check_field<T: FieldValues>(field: &str) -> Result<(), String> {
-    if T::FIELDS.contains(&field) {
+fn check_field<T: Fields>(field: &str) -> Result<(), String> {
+    if T::NAMES.contains(&field) {
         return Ok(());
     }
     Err(format!(
         "the items have no field `{field}`: expected `{}`",
-        T::FIELDS.join("`, `")
+        T::NAMES.join("`, `")
     ))
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::net::Peer;
-use crate::flow::{FieldValues, Value};
+use crate::flow::{Fields, Value};
 
 /// Some bytes with the peer that they came from: a line, a frame or a datagram.
 ///
@@ -56,8 +56,8 @@ impl FromStr for Message {
     }
 }
 
-impl FieldValues for Message {
-    const FIELDS: &'static [&'static str] = &["text", "size"];
+impl Fields for Message {
+    const NAMES: &'static [&'static str] = &["text", "size"];
 
     fn field(&self, name: &str) -> Option<Value> {
         match name {

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use crate::flow::{FieldValues, Out, Value, module};
+use crate::flow::{Fields, Out, Value, module};
 
 /// Sends items on whose field has a value, and the others to another port.
 ///
@@ -12,7 +12,7 @@ use crate::flow::{FieldValues, Out, Value, module};
 /// | `is` | text, optional | the value |
 /// | `at_least`, `at_most` | number, optional | the range; sizes in bytes, durations in seconds |
 ///
-/// Input `run`: `T` with [`FieldValues`]. Outputs: `out` for items that meet all given conditions;
+/// Input `run`: `T` with [`Fields`]. Outputs: `out` for items that meet all given conditions;
 /// `rest`, optional, for the others, and for items without the field. To sort items into more than
 /// two groups, connect `rest` to the next filter. It handles any number of items at a time.
 pub struct Filter<T> {
@@ -24,7 +24,7 @@ pub struct Filter<T> {
 }
 
 #[module]
-impl<T: FieldValues + Clone + Send + 'static> Filter<T> {
+impl<T: Fields + Clone + Send + 'static> Filter<T> {
     fn init(
         field: String,
         is: Option<String>,

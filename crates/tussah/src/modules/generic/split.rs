@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::marker::PhantomData;
 
-use crate::flow::{FieldValues, Key, Out, Value, module};
+use crate::flow::{Fields, Key, Out, Value, module};
 
 /// Sends each item in the flow that one of its fields names.
 ///
@@ -12,7 +12,7 @@ use crate::flow::{FieldValues, Key, Out, Value, module};
 /// | `by` | text | the field |
 /// | `flows` | count, at least 1, default 10,000 | the number of open flows |
 ///
-/// Input `run`: `T` with [`FieldValues`]. Output `out`: the same items in order; an item without
+/// Input `run`: `T` with [`Fields`]. Output `out`: the same items in order; an item without
 /// the field is in no flow. When one flow more than `flows` begins, the flow that had no item for
 /// the longest time ends. Flows do not end with the source, so modules that follow get no `end` for
 /// them when the graph is drained. It handles one item at a time.
@@ -31,7 +31,7 @@ pub struct Split<T> {
 const FLOWS_MAX: usize = 10_000;
 
 #[module]
-impl<T: FieldValues + Clone + Send + 'static> Split<T> {
+impl<T: Fields + Clone + Send + 'static> Split<T> {
     fn init(by: String, flows: Option<usize>) -> Result<Self, String> {
         super::check_field::<T>(&by)?;
         let flows = flows.unwrap_or(FLOWS_MAX);

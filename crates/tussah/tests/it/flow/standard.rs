@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tussah::flow::{AsyncOut, FieldValues, Graph, Modules, Params, Value, module};
+use tussah::flow::{AsyncOut, Fields, Graph, Modules, Params, Value, module};
 use tussah::modules::{self, Attempt, Contents, Join, Message, Peer};
 
 use super::{Note, Notes};
@@ -20,8 +20,8 @@ use super::{Note, Notes};
 #[derive(Clone, Debug, PartialEq)]
 struct Request(Option<&'static str>, u64);
 
-impl FieldValues for Request {
-    const FIELDS: &'static [&'static str] = &["client", "bytes"];
+impl Fields for Request {
+    const NAMES: &'static [&'static str] = &["client", "bytes"];
 
     fn field(&self, name: &str) -> Option<Value> {
         match name {

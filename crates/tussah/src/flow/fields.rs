@@ -1,0 +1,114 @@
+//! The fields of items: graphs choose shards by them, and modules compare them.
+
+use std::hash::Hasher;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tussah_weave::Value;
+
+use super::param::{Rate, Size};
+
+/// An item with fields that a graph can name: a field chooses the shard in `* 4 by path`, and
+/// modules such as [`Filter`](crate::modules::Filter) compare its value.
+///
+/// `#[derive(Fields)]` implements it for a struct with named fields. Each field must be a
+/// [`FieldValue`]; `#[fields(skip)]` leaves a field out.
+///
+/// # Examples
+/// ```
+/// use std::time::Instant;
+/// use tussah::flow::{Fields, Value};
+///
+/// #[derive(Fields)]
+/// struct Request {
+///     path: String,
+///     bytes: Option<u64>,
+///     #[fields(skip)]
+///     begun: Instant,
+/// }
+///
+/// let request = Request { path: "/".to_owned(), bytes: None, begun: Instant::now() };
+/// assert_eq!(Request::NAMES, ["path", "bytes"]);
+/// assert_eq!(request.field("path"), Some(Value::Text("/".to_owned())));
+/// assert_eq!(request.field("bytes"), None);
+/// ```
+pub trait Fields {
+    /// The names of the fields.
+    const NAMES: &'static [&'static str];
+
+    /// Returns the value of a field, or `None` if this item has none.
+    fn field(&self, name: &str) -> Option<Value>;
+}
+
+/// A type of fields.
+///
+/// | type | kind |
+/// |---|---|
+/// | `bool` | flag |
+/// | `u8`, `u16`, `u32`, `u64`, `usize` | count |
+/// | `f64` | number |
+/// | `String`, `&'static str`, `Arc<str>` | text |
+/// | [`PathBuf`] | path |
+/// | [`SocketAddr`] | address |
+/// | [`Duration`] | duration |
+/// | [`Size`] | size |
+/// | [`Rate`] | rate |
+/// | `Option` of one of these | the same; `None` is no value |
+#[diagnostic::on_unimplemented(
+    message = "a field of the type `{Self}` has no value in graphs",
+    note = "`#[fields(skip)]` leaves a field out"
+)]
+pub trait FieldValue {
+    /// Returns the value.
+    fn value(&self) -> Option<Value>;
+}
+
+macro_rules! values {
+    ($($of:ty: $value:ident => $make:expr;)*) => {
+        $(impl FieldValue for $of {
+            fn value(&self) -> Option<Value> {
+                let $value = self;
+                Some($make)
+            }
+        })*
+    };
+}
+
+values! {
+    bool: it => Value::Flag(*it);
+    u8: it => Value::Count((*it).into());
+    u16: it => Value::Count((*it).into());
+    u32: it => Value::Count((*it).into());
+    u64: it => Value::Count(*it);
+    usize: it => Value::Count(*it as u64);
+    f64: it => Value::Number(*it);
+    String: it => Value::Text(it.clone());
+    &'static str: it => Value::Text((*it).to_owned());
+    Arc<str>: it => Value::Text(it.as_ref().to_owned());
+    PathBuf: it => Value::Path(it.to_string_lossy().into_owned());
+    SocketAddr: it => Value::Address(it.to_string());
+    Duration: it => Value::Duration(*it);
+    Size: it => Value::Size(it.0);
+    Rate: it => Value::Rate(it.0);
+}
+
+impl<T: FieldValue> FieldValue for Option<T> {
+    fn value(&self) -> Option<Value> {
+        self.as_ref()?.value()
+    }
+}
+
+/// A function that writes the value of a field into a hash.
+pub type HashField<T> = fn(&T, &str, &mut dyn Hasher);
+
+/// Writes the value of a field into a hash. Items without a value have the same hash.
+pub(crate) fn hash_field<T: Fields>(item: &T, field: &str, hasher: &mut dyn Hasher) {
+    match item.field(field) {
+        None => {}
+        Some(Value::Text(text)) => hasher.write(text.as_bytes()),
+        Some(Value::Count(count)) => hasher.write_u64(count),
+        Some(value) => hasher.write(value.to_string().as_bytes()),
+    }
+}
