@@ -2,8 +2,12 @@
 
 use std::any::Any;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
+
+use futures_util::future::FutureExt as _;
+use tussah_core::quietly;
 
 use super::delay::Delayed;
 use super::fields::HashField;
@@ -351,10 +355,19 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Calls<P
         let parcel = self.parcel(flow, item);
         Some(Box::pin(async move {
             let mut batch = Batch::of([parcel]);
-            // A stage that is closed has left the item in the batch.
-            if self.to.0.call(&mut batch).await.is_err() {
-                for parcel in batch.drain() {
-                    (self.ends)(parcel, Reason::ShutDown);
+            let call = AssertUnwindSafe(self.to.0.call(&mut batch)).catch_unwind();
+            match call.await {
+                Ok(Ok(())) => {}
+                // A stage that is closed has left the item in the batch.
+                Ok(Err(_)) => {
+                    for parcel in batch.drain() {
+                        (self.ends)(parcel, Reason::ShutDown);
+                    }
+                }
+                // The sender's item and all else that it sends go on.
+                Err(payload) => {
+                    self.to.0.stage.panicked(&mut batch);
+                    quietly(|| drop(payload));
                 }
             }
         }))

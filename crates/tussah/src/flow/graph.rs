@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use super::error::GraphError;
 use super::flows::Keepers;
 use super::install::{Installed, Instance, Planned};
 use super::module::Module;
+use super::order::{slots, upstream_first};
 use super::running::Running;
 use super::shards::Group;
 use super::via::Via;
@@ -174,15 +176,20 @@ impl Graph {
     /// of this has left the set.
     ///
     /// # Errors
-    /// Returns an error if there is no such instance, or if one of the instances is in another set.
+    /// Returns an error if there is no such instance, if one of the instances is in another set, or
+    /// if `items` is 0.
     pub fn limit(&mut self, items: usize, instances: &[&str]) -> Result<(), GraphError> {
         let mut inside = Vec::new();
         for name in instances {
             for place in self.place(name)? {
-                if self.limit_of(place).is_some() || inside.contains(&place) {
+                let is_taken = self.limit_of(place).is_some() || inside.contains(&place);
+                if is_taken || items == 0 {
                     return Err(GraphError::Instance {
                         instance: self.instances[place].name.clone(),
-                        why: "it is in two limits: expected one".to_owned(),
+                        why: match items {
+                            0 => "it is in a limit of 0 items: expected at least 1".to_owned(),
+                            _ => "it is in two limits: expected one".to_owned(),
+                        },
                     });
                 }
                 inside.push(place);
@@ -208,26 +215,25 @@ impl Graph {
     /// cannot be made.
     ///
     /// # Panics
-    /// Panics outside of a runtime.
+    /// Panics outside of a runtime, or if an instance panics while it is made. Then nothing of the
+    /// graph remains, either.
     #[track_caller]
     pub fn start(self) -> Result<Running, GraphError> {
-        let network = Network::new(self.name.clone());
-        // Closes the stages if the graph cannot start.
         let mut running = Running {
-            network,
+            network: Network::new(self.name.clone()),
             ports: Vec::new(),
-            sources: Mutex::default(),
+            sources: crate::sync::Mutex::default(),
             aborts: Vec::new(),
             tickers: Mutex::default(),
             keepers: Arc::default(),
         };
-        match self.start_in(&mut running) {
-            Ok(()) => Ok(running),
-            Err(error) => {
-                running.network.close();
-                Err(error)
-            }
+        let started = catch_unwind(AssertUnwindSafe(|| self.start_in(&mut running)));
+        if !matches!(started, Ok(Ok(()))) {
+            // Nothing of it remains.
+            running.network.close();
         }
+        let started = started.unwrap_or_else(|payload| resume_unwind(payload));
+        started.map(|()| running)
     }
 
     fn start_in(mut self, running: &mut Running) -> Result<(), GraphError> {
@@ -239,7 +245,11 @@ impl Graph {
             let ports = group.join(&running.ports[group.shards.clone()])?;
             running.ports.push((group.name.clone(), ports));
         }
-        for (from, to, via) in std::mem::take(&mut self.edges) {
+        let edges = std::mem::take(&mut self.edges);
+        let ends = edges.iter();
+        let ends = ends.map(|(from, to, _)| (&from.instances, &to.instances));
+        let order = upstream_first(self.instances.len(), ends);
+        for (from, to, via) in edges {
             self.plan(&running.ports, &from, &to, &via)?;
         }
         for (name, ports) in &mut running.ports {
@@ -253,14 +263,12 @@ impl Graph {
         for named in &mut self.instances {
             named.check()?;
         }
-        let keepers = self.instances.iter().filter(|it| it.instance.has_state());
-        let keepers = Arc::new(Keepers::new(keepers.count()));
+        let (slots, keepers) = slots(&order, |place| self.instances[place].instance.has_state());
+        let keepers = Arc::new(Keepers::new(keepers));
         running.keepers = Arc::clone(&keepers);
-        let (mut slot, mut sources, mut tickers) = (0, Vec::new(), Vec::new());
-        for Named { instance, .. } in self.instances {
-            let has_state = instance.has_state();
+        let (mut sources, mut tickers) = (Vec::new(), Vec::new());
+        for (Named { instance, .. }, slot) in self.instances.into_iter().zip(slots) {
             let Installed { source, ticker } = instance.install(&keepers, slot)?;
-            slot += usize::from(has_state);
             sources.extend(source);
             tickers.extend(ticker);
         }

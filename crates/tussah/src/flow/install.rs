@@ -4,6 +4,7 @@ mod handlers;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -326,6 +327,7 @@ impl<M: Module> Node<M> {
                 common: parking_lot::Mutex::default(),
                 runtime: runtime.clone(),
                 sender: wakes,
+                alarms: AtomicU64::new(0),
             })
         })?;
         Ok(Installed::default())

@@ -24,7 +24,7 @@ pub struct Running {
     pub(super) network: Network,
     pub(super) ports: Vec<(String, Vec<InPort>)>,
     /// The threads that produce items or ticks, until they are stopped.
-    pub(super) sources: Mutex<Vec<JoinHandle<()>>>,
+    pub(super) sources: crate::sync::Mutex<Vec<JoinHandle<()>>>,
     pub(super) aborts: Vec<AbortHandle>,
     pub(super) tickers: Mutex<Vec<JoinHandle<()>>>,
     pub(super) keepers: Arc<Keepers>,
@@ -93,8 +93,7 @@ impl Running {
     /// completes; use [`stop`](Self::stop).
     ///
     /// # Cancellation
-    /// If the future is dropped, sources that have not ended continue, and another call does not
-    /// wait for them.
+    /// If the future is dropped, the sources continue, and another call waits for them.
     pub async fn drain(&self) {
         self.end_sources().await;
         self.quiet().await;
@@ -103,6 +102,9 @@ impl Running {
 
     /// Stops the sources, and drains the graph. Items that still circulate in a cycle after one
     /// second end as [shut down](crate::stage::Reason::ShutDown), and so do delayed items.
+    ///
+    /// This waits for the items that modules have in hand. If a module never returns, it does not
+    /// end.
     pub async fn stop(&self) {
         self.abort_sources();
         self.end_sources().await;
@@ -114,10 +116,12 @@ impl Running {
     /// Waits until all sources have ended. Nothing comes from outside any more.
     async fn end_sources(&self) {
         self.keepers.drain();
-        let sources = std::mem::take(&mut *self.sources.lock());
-        for source in sources {
+        // A call that is cancelled leaves the other sources to the next call.
+        let mut sources = self.sources.lock().await;
+        while let Some(source) = sources.last_mut() {
             // A source that panicked has ended, too; the runtime has reported the panic.
             let _ = source.await;
+            sources.pop();
         }
         for ticker in self.tickers.lock().drain(..) {
             ticker.abort();

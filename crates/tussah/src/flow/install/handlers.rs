@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -118,6 +119,8 @@ pub(super) struct Flows<M: Module> {
     pub(super) common: Mutex<Option<Box<dyn Any + Send>>>,
     pub(super) runtime: Handle,
     pub(super) sender: Sender<Parcel<M::Item>>,
+    /// The number of the last alarm of all flows.
+    pub(super) alarms: AtomicU64,
 }
 
 /// The state of a flow, while no item of it is handled.
@@ -133,6 +136,15 @@ struct Alarm {
     waiting: Option<JoinHandle<()>>,
 }
 
+impl Drop for Alarm {
+    /// Ends the alarm: another one was set, or the state has ended.
+    fn drop(&mut self) {
+        if let Some(waiting) = &self.waiting {
+            waiting.abort();
+        }
+    }
+}
+
 impl<S> Kept<S> {
     /// Returns the number of the last alarm.
     fn alarm(&self) -> u64 {
@@ -146,6 +158,14 @@ impl<S> Default for Kept<S> {
             state: None,
             alarm: None,
         }
+    }
+}
+
+impl<S> Drop for Kept<S> {
+    /// Ends the state. Its destructor may panic here, even after a panic of the module.
+    fn drop(&mut self) {
+        let state = self.state.take();
+        quietly(|| drop(state));
     }
 }
 
@@ -206,7 +226,9 @@ impl<M: PerFlow> Flows<M> {
         after: Duration,
         item: fn(u64) -> M::Item,
     ) {
-        let number = kept.alarm() + 1;
+        // No other alarm has this number, not even one of a state that a panic has ended.
+        // Relaxed: the counter protects nothing else.
+        let number = self.alarms.fetch_add(1, Ordering::Relaxed) + 1;
         let parcel = Parcel {
             flow: flow.clone(),
             item: item(number),
@@ -217,9 +239,7 @@ impl<M: PerFlow> Flows<M> {
             // A stage that is closed handles no flow any more.
             drop(insist(&sender, parcel).await);
         };
-        if let Some(waiting) = kept.alarm.take().and_then(|earlier| earlier.waiting) {
-            waiting.abort();
-        }
+        kept.alarm = None;
         let waiting = self.runtime.try_spawn(later).ok();
         kept.alarm = Some(Box::new(Alarm { number, waiting }));
     }

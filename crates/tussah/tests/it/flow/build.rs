@@ -286,3 +286,50 @@ fn an_input_is_checked() {
         running.drain().await;
     });
 }
+
+/// Panics while it is made.
+struct Unmade;
+
+#[module]
+impl Unmade {
+    fn init() -> Self {
+        panic!("it cannot be made")
+    }
+
+    fn run(&self, _number: u64) {}
+}
+
+/// Holds notes as long as it is there.
+struct Hold(Notes);
+
+#[module]
+impl Hold {
+    fn init(notes: Notes) -> Self {
+        Self(notes)
+    }
+
+    fn run(&self, number: u64, out: &impl Out<u64>) {
+        self.0.add(number);
+        out.send(number);
+    }
+}
+
+#[test]
+fn a_graph_whose_instance_panics_leaves_nothing() {
+    runtime(2).block_on(async {
+        let notes = Notes::default();
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Hold>("hold", notes.args())
+            .expect("the name is free");
+        graph
+            .add::<Unmade>("unmade", Args::new())
+            .expect("the name is free");
+        graph.connect("hold", "unmade").expect("both exist");
+        let start = std::panic::AssertUnwindSafe(|| graph.start());
+        std::panic::catch_unwind(start).expect_err("an instance panics");
+        while std::sync::Arc::strong_count(&notes.0) > 1 {
+            tussah::yield_now().await;
+        }
+    });
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tussah::flow::{Args, AsyncOut, Dropped, Graph, Out, module};
+use tussah::flow::{Args, AsyncOut, Dropped, Graph, Out, Via, module};
 
 use super::{Note, Notes};
 use crate::runtime;
@@ -221,4 +221,92 @@ fn the_end_of_the_runtime_ends_a_graph() {
     runtime.shutdown(Duration::ZERO);
     drop(running);
     assert_eq!(std::sync::Arc::strong_count(&notes.0), 1);
+}
+
+/// Waits for a message, and then sends 0.
+struct Late(tussah::sync::Limit);
+
+#[module]
+impl Late {
+    fn init(limit: tussah::sync::Limit) -> Self {
+        Self(limit)
+    }
+
+    async fn start(&self, out: &impl AsyncOut<u64>) {
+        let _permit = self.0.acquire().await;
+        out.send(0).await;
+    }
+}
+
+#[test]
+fn a_drain_after_a_cancelled_drain_waits_for_the_sources() {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let limit = tussah::sync::Limit::new("late", 0);
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Late>("late", Args::new().with("limit", limit.clone()))
+            .expect("the name is free");
+        graph
+            .add::<Note<u64>>("note", notes.args())
+            .expect("the name is free");
+        graph.connect("late", "note").expect("both exist");
+        let running = graph.start().expect("it is whole");
+        let cancelled = futures_lite::future::poll_once(running.drain()).await;
+        assert_eq!(cancelled, None);
+        let drained = futures_lite::future::zip(running.drain(), async {
+            for _ in 0..100 {
+                tussah::yield_now().await;
+            }
+            limit.set_permits(1);
+        });
+        drained.await;
+    });
+    assert_eq!(notes.take(), ["0"]);
+}
+
+#[derive(Default)]
+struct Pass;
+
+#[module]
+impl Pass {
+    fn run(&self, number: u64, out: &impl Out<u64>) {
+        out.send(number);
+    }
+}
+
+/// The sender of a call goes on, so each of the two items ends once.
+#[test]
+fn a_panic_in_a_call_ends_the_item_of_the_receiver() {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Pass>("pass", Args::new())
+            .expect("the name is free");
+        graph
+            .add::<Even>("even", notes.args())
+            .expect("the name is free");
+        graph
+            .add::<Ends<u64>>("ends", notes.args())
+            .expect("the name is free");
+        graph
+            .connect_via("pass", "even", Via::call())
+            .expect("both exist");
+        graph.connect("pass.dropped", "ends").expect("both exist");
+        graph.connect("even.dropped", "ends").expect("both exist");
+        let running = graph.start().expect("it is whole");
+        let input = running.input("pass").expect("it takes numbers");
+        for number in [3u64, 4] {
+            input.send(number).await;
+        }
+        while running.stats("pass").expect("it exists").finished < 2 {
+            tussah::yield_now().await;
+        }
+        let panicked = |name| running.stats(name).expect("it exists").panicked;
+        assert_eq!((panicked("pass"), panicked("even")), (0, 1));
+        running.drain().await;
+    });
+    let expected = ["4", "dropped Some(3): its handler panicked", "made", "made"];
+    assert_eq!(notes.sorted(), expected);
 }

@@ -331,3 +331,124 @@ fn a_flow_that_a_module_closes_while_the_graph_drains_ends() {
     });
     assert_eq!(notes.take().len(), 100);
 }
+
+/// An instance that was added before the one that sends to it also ends a flow once.
+#[test]
+fn a_flow_ends_in_the_order_of_the_edges() {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Note<String>>("note", notes.args())
+            .expect("free");
+        graph.add::<Counts>("second", Args::new()).expect("free");
+        graph.add::<Counts>("first", Args::new()).expect("free");
+        graph.add::<Sums>("sums", Args::new()).expect("free");
+        graph
+            .add::<Numbers>("numbers", Args::new().with("below", 1u64))
+            .expect("free");
+        for (from, to) in [
+            ("numbers", "sums"),
+            ("sums", "first"),
+            ("first", "second"),
+            ("second", "note"),
+        ] {
+            graph.connect(from, to).expect("both exist");
+        }
+        graph.start().expect("it is whole").drain().await;
+    });
+    let expected = [r#""0: [0]""#, r#""ended after 1""#, r#""ended after 2""#];
+    assert_eq!(notes.take(), expected);
+}
+
+/// Sends numbers of seconds in a flow, and 0 for a panic.
+#[derive(Default)]
+struct Seconds;
+
+#[module]
+impl Seconds {
+    async fn start(&self, out: &impl AsyncOut<u64>) {
+        for seconds in [5, 0, 1] {
+            out.to(0, seconds).await;
+        }
+        out.close(0);
+    }
+}
+
+/// Sets an alarm after a number of seconds.
+struct Alarm(Notes);
+
+#[module]
+impl Alarm {
+    fn init(notes: Notes) -> Self {
+        Self(notes)
+    }
+
+    fn run(&self, seconds: u64, last: &mut u64, wake: &Wake) {
+        assert!(seconds != 0, "the alarm ends here");
+        *last = seconds;
+        wake.after(Duration::from_secs(seconds));
+    }
+
+    fn wake(&self, last: &mut u64) {
+        self.0.add(*last);
+    }
+}
+
+#[test]
+fn a_panic_ends_the_alarm_of_its_flow() {
+    let (clock, runtime) = by_hand();
+    let notes = Notes::default();
+    runtime.block_on(async {
+        let mut graph = Graph::new("g");
+        graph.add::<Seconds>("seconds", Args::new()).expect("free");
+        graph.add::<Alarm>("alarm", notes.args()).expect("free");
+        graph.connect("seconds", "alarm").expect("both exist");
+        let running = graph.start().expect("it is whole");
+        while notes.0.lock().is_empty() {
+            clock.advance(Duration::from_millis(1));
+            tussah::yield_now().await;
+        }
+        clock.advance(Duration::from_secs(10));
+        // The flow ends when no alarm of it is set.
+        running.drain().await;
+    });
+    assert_eq!(notes.take(), ["1"]);
+}
+
+/// A state whose destructor panics.
+#[derive(Default)]
+struct Bomb(bool);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        assert!(!self.0, "the second panic");
+    }
+}
+
+#[derive(Default)]
+struct Bombs;
+
+#[module]
+impl Bombs {
+    fn run(&self, number: u64, bomb: &mut Bomb) {
+        bomb.0 = true;
+        assert!(number != 4, "the first panic");
+    }
+}
+
+#[test]
+fn the_destructor_of_a_state_may_panic_in_a_panic() {
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Numbers>("numbers", Args::new().with("below", 9u64))
+            .expect("free");
+        graph.add::<Bombs>("bombs", Args::new()).expect("free");
+        graph.connect("numbers", "bombs").expect("both exist");
+        let running = graph.start().expect("it is whole");
+        running.drain().await;
+        let stats = running.stats("bombs").expect("it exists");
+        assert_eq!((stats.finished, stats.panicked), (9, 1));
+    });
+}

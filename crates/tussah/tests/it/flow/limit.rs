@@ -77,6 +77,8 @@ fn no_more_items_than_the_limit_are_inside() {
         graph.limit(3, &["enter", "leave"]).expect("both exist");
         let error = graph.limit(3, &["leave"]).expect_err("it has a limit");
         assert!(error.to_string().contains("two limits"), "{error}");
+        let error = graph.limit(0, &["note"]).expect_err("nothing could enter");
+        assert!(error.to_string().contains("limit of 0"), "{error}");
         graph.start().expect("it is whole").drain().await;
     });
     assert_eq!(notes.take().len(), 1000);
