@@ -9,23 +9,16 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use tussah::flow::{FieldValues, Out, Value, cli, module};
+use tussah::flow::{Fields, Out, cli, module};
 use tussah::modules::{self, Message};
 
 /// A line of the log, with the parts that the pipeline needs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Fields)]
 struct Request {
     client: String,
     bytes: u64,
+    #[fields(skip)]
     line: Message,
-}
-
-impl FieldValues for Request {
-    const FIELDS: &'static [&'static str] = &["client"];
-
-    fn field(&self, name: &str) -> Option<Value> {
-        (name == "client").then(|| Value::Text(self.client.clone()))
-    }
 }
 
 /// Parses lines; any number of them at a time.
