@@ -14,10 +14,11 @@ use crate::process::{self, End, Interrupt};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Folder of the files, which is created if it is missing
+    /// Folder for the output files; created if it is missing
     #[arg(required_unless_present = "list")]
     folder: Option<PathBuf>,
-    /// Tables, such as 'echo --connections 1', or workloads with all their tables [default: all]
+    /// Tables to measure, such as 'echo --connections 1'; the name of a workload selects all of its
+    /// tables [default: all]
     tables: Vec<String>,
     /// Measure the web servers, with `tussah-bench web` and its peers, instead of the workloads
     #[arg(long)]

@@ -211,7 +211,7 @@ pub struct Shed {
     pub span: Span,
 }
 
-/// A bound of the items inside a set of instances.
+/// A bound on the number of items inside a set of instances.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
     /// The bound, in items.

@@ -122,7 +122,7 @@ pub struct PlanShed {
     pub span: Span,
 }
 
-/// A bound of the items inside a set of instances.
+/// A bound on the number of items inside a set of instances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanLimit {
     /// The bound, in items, at least 1.

@@ -186,7 +186,7 @@ pub struct ShedRule {
     pub span: Span,
 }
 
-/// A bound of the items inside a set of instances.
+/// A bound on the number of items inside a set of instances.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitRule {
     /// The bound, in items.

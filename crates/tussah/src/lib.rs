@@ -28,7 +28,7 @@
 //!
 //! - Colors cannot deadlock: a thread that awaits has left its color.
 //! - A panic ends only the event in which it happens; it poisons nothing.
-//! - Every queue is bounded. A full queue returns the item to the caller.
+//! - Every queue is bounded. If a queue is full, the caller waits for room or gets the item back.
 //!
 //! # A first program
 //! ```

@@ -244,7 +244,7 @@ impl<T: 'static, F> fmt::Debug for Scoped<T, F> {
     }
 }
 
-/// The error of an access to a local that is not set.
+/// The error returned by an access to a thread local that is not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessError(());
 

@@ -190,7 +190,7 @@ enum Scenario {
         /// Time to measure a server in a round, in seconds
         #[arg(long, default_value_t = 20)]
         seconds: u32,
-        /// Warm-up before it, in seconds, which fills the server's caches
+        /// Warm-up before each measurement, in seconds, to fill the server's caches
         #[arg(long, default_value_t = 20)]
         warm_up_seconds: u32,
         /// Folder of the files, which are kept for the next run [default: a folder for temporary

@@ -21,7 +21,7 @@ const BACKLOG_MAX: u32 = 4096;
 #[derive(Debug, Parser)]
 #[command(name = "tussah-bench web-serve")]
 struct Options {
-    /// Name of the peer: hyper, hyper-shared or actix-web
+    /// Server to run: hyper, hyper-shared or actix-web
     peer: String,
     /// Folder to serve
     folder: PathBuf,

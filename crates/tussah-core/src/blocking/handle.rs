@@ -45,8 +45,8 @@ impl<T> BlockingHandle<T> {
     /// [nested too deep](JoinError::is_too_deep).
     ///
     /// # Panics
-    /// If the job has not ended, panics inside an event and inside a closure that has entered a
-    /// color, like [`block_on`](crate::Handle::block_on).
+    /// Panics if it is called inside an event, or inside a closure that has entered a color, like
+    /// [`block_on`](crate::Handle::block_on). Joining an ended job never panics.
     ///
     /// # Deadlocks
     /// A join never returns if the job waits, directly or through others, for a job below it on the

@@ -2,9 +2,9 @@
 //!
 //! # No job is forgotten
 //!
-//! *While the queue is not empty, the pool has an OS thread. The OS threads that are awake or about
-//! to be woken are at least as many as the queued jobs, or else are all OS threads that run no
-//! job.*
+//! *While the queue is not empty, the pool has at least one OS thread. The OS threads that are
+//! awake or about to be woken are at least as many as the queued jobs, or else are all OS threads
+//! that run no job.*
 //!
 //! - `submit` puts the job into the queue and asks the policy under the same lock. If there is no
 //!   OS thread, the policy asks for one, whatever its bound. The OS thread is started under the

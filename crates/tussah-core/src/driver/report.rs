@@ -31,7 +31,7 @@ impl DriverReport {
         }
     }
 
-    /// Returns the number of file operations that the kernel currently holds, by io_uring.
+    /// Returns the number of file operations that are in flight in the kernel through io_uring.
     #[must_use]
     pub fn files_in_flight(&self) -> usize {
         self.in_flight

@@ -23,7 +23,8 @@ use crate::worker::Worker;
 /// An operation is a closure. It is tried first, and tried again whenever the driver reports that
 /// it may succeed. The descriptor is registered with a driver when a thread first has to wait for
 /// it. Any number of threads may wait at the same time; all are woken, and try again. Another
-/// executor may poll the futures, too: a worker calls its wakers, which must not block there.
+/// executor may poll the futures, too: a worker calls that executor's wakers, so the wakers must
+/// not block the worker.
 ///
 /// # Examples
 /// ```

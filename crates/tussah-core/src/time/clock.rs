@@ -177,7 +177,7 @@ impl Clock {
         }
     }
 
-    /// Returns the instant at which [`now_ns`](Self::now_ns) shows `ns`. If `Instant` cannot hold
+    /// Returns the instant at which [`now_ns`](Self::now_ns) returns `ns`. If `Instant` cannot hold
     /// that instant, returns the instant a hundred years after the clock was made.
     #[must_use]
     pub fn at_ns(&self, ns: u64) -> Instant {

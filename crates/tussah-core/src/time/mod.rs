@@ -19,7 +19,7 @@
 //!
 //! A worker that is about to park stores that it is parked, issues a `SeqCst` fence and then reads
 //! `Shard::next_tick`. Another OS thread that makes an entry the earliest stores the new earliest
-//! tick, issues a `SeqCst` fence and then calls the shard's unpark hook. The hook may read whether
+//! tick, issues a `SeqCst` fence and then calls the shard's unpark hook. The hook may check whether
 //! the worker is parked (`Shard::notify`). At least one of the two sees the other's store, so no
 //! worker sleeps past a deadline. (The workers' hook always leaves a token, which alone is enough:
 //! `worker/README.md`.)

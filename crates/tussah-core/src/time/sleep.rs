@@ -22,7 +22,8 @@ use super::{
 ///
 /// The first poll sets the timer in the wheel of the worker that polls; the timer's memory is part
 /// of the future. The timer stays in that wheel when its thread moves to another worker. If another
-/// executor polls the future, a worker calls its waker, which must not block there.
+/// executor polls the future, a worker calls that executor's waker, so the waker must not block the
+/// worker.
 ///
 /// A `Sleep` may outlive the runtime in which it was first polled. If it has not completed by then,
 /// it never completes, unless it is [reset](Self::reset) and polled in another runtime.

@@ -1,8 +1,8 @@
 //! A directory of files as a site: the file at a path, and its metadata.
 //!
-//! The kernel opens every file beneath the directory, so that neither dots nor links nor renames
-//! lead out of it. The functions wait only for the file system, and [`Site::try_look_up`] not even
-//! for that.
+//! Unless it follows all symbolic links ([`Symlinks::All`]), a [`Site`] opens files only beneath
+//! the directory: `..`, symbolic links and renames cannot lead out of it. The functions wait only
+//! for the file system, and [`Site::try_look_up`] not even for that.
 //!
 //! ```
 //! # let root = tempfile::tempdir()?;
@@ -98,7 +98,7 @@ impl Site {
         self.root.beneath()
     }
 
-    /// Looks up a path; this may wait for a disk. The path is decoded and normalized: it begins
+    /// Looks up a path. This may block on disk I/O. The path is decoded and normalized: it begins
     /// with a slash and has no dot segments. Any other path is not found.
     ///
     /// Compressed copies are files next to the original file. The first coding in `preferred` that
@@ -121,7 +121,7 @@ impl Site {
         self.find(path, preferred, Wait::Never)
     }
 
-    /// Returns the operator's page for an error, if there is one; this may wait for a disk.
+    /// Returns the operator's page for an error, if there is one. This may block on disk I/O.
     ///
     /// # Errors
     /// Returns an error if the page can no longer be opened.

@@ -142,7 +142,8 @@ impl ResolverBuilder {
         self
     }
 
-    /// Sets how many times all servers are asked before a lookup fails. Default: 2; 0 counts as 1.
+    /// Sets how many times all servers are queried before a lookup fails. Default: 2; 0 counts as
+    /// 1.
     pub fn attempts(mut self, attempts: usize) -> Self {
         self.attempts = Some(attempts);
         self
@@ -175,7 +176,7 @@ impl ResolverBuilder {
         self
     }
 
-    /// Sets the order in which servers are asked. Default: as listed, or rotating if
+    /// Sets the order in which servers are queried. Default: as listed, or rotating if
     /// `/etc/resolv.conf` has the option `rotate`.
     pub fn server_order(mut self, order: ServerOrder) -> Self {
         self.order = Some(order);

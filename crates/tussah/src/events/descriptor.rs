@@ -90,8 +90,9 @@ impl Sealed for Writer {
 ///   read in the meantime causes no call.
 /// - Registering another callback for the same descriptor replaces this one, and `None` unregisters
 ///   it. Reading and writing are registered separately.
-/// - Unregistering or replacing the callback in its own color guarantees that it is not called
-///   again. If other code does so, a call already under way completes and is the last one.
+/// - If code that runs in the callback's own color unregisters or replaces the callback, the
+///   callback is not called again. If other code does so, a call already under way completes and is
+///   the last one.
 /// - A panic ends only that call.
 /// - The descriptor stays open and the callback alive until the callback is unregistered or the
 ///   runtime ends. A callback that owns its descriptor must therefore unregister it.

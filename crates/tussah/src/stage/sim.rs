@@ -126,7 +126,8 @@ impl Default for Simulation {
 /// The arrivals at a stage.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Arrivals {
-    /// The arrivals per second, from each given time on.
+    /// The arrival rates: each entry holds a start time, in nanoseconds, and the arrivals per
+    /// second from then on.
     pub rates: Vec<(u64, f64)>,
     /// The bursts: the time, and the number of events that arrive at once.
     pub bursts: Vec<(u64, u32)>,

@@ -123,7 +123,8 @@ pub enum Colors {
     /// Each connection.
     #[default]
     Connection,
-    /// None: all connections share one color, to measure the gain from colors.
+    /// No unit has its own color: all connections share one. Use this to measure the gain from
+    /// colors.
     One,
 }
 
@@ -197,7 +198,8 @@ pub struct Limits {
     /// default. At the limit, a new connection evicts an idle one; if there is none, the new
     /// connection gets 503.
     pub connections: usize,
-    /// Bound, in requests: the number on a connection before the server closes it; none by default.
+    /// Bound, in requests: how many a connection may carry before the server closes it; unlimited
+    /// by default.
     pub requests: Option<usize>,
 }
 

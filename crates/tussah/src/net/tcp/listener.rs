@@ -157,10 +157,10 @@ impl TcpListener {
     /// Waits for a connection and accepts it. If the number of connections is limited, also waits
     /// for a free place.
     ///
-    /// The events of a listener's connections are distributed over the workers in rotation,
-    /// whichever thread accepts. With one listener per worker
-    /// ([`bind_per_worker`](Self::bind_per_worker)), they stay with the worker that first waits for
-    /// them.
+    /// The runtime distributes a listener's connections, and with them their events, over the
+    /// workers in rotation, whichever thread accepts. With one listener per worker
+    /// ([`bind_per_worker`](Self::bind_per_worker)), the events of a connection stay with the
+    /// worker that first waits for them.
     ///
     /// # Cancellation
     /// A dropped future has accepted nothing.
@@ -170,7 +170,8 @@ impl TcpListener {
     /// exhausted resources.
     ///
     /// # Panics
-    /// Panics outside a runtime when resources are exhausted and a timer is needed.
+    /// Panics outside a runtime if resources are exhausted and the pause before the next attempt
+    /// needs a timer.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let mut pauses = Pauses::new();
         loop {

@@ -115,8 +115,8 @@ impl UnixListener {
 
     /// Waits for a connection and accepts it.
     ///
-    /// The events of the listener's connections are distributed over the workers in rotation,
-    /// whichever thread accepts.
+    /// The runtime distributes the listener's connections, and with them their events, over the
+    /// workers in rotation, whichever thread accepts.
     ///
     /// # Cancellation
     /// A dropped future has accepted nothing.
@@ -126,7 +126,8 @@ impl UnixListener {
     /// exhausted resources.
     ///
     /// # Panics
-    /// Panics outside a runtime when resources are exhausted and a timer is needed.
+    /// Panics outside a runtime if resources are exhausted and the pause before the next attempt
+    /// needs a timer.
     pub async fn accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
         let mut pauses = Pauses::new();
         loop {

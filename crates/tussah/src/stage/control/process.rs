@@ -1,9 +1,12 @@
 //! The servlets of a whole process: how stages share them, and which stage causes an overload.
 //!
-//! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and §6, name these as ideas and leave them
-//! open: a global notion of stage priority, a bound on the threads of the whole system, a
-//! preference for stages that free resources over those that take them, and finding the cause of an
-//! overload.
+//! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and §6, mention these ideas but leave them
+//! open:
+//!
+//! - a global notion of stage priority
+//! - a bound on the threads of the whole system
+//! - a preference for stages that free resources over stages that take them
+//! - a way to find the cause of an overload
 
 use std::fmt;
 

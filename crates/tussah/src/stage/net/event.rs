@@ -32,7 +32,8 @@ pub enum SocketEvent {
     /// The connection is closed. This is the connection's last event.
     Closed(Connection, CloseReason),
     /// A server could not accept because the process or the system has no descriptor or no memory
-    /// left. The server continues. The event is sent once, until accepting succeeds again.
+    /// left. The server continues. The server sends this event for the first failure, and not for
+    /// later ones until accepting has succeeded again.
     AcceptFailed(Server, io::Error),
     /// A server has stopped: it was [closed](Server::close), or it failed with this error. This is
     /// the server's last event.

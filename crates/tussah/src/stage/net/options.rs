@@ -129,8 +129,8 @@ impl SocketOptions {
         self
     }
 
-    /// Sets how long a connection that was closed on this side waits for the peer to finish
-    /// sending, after everything was written; 2 seconds by default.
+    /// Sets how long a connection closed by this side, once it has written everything, waits for
+    /// the peer to finish sending; 2 seconds by default.
     ///
     /// Packets that arrive in the meantime are dropped. Without this wait, the system would reset
     /// the connection if unread bytes from the peer remained, and the peer might lose the last

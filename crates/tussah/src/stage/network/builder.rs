@@ -253,7 +253,7 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// Sets a callback that runs if the stage closes because its serial handler panicked too often
     /// ([`restarts`](Self::restarts)) or could not be created again. The callback receives the
     /// reason. The program can then create another stage, or exit. The callback runs on a worker,
-    /// while no lock is held. The worker contains a panic in the callback.
+    /// while no lock is held. If the callback panics, the worker catches the panic.
     pub fn on_close(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_close = Some(Guarded::new(Box::new(f)));
         self
@@ -276,7 +276,7 @@ impl<E: Send + 'static> StageBuilder<E> {
     }
 
     /// Creates the stage with a handler that several servlets use at the same time. `make` receives
-    /// a maker of edges.
+    /// the [`Edges`] with which it creates the handler's outgoing edges.
     ///
     /// # Errors
     /// Returns an error if the name is taken, two controllers own one setting, an edge would close

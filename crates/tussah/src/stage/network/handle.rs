@@ -54,7 +54,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
     }
 
     /// Returns a sender for code outside of stages. Stages make their senders with
-    /// [`Edges`](crate::stage::Edges), which the graph shows.
+    /// [`Edges`](crate::stage::Edges), and the graph shows each of these senders as an edge.
     #[must_use]
     pub fn sender(&self) -> Sender<E> {
         Sender {

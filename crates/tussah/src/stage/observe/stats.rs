@@ -28,7 +28,7 @@ pub struct StageStats {
     pub queued_by_class: Vec<u64>,
     /// Keys that have events or are busy; 0 in a stage without keys.
     pub keys: usize,
-    /// The memory of the queued events in bytes, without their heap memory.
+    /// The size of the queued events in bytes, excluding the heap memory that they own.
     pub queue_bytes: u64,
     /// Events in service: they were taken, and their batch has not ended.
     pub in_service: u64,

@@ -4,7 +4,7 @@ use std::future::Future;
 
 use crate::stage::event::Batch;
 
-/// A handler of events that handles several batches at the same time, one per servlet.
+/// An event handler that processes several batches concurrently, one per servlet.
 ///
 /// # Cancellation
 /// In a stage with [`batch(1)`](crate::stage::StageBuilder::batch) and without keys, the future is
@@ -39,8 +39,8 @@ pub trait Handler: Send + Sync + 'static {
     fn handle(&self, batch: &mut Batch<Self::Event>) -> impl Future<Output = ()> + Send;
 }
 
-/// A handler of events that handles one batch after the other: the next batch begins when the
-/// future has ended, including its awaits.
+/// An event handler that processes one batch after the other: the next batch begins when the future
+/// has ended, including its awaits.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a `SerialHandler`, which handles one batch after the other",
     label = "not a `SerialHandler`",

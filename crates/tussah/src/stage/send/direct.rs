@@ -93,9 +93,9 @@ pub type DirectHost<H> = Arc<Many<Directly<H>>>;
 ///
 /// As with any call, the caller's stage counts the event and its panic, and waits for the end of
 /// the call when it is drained. The called stage counts the event as
-/// [`called`](crate::stage::observe::StageStats::called). The called stage is still called while it
-/// is paused or drained, and does not wait for the calls to end;
-/// [`Network::drain`](crate::stage::Network::drain) drains its callers first. After the called
+/// [`called`](crate::stage::observe::StageStats::called). While the called stage is paused or
+/// drained, it still accepts calls, and does not wait for them to end.
+/// [`Network::drain`](crate::stage::Network::drain) drains the callers first. After the called
 /// stage was [destroyed](crate::stage::Stage::destroy), no new call begins.
 pub struct Direct<E, H> {
     stage: Arc<Shared<E>>,

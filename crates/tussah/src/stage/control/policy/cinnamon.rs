@@ -45,11 +45,12 @@ pub struct CinnamonConfig {
     pub interval_ns: u64,
     /// The longest time that an event may be in the queue, in nanoseconds.
     pub queued_ns_max: u64,
-    /// The gain of the error; 0 or more (other values count as 0.1).
+    /// The proportional gain, applied to the error; 0 or more (other values count as 0.1).
     pub proportional: f64,
-    /// The gain of the error's sum over the intervals; 0 or more (other values count as 0.2).
+    /// The integral gain, applied to the sum of the errors of all intervals; 0 or more (other
+    /// values count as 0.2).
     pub integral: f64,
-    /// The gain of the error's change; 0 or more (other values count as 0).
+    /// The differential gain, applied to the error's change; 0 or more (other values count as 0).
     pub differential: f64,
     /// The largest share to reject; from 0 to 1 (other values count as 0.99). Below 1, the
     /// controller notices the end of an overload.

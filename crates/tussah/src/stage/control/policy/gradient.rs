@@ -57,8 +57,8 @@ pub struct GradientConfig {
     /// The share of failed events that makes an interval a failure; above 0 and at most 1 (other
     /// values count as 0.1).
     pub failed: f64,
-    /// The factor by which a failure multiplies the limit; from 0 to below 1 (other values count as
-    /// 0.9).
+    /// The factor by which a failure multiplies the limit; at least 0 and below 1 (other values
+    /// count as 0.9).
     pub backoff: f64,
 }
 
