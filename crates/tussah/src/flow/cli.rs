@@ -129,8 +129,8 @@ pub fn main(name: &str, modules: Modules) -> ExitCode {
     }
 }
 
-/// Makes a program from modules, with [commands](crate::flow::cli) for graphs of these modules in
-/// Weave. The name of a module in Weave is its path.
+/// Makes a command-line program from modules. Its [commands](crate::flow::cli) work on Weave graphs
+/// that use these modules. The name of a module in Weave is its path.
 ///
 /// The macro adds two functions: `main`, and `modules`, which returns the [`Modules`].
 ///

@@ -47,7 +47,8 @@ impl Describe {
         self
     }
 
-    /// Adds a parameter. A type without a kind is listed by its name.
+    /// Adds a parameter. If `kind` is `None`, the signature lists the parameter's type by the
+    /// type's name.
     #[must_use]
     pub fn param<T>(mut self, name: &str, kind: Option<fn() -> Kind>, optional: bool) -> Self {
         self.signature.params.push(ParamSignature {

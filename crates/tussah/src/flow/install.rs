@@ -44,7 +44,7 @@ pub struct Node<M: Module> {
 /// The computation of a thread that begins when the whole graph is installed.
 pub(crate) type Run = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The threads of an instance besides its stage.
+/// The threads that an instance has in addition to those of its stage.
 #[derive(Default)]
 pub struct Installed {
     pub(crate) source: Option<Run>,

@@ -164,7 +164,7 @@ impl Modules {
     /// not part of another graph.
     ///
     /// # Errors
-    /// Returns all errors of the text with their places in `file`. Also returns an error if an
+    /// Returns all errors in the text, with their positions in `file`. Also returns an error if an
     /// argument is missing or wrong.
     pub fn graph(&self, file: &str, text: &str, params: &Params) -> Result<Graph, WeaveError> {
         let parsed = tussah_weave::parse(text);
@@ -344,7 +344,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Creates parameters without values; the parameters of the graph then have their defaults.
+    /// Creates an empty set of parameter values, so each parameter of the graph has its default.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -66,8 +66,8 @@ impl Via {
         self
     }
 
-    /// Delays each item by this time. Delayed items also need room. An item for which there is no
-    /// room ends, and goes to the receiver's port `dropped`.
+    /// Delays each item by this time. Delayed items also need room. If there is no room for an
+    /// item, it is dropped: it goes to the receiver's port `dropped`.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.after = delay;

@@ -120,6 +120,8 @@ impl Decoder {
         self.buffer.drain(..begin);
         // The messages before one that is too long are delivered first.
         if is_too_long && messages.is_empty() {
+            // The stream ends here.
+            self.buffer.clear();
             return Err(TooLong {
                 longest: self.longest,
             });
