@@ -37,12 +37,6 @@ pub(crate) struct Edge<T> {
 type Only<T> = Ports<T, Never>;
 
 impl<T: Send + 'static> Edge<T> {
-    /// Makes an edge to a receiver without a queue.
-    #[cfg(feature = "cli")]
-    pub(crate) fn of(any: Arc<dyn Push<T>>) -> Self {
-        Self { direct: None, any }
-    }
-
     /// Sends an item as [`Push::push`] does.
     #[inline(always)]
     pub(crate) fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {

@@ -171,9 +171,9 @@ impl Graph {
     }
 
     /// Bounds the number of items inside a set of instances, in their queues or in service. An item
-    /// from outside of the set waits for a place, even if its edge does not wait for room in a
-    /// queue. The item and everything that the instances send for it count as one item, until all
-    /// of this has left the set.
+    /// from outside of the set waits for a place. If its edge sheds, the item ends instead, and
+    /// goes to the receiver's port `dropped`. The item and everything that the instances send for
+    /// it count as one item, until all of this has left the set.
     ///
     /// # Errors
     /// Returns an error if there is no such instance, if one of the instances is in another set, or

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::edge::{Edge, Erased, Inlet, Push, Wait};
 use super::flows::{Flow, Keepers};
-use super::via::Via;
+use super::via::{Via, WhenFull};
 use crate::stage::{BuildError, Edges, Reason};
 use crate::sync::Limit;
 
@@ -39,12 +39,13 @@ impl<T: Send + 'static> Inlet<T> for Bordered<T> {
         keepers: &Arc<Keepers>,
     ) -> Result<Edge<T>, BuildError> {
         let edge = self.inlet.connect(edges, via, keepers)?.into_any();
-        let border: Arc<dyn Push<T>> = Arc::new(Border::new(edge, self.limit.clone()));
+        let waits = via.when_full == WhenFull::Wait;
+        let border: Arc<dyn Push<T>> = Arc::new(Border::new(edge, self.limit.clone(), waits));
         Ok(Edge::from(border))
     }
 
     fn outside(&self) -> Arc<dyn Push<T>> {
-        Arc::new(Border::new(self.inlet.outside(), self.limit.clone()))
+        Arc::new(Border::new(self.inlet.outside(), self.limit.clone(), true))
     }
 }
 
@@ -53,15 +54,18 @@ struct Border<T> {
     edge: Arc<dyn Push<T>>,
     /// The limit of the set that the edge leads into. Without one it only leads out of a set.
     limit: Option<Limit>,
+    /// True if an item waits for a permit. An edge that sheds waits for nothing.
+    waits: bool,
     /// The items that wait for a permit. A newer item may not pass them.
     waiting: Arc<AtomicUsize>,
 }
 
 impl<T> Border<T> {
-    fn new(edge: Arc<dyn Push<T>>, limit: Option<Limit>) -> Self {
+    fn new(edge: Arc<dyn Push<T>>, limit: Option<Limit>, waits: bool) -> Self {
         Self {
             edge,
             limit,
+            waits,
             waiting: Arc::default(),
         }
     }
@@ -78,6 +82,10 @@ impl<T: Send + 'static> Push<T> for Border<T> {
             && let Some(permit) = limit.try_acquire()
         {
             return self.edge.push(flow.with_permit(permit), item);
+        }
+        if !self.waits {
+            self.edge.end(flow, item, Reason::Shed);
+            return None;
         }
         let waiting = Waiting::new(&self.waiting);
         Some(Box::pin(async move {

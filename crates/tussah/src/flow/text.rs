@@ -118,7 +118,7 @@ impl<T: Send + 'static> Inlet<T> for Placed<T> {
         keepers: &Arc<Keepers>,
     ) -> Result<Edge<T>, BuildError> {
         let edge = self.outside();
-        Ok(Edge::of(match via.after.is_zero() {
+        Ok(Edge::from(match via.after.is_zero() {
             true => edge,
             false => Arc::new(Delayed::new(edge, via, keepers, &self.runtime)),
         }))

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tussah::flow::{Args, AsyncOut, Graph, Modules, Out, Params, module};
+use tussah::flow::{Args, AsyncOut, Dropped, Graph, Modules, Out, Params, Via, WhenFull, module};
+use tussah::sync::Semaphore;
 
 use super::{Note, Notes};
 use crate::runtime;
@@ -158,4 +159,47 @@ graph Cycle(notes: Notes, count: count = 3000) {
     });
     // Nothing was shed on the way back, and nothing stood still.
     assert_eq!(notes.take().len(), 3000);
+}
+
+/// Has a number in hand until it may go on.
+struct Hold(Arc<Semaphore>);
+
+#[module]
+impl Hold {
+    fn init(go: Arc<Semaphore>) -> Self {
+        Self(go)
+    }
+
+    async fn run(&self, _number: u64) {
+        self.0.acquire().await.forget();
+    }
+}
+
+#[test]
+fn an_edge_that_sheds_does_not_wait_for_a_limit() {
+    let (notes, go) = (Notes::default(), Arc::new(Semaphore::new(0)));
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        let args = Args::new().with("below", 10u64);
+        graph.add::<Below>("below", args).expect("free");
+        let args = Args::new().with("go", Arc::clone(&go));
+        graph.add::<Hold>("hold", args).expect("free");
+        graph
+            .add::<Note<Dropped<u64>>>("lost", notes.args())
+            .expect("free");
+        let sheds = Via::queue(100).when_full(WhenFull::Shed);
+        graph
+            .connect_via("below", "hold", sheds)
+            .expect("both exist");
+        graph.connect("hold.dropped", "lost").expect("both exist");
+        graph.limit(1, &["hold"]).expect("it exists");
+        let running = graph.start().expect("it is whole");
+        // The first number has the only place.
+        while running.stats("lost").expect("it exists").finished < 9 {
+            tussah::yield_now().await;
+        }
+        go.add_permits(1);
+        running.drain().await;
+    });
+    assert_eq!(notes.take().len(), 9);
 }
