@@ -93,11 +93,12 @@ impl Network {
     ///
     /// The governor makes a plan at most every 10 ms, when a stage is active; an idle network runs
     /// nothing. The plan caps each stage's servlets, in addition to the stage's own controllers and
-    /// its manager of servlets. At no time are more servlets at work than the governor's bound
-    /// allows, or than one for each stage if that is more. A stage whose cap rises gets servlets
-    /// when other stages have given theirs up, which happens after their batches. The one exception
-    /// is a new stage's first servlet: it comes at once if servlets of other stages wait for room
-    /// in the stage's queue.
+    /// its manager of servlets. No more servlets are at work than the governor's bound allows, or
+    /// than one for each stage if that is more. A stage whose cap rises gets servlets when other
+    /// stages have given theirs up, which happens after their batches. The one exception is a new
+    /// stage's first servlet, which comes at once, because all other servlets may wait for that
+    /// stage. Until they have given one up, one more servlet than the bound may be at work for each
+    /// new stage.
     ///
     /// [`overload`](Self::overload) returns the cause of an overload. A change of the cause is
     /// logged as a warning.
@@ -166,8 +167,8 @@ impl Governing {
         self.owes.load(Ordering::Relaxed)
     }
 
-    /// Returns whether there is a governor. If so, a new stage has no servlets until a plan
-    /// includes it.
+    /// Returns whether there is a governor. If so, a new stage has one servlet until a plan includes
+    /// it.
     pub(crate) fn governs(&self) -> bool {
         self.due_ns.load(Ordering::Relaxed) != u64::MAX
     }
@@ -287,17 +288,10 @@ impl GovernorState {
             .filter(|at| caps[*at] > has[*at])
             .collect();
         more.sort_by_key(|at| (loads[*at].rank.priority, !loads[*at].rank.frees_resources));
-        // Each stage first gets one servlet, so that no stage stays without a servlet for longer
-        // than necessary; then each gets as many as are available. A stage for which servlets of
-        // others wait gets its first one in any case: they may be all that there are.
-        for most in [1, usize::MAX] {
-            for &at in &more {
-                let least = usize::from(has[at] == 0 && !loads[at].held_up.is_empty());
-                let adds = caps[at].min(most).saturating_sub(has[at]);
-                let adds = adds.min(free.max(least));
-                free = free.saturating_sub(adds);
-                has[at] += adds;
-            }
+        for &at in &more {
+            let adds = (caps[at] - has[at]).min(free);
+            free -= adds;
+            has[at] += adds;
         }
         for at in more {
             set(at, has[at]);

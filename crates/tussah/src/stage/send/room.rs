@@ -26,10 +26,6 @@ impl<E: Send + 'static> Shared<E> {
         let wanted = inner.state.wanted(event);
         let number = inner.add_sender(from, wanted, why);
         self.release(inner);
-        if self.governing.owes() {
-            // This stage may be the one that has no servlet, and all others may wait for it.
-            self.plan(self.time.now_ns());
-        }
         number
     }
 

@@ -67,7 +67,7 @@ impl<E: Send + 'static> StageBuilder<E> {
         state.retune(self.settings);
         if network.governing.governs() {
             // Until the stage is in the governor's plan.
-            state.cap = 0;
+            state.cap = 1;
         }
         let name: Arc<str> = self.name.into();
         let manager = self.threads.or_else(|| self.network.manager());
