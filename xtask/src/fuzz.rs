@@ -1,10 +1,10 @@
-//! `cargo xtask fuzz`: runs the fuzz targets of `tussah-wire`, and sums their hours in
+//! `cargo xtask fuzz`: runs the fuzz targets of the parsers, and sums their hours in
 //! `record/fuzz.txt`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ pub(crate) struct Options {
     from_zero: bool,
 }
 
+/// The crates with fuzz targets. The names of the targets differ.
+const CRATES: &[&str] = &["tussah-weave", "tussah-wire"];
 /// The interval of progress lines.
 const PROGRESS: Duration = Duration::from_secs(30);
 /// The command prefix that runs a program at idle priority.
@@ -54,8 +56,13 @@ struct Sum {
 /// written.
 pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     let interrupt = Interrupt::install()?;
-    let wire = root.join("crates/tussah-wire");
-    let all = targets(&std::fs::read_to_string(wire.join("fuzz/Cargo.toml"))?)?;
+    let mut homes: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for name in CRATES {
+        let home = root.join("crates").join(name);
+        let names = targets(&std::fs::read_to_string(home.join("fuzz/Cargo.toml"))?)?;
+        homes.extend(names.into_iter().map(|target| (target, home.clone())));
+    }
+    let all: Vec<String> = homes.keys().cloned().collect();
     if let Some(unknown) = options.only.iter().find(|name| !all.contains(name)) {
         bail!(
             "unknown fuzz target {unknown}; known are {}",
@@ -72,7 +79,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     }
     let mut found = 0;
     for name in all.iter().filter(|name| selected(name)) {
-        let done = fuzz(&wire, name, options.minutes, &interrupt)?;
+        let done = fuzz(&homes[name], name, options.minutes, &interrupt)?;
         found += done.findings;
         let sum = sums.entry(name.clone()).or_default();
         sum.inputs += done.inputs;
@@ -88,14 +95,14 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
 }
 
 /// Fuzzes one target.
-fn fuzz(wire: &Path, name: &str, minutes: u64, interrupt: &Interrupt) -> anyhow::Result<Sum> {
+fn fuzz(home: &Path, name: &str, minutes: u64, interrupt: &Interrupt) -> anyhow::Result<Sum> {
     println!("==> {name}: building");
     // The fuzzer runs without Cargo around it. It is then a child of this process, so that its CPU
     // time counts even after an interrupt. Cargo would leave the fuzzer running.
-    let built = wire.join("fuzz/target");
+    let built = home.join("fuzz/target");
     let mut build = cargo_fuzz()?;
     build.args(["build", name, "--target", TARGET, "--target-dir"]);
-    build.arg(&built).current_dir(wire);
+    build.arg(&built).current_dir(home);
     match process::run(&mut build, None, interrupt, |_| ControlFlow::Continue(()))? {
         End::Interrupted => return Ok(Sum::default()),
         end if !end.is_success() => bail!(
@@ -106,17 +113,20 @@ fn fuzz(wire: &Path, name: &str, minutes: u64, interrupt: &Interrupt) -> anyhow:
     let log = built.join(name).with_extension("log");
     let output = File::create(&log).with_context(|| format!("cannot create {}", log.display()))?;
     let corpus = format!("fuzz/corpus/{name}");
-    std::fs::create_dir_all(wire.join(&corpus)).context("cannot create the corpus")?;
+    std::fs::create_dir_all(home.join(&corpus)).context("cannot create the corpus")?;
     let mut fuzzer = Command::new(IDLE[0]);
-    fuzzer.args(&IDLE[1..]).current_dir(wire);
+    fuzzer.args(&IDLE[1..]).current_dir(home);
     fuzzer.arg(built.join(TARGET).join("release").join(name));
     fuzzer.arg(corpus);
     if name == "connection" {
         fuzzer.arg("tests/corpus");
     }
     let max_len = if name == "values" { 256 } else { 4096 };
-    fuzzer.args(["-dict=fuzz/http.dict", "-print_final_stats=1"]);
-    let artifacts = wire.join(format!("fuzz/artifacts/{name}/"));
+    if home.join("fuzz/http.dict").exists() {
+        fuzzer.arg("-dict=fuzz/http.dict");
+    }
+    fuzzer.arg("-print_final_stats=1");
+    let artifacts = home.join(format!("fuzz/artifacts/{name}/"));
     std::fs::create_dir_all(&artifacts).context("cannot create the directory of the findings")?;
     fuzzer.arg(format!("-artifact_prefix={}", artifacts.display()));
     fuzzer.arg(format!("-max_total_time={}", minutes * 60));
