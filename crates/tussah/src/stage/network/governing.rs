@@ -167,8 +167,8 @@ impl Governing {
         self.owes.load(Ordering::Relaxed)
     }
 
-    /// Returns whether there is a governor. If so, a new stage has one servlet until a plan includes
-    /// it.
+    /// Returns whether there is a governor. If so, a new stage has one servlet until a plan
+    /// includes it.
     pub(crate) fn governs(&self) -> bool {
         self.due_ns.load(Ordering::Relaxed) != u64::MAX
     }
