@@ -1,10 +1,12 @@
-//! A web server and a load generator as libraries. They show how tussah works in practice.
+//! A web server, a load generator, and modules for HTTP in graphs, as libraries. They show how
+//! tussah works in practice.
 
 #![forbid(unsafe_code)]
 
 mod descriptors;
 mod html;
 pub mod load;
+pub mod modules;
 pub mod new;
 mod signals;
 mod units;

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
         Command::Load(arguments) => load::cli::run(*arguments),
         Command::Graph(command) => command.run(&Program {
             name: "tussah".to_owned(),
-            modules: tussah::modules::standard(),
+            modules: tussah_services::modules::standard(),
             others: Others::Trusted,
         }),
         Command::New(arguments) => new::run(&arguments),

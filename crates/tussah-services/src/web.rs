@@ -1,10 +1,10 @@
 //! A web server: a network of stages, with a connection as a color.
 
-mod answer;
-mod connection;
+pub(crate) mod answer;
+pub(crate) mod connection;
 mod diagnostics;
-mod server;
-mod stages;
+pub(crate) mod server;
+pub(crate) mod stages;
 // The modules that need no runtime: files below a root, the settings, and the access log.
 pub mod access_log;
 pub mod config;

@@ -166,6 +166,20 @@ pub(crate) fn text(
     }
 }
 
+/// Returns whether the server sets this field itself; a second one would change the meaning of the
+/// message.
+pub(crate) fn is_own(name: &str) -> bool {
+    let own = [
+        "connection",
+        "content-length",
+        "content-type",
+        "date",
+        "server",
+        "transfer-encoding",
+    ];
+    own.iter().any(|own| own.eq_ignore_ascii_case(name))
+}
+
 /// Answers with a body that is in memory.
 pub(crate) fn body(
     server: &Server,
@@ -175,6 +189,37 @@ pub(crate) fn body(
     kind: &str,
     body: &[u8],
 ) {
+    if head(server, exchange, status, fields, kind, body.len() as u64) {
+        exchange.response.own.extend_from_slice(body);
+    }
+    end_own(exchange, 0);
+}
+
+/// Answers with a piece as the body.
+pub(crate) fn piece(
+    server: &Server,
+    exchange: &mut Exchange,
+    status: Status,
+    fields: &[(&str, &str)],
+    kind: &str,
+    body: Piece,
+) {
+    let has_body = head(server, exchange, status, fields, kind, body.len());
+    end_own(exchange, 0);
+    if has_body && body.len() > 0 {
+        exchange.response.push(body);
+    }
+}
+
+/// Writes the head of a response with a body of `len` bytes. Returns whether the body follows.
+fn head(
+    server: &Server,
+    exchange: &mut Exchange,
+    status: Status,
+    fields: &[(&str, &str)],
+    kind: &str,
+    len: u64,
+) -> bool {
     exchange.response.clear();
     begin(server, exchange, status);
     let with_body =
@@ -189,14 +234,11 @@ pub(crate) fn body(
     }
     if status.has_body() {
         let _ = writer.field("Content-Type", kind);
-        writer.content_length(body.len() as u64);
+        writer.content_length(len);
     }
     writer.end();
     exchange.response.head_len = own.len() as u64;
-    if with_body {
-        own.extend_from_slice(body);
-    }
-    end_own(exchange, 0);
+    with_body
 }
 
 /// Starts a response: status, date, and the fields about the connection.

@@ -1,13 +1,13 @@
 //! The stages of the server, each in its own file, and the graph that connects them. No stage names
 //! another stage; only the graph knows both ends of an edge.
 
-mod accept;
+pub(crate) mod accept;
 mod admission;
 mod cache_miss;
 mod dynamic;
 pub(crate) mod graph;
 mod message;
 mod page_cache;
-mod parse;
+pub(crate) mod parse;
 mod receive;
-mod send;
+pub(crate) mod send;

@@ -2,6 +2,7 @@
 
 mod config;
 mod load;
+mod modules;
 mod site;
 mod weave;
 mod web;

@@ -39,13 +39,19 @@ pub(crate) enum Piece {
     Page(Arc<Page>, Range<usize>),
     /// A part of a page's file.
     File(Arc<Page>, Range<u64>),
+    /// Other bytes.
+    Bytes(Arc<[u8]>),
+    /// The beginning of another file.
+    Open(Arc<File>, u64),
 }
 
 impl Piece {
-    fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Own(range) | Self::Page(_, range) => range.len() as u64,
             Self::File(_, range) => range.end - range.start,
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Open(_, len) => *len,
         }
     }
 }
@@ -103,7 +109,8 @@ impl Response {
         match piece {
             Piece::Own(range) => Some(&self.own[range.clone()]),
             Piece::Page(page, range) => Some(&page.bytes()[range.clone()]),
-            Piece::File(..) => None,
+            Piece::Bytes(bytes) => Some(bytes),
+            Piece::File(..) | Piece::Open(..) => None,
         }
     }
 
@@ -131,6 +138,7 @@ impl Response {
                 range.start + self.sent,
                 range.end - range.start - self.sent,
             )),
+            Some(Piece::Open(file, len)) => Some((file, self.sent, len - self.sent)),
             _ => None,
         }
     }

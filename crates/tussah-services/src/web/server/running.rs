@@ -22,7 +22,7 @@ use crate::web::answer::work;
 use crate::web::config::{CacheKind, Config, ListenAddress};
 use crate::web::connection::exchange::Exchange;
 use crate::web::server::{Server, Shared};
-use crate::web::stages::graph::{AcceptStage, wire};
+use crate::web::stages::graph::{AcceptStage, Wire};
 use listen::{Accepting, Listening};
 
 /// A running server. Dropping it closes its listeners and abandons its connections.
@@ -32,6 +32,7 @@ pub struct Running {
     /// Replaced networks, until their connections have ended.
     ending: Vec<JoinHandle<Stopped>>,
     routes: Routes,
+    wire: Box<Wire>,
     shared: Shared,
     accepting: Arc<Accepting>,
 }
@@ -62,13 +63,14 @@ impl fmt::Display for Stopped {
 }
 
 impl Running {
-    pub(super) async fn start(config: Config, routes: Routes) -> Result<Self, WebError> {
+    /// Starts a server whose stages `wire` connects.
+    pub(crate) fn start(config: Config, routes: Routes, wire: Box<Wire>) -> Result<Self, WebError> {
         let shared = Shared::new(
             config.limits.connections,
             &routes,
             tussah::Handle::current().workers(),
         );
-        let instance = Arc::new(Instance::new(config, &routes, &shared, None)?);
+        let instance = Arc::new(Instance::new(config, &routes, &shared, None, &wire)?);
         instance.begin();
         let addresses = instance.server.config.listen.clone();
         let current = Arc::new(RwLock::new(instance));
@@ -82,6 +84,7 @@ impl Running {
             listening,
             ending: Vec::new(),
             routes,
+            wire,
             shared,
             accepting,
         })
@@ -130,7 +133,8 @@ impl Running {
             .log
             .clone()
             .filter(|_| before.server.config.log == config.log);
-        let next = Arc::new(Instance::new(config, &self.routes, &self.shared, log)?);
+        let next = Instance::new(config, &self.routes, &self.shared, log, &self.wire)?;
+        let next = Arc::new(next);
         let wanted = &next.server.config.listen;
         // A listener that has failed is started again.
         self.listening.retain(|listening| !listening.has_ended());
@@ -246,6 +250,7 @@ impl Instance {
         routes: &Routes,
         shared: &Shared,
         log: Option<Arc<AccessLog>>,
+        wire: &Wire,
     ) -> Result<Self, WebError> {
         let tls = match (&config.tls.cert, &config.tls.key) {
             (Some(cert), Some(key)) => Some(Reloadable::open(cert, key).map_err(WebError::Tls)?),

@@ -17,6 +17,7 @@ use crate::web::config::{Config, ConfigErrors};
 use crate::web::diagnostics::Diagnostics;
 use crate::web::diagnostics::console::{STDERR, STDOUT};
 use crate::web::site::SiteError;
+use crate::web::stages::graph::wire;
 
 type Reload = Box<dyn Fn() -> Result<Config, ConfigErrors> + Send>;
 
@@ -101,7 +102,7 @@ impl Web {
     /// # Panics
     /// Panics outside of a runtime.
     pub async fn start(self) -> Result<Running, WebError> {
-        Running::start(self.config, self.routes).await
+        Running::start(self.config, self.routes, Box::new(wire))
     }
 
     /// Runs the server in its own runtime until SIGTERM or Ctrl-C. It then shuts down and finishes

@@ -22,21 +22,33 @@ impl<P: DirectHandler<Event = Box<Exchange>>> DirectHandler for Accept<P> {
     type Event = Stream;
 
     fn handle(&self, stream: Stream) {
-        let entry = Arc::clone(&self.0);
-        let gone_at = entry.server.config.half_close.gone_at();
-        let connection = Arc::new(Connection::new(stream, gone_at));
-        let now_s = entry.server.clock.passed_s();
-        match entry.server.connections.enter(&connection, now_s) {
-            Some(entered) => match entry.server.config.colors {
-                Colors::Connection => drop(tussah::spawn(serve(connection, entry, entered))),
-                Colors::One => {
-                    drop(tussah::spawn_in(ALL, serve(connection, entry, entered)));
-                }
-            },
-            None => {
-                tell(now_s);
-                drop(tussah::spawn(refuse(connection, Arc::clone(&entry.server))));
+        if let Some((_, serving)) = enter(&self.0, stream) {
+            match self.0.server.config.colors {
+                Colors::Connection => drop(tussah::spawn(serving)),
+                Colors::One => drop(tussah::spawn_in(ALL, serving)),
             }
+        }
+    }
+}
+
+/// Makes a connection, and returns the future that serves it. If there are too many connections,
+/// refuses it instead.
+pub(crate) fn enter<P: DirectHandler<Event = Box<Exchange>>>(
+    entry: &Arc<Entry<P>>,
+    stream: Stream,
+) -> Option<(Arc<Connection>, impl Future<Output = ()> + Send + use<P>)> {
+    let server = &entry.server;
+    let connection = Arc::new(Connection::new(stream, server.config.half_close.gone_at()));
+    let now_s = server.clock.passed_s();
+    match server.connections.enter(&connection, now_s) {
+        Some(entered) => {
+            let serving = serve(Arc::clone(&connection), Arc::clone(entry), entered);
+            Some((connection, serving))
+        }
+        None => {
+            tell(now_s);
+            drop(tussah::spawn(refuse(connection, Arc::clone(server))));
+            None
         }
     }
 }

@@ -49,7 +49,7 @@ impl<S: DirectHandler<Event = Box<Exchange>>> Handler for Dynamic<S> {
                 batch.fail(1);
             }
             let fields = reply.fields.iter();
-            let fields = fields.filter(|(name, _)| !is_own(name));
+            let fields = fields.filter(|(name, _)| !answer::is_own(name));
             let fields: Vec<_> = fields.map(|(name, value)| (&**name, &**value)).collect();
             let (kind, body) = (&*reply.media_type, &*reply.body);
             answer::body(
@@ -138,20 +138,6 @@ impl Drop for AtWork {
         let answering = self.0.take();
         drop(catch_unwind(AssertUnwindSafe(|| drop(answering))));
     }
-}
-
-/// Returns whether the server sets this field itself; a second one would change the meaning of the
-/// message.
-fn is_own(name: &str) -> bool {
-    let own = [
-        "connection",
-        "content-length",
-        "content-type",
-        "date",
-        "server",
-        "transfer-encoding",
-    ];
-    own.iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
 /// Returns the request for the handler.

@@ -40,9 +40,13 @@ const CACHE_BATCH: usize = 256;
 const IN_SERVICE_MAX: usize = 4096;
 
 /// The destination of accepted connections.
-pub(crate) type AcceptStage = Stage<Stream, DirectHost<Accept<Parse<Receive<Send>, Send>>>>;
+pub(crate) type AcceptStage = Stage<Stream>;
 
 type SendStage = Stage<Box<Exchange>, DirectHost<Send>>;
+
+/// A function that connects the stages of a server.
+pub(crate) type Wire =
+    dyn Fn(&Network, &Arc<Server>) -> Result<Wired, BuildError> + std::marker::Send + Sync;
 
 /// A network with its edges.
 pub(crate) struct Wired {
@@ -81,13 +85,14 @@ pub(crate) fn wire(network: &Network, server: &Arc<Server>) -> Result<Wired, Bui
             send: edges.to(&send).direct(room)?,
         })
     })?;
-    let accept = network.stage("accept").manual().direct(|edges| {
+    network.stage("accept").manual().direct(|edges| {
         let parse = edges.to(&parse).direct(room)?;
         Ok(Accept(Arc::new(Entry {
             server: own(),
             parse,
         })))
     })?;
+    let accept = network.find("accept")?;
     Ok(Wired { accept, routes })
 }
 

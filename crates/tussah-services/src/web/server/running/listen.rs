@@ -263,6 +263,7 @@ mod tests {
     use crate::web::answer::route::Routes;
     use crate::web::config::Config;
     use crate::web::server::Shared;
+    use crate::web::stages::graph::wire;
 
     #[test]
     fn a_connection_that_is_accepted_during_a_reload_is_not_lost() {
@@ -270,7 +271,8 @@ mod tests {
         runtime.expect("a runtime").block_on(async {
             let shared = Shared::new(1, &Routes::default(), 1);
             let instance = || {
-                let instance = Instance::new(Config::default(), &Routes::default(), &shared, None);
+                let instance =
+                    Instance::new(Config::default(), &Routes::default(), &shared, None, &wire);
                 Arc::new(instance.expect("the directory can be read"))
             };
             let (before, after) = (instance(), instance());

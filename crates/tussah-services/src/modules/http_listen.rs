@@ -1,0 +1,170 @@
+//! A source of HTTP requests.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tussah::flow::{AsyncOut, Size, module};
+use tussah::sync::mpsc::{Receiver, channel};
+
+use super::wire::{Arrival, wire};
+use super::{Request, Response};
+use crate::web::config::{
+    Cache, CacheKind, Config, HalfClose, Limits, ListenAddress, Status, Timeouts,
+};
+use crate::web::{Routes, Running};
+
+/// Accepts connections and sends their HTTP/1.1 requests, each connection in a flow of its own.
+///
+/// | parameter | kind | meaning |
+/// |---|---|---|
+/// | `listen` | address | the address; port 0 takes a free port |
+/// | `connections` | count, 1 to 1,000,000, default 10,000 | the number of open connections; at the limit a new one replaces an idle one, or gets 503 |
+/// | `head` | size, 1 to 65,535 bytes, default 16 KiB | the longest head; 431 for a longer one |
+/// | `body` | size, default 1 MiB | the longest body; 413 for a longer one |
+/// | `patience` | duration, default 30 s | the time for a whole body, and the time for which a client may stall while reading a response |
+/// | `idle` | duration, default 60 s | the time from a response to the next request |
+///
+/// A head has to arrive within 10 seconds. `patience` and `idle` are longer than zero. The module
+/// holds a body in memory until the request is dropped.
+///
+/// Outputs: `out`, [`Request`]; `bad`, optional: the proposed [`Response`] to a request that is not
+/// valid HTTP, has too long a head or announces too long a body, or asks for a tunnel (`CONNECT`);
+/// `listening`, optional: the address, once. Without an edge at `bad`, the client gets the proposed
+/// response. The connection itself answers a chunked body that turns out to be too long or wrong
+/// (413, 400), and a client that exceeds a time limit (408); it closes after each of these.
+///
+/// Each request gets exactly one answer, by [`HttpReply`](super::HttpReply) or when it is dropped
+/// (see [`Request`]). The next request of a connection follows after the answer, so answers keep
+/// the order of pipelined requests. If the graph does not take requests, they wait: one of each
+/// connection.
+///
+/// The flow of a connection ends when its client has gone. A request whose client has gone before
+/// the graph has taken it is not sent on. When the graph is stopped, the module accepts no further
+/// connections, and open connections end with the answers to their requests.
+///
+/// The start of the graph fails if the address cannot be bound, with the reason.
+pub struct HttpListen {
+    address: SocketAddr,
+    /// `None` after the start.
+    begun: Mutex<Option<(Running, Receiver<Arrival>)>>,
+}
+
+/// Bound, in connections: those that are open at a time, if the graph does not set it.
+const CONNECTIONS: usize = 10_000;
+/// Bound, in connections: the largest value of `connections`.
+const CONNECTIONS_MAX: usize = 1_000_000;
+/// Bound, in bytes: the largest value of `head`.
+const HEAD_MAX: u64 = u16::MAX as u64;
+
+#[module]
+impl HttpListen {
+    fn init(
+        listen: SocketAddr,
+        connections: Option<usize>,
+        head: Option<Size>,
+        body: Option<Size>,
+        patience: Option<Duration>,
+        idle: Option<Duration>,
+    ) -> Result<Self, String> {
+        let connections = connections.unwrap_or(CONNECTIONS);
+        if !(1..=CONNECTIONS_MAX).contains(&connections) {
+            return Err(format!(
+                "`connections` is {connections}: expected 1 to {CONNECTIONS_MAX}"
+            ));
+        }
+        let defaults = Limits::default();
+        let head_bytes = head.map_or(defaults.head_bytes, |size| size.0);
+        if !(1..=HEAD_MAX).contains(&head_bytes) {
+            return Err(format!(
+                "`head` is {head_bytes} bytes: expected 1 to {HEAD_MAX}"
+            ));
+        }
+        let mut timeouts = Timeouts::default();
+        if let Some(patience) = patience {
+            (timeouts.body, timeouts.write) = (patience, patience);
+        }
+        timeouts.idle = idle.unwrap_or(timeouts.idle);
+        for (name, time) in [("patience", timeouts.body), ("idle", timeouts.idle)] {
+            if time.is_zero() {
+                return Err(format!("`{name}` is zero: expected a longer time"));
+            }
+        }
+        let config = Config {
+            // The server has a site, which no stage of this module uses.
+            root: "/".into(),
+            listen: vec![ListenAddress::Tcp(listen)],
+            half_close: HalfClose::Serve,
+            cache: Cache {
+                kind: CacheKind::None,
+                ..Cache::default()
+            },
+            limits: Limits {
+                head_bytes,
+                body_bytes: body.map_or(defaults.body_bytes, |size| size.0),
+                connections,
+                ..defaults
+            },
+            timeouts,
+            status: Status {
+                path: None,
+                ..Status::default()
+            },
+            ..Config::default()
+        };
+        // One request of each connection, and one end.
+        let (sender, arrivals) = channel(2 * connections);
+        let running = Running::start(
+            config,
+            Routes::default(),
+            Box::new(move |network, server| wire(network, server, &sender)),
+        );
+        let running = running.map_err(|error| error.to_string())?;
+        let address = running.addresses().find_map(|address| match address {
+            ListenAddress::Tcp(address) => Some(*address),
+            ListenAddress::Unix(_) => None,
+        });
+        Ok(Self {
+            address: address.unwrap_or(listen),
+            begun: Mutex::new(Some((running, arrivals))),
+        })
+    }
+
+    async fn start(
+        &self,
+        out: &impl AsyncOut<Request>,
+        bad: Option<&impl AsyncOut<Response>>,
+        listening: Option<&impl AsyncOut<SocketAddr>>,
+    ) {
+        let Some((running, mut arrivals)) = self.begun.lock().take() else {
+            return;
+        };
+        let _stops = Stops(Some(running));
+        if let Some(listening) = listening {
+            listening.send(self.address).await;
+        }
+        while let Ok(arrival) = arrivals.recv().await {
+            match arrival {
+                Arrival::Request(_, request) if request.is_over() => drop(request),
+                Arrival::Request(connection, request) => out.to(connection, request).await,
+                // Without an edge, the client gets the response when it is dropped.
+                Arrival::Bad(response) => match bad {
+                    Some(bad) => bad.send(response).await,
+                    None => drop(response),
+                },
+                Arrival::End(connection) => out.close(connection),
+            }
+        }
+    }
+}
+
+/// Shuts a server down when this value is dropped, after the requests in flight.
+struct Stops(Option<Running>);
+
+impl Drop for Stops {
+    fn drop(&mut self) {
+        if let (Some(running), Ok(handle)) = (self.0.take(), tussah::Handle::try_current()) {
+            handle.spawn(running.stop());
+        }
+    }
+}

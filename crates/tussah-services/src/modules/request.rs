@@ -1,0 +1,116 @@
+//! The items that requests are.
+
+use std::fmt;
+use std::ops::Deref;
+use std::str::FromStr;
+
+use tussah::flow::{Fields, Value};
+use tussah_wire::http::head;
+use tussah_wire::http::{Status, target};
+
+use super::answer::Answer;
+use super::response::{Body, Response};
+use crate::web;
+
+/// A request, which gets exactly one answer: the first [`Response`] that reaches
+/// [`HttpReply`](super::HttpReply).
+///
+/// If all clones of a request and of its responses are dropped without an answer, the client gets
+/// 500 during a panic, and 503 otherwise. So a request that an edge sheds, that expires, or that no
+/// edge takes is answered, too.
+///
+/// Graphs can name the fields `path`, `method` and `host`, which are texts. A clone copies the head
+/// and the body.
+#[derive(Clone)]
+pub struct Request {
+    request: web::Request,
+    pub(super) answer: Answer,
+}
+
+impl Request {
+    pub(super) fn new(request: web::Request, answer: Answer) -> Self {
+        Self { request, answer }
+    }
+
+    /// Returns the host to which the request is addressed, with the port if the client gives one.
+    /// Invalid UTF-8 makes it empty.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        let host = self.request.head.host(&self.request.bytes);
+        str::from_utf8(host.unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// Returns whether nobody waits for an answer any more: the client has disconnected, or has got
+    /// one.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.answer.is_over()
+    }
+
+    /// Makes a response with status 200 and a body of plain text; [`Response::with_type`] sets
+    /// another type.
+    #[must_use]
+    pub fn respond(self, body: impl Into<Body>) -> Response {
+        Response::new(Status::OK, body.into(), self.answer)
+    }
+
+    /// Makes a response with a status, and the status's name as the text.
+    #[must_use]
+    pub fn status(self, status: Status) -> Response {
+        Response::of_status(status, self.answer)
+    }
+}
+
+impl Deref for Request {
+    type Target = web::Request;
+
+    fn deref(&self) -> &web::Request {
+        &self.request
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Request").field(&self.to_string()).finish()
+    }
+}
+
+/// Writes the method and the path, as in `GET /a`.
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method_name(), self.path())
+    }
+}
+
+/// Makes a request that nobody waits for, as tests of graphs send it: `GET /a`.
+impl FromStr for Request {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bytes = format!("{text} HTTP/1.1\r\nHost: localhost\r\n\r\n").into_bytes();
+        let refused = |refusal: tussah_wire::http::Refusal| refusal.to_string();
+        let head = head::parse(&bytes, &head::Limits::default()).map_err(refused)?;
+        let head = head.ok_or("expected a method and a path, as in GET /a")?;
+        let request = web::Request {
+            path: target::path_with_escapes(head.path(&bytes)).map_err(refused)?,
+            bytes: bytes[..head.len()].to_vec(),
+            head,
+            body: Vec::new(),
+            client: None,
+        };
+        Ok(Self::new(request, Answer::nobody()))
+    }
+}
+
+impl Fields for Request {
+    const NAMES: &'static [&'static str] = &["path", "method", "host"];
+
+    fn field(&self, name: &str) -> Option<Value> {
+        match name {
+            "path" => Some(Value::Text(self.path().into_owned())),
+            "method" => Some(Value::Text(self.method_name().to_owned())),
+            "host" => Some(Value::Text(self.host().to_owned())),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The items that responses are.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+use tussah_wire::http::Status;
+
+use super::answer::Answer;
+use crate::web::answer;
+use crate::web::connection::response::Piece;
+
+/// A response to a [`Request`](super::Request), on its way to [`HttpReply`](super::HttpReply).
+///
+/// The first response to a request that arrives there is sent, and further ones have no effect. The
+/// body is shared by clones.
+#[derive(Clone)]
+pub struct Response {
+    status: Status,
+    media_type: String,
+    fields: Vec<(String, String)>,
+    body: Body,
+    answer: Answer,
+}
+
+/// The body of a response.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// Bytes in memory.
+    Bytes(Arc<[u8]>),
+    /// A file, from its beginning, and the number of bytes to send. If the file has fewer when they
+    /// are sent, the connection is closed.
+    File(Arc<File>, u64),
+}
+
+impl Body {
+    /// Makes a body of a regular file. The system sends it, without a copy in this process where
+    /// that is possible.
+    ///
+    /// # Errors
+    /// Returns the system's error, or an error of the kind `InvalidInput` if the file is not
+    /// regular.
+    pub fn file(file: File) -> io::Result<Self> {
+        let meta = file.metadata()?;
+        if !meta.is_file() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "expected a regular file",
+            ));
+        }
+        Ok(Self::File(Arc::new(file), meta.len()))
+    }
+
+    /// Returns the number of bytes.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::File(_, len) => *len,
+        }
+    }
+
+    /// Returns whether there are no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl From<Arc<[u8]>> for Body {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl From<Vec<u8>> for Body {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes.into())
+    }
+}
+
+impl From<String> for Body {
+    fn from(text: String) -> Self {
+        text.into_bytes().into()
+    }
+}
+
+impl From<&str> for Body {
+    fn from(text: &str) -> Self {
+        Self::Bytes(text.as_bytes().into())
+    }
+}
+
+impl Response {
+    pub(super) fn new(status: Status, body: Body, answer: Answer) -> Self {
+        Self {
+            status,
+            media_type: "text/plain; charset=utf-8".to_owned(),
+            fields: Vec::new(),
+            body,
+            answer,
+        }
+    }
+
+    pub(super) fn of_status(status: Status, answer: Answer) -> Self {
+        let text = format!("{} {}\n", status.code(), status.reason());
+        Self::new(status, text.into(), answer)
+    }
+
+    /// Returns the status.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// Returns the body.
+    #[must_use]
+    pub fn body(&self) -> &Body {
+        &self.body
+    }
+
+    /// Sets the status. A status below 200 is not final, so the client gets 500 instead.
+    #[must_use]
+    pub fn with_status(mut self, status: Status) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// Sets the value of `Content-Type`.
+    #[must_use]
+    pub fn with_type(mut self, media_type: impl Into<String>) -> Self {
+        self.media_type = media_type.into();
+        self
+    }
+
+    /// Adds a field. The date, the server's name, the type and the length of the body, and the
+    /// fields about the connection are added to each response; they are ignored here, as are
+    /// fields with invalid bytes.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.fields.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sends the response.
+    pub(super) fn send(self) {
+        if self.status.code() < 200 {
+            tracing::error!(target: "tussah::modules", status = %self.status, "a response has a status below 200; answered 500 instead");
+            return self.answer.send_status(Status::INTERNAL_SERVER_ERROR);
+        }
+        let fields = self.fields.iter();
+        let fields = fields.filter(|(name, _)| !answer::is_own(name));
+        let fields: Vec<_> = fields.map(|(name, value)| (&**name, &**value)).collect();
+        let body = match self.body {
+            Body::Bytes(bytes) => Piece::Bytes(bytes),
+            Body::File(file, len) => Piece::Open(file, len),
+        };
+        self.answer.send(|server, exchange| {
+            answer::piece(
+                server,
+                exchange,
+                self.status,
+                &fields,
+                &self.media_type,
+                body,
+            );
+        });
+    }
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Response")
+            .field("status", &self.status)
+            .field("media_type", &self.media_type)
+            .field("fields", &self.fields)
+            .field("bytes", &self.body.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Writes the status, as in `404 Not Found`.
+impl fmt::Display for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.status.fmt(f)
+    }
+}
