@@ -92,10 +92,10 @@
 //!
 //! # Ends
 //! Each item has exactly one outcome. If an item is shed or expires, or the call that handles it
-//! panics, the item goes as a [`Dropped`] to the port `dropped` of the instance that held it. If
-//! `run` returns an error, the error goes to the port `failed`. Delivery is at most once. The port
-//! `dropped` never waits: the receiver counts items for which it has no room as refused. An output
-//! without an edge discards its items.
+//! panics or is [stopped](Running::stop), the item goes as a [`Dropped`] to the port `dropped` of
+//! the instance that held it. If `run` returns an error, the error goes to the port `failed`.
+//! Delivery is at most once. The port `dropped` never waits: the receiver counts items for which it
+//! has no room as refused. An output without an edge discards its items.
 
 mod args;
 #[cfg(feature = "cli")]

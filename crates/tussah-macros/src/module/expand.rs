@@ -97,7 +97,12 @@ impl Module {
                 }
 
                 #[allow(unused_variables)]
-                fn dropped(item: Self::Item, flow: __flow::Flow, why: __flow::Reason, outs: &Self::Outs) {
+                fn dropped(
+                    item: Self::Item,
+                    flow: &__flow::Flow,
+                    why: __flow::Reason,
+                    outs: &Self::Outs,
+                ) -> ::core::option::Option<Self::Item> {
                     let #pattern = outs;
                     #dropped
                 }
@@ -335,12 +340,17 @@ impl Module {
     }
 
     fn dropped(&self) -> TokenStream {
+        let wakes = self.ports.iter().position(|port| port.kind == Kind::Wake);
         self.for_each_item(|port| match port.kind {
             Kind::Input => {
                 let outlet = self.place(&port.end("dropped"));
-                quote!(#outlet.dropped(item, flow, why))
+                quote!({ #outlet.dropped(item, flow, why); ::core::option::Option::None })
             }
-            Kind::Tick | Kind::Wake | Kind::End => quote!({}),
+            Kind::Wake => {
+                let item = wrap(wakes.expect("this is one"), quote!(item));
+                quote!(::core::option::Option::Some(#item))
+            }
+            Kind::Tick | Kind::End => quote!(::core::option::Option::None),
         })
     }
 

@@ -56,12 +56,13 @@ impl<T: Send + 'static> Push<T> for Delayed<T> {
             waiting: Arc::clone(&self.waiting),
             keepers: Arc::clone(&self.keepers),
         };
-        let after = self.after;
+        let (after, keepers) = (self.after, Arc::clone(&self.keepers));
         let later = async move {
-            sleep(after).await;
-            delayed.send().await;
+            if keepers.unless_halted(sleep(after)).await.is_some() {
+                delayed.send().await;
+            }
         };
-        // A runtime that ends drops the item, which then ends.
+        // A runtime or a graph that ends drops the item, which then ends.
         drop(self.runtime.try_spawn(later));
         None
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::flows::Flow;
+use super::outlet::Outlet;
 use crate::stage::Reason;
 
 /// An item that ended without being handled, as an instance sends it to its port `dropped`.
@@ -33,5 +34,71 @@ impl<T: fmt::Debug> fmt::Debug for Dropped<T> {
             .field("reason", &self.reason)
             .field("flow", &self.flow)
             .finish()
+    }
+}
+
+impl<T: Send + 'static> Outlet<Dropped<T>> {
+    /// Keeps a copy of an item while it is handled, in case the handling panics.
+    #[inline]
+    pub fn keep<'a>(
+        &'a self,
+        item: &T,
+        flow: &'a Flow,
+        clone: Option<fn(&T) -> T>,
+    ) -> Option<Kept<'a, T>> {
+        self.is_connected().then(|| Kept {
+            outlet: self,
+            item: clone.map(|clone| clone(item)),
+            flow,
+            is_handled: false,
+        })
+    }
+
+    /// Sends an item that ended without being handled.
+    pub fn dropped(&self, item: T, flow: &Flow, reason: Reason) {
+        if !self.is_connected() {
+            return;
+        }
+        let dropped = Dropped {
+            item: Some(item),
+            reason,
+            flow: flow.clone(),
+        };
+        self.offer(flow, dropped);
+    }
+}
+
+/// An item that is being handled. If its handling panics or is dropped, the item goes to the port
+/// `dropped`.
+pub struct Kept<'a, T: Send + 'static> {
+    outlet: &'a Outlet<Dropped<T>>,
+    item: Option<T>,
+    flow: &'a Flow,
+    is_handled: bool,
+}
+
+impl<T: Send + 'static> Kept<'_, T> {
+    /// Notes that the item is handled.
+    #[inline]
+    pub fn handled(mut self) {
+        self.is_handled = true;
+    }
+}
+
+impl<T: Send + 'static> Drop for Kept<'_, T> {
+    fn drop(&mut self) {
+        if self.is_handled {
+            return;
+        }
+        let reason = match std::thread::panicking() {
+            true => Reason::Panicked,
+            false => Reason::ShutDown,
+        };
+        let dropped = Dropped {
+            item: self.item.take(),
+            reason,
+            flow: self.flow.clone(),
+        };
+        self.outlet.offer(self.flow, dropped);
     }
 }

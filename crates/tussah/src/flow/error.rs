@@ -52,6 +52,13 @@ pub enum GraphError {
         /// The output port.
         from: String,
     },
+    /// An instance has shards, but one of them was expected.
+    Shards {
+        /// The instance.
+        instance: String,
+        /// The names of its shards.
+        shards: Vec<String>,
+    },
     /// An argument of an instance is missing or wrong, or the instance could not be made.
     Instance {
         /// The instance.
@@ -95,6 +102,11 @@ impl fmt::Display for GraphError {
                 "`{from}` has several edges, but its item `{item}` cannot be cloned"
             ),
             Self::Unconnected { from } => write!(f, "the port `{from}` has no edge"),
+            Self::Shards { instance, shards } => write!(
+                f,
+                "`{instance}` has shards: expected one of {}",
+                list(shards)
+            ),
             Self::Instance { instance, why } => {
                 write!(f, "the instance `{instance}` could not be made: {why}")
             }

@@ -8,14 +8,17 @@
 use std::any::Any;
 use std::borrow::Borrow;
 use std::fmt;
+use std::future::{Future, poll_fn};
 use std::hash::{Hash, Hasher};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 
 use parking_lot::Mutex;
 use tussah_core::{Notify, quietly};
 
-use crate::sync::LimitPermit;
+use crate::sync::{Limit, LimitPermit};
 
 /// The name of a flow, among the flows of one output port.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -92,10 +95,11 @@ impl Hash for Open {
 /// The part of a flow that an item holds.
 enum Handle {
     Flow(Inner),
-    /// The flow of an item inside a set of instances with a limit, and the item's permit.
+    /// The flow of an item inside a set of instances with a limit, and the item's permit. The
+    /// permit is free before the flow can end, because its end takes a permit of its own.
     Limited {
-        flow: Flow,
         _permit: LimitPermit,
+        flow: Flow,
     },
 }
 
@@ -118,6 +122,8 @@ pub struct Keepers {
     unsettled: AtomicU64,
     settled: Notify,
     is_draining: AtomicBool,
+    is_halted: AtomicBool,
+    halted: Notify,
 }
 
 /// An instance that keeps state for each flow. The function is set if the instance handles the end
@@ -145,6 +151,42 @@ impl Keepers {
 
     pub(crate) fn is_draining(&self) -> bool {
         self.is_draining.load(Ordering::Relaxed)
+    }
+
+    /// Ends everything that only waits: calls of modules, alarms, and delayed items.
+    pub(crate) fn halt(&self) {
+        // Release: with the Acquire in `is_halted`. A thread that reads it needs no notification.
+        self.is_halted.store(true, Ordering::Release);
+        self.halted.notify_waiters();
+    }
+
+    fn is_halted(&self) -> bool {
+        self.is_halted.load(Ordering::Acquire)
+    }
+
+    /// Waits until the graph is halted.
+    pub(crate) async fn halted(&self) {
+        let halted = self.halted.notified();
+        if !self.is_halted() {
+            halted.await;
+        }
+    }
+
+    /// Polls a future to its end, or drops it when the graph is halted. A future that never waits
+    /// always ends.
+    pub(crate) async fn unless_halted<F: Future>(&self, future: F) -> Option<F::Output> {
+        let (mut future, mut halted) = (pin!(future), pin!(None));
+        let polled = poll_fn(|cx| {
+            if let Poll::Ready(output) = future.as_mut().poll(cx) {
+                return Poll::Ready(Some(output));
+            }
+            if halted.is_none() {
+                halted.set(Some(self.halted()));
+            }
+            let halted = halted.as_mut().as_pin_mut();
+            halted.expect("it is set").poll(cx).map(|()| None)
+        });
+        polled.await
     }
 
     /// Notes that an edge begins to delay an item.
@@ -205,6 +247,14 @@ impl Flow {
             flow: self,
             _permit: permit,
         })))
+    }
+
+    /// Returns the flow with a permit of the limit, if there is one; waits until one is free.
+    pub(crate) async fn limited(self, limit: Option<&Limit>) -> Self {
+        match limit {
+            None => self,
+            Some(limit) => self.with_permit(limit.acquire().await),
+        }
     }
 
     /// Returns the flow without a permit.

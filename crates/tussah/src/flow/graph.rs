@@ -1,5 +1,7 @@
 //! Graphs: instances and edges, before and while they run.
 
+mod limits;
+
 use std::fmt;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -168,42 +170,6 @@ impl Graph {
             self.instances[place].instance.set_target(target);
         }
         Ok(())
-    }
-
-    /// Bounds the number of items inside a set of instances, in their queues or in service. An item
-    /// from outside of the set waits for a place. If its edge sheds, the item ends instead, and
-    /// goes to the receiver's port `dropped`. The item and everything that the instances send for
-    /// it count as one item, until all of this has left the set.
-    ///
-    /// # Errors
-    /// Returns an error if there is no such instance, if one of the instances is in another set, or
-    /// if `items` is 0.
-    pub fn limit(&mut self, items: usize, instances: &[&str]) -> Result<(), GraphError> {
-        let mut inside = Vec::new();
-        for name in instances {
-            for place in self.place(name)? {
-                let is_taken = self.limit_of(place).is_some() || inside.contains(&place);
-                if is_taken || items == 0 {
-                    return Err(GraphError::Instance {
-                        instance: self.instances[place].name.clone(),
-                        why: match items {
-                            0 => "it is in a limit of 0 items: expected at least 1".to_owned(),
-                            _ => "it is in two limits: expected one".to_owned(),
-                        },
-                    });
-                }
-                inside.push(place);
-            }
-        }
-        let limit = Limit::new(format!("{}: {}", self.name, instances.join(", ")), items);
-        self.limits.push((limit, inside));
-        Ok(())
-    }
-
-    fn limit_of(&self, instance: usize) -> Option<&Limit> {
-        let mut limits = self.limits.iter();
-        let found = limits.find(|(_, inside)| inside.contains(&instance));
-        found.map(|(limit, _)| limit)
     }
 
     /// Makes all instances on the caller's runtime, and starts the graph. If the graph cannot

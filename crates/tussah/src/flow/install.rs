@@ -1,17 +1,19 @@
 //! The handlers of instances: each kind of module behind its stage.
 
 mod handlers;
+mod shared;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use tussah_core::Handle;
 use tussah_weave::Body;
 
 use self::handlers::{Elements, Flows, Nothing, Serials, end_flow, plain};
+use self::shared::Shared;
 use super::args::Args;
 use super::edge::{Ends, Entry, InPort};
 use super::flows::{Flow, Keepers, Parcel};
@@ -20,25 +22,24 @@ use super::outlet::{AnyOutlet, Outs};
 use super::param::Param;
 
 use crate::stage::{Batch, BuildError, Declared, Edges, Network, Reason, Refusal, Sender};
+use crate::sync::Limit;
 use crate::time::{interval_at, now};
 
 /// Bound, in servlets: an instance that blocks, whose servlets are OS threads; as for a stage that
 /// blocks.
 const OS_THREADS_MAX: usize = 20;
 
-/// The output ports of an instance, which its handler owns.
-type Shared<O> = Arc<OnceLock<Weak<O>>>;
-
 /// An instance whose stage has no handler yet.
 pub struct Node<M: Module> {
     declared: Declared<Parcel<M::Item>>,
     args: Args,
     outs: M::Outs,
-    shared: Shared<M::Outs>,
+    shared: Arc<Shared<M>>,
     runtime: Handle,
     /// The instances with state for each flow, and the number of this one among them.
     keepers: Arc<Keepers>,
     slot: usize,
+    limit: Option<Limit>,
 }
 
 /// The computation of a thread that begins when the whole graph is installed.
@@ -55,6 +56,8 @@ pub struct Installed {
 pub(crate) trait Instance: Send {
     fn has_state(&self) -> bool;
     fn set_target(&mut self, target: Duration);
+    /// Sets the limit around the instance.
+    fn set_limit(&mut self, limit: Limit);
     /// Adds the stage to the network, and returns the input ports.
     fn declare(&mut self, network: &Network, name: &str) -> Result<Vec<InPort>, BuildError>;
     fn outs(&mut self, f: &mut dyn FnMut(&'static str, &mut dyn AnyOutlet));
@@ -69,9 +72,10 @@ pub(crate) trait Instance: Send {
 pub(crate) struct Planned<M: Module> {
     args: Args,
     outs: M::Outs,
-    shared: Shared<M::Outs>,
+    shared: Arc<Shared<M>>,
     declared: Option<(Declared<Parcel<M::Item>>, Handle)>,
     target: Option<Duration>,
+    limit: Option<Limit>,
 }
 
 impl<M: Module> Planned<M> {
@@ -79,9 +83,10 @@ impl<M: Module> Planned<M> {
         Self {
             args,
             outs: M::outs(),
-            shared: Shared::default(),
+            shared: Arc::default(),
             declared: None,
             target: None,
+            limit: None,
         }
     }
 }
@@ -95,18 +100,20 @@ impl<M: Module> Instance for Planned<M> {
         self.target = Some(target);
     }
 
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit = Some(limit);
+    }
+
     fn declare(&mut self, network: &Network, name: &str) -> Result<Vec<InPort>, BuildError> {
-        let outs = Arc::clone(&self.shared);
-        let ends: Ends<M::Item> = Arc::new(move |parcel: Parcel<M::Item>, why| {
-            // An instance that is gone has no ports any more; its stage has counted the item.
-            if let Some(outs) = outs.get().and_then(Weak::upgrade) {
-                M::dropped(parcel.item, parcel.flow, why, &outs);
-            }
-        });
+        let (shared, runtime) = (Arc::clone(&self.shared), network.handle().clone());
+        let ends: Ends<M::Item> =
+            Arc::new(move |parcel: Parcel<M::Item>, why| shared.dropped(parcel, why, &runtime));
         let on_drop = Arc::clone(&ends);
+        let (shared, runtime) = (Arc::clone(&self.shared), network.handle().clone());
         let mut stage = network
             .stage(name)
-            .on_drop(move |parcel, why: Reason| on_drop(parcel, why));
+            .on_drop(move |parcel, why: Reason| on_drop(parcel, why))
+            .on_close(move |_| shared.keep_ports(&runtime));
         if let Some(target) = self.target {
             stage = stage.target(target);
         }
@@ -159,10 +166,12 @@ impl<M: Module> Instance for Planned<M> {
             runtime: runtime.clone(),
             keepers: Arc::clone(keepers),
             slot,
+            limit: self.limit.clone(),
         })?;
+        let limit = self.limit;
         installed.ticker = ticker.map(|(stage, tick, every)| {
             let sender = stage.sender();
-            Box::pin(async move { tick_every(every, tick, &sender).await }) as Run
+            Box::pin(async move { tick_every(every, tick, &sender, limit.as_ref()).await }) as Run
         });
         Ok(installed)
     }
@@ -183,12 +192,13 @@ async fn tick_every<I: Send + 'static>(
     every: Duration,
     tick: fn() -> I,
     sender: &Sender<Parcel<I>>,
+    limit: Option<&Limit>,
 ) {
     let mut interval = interval_at(now() + every, every);
     loop {
         interval.tick().await;
         let parcel = Parcel {
-            flow: Flow::default(),
+            flow: Flow::default().limited(limit).await,
             item: tick(),
         };
         if sender
@@ -205,7 +215,7 @@ async fn tick_every<I: Send + 'static>(
 struct Maker<M: Module> {
     args: Args,
     outs: M::Outs,
-    shared: Shared<M::Outs>,
+    shared: Arc<Shared<M>>,
     keepers: Arc<Keepers>,
 }
 
@@ -220,8 +230,7 @@ impl<M: Module> Maker<M> {
         });
         result?;
         let outs = Arc::new(self.outs);
-        let first = self.shared.set(Arc::downgrade(&outs));
-        first.expect("the handler of an instance is installed once");
+        self.shared.set(&outs, self.keepers);
         Ok((module, outs))
     }
 }
@@ -245,10 +254,15 @@ impl<M: Module> Node<M> {
     where
         M: Element,
     {
+        let keepers = Arc::clone(&self.keepers);
         let (declared, maker) = self.split();
         declared.handler(|edges| {
             let (module, outs) = maker.make(edges)?;
-            Ok(Elements { module, outs })
+            Ok(Elements {
+                module,
+                outs,
+                keepers,
+            })
         })?;
         Ok(Installed::default())
     }
@@ -281,7 +295,7 @@ impl<M: Module> Node<M> {
     where
         M: Serial,
     {
-        let args = self.args.clone();
+        let (args, keepers) = (self.args.clone(), Arc::clone(&self.keepers));
         let (declared, maker) = self.split();
         let (mut maker, mut kept) = (Some(maker), None);
         declared.serial(move |edges| {
@@ -295,7 +309,11 @@ impl<M: Module> Node<M> {
                 (None, None) => unreachable!("the first module was made with its ports"),
             };
             kept = Some(Arc::clone(&outs));
-            Ok(Serials { module, outs })
+            Ok(Serials {
+                module,
+                outs,
+                keepers: Arc::clone(&keepers),
+            })
         })?;
         Ok(Installed::default())
     }
@@ -308,14 +326,17 @@ impl<M: Module> Node<M> {
     where
         M: PerFlow,
     {
-        let (slot, runtime) = (self.slot, self.runtime.clone());
+        let (slot, runtime, limit) = (self.slot, self.runtime.clone(), self.limit.clone());
         let (keepers, sender) = (Arc::clone(&self.keepers), self.declared.stage().sender());
+        let alarms = Arc::new(sender.clone());
+        self.shared.set_alarms(&alarms);
         let (declared, maker) = self.split();
-        let wakes = sender.clone();
         // Before the stage handles anything, so that no flow ends unseen.
         if let Some(item) = M::END {
-            let ends = runtime.clone();
-            let end = move |flow: Flow| end_flow::<M>(&sender, &ends, flow, item(), slot);
+            let (ends, limit) = (runtime.clone(), limit.clone());
+            let end = move |flow: Flow| {
+                end_flow::<M>(&sender, &ends, flow, item(), slot, limit.as_ref());
+            };
             keepers.on_end(slot, end);
         }
         declared.handler(|edges| {
@@ -326,7 +347,9 @@ impl<M: Module> Node<M> {
                 slot,
                 common: parking_lot::Mutex::default(),
                 runtime: runtime.clone(),
-                sender: wakes,
+                keepers,
+                limit,
+                sender: alarms,
                 alarms: AtomicU64::new(0),
             })
         })?;

@@ -75,9 +75,11 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     fn ports(entry: &mut Entry<Self::Item>);
 
-    /// Sends an item that ended without being handled to its port.
+    /// Sends an item that ended without being handled to its port. Returns the item if it asks for
+    /// `wake`.
     #[doc(hidden)]
-    fn dropped(item: Self::Item, flow: Flow, why: Reason, outs: &Self::Outs);
+    fn dropped(item: Self::Item, flow: &Flow, why: Reason, outs: &Self::Outs)
+    -> Option<Self::Item>;
 
     /// Gives the instance's stage its handler.
     ///

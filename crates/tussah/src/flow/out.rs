@@ -13,7 +13,8 @@ use super::flows::Key;
 ///
 /// # Panics
 /// All methods panic if the outbox is full, that is, if one call has sent 1024 items for which
-/// there was no room. A module that sends an unbounded number of items is an `async fn`, whose
+/// there was no room. All items that were sent before the panic arrive, the last one included. A
+/// module that sends an unbounded number of items is an `async fn`, whose
 /// ports are [`AsyncOut`]s.
 pub trait Out<T> {
     /// Sends an item.

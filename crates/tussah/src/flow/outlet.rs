@@ -8,12 +8,11 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::dropped::Dropped;
 use super::edge::{Edge, Inlet, Wait};
 use super::flows::{Flow, Keepers, Key, Open};
 use super::out::{AsyncOut, Out};
 use super::via::Via;
-use crate::stage::{BuildError, Edges, Reason};
+use crate::stage::{BuildError, Edges};
 
 /// Bound, in items: an outbox; a call that sends more than this without room is meant to wait.
 const OUTBOX_MAX: usize = 1024;
@@ -134,7 +133,7 @@ impl<T: Send + 'static> Outlet<T> {
     }
 
     /// Sends an item without waiting.
-    fn offer(&self, flow: &Flow, item: T) {
+    pub(super) fn offer(&self, flow: &Flow, item: T) {
         let Some((last, others)) = self.edges.split_last() else {
             return;
         };
@@ -170,56 +169,6 @@ impl<T: Send + 'static> Outlet<T> {
             .iter()
             .map(|open| open.0.clone())
             .collect()
-    }
-}
-
-impl<T: Send + 'static> Outlet<Dropped<T>> {
-    /// Keeps a copy of an item while it is handled, in case the handling panics.
-    #[inline]
-    pub fn keep<'a>(
-        &'a self,
-        item: &T,
-        flow: &'a Flow,
-        clone: Option<fn(&T) -> T>,
-    ) -> Option<Kept<'a, T>> {
-        (!self.edges.is_empty()).then(|| Kept {
-            outlet: self,
-            item: clone.map(|clone| clone(item)),
-            flow,
-        })
-    }
-
-    /// Sends an item that ended without being handled.
-    pub fn dropped(&self, item: T, flow: Flow, reason: Reason) {
-        if self.edges.is_empty() {
-            return;
-        }
-        let dropped = Dropped {
-            item: Some(item),
-            reason,
-            flow: flow.clone(),
-        };
-        self.offer(&flow, dropped);
-    }
-}
-
-/// An item that is being handled. If its handling panics, the item goes to the port `dropped`.
-pub struct Kept<'a, T: Send + 'static> {
-    outlet: &'a Outlet<Dropped<T>>,
-    item: Option<T>,
-    flow: &'a Flow,
-}
-
-impl<T: Send + 'static> Drop for Kept<'_, T> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let dropped = Dropped {
-                item: self.item.take(),
-                reason: Reason::Panicked,
-                flow: self.flow.clone(),
-            };
-            self.outlet.offer(self.flow, dropped);
-        }
     }
 }
 
@@ -259,31 +208,45 @@ impl<T: Send + 'static> AnyOutlet for Outlet<T> {
 
 /// Items that plain calls have sent without room, until the instance waits for it.
 #[derive(Default)]
-pub struct Held<'a>(RefCell<Vec<Wait<'a>>>);
+pub struct Held<'a>(RefCell<Waiting<'a>>);
+
+#[derive(Default)]
+struct Waiting<'a> {
+    items: Vec<Wait<'a>>,
+    /// The flow of the item for which the last one was sent. Its permit of a limit is not free
+    /// before the instance has sent everything.
+    flow: Flow,
+}
 
 impl<'a> Held<'a> {
     /// Returns whether there was room for everything that was sent.
     #[inline]
     pub(crate) fn is_empty(&mut self) -> bool {
-        self.0.get_mut().is_empty()
+        self.0.get_mut().items.is_empty()
     }
 
     /// Waits until all that was sent has room.
     pub async fn flush(&mut self) {
-        for wait in std::mem::take(self.0.get_mut()) {
+        let waiting = std::mem::take(self.0.get_mut());
+        for wait in waiting.items {
             wait.await;
         }
     }
 
     #[cold]
-    fn push(&self, wait: Wait<'a>) {
-        let mut held = self.0.borrow_mut();
+    fn push(&self, flow: &Flow, wait: Wait<'a>) {
+        let mut waiting = self.0.borrow_mut();
+        let room = (OUTBOX_MAX + 1).saturating_sub(waiting.items.len());
+        if room > 0 {
+            // The item that has no room was sent before the panic, so it arrives, too.
+            waiting.items.push(wait);
+            waiting.flow = flow.clone();
+        }
         assert!(
-            held.len() < OUTBOX_MAX,
+            room > 1,
             "one call sent more than {OUTBOX_MAX} items for which there was no room; \
              expected an `async fn` that awaits each send"
         );
-        held.push(wait);
     }
 }
 
@@ -297,7 +260,8 @@ pub struct Outbox<'a, 'c, T> {
 impl<T: Send + 'static> Outbox<'_, '_, T> {
     #[inline(always)]
     fn put(&self, flow: &Flow, item: T) {
-        self.outlet.put(flow, item, |wait| self.held.push(wait));
+        let held = |wait| self.held.push(self.flow, wait);
+        self.outlet.put(flow, item, held);
     }
 }
 

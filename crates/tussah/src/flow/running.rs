@@ -15,7 +15,7 @@ use crate::stage::{Network, Reason};
 use crate::time::timeout;
 use crate::{AbortHandle, JoinHandle};
 
-/// Bound, in time: the wait of [`Running::stop`] for items in cycles and for delayed items.
+/// Bound, in time: the wait of [`Running::stop`] for items on their way.
 const STOP: Duration = Duration::from_secs(1);
 
 /// A graph that runs. Dropping this value does not stop the graph; [`drain`](Self::drain),
@@ -37,12 +37,25 @@ impl Running {
         &self.network
     }
 
-    /// Returns the statistics of an instance.
+    /// Returns the statistics of an instance. Each shard has its own, under its name such as
+    /// `pages#0`.
     ///
     /// # Errors
-    /// Returns an error if there is no such instance.
+    /// Returns an error if there is no such instance, or if the instance has shards.
     pub fn stats(&self, instance: &str) -> Result<StageStats, GraphError> {
         let all = self.network.stats();
+        let is_shard = |name: &str| {
+            let shard = name.strip_prefix(instance);
+            shard.is_some_and(|number| number.starts_with('#'))
+        };
+        let shards = all.iter().map(|stats| &*stats.name);
+        let shards: Vec<_> = shards.filter(|name| is_shard(name)).collect();
+        if !shards.is_empty() {
+            return Err(GraphError::Shards {
+                instance: instance.to_owned(),
+                shards: shards.into_iter().map(str::to_owned).collect(),
+            });
+        }
         let found = all.into_iter().find(|stats| &*stats.name == instance);
         found.ok_or_else(|| self.no_instance(instance))
     }
@@ -89,28 +102,47 @@ impl Running {
     /// the call on. This also waits for items that an edge delays. Flows that are still open do not
     /// get an `end`, and their alarms no longer go off.
     ///
-    /// If an item circulates in a cycle forever, or if an instance is paused, the future never
-    /// completes; use [`stop`](Self::stop).
+    /// If an item circulates in a cycle forever, a module waits forever, or an instance is paused,
+    /// the future never completes; use [`drain_within`](Self::drain_within) or
+    /// [`stop`](Self::stop).
     ///
     /// # Cancellation
     /// If the future is dropped, the sources continue, and another call waits for them.
     pub async fn drain(&self) {
         self.end_sources().await;
         self.quiet().await;
-        self.network.drain().await;
+        self.close().await;
     }
 
-    /// Stops the sources, and drains the graph. Items that still circulate in a cycle after one
-    /// second end as [shut down](crate::stage::Reason::ShutDown), and so do delayed items.
+    /// Drains the graph. If that takes longer than this time, stops the sources and everything that
+    /// only waits.
     ///
-    /// This waits for the items that modules have in hand. If a module never returns, it does not
-    /// end.
+    /// After this time, these items end as [shut down](crate::stage::Reason::ShutDown): items that
+    /// circulate in a cycle, delayed items, and items of an `async fn` that waits. The future of
+    /// such a function is dropped, and with it an item that the function is sending. A plain
+    /// function that has begun also ends. If a function blocks its OS thread and never returns, the
+    /// future of this method never completes.
+    pub async fn drain_within(&self, time: Duration) {
+        if timeout(time, self.drain()).await.is_ok() {
+            return;
+        }
+        self.abort_sources();
+        self.keepers.halt();
+        self.end_sources().await;
+        self.close().await;
+    }
+
+    /// Stops the sources, and then does the same as [`drain_within`](Self::drain_within) one
+    /// second.
     pub async fn stop(&self) {
         self.abort_sources();
-        self.end_sources().await;
-        // What is still on its way then ends with its instance.
-        let _ = timeout(STOP, self.quiet()).await;
+        self.drain_within(STOP).await;
+    }
+
+    /// Closes the graph, upstream first.
+    async fn close(&self) {
         self.network.drain().await;
+        self.keepers.halt();
     }
 
     /// Waits until all sources have ended. Nothing comes from outside any more.

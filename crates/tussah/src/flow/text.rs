@@ -17,6 +17,7 @@ use super::outlet::AnyOutlet;
 use super::running::{Input, Running};
 use super::via::Via;
 use crate::stage::{BuildError, Edges, Network, Reason};
+use crate::sync::Limit;
 
 /// The items that have arrived at a port, as text.
 pub(crate) type Log = Arc<Mutex<Vec<String>>>;
@@ -90,6 +91,8 @@ impl<T: Send + 'static> Instance for Arc<Recorder<T>> {
     }
 
     fn set_target(&mut self, _target: Duration) {}
+
+    fn set_limit(&mut self, _limit: Limit) {}
 
     fn declare(&mut self, network: &Network, _name: &str) -> Result<Vec<InPort>, BuildError> {
         let inlet: Arc<dyn Inlet<T>> = Arc::new(Placed {

@@ -18,6 +18,6 @@ pub use self::sender::{SendError, Sender, Sending, TrySender, shed};
 
 pub(crate) use self::call::Counted;
 pub(crate) use self::outgoing::{
-    Outgoing, begin, collecting, hand_over, set_trace, take_held_up, trace,
+    Outgoing, begin, begin_source, collecting, hand_over, set_trace, take_held_up, trace,
 };
 pub(crate) use self::proxy::Route;

@@ -9,6 +9,7 @@ mod limit;
 mod send;
 mod shards;
 mod standard;
+mod stop;
 #[cfg(feature = "cli")]
 mod testing;
 mod weave;

@@ -35,7 +35,14 @@ impl Module {
             let end = self.end(port);
             let keep = (port.kind == Kind::Input).then(|| {
                 let (item, dropped) = (port.item(), self.place(&port.end("dropped")));
-                quote!(let _kept = #dropped.keep(&item, flow, __flow::Probe::<#item>::new().clone_fn());)
+                quote!(let kept = #dropped.keep(&item, flow, __flow::Probe::<#item>::new().clone_fn());)
+            });
+            let handled = keep.is_some().then(|| {
+                quote! {
+                    if let ::core::option::Option::Some(kept) = kept {
+                        kept.handled();
+                    }
+                }
             });
             let begun = port
                 .state()
@@ -44,6 +51,7 @@ impl Module {
                 #keep
                 #open
                 #run
+                #handled
                 #end
             };
             match port.kind {

@@ -10,11 +10,12 @@ use parking_lot::Mutex;
 use tussah_core::{Handle, quietly};
 
 use crate::JoinHandle;
-use crate::flow::flows::{Flow, Parcel};
+use crate::flow::flows::{Flow, Keepers, Parcel};
 use crate::flow::module::{Element, Module, PerFlow, Serial};
 use crate::flow::outlet::Held;
 use crate::flow::wake::Wake;
 use crate::stage::{Batch, Event, Handler, Refusal, Sender, SerialHandler};
+use crate::sync::Limit;
 use crate::time::sleep;
 
 /// The time after which an item that may not be lost, but was rejected, is sent again.
@@ -23,19 +24,25 @@ const AGAIN: Duration = Duration::from_millis(10);
 pub(super) struct Elements<M: Module> {
     pub(super) module: M,
     pub(super) outs: Arc<M::Outs>,
+    pub(super) keepers: Arc<Keepers>,
 }
 
 impl<M: Element> Handler for Elements<M> {
     type Event = Parcel<M::Item>;
 
     async fn handle(&self, batch: &mut Batch<Self::Event>) {
-        let Self { module, outs } = self;
+        let Self {
+            module,
+            outs,
+            keepers,
+        } = self;
         if M::IS_PLAIN {
             let call = |item, flow: &Flow, held: &_| module.call_now(item, flow, outs, held);
             return plain(batch, call).await;
         }
         while let Some(Parcel { flow, item }) = batch.next() {
-            let is_handled = module.call(item, &flow, outs).await;
+            let call = keepers.unless_halted(module.call(item, &flow, outs));
+            let is_handled = call.await.unwrap_or(false);
             settle(batch, is_handled);
         }
     }
@@ -93,19 +100,25 @@ fn settle<I>(batch: &mut Batch<Parcel<I>>, is_handled: bool) {
 pub(super) struct Serials<M: Module> {
     pub(super) module: M,
     pub(super) outs: Arc<M::Outs>,
+    pub(super) keepers: Arc<Keepers>,
 }
 
 impl<M: Serial> SerialHandler for Serials<M> {
     type Event = Parcel<M::Item>;
 
     async fn handle(&mut self, batch: &mut Batch<Self::Event>) {
-        let Self { module, outs } = self;
+        let Self {
+            module,
+            outs,
+            keepers,
+        } = self;
         if M::IS_PLAIN {
             let call = |item, flow: &Flow, held: &_| module.call_now(item, flow, outs, held);
             return plain(batch, call).await;
         }
         while let Some(Parcel { flow, item }) = batch.next() {
-            let is_handled = module.call(item, &flow, outs).await;
+            let call = keepers.unless_halted(module.call(item, &flow, outs));
+            let is_handled = call.await.unwrap_or(false);
             settle(batch, is_handled);
         }
     }
@@ -118,7 +131,10 @@ pub(super) struct Flows<M: Module> {
     /// The state of items without a flow.
     pub(super) common: Mutex<Option<Box<dyn Any + Send>>>,
     pub(super) runtime: Handle,
-    pub(super) sender: Sender<Parcel<M::Item>>,
+    pub(super) keepers: Arc<Keepers>,
+    /// The limit around the instance.
+    pub(super) limit: Option<Limit>,
+    pub(super) sender: Arc<Sender<Parcel<M::Item>>>,
     /// The number of the last alarm of all flows.
     pub(super) alarms: AtomicU64,
 }
@@ -196,7 +212,7 @@ impl<M: PerFlow> Handler for Flows<M> {
                 handled.unwrap_or_else(|payload| resume_unwind(payload))
             } else {
                 let call = self.module.call(state, item, &flow, &wake, &self.outs);
-                call.await
+                self.keepers.unless_halted(call).await.unwrap_or(false)
             };
             settle(batch, is_handled);
             if let (Some(after), Some(item)) = (wake.take(), M::WAKE) {
@@ -229,15 +245,19 @@ impl<M: PerFlow> Flows<M> {
         // No other alarm has this number, not even one of a state that a panic has ended.
         // Relaxed: the counter protects nothing else.
         let number = self.alarms.fetch_add(1, Ordering::Relaxed) + 1;
-        let parcel = Parcel {
-            flow: flow.clone(),
-            item: item(number),
-        };
-        let sender = self.sender.clone();
+        // An alarm is not inside of a limit before it goes off.
+        let flow = flow.clone().without_permit();
+        let (sender, limit) = (Arc::clone(&self.sender), self.limit.clone());
+        let keepers = Arc::clone(&self.keepers);
         let later = async move {
-            sleep(after).await;
-            // A stage that is closed handles no flow any more.
-            drop(insist(&sender, parcel).await);
+            let goes_off = async {
+                sleep(after).await;
+                let flow = flow.limited(limit.as_ref()).await;
+                let item = item(number);
+                // A stage that is closed handles no flow any more.
+                drop(insist(&sender, Parcel { flow, item }).await);
+            };
+            keepers.unless_halted(goes_off).await;
         };
         kept.alarm = None;
         let waiting = self.runtime.try_spawn(later).ok();
@@ -265,6 +285,16 @@ async fn insist<I: Send + 'static>(
     }
 }
 
+/// Sends an item that may not be lost, but was shed, again.
+pub(super) async fn send_later<I: Send + 'static>(
+    sender: Arc<Sender<Parcel<I>>>,
+    parcel: Parcel<I>,
+) {
+    sleep(AGAIN).await;
+    // A stage that is closed handles no flow any more.
+    drop(insist(&sender, parcel).await);
+}
+
 /// Asks an instance to handle the end of a flow.
 pub(super) fn end_flow<M: Module>(
     sender: &Sender<Parcel<M::Item>>,
@@ -272,19 +302,29 @@ pub(super) fn end_flow<M: Module>(
     flow: Flow,
     item: M::Item,
     slot: usize,
+    limit: Option<&Limit>,
 ) {
-    let refused = |event: Event<Parcel<M::Item>>, why| {
+    let later = |parcel: Parcel<M::Item>, limit: Option<Limit>| {
         let ending = Ending {
-            parcel: Some(event.into_inner()),
+            parcel: Some(parcel),
             slot,
         };
-        if why == Refusal::Closed {
-            return;
-        }
         let sender = sender.clone();
-        drop(runtime.try_spawn(async move { ending.send(&sender).await }));
+        drop(runtime.try_spawn(async move { ending.send(&sender, limit).await }));
     };
-    sender.send_or(Parcel { flow, item }, refused);
+    let flow = match limit.map(|limit| (limit, limit.try_acquire())) {
+        None => flow,
+        Some((_, Some(permit))) => flow.with_permit(permit),
+        Some((limit, None)) => return later(Parcel { item, flow }, Some(limit.clone())),
+    };
+    let refused = |event: Event<Parcel<M::Item>>, why| match why {
+        Refusal::Closed => drop(Ending {
+            parcel: Some(event.into_inner()),
+            slot,
+        }),
+        _ => later(event.into_inner(), None),
+    };
+    sender.send_or(Parcel { item, flow }, refused);
 }
 
 /// The end of a flow that could not be sent. Dropping this drops the state: nobody handles it.
@@ -294,8 +334,10 @@ struct Ending<I> {
 }
 
 impl<I: Send + 'static> Ending<I> {
-    async fn send(mut self, sender: &Sender<Parcel<I>>) {
-        if let Some(parcel) = self.parcel.take() {
+    async fn send(mut self, sender: &Sender<Parcel<I>>, limit: Option<Limit>) {
+        if let Some(Parcel { item, flow }) = self.parcel.take() {
+            let flow = flow.limited(limit.as_ref()).await;
+            let parcel = Parcel { item, flow };
             self.parcel = insist(sender, parcel).await.err();
         }
     }

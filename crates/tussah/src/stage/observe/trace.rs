@@ -61,7 +61,8 @@ pub struct Traces {
 
 impl Network {
     /// Traces one in `n` of the events that arrive from outside the stages from now on; 0 stops
-    /// tracing. Events of [sockets](crate::stage::net) come from outside. [Traced](Event::traced)
+    /// tracing. Events of [sockets](crate::stage::net) and of the sources of a
+    /// [graph](crate::flow) come from outside. [Traced](Event::traced)
     /// events are always traced.
     ///
     /// Events that are not traced cost nothing. The numbers of the traces that the network chooses
@@ -199,6 +200,11 @@ struct Ring {
 }
 
 impl Tracer {
+    /// Returns whether events are chosen for traces.
+    pub(crate) fn is_on(&self) -> bool {
+        self.one_in.load(Ordering::Relaxed) != 0
+    }
+
     /// Returns the trace number for the next event from outside, if the event is to be traced.
     #[inline]
     pub(crate) fn choose(&self) -> Option<u64> {

@@ -12,7 +12,9 @@ use super::shared::Shared;
 use super::turn::{Next, Servlet};
 use crate::stage::event::{Batch, Reason};
 use crate::stage::network::Network;
-use crate::stage::send::{begin, collecting, hand_over, set_trace, take_held_up, trace};
+use crate::stage::send::{
+    begin, begin_source, collecting, hand_over, set_trace, take_held_up, trace,
+};
 use crate::stage::state::Run;
 
 /// A servlet at work. Dropping it returns the events that it has taken.
@@ -73,6 +75,7 @@ pub(crate) async fn collected<F: Future<Output = ()>>(network: Network, source: 
     let poll = poll_fn(|cx| {
         collecting(|| {
             begin(network.now_ns(), true);
+            begin_source();
             source.as_mut().poll(cx)
         })
     });

@@ -27,6 +27,7 @@ thread_local! {
             now_ns: Cell::new(0),
             trace: Cell::new(0),
             held_up: Cell::new(false),
+            is_source: Cell::new(false),
             open: RefCell::new(Vec::new()),
         }
     };
@@ -44,6 +45,8 @@ struct Here {
     trace: Cell<u64>,
     /// True if the polled handler waits for room in another stage.
     held_up: Cell<bool>,
+    /// True if a source of events is polled, which begins traces.
+    is_source: Cell<bool>,
     /// The stages for which events may be collected.
     open: RefCell<Vec<Arc<dyn Collects>>>,
 }
@@ -103,6 +106,7 @@ pub(crate) fn collecting<R>(poll: impl FnOnce() -> R) -> R {
         fn drop(&mut self) {
             HERE.with(|here| {
                 here.inside.set(false);
+                here.is_source.set(false);
                 here.trace.set(0);
                 hand_over_all(here);
             });
@@ -111,6 +115,11 @@ pub(crate) fn collecting<R>(poll: impl FnOnce() -> R) -> R {
     HERE.with(|here| here.inside.set(true));
     let _end = End;
     poll()
+}
+
+/// Notes that a source of events is polled: an event that it sends comes from outside.
+pub(crate) fn begin_source() {
+    HERE.with(|here| here.is_source.set(true));
 }
 
 /// Sets the time at which a run begins or continues. With `exact`, each send reads the time.
@@ -309,7 +318,8 @@ pub(crate) fn take_share<E: Send + 'static>(stage: &Arc<Shared<E>>, class: Class
 /// Returns whether events for the stage may be collected: a servlet is being polled, and the stage
 /// is busy.
 fn collects_for<E: Send + 'static>(stage: &Shared<E>) -> bool {
-    HERE.with(Here::collects) && !stage.is_idle()
+    let begins_traces = HERE.with(|here| here.is_source.get()) && stage.tracer.is_on();
+    HERE.with(Here::collects) && !begins_traces && !stage.is_idle()
 }
 
 /// Opens a collection for the stage.
@@ -344,6 +354,7 @@ impl Here {
     #[inline]
     fn trace_of<E>(&self, sender: &Sender<E>) -> Option<u64> {
         match self.trace.get() {
+            0 if self.is_source.get() => sender.stage.tracer.choose(),
             0 if sender.from == 0 && !self.inside.get() => sender.stage.tracer.choose(),
             0 => None,
             trace => Some(trace),

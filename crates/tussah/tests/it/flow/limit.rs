@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use tussah::flow::{Args, AsyncOut, Dropped, Graph, Modules, Out, Params, Via, WhenFull, module};
+use tussah::flow::{
+    Args, AsyncOut, Dropped, Graph, Modules, Out, Params, Via, Wake, WhenFull, module,
+};
 use tussah::sync::Semaphore;
 
 use super::{Note, Notes};
-use crate::runtime;
+use crate::{by_hand, runtime};
 
 /// Sends all numbers below its parameter.
 struct Below(u64);
@@ -202,4 +205,180 @@ fn an_edge_that_sheds_does_not_wait_for_a_limit() {
         running.drain().await;
     });
     assert_eq!(notes.take().len(), 9);
+}
+
+async fn turns() {
+    for _ in 0..1000 {
+        tussah::yield_now().await;
+    }
+}
+
+/// Opens and closes a flow for each number.
+#[derive(Default)]
+struct Open;
+
+#[module]
+impl Open {
+    fn run(&self, number: u64, out: &impl Out<u64>) {
+        out.to(number, number);
+        out.close(number);
+    }
+}
+
+/// Sends numbers at the end of a flow.
+#[derive(Default)]
+struct AtEnd;
+
+#[module]
+impl AtEnd {
+    fn run(&self, _number: u64, _state: &mut u64) {}
+
+    fn end(&self, state: u64, out: &impl Out<u64>) {
+        out.send(state);
+    }
+}
+
+/// Sends numbers when the flow's alarm goes off.
+#[derive(Default)]
+struct AtAlarm;
+
+#[module]
+impl AtAlarm {
+    fn run(&self, _number: u64, _state: &mut u64, wake: &Wake) {
+        wake.after(Duration::from_secs(1));
+    }
+
+    fn wake(&self, state: &mut u64, out: &impl Out<u64>) {
+        out.send(*state);
+    }
+}
+
+/// Sends a number periodically.
+#[derive(Default)]
+struct AtTick;
+
+#[module]
+impl AtTick {
+    fn run(&self, _number: u64) {}
+
+    fn tick(&self, out: &impl Out<u64>) {
+        out.send(0);
+    }
+}
+
+/// Runs a module that sends more than it gets, before a module that holds all of that, in a limit
+/// of one item. Returns the greatest number of items that were held.
+fn held<M: tussah::flow::Module>(args: Args) -> u64 {
+    let (clock, runtime) = by_hand();
+    let go = Arc::new(Semaphore::new(0));
+    runtime.block_on_spawned(async move {
+        let mut graph = Graph::new("g");
+        graph.add::<Open>("open", Args::new()).expect("free");
+        graph.add::<M>("module", args).expect("free");
+        let args = Args::new().with("go", Arc::clone(&go));
+        graph.add::<Hold>("hold", args).expect("free");
+        graph.connect("open", "module").expect("both exist");
+        graph.connect("module", "hold").expect("both exist");
+        graph.limit(1, &["module", "hold"]).expect("both exist");
+        let running = graph.start().expect("it is whole");
+        let input = running.input("open").expect("it takes numbers");
+        let mut most = 0;
+        for number in 0..5u64 {
+            input.send(number).await;
+            turns().await;
+        }
+        for _ in 0..10 {
+            clock.advance(Duration::from_secs(1));
+            turns().await;
+            let stats = running.stats("hold").expect("it exists");
+            most = most.max(stats.in_service + stats.queued);
+            go.add_permits(1);
+            turns().await;
+        }
+        go.add_permits(1000);
+        running.stop().await;
+        most
+    })
+}
+
+#[test]
+fn what_an_end_an_alarm_and_a_tick_send_counts_in_a_limit() {
+    assert_eq!(held::<AtEnd>(Args::new()), 1);
+    let every = Args::new().with("every", Duration::from_millis(100));
+    assert_eq!(held::<AtTick>(every), 1);
+    assert_eq!(held::<AtAlarm>(Args::new()), 1);
+}
+
+#[test]
+fn an_alarm_that_is_set_holds_no_place() {
+    runtime(1).block_on_spawned(async {
+        let mut graph = Graph::new("g");
+        graph.add::<AtAlarm>("alarm", Args::new()).expect("free");
+        graph
+            .add::<Below>("below", Args::new().with("below", 10u64))
+            .expect("free");
+        graph
+            .add::<Note<u64>>("note", Notes::default().args())
+            .expect("free");
+        graph.connect("below", "alarm").expect("both exist");
+        graph.connect("alarm", "note").expect("both exist");
+        graph.limit(1, &["alarm"]).expect("it exists");
+        let running = graph.start().expect("it is whole");
+        turns().await;
+        assert_eq!(running.stats("alarm").expect("it exists").finished, 10);
+        running.stop().await;
+    });
+}
+
+/// Passes numbers on.
+#[derive(Default)]
+struct Next;
+
+#[module]
+impl Next {
+    fn run(&self, number: u64, out: &impl Out<u64>) {
+        out.send(number);
+    }
+}
+
+#[test]
+fn items_in_an_outbox_are_inside() {
+    let go = Arc::new(Semaphore::new(0));
+    runtime(1).block_on_spawned(async move {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Below>("below", Args::new().with("below", 3000u64))
+            .expect("free");
+        graph.add::<Next>("next", Args::new()).expect("free");
+        let args = Args::new().with("go", Arc::clone(&go));
+        graph.add::<HoldOne>("hold", args).expect("free");
+        graph.connect("below", "next").expect("both exist");
+        graph
+            .connect_via("next", "hold", Via::queue(1))
+            .expect("both exist");
+        graph.limit(1, &["next"]).expect("it exists");
+        let running = graph.start().expect("it is whole");
+        while running.stats("hold").expect("it exists").queued < 1024 {
+            tussah::yield_now().await;
+        }
+        turns().await;
+        let stats = running.stats("next").expect("it exists");
+        assert_eq!(stats.in_service + stats.queued, 1);
+        go.add_permits(3000);
+        running.drain().await;
+    });
+}
+
+/// Holds one number at a time.
+struct HoldOne(Arc<Semaphore>);
+
+#[module]
+impl HoldOne {
+    fn init(go: Arc<Semaphore>) -> Self {
+        Self(go)
+    }
+
+    async fn run(&mut self, _number: u64) {
+        self.0.acquire().await.forget();
+    }
 }

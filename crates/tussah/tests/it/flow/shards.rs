@@ -131,3 +131,23 @@ fn errors(text: &str, modules: &Modules) -> Vec<String> {
     let errors = all.filter(|diagnostic| diagnostic.is_error());
     errors.map(|error| error.render("a.weave", text)).collect()
 }
+
+#[test]
+fn one_shard_has_statistics_but_no_limit() {
+    runtime(1).block_on(async {
+        let mut graph = Graph::new("g");
+        let added = graph.add_shards::<Pages>("pages", 2, None, Notes::default().args());
+        added.expect("the name is free");
+        let error = graph.limit(1, &["pages#0"]).expect_err("it is one shard");
+        let expected =
+            "`pages#0` could not be made: it is one shard: expected a limit for all, as `pages`";
+        assert!(error.to_string().contains(expected), "{error}");
+        graph.limit(1, &["pages"]).expect("these are all shards");
+        let running = graph.start().expect("it is whole");
+        let error = running.stats("pages").expect_err("it has two shards");
+        let expected = "`pages` has shards: expected one of `pages#0`, `pages#1`";
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(running.stats("pages#1").expect("it exists").finished, 0);
+        running.stop().await;
+    });
+}

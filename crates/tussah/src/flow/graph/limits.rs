@@ -1,0 +1,53 @@
+//! The limits of a graph: sets of instances, each with a bound.
+
+use super::Graph;
+use crate::flow::error::GraphError;
+use crate::flow::shards::Group;
+use crate::sync::Limit;
+
+impl Graph {
+    /// Bounds the number of items inside a set of instances, in their queues or in service. An item
+    /// from outside of the set waits for a place. If its edge sheds, the item ends instead, and
+    /// goes to the receiver's port `dropped`. The item and everything that the instances send for
+    /// it count as one item, until all of this has left the set. A `tick`, a `wake` and an `end` of
+    /// an instance count as an item from outside, too. An alarm that is set takes no place.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such instance, if one of the instances is in another set or
+    /// is a single shard, or if `items` is 0.
+    pub fn limit(&mut self, items: usize, instances: &[&str]) -> Result<(), GraphError> {
+        let mut inside = Vec::new();
+        for name in instances {
+            for place in self.place(name)? {
+                let is_taken = self.limit_of(place).is_some() || inside.contains(&place);
+                let mut groups = self.groups.iter();
+                let group = groups.find(|it| it.shards.contains(&place) && it.name != *name);
+                let why = match group {
+                    Some(Group { name, .. }) => {
+                        format!("it is one shard: expected a limit for all, as `{name}`")
+                    }
+                    None if items == 0 => "it is in a limit of 0 items: expected at least 1".into(),
+                    None if is_taken => "it is in two limits: expected one".into(),
+                    None => {
+                        inside.push(place);
+                        continue;
+                    }
+                };
+                let instance = self.instances[place].name.clone();
+                return Err(GraphError::Instance { instance, why });
+            }
+        }
+        let limit = Limit::new(format!("{}: {}", self.name, instances.join(", ")), items);
+        for &place in &inside {
+            self.instances[place].instance.set_limit(limit.clone());
+        }
+        self.limits.push((limit, inside));
+        Ok(())
+    }
+
+    pub(super) fn limit_of(&self, instance: usize) -> Option<&Limit> {
+        let mut limits = self.limits.iter();
+        let found = limits.find(|(_, inside)| inside.contains(&instance));
+        found.map(|(limit, _)| limit)
+    }
+}

@@ -1,0 +1,74 @@
+//! The part of an instance that its stage and its handler share: the way of items that were not
+//! handled.
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use tussah_core::Handle;
+
+use super::handlers::send_later;
+use crate::flow::flows::{Keepers, Parcel};
+use crate::flow::module::Module;
+use crate::stage::{Reason, Sender};
+
+/// The references of an instance's stage to parts of its handler, which owns them.
+pub(super) struct Shared<M: Module> {
+    outs: OnceLock<Weak<M::Outs>>,
+    /// The sender of alarms.
+    alarms: OnceLock<Weak<Sender<Parcel<M::Item>>>>,
+    keepers: OnceLock<Arc<Keepers>>,
+}
+
+impl<M: Module> Default for Shared<M> {
+    fn default() -> Self {
+        Self {
+            outs: OnceLock::new(),
+            alarms: OnceLock::new(),
+            keepers: OnceLock::new(),
+        }
+    }
+}
+
+impl<M: Module> Shared<M> {
+    /// Sets the ports, when the handler is installed.
+    pub(super) fn set(&self, outs: &Arc<M::Outs>, keepers: Arc<Keepers>) {
+        let first = self.outs.set(Arc::downgrade(outs));
+        first.expect("the handler of an instance is installed once");
+        self.keepers.get_or_init(|| keepers);
+    }
+
+    /// Sets the sender of alarms.
+    pub(super) fn set_alarms(&self, alarms: &Arc<Sender<Parcel<M::Item>>>) {
+        self.alarms.get_or_init(|| Arc::downgrade(alarms));
+    }
+
+    /// Ends an item that was not handled.
+    pub(super) fn dropped(
+        &self,
+        Parcel { item, flow }: Parcel<M::Item>,
+        why: Reason,
+        runtime: &Handle,
+    ) {
+        // An instance that is gone has no ports any more; its stage has counted the item.
+        let Some(outs) = self.outs.get().and_then(Weak::upgrade) else {
+            return;
+        };
+        let alarm = M::dropped(item, &flow, why, &outs);
+        let sender = self.alarms.get().and_then(Weak::upgrade);
+        // An alarm may not be lost because its queue is full.
+        if let (Some(item), Some(sender), Reason::Shed) = (alarm, sender, why) {
+            drop(runtime.try_spawn(send_later(sender, Parcel { item, flow })));
+        }
+    }
+
+    /// Keeps the ports of a closed instance until the graph ends, for items that arrive later.
+    pub(super) fn keep_ports(&self, runtime: &Handle) {
+        let outs = self.outs.get().and_then(Weak::upgrade);
+        if let (Some(outs), Some(keepers)) = (outs, self.keepers.get().cloned()) {
+            let kept = async move {
+                keepers.halted().await;
+                drop(outs);
+            };
+            drop(runtime.try_spawn(kept));
+        }
+    }
+}
