@@ -44,6 +44,7 @@ pub fn check(file: &File, modules: Option<&Modules>) -> Checked {
         imports: HashMap::new(),
         definitions: HashMap::new(),
         reported: HashSet::new(),
+        is_too_large: false,
         diagnostics: Vec::new(),
     };
     checker.resolve_imports(file);
@@ -86,6 +87,8 @@ struct Checker<'a> {
     definitions: HashMap<&'a str, usize>,
     /// The positions of the errors so far.
     reported: HashSet<Span>,
+    /// True if a graph has too many parts, which is reported once.
+    is_too_large: bool,
     diagnostics: Vec<Diagnostic>,
 }
 

@@ -34,7 +34,7 @@ pub struct Comment {
 pub fn lex(text: &str) -> Lexed {
     let mut lexer = Lexer {
         text,
-        at: 0,
+        at: start(text),
         lexed: Lexed::default(),
     };
     if text.len() > TEXT_LEN_MAX {
@@ -48,6 +48,14 @@ pub fn lex(text: &str) -> Lexed {
     while lexer.next() {}
     lexer.lexed.diagnostics.truncate(ERRORS_MAX);
     lexer.lexed
+}
+
+/// Returns the start of the text after a byte order mark, with which some editors begin a file.
+pub(crate) fn start(text: &str) -> usize {
+    match text.starts_with('\u{feff}') {
+        true => '\u{feff}'.len_utf8(),
+        false => 0,
+    }
 }
 
 struct Lexer<'a> {

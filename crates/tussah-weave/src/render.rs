@@ -113,7 +113,10 @@ impl Place {
     fn new(span: Span, text: &str) -> Self {
         let start = boundary(text, span.start as usize);
         let end = boundary(text, span.end as usize).max(start);
-        let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+        let first = crate::lex::start(text).min(start);
+        let line_start = text[..start]
+            .rfind('\n')
+            .map_or(first, |newline| newline + 1);
         let line_end = text[start..]
             .find('\n')
             .map_or(text.len(), |newline| start + newline);

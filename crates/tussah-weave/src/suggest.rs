@@ -2,6 +2,8 @@
 
 /// Bound, in bytes: no one misspells a name of this length, and comparing takes quadratic time.
 const NAME_LEN_MAX: usize = 64;
+/// Bound, in names: those that are compared. A file with more was not written by hand.
+const COMPARED_MAX: usize = 1000;
 
 /// Returns the name that is nearest to a misspelt one, if one is near.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -9,9 +11,11 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
         return None;
     }
     let changes_max = (name.len() / 3).max(1);
+    // Names that differ more in their lengths cannot be near.
     let near = known
         .into_iter()
-        .filter(|known| known.len() <= NAME_LEN_MAX);
+        .filter(|known| known.len().abs_diff(name.len()) <= changes_max)
+        .take(COMPARED_MAX);
     near.map(|known| {
         let (lower, other) = (name.to_lowercase(), known.to_lowercase());
         (strsim::damerau_levenshtein(&lower, &other), known)

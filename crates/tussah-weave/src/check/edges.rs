@@ -126,8 +126,7 @@ impl Builder<'_, '_> {
         }
         let span = from.span().to(hop.to.span());
         if self.graph.edges.len() >= PARTS_MAX {
-            let message = format!("the graph has more than {PARTS_MAX} edges");
-            self.report(Diagnostic::error(span, message));
+            self.report_too_large(span);
             return;
         }
         let same = self.graph.edges.iter().find(|edge| {
@@ -213,8 +212,8 @@ impl Builder<'_, '_> {
             Some(first) => Diagnostic::error(boundary.span, "this edge exists twice")
                 .other(first, "it exists here first"),
             None if boundaries.len() >= PARTS_MAX => {
-                let message = format!("the graph has more than {PARTS_MAX} edges");
-                Diagnostic::error(boundary.span, message)
+                self.report_too_large(boundary.span);
+                return Some(());
             }
             None => return None,
         };

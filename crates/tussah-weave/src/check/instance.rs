@@ -90,9 +90,13 @@ impl Builder<'_, '_> {
         Content::Node(self.graph.nodes.len() - 1)
     }
 
-    fn report_too_large(&mut self, span: Span) {
-        let message = format!("the graph has more than {PARTS_MAX} instances and edges");
-        self.report(Diagnostic::error(span, message));
+    /// Reports the first part that is one too many; the others would say the same.
+    pub(super) fn report_too_large(&mut self, span: Span) {
+        if !std::mem::replace(&mut self.checker.is_too_large, true) {
+            let message = format!("the graph has more than {PARTS_MAX} instances and edges");
+            self.report(Diagnostic::error(span, message));
+        }
+        self.is_broken = true;
     }
 
     fn check_type_count(&mut self, types: &[TypeRef], signature: &Signature, role: &str) {

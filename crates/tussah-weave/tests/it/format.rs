@@ -118,6 +118,20 @@ proptest! {
     }
 }
 
+#[test]
+fn a_byte_order_mark_is_skipped_and_removed() {
+    let text = "graph A { a = B() }";
+    let marked = format!("{}{text}", '\u{feff}');
+    assert_eq!(format(&marked), format(text));
+    let wrong = format!("{}graph A ( }}", '\u{feff}');
+    let error = &tussah_weave::parse(&wrong).diagnostics[0];
+    let unmarked = &tussah_weave::parse("graph A ( }").diagnostics[0];
+    assert_eq!(
+        error.render("a.weave", &wrong),
+        unmarked.render("a.weave", "graph A ( }")
+    );
+}
+
 const GAPS: &[&str] = &[
     " ",
     "\n",

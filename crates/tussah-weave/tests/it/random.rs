@@ -264,11 +264,28 @@ fn graphs_that_multiply_are_refused() {
     let parsed = parse(&text);
     assert!(parsed.diagnostics.is_empty());
     let checked = check(&parsed.file, None);
-    assert!(
-        checked
-            .diagnostics
-            .iter()
-            .any(|diagnostic| diagnostic.is_error())
-    );
+    let errors = checked.diagnostics.iter();
+    let too_large = errors.filter(|error| error.message.contains("more than 4096"));
+    assert_eq!(too_large.count(), 1);
     assert!(checked.graphs.iter().all(|graph| graph.nodes.len() <= 4096));
+}
+
+#[test]
+fn a_graph_with_too_many_parts_is_reported_once() {
+    let check = |statements: String| {
+        let text = format!("use M\ngraph A {{ {statements} }}\n");
+        let checked = check(&parse(&text).file, None);
+        let messages: Vec<_> = checked.diagnostics.iter().map(|it| &it.message).collect();
+        assert_eq!(
+            messages,
+            ["the graph has more than 4096 instances and edges"]
+        );
+    };
+    check(
+        (0..5000)
+            .map(|number| format!("m{number} = M() "))
+            .collect(),
+    );
+    let ports = (0..5000).map(|number| format!("a.p{number} -> b.p{number} "));
+    check(format!("a = M() b = M() {}", ports.collect::<String>()));
 }
