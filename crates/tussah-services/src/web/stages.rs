@@ -9,5 +9,6 @@ pub(crate) mod graph;
 mod message;
 mod page_cache;
 pub(crate) mod parse;
+mod plan;
 mod receive;
 pub(crate) mod send;

@@ -345,3 +345,19 @@ fn the_manifest_of_describe_suits_check() {
     assert_eq!(tussah(directory.path(), &arguments), nothing);
     assert_eq!(tussah(directory.path(), &["check", "lines.weave"]), nothing);
 }
+
+#[test]
+fn the_figure_of_the_web_server_is_current() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let graph = "src/web/stages/web.weave";
+    let nothing = (0, String::new(), String::new());
+    assert_eq!(tussah(root, &["fmt", "--check", graph]), nothing);
+    assert_eq!(tussah(root, &["check", graph]).0, 0);
+    let (_, figure, _) = tussah(root, &["draw", graph]);
+    let file = root.join("../../docs/internals/web.svg");
+    let current = std::fs::read_to_string(file).expect("the figure");
+    assert!(
+        figure == current,
+        "the figure is old: tussah draw {graph} -o ../../docs/internals/web.svg"
+    );
+}

@@ -1,29 +1,23 @@
-//! The network of a web server, on one page: the figure of the paper.
+//! The network of a web server, made from the graph in `web.weave`.
 //!
-//! ```text
-//!              ┌───────────────── a connection's color ──────────────────┐
-//! listeners ─► accept ══► parse ══► receive ──┬────────────► page cache ═╪═► send
-//!                           │ │        ║      │                 │  ▲     │
-//!                           ╚═╧════════╩══════╪═► send          ▼  │     │
-//!                        (errors)             │            cache miss ─► disk
-//!                                             └─► one stage a route ═════╪═► send
-//! ═══ direct: a function call, in the color of the connection, or with its exchange      ─── by a queue
-//! ```
-//! The figure is figure 5 of Welsh, Culler and Brewer: SEDA, SOSP 2001.
+//! The graph states the instances, their edges and their limits. Each of its modules is a kind of
+//! stage, which this file makes with the edges of the instance. An edge by `call` is a function
+//! call, in the color of the connection, or with its exchange. The handler on its other end is part
+//! of the caller's type, so a call costs the same as without the graph.
 
 use std::sync::{Arc, OnceLock};
 
 use tussah::stage::control::AutoTarget;
-use tussah::stage::host::DirectHost;
-use tussah::stage::{BuildError, Declared, Direct, Edges, Network, Stage, TrySender};
+use tussah::stage::{BuildError, Declared, Direct, Edges, Network, Stage};
 
 use super::accept::Accept;
 use super::admission::{self, CLASSES};
 use super::cache_miss::{Back, CacheMiss, load_waiting};
 use super::dynamic::Dynamic;
-use super::message::{Ask, Load};
+use super::message::Ask;
 use super::page_cache::PageCache;
 use super::parse::Parse;
+use super::plan::{Plan, TEXT};
 use super::receive::{Pages, Receive};
 use super::send::Send;
 use crate::web::connection::exchange::Exchange;
@@ -32,17 +26,8 @@ use crate::web::connection::thread::Entry;
 use crate::web::server::Server;
 use crate::web::server::counts::Count;
 
-/// Bound, in pages: the requests that a shard of the cache sorts by length at once. They are as
-/// many as one look of a driver makes ready.
-const CACHE_BATCH: usize = 256;
-
-/// Bound, in requests: the requests of a route in service at the same time, if they wait.
-const IN_SERVICE_MAX: usize = 4096;
-
 /// The destination of accepted connections.
 pub(crate) type AcceptStage = Stage<Stream>;
-
-type SendStage = Stage<Box<Exchange>, DirectHost<Send>>;
 
 /// A function that connects the stages of a server.
 pub(crate) type Wire =
@@ -60,142 +45,178 @@ pub(crate) struct Wired {
 /// A connection has one request in the network at a time, so a queue with room for all connections
 /// is never full.
 pub(crate) fn wire(network: &Network, server: &Arc<Server>) -> Result<Wired, BuildError> {
-    let (own, room) = (|| Arc::clone(server), server.room());
-    let send = network.stage("send").direct(|_| Ok(Send(own())))?;
-    let pages = wire_pages(network, server, &send)?;
-    let routes = 0..server.routes.all().len();
-    let routes = routes.map(|route| wire_route(network, server, route, &send));
-    let routes = routes.collect::<Result<Vec<_>, _>>()?;
+    wire_text(TEXT, network, server)
+}
 
-    let receive = network.stage("receive").direct(|edges| {
-        Ok(Receive {
-            server: own(),
-            pages: pages.edges(edges, room)?,
-            routes: routes
-                .iter()
-                .map(|stage| edges.to(stage).offer(room))
-                .collect::<Result<_, _>>()?,
-            send: edges.to(&send).direct(room)?,
-        })
-    })?;
-    let parse = network.stage("parse").direct(|edges| {
-        Ok(Parse {
-            server: own(),
-            receive: edges.to(&receive).direct(room)?,
-            send: edges.to(&send).direct(room)?,
-        })
-    })?;
-    network.stage("accept").manual().direct(|edges| {
-        let parse = edges.to(&parse).direct(room)?;
+fn wire_text(text: &str, network: &Network, server: &Arc<Server>) -> Result<Wired, BuildError> {
+    let mut plan = Plan::new(text, network, server)?;
+    let mut caches = Vec::new();
+    for node in plan.all("PageCache").collect::<Vec<_>>() {
+        let batch = plan.count(node)? as usize;
+        for name in plan.names(node) {
+            caches.push(network.stage(name).manual().batch(batch).declare()?);
+        }
+    }
+    for node in plan.order() {
+        match &*plan.node(node).module {
+            "Accept" => make_accept(&plan, node)?,
+            "Parse" => make_parse(&mut plan, node)?,
+            "Receive" => make_receive(&mut plan, node)?,
+            "PageCache" => make_caches(&plan, node, std::mem::take(&mut caches))?,
+            "CacheMiss" => make_cache_miss(&plan, node)?,
+            "Disk" => make_disk(&plan, node)?,
+            "Route" => {
+                for route in 0..plan.names(node).len() {
+                    make_route(&plan, node, route)?;
+                }
+            }
+            // The graph has no other modules.
+            _ => {
+                let send = plan.stage(node).direct(|_| Ok(Send(Arc::clone(server))))?;
+                plan.keep(node, send);
+            }
+        }
+    }
+    let routes = plan.all("Route").flat_map(|node| plan.names(node));
+    Ok(Wired {
+        accept: network.find("accept")?,
+        routes: routes
+            .map(|name| network.find(name))
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+type ParseHandler = Parse<Receive<Send>, Send>;
+
+fn make_accept(plan: &Plan<'_>, node: usize) -> Result<(), BuildError> {
+    let server = plan.server;
+    let parse = plan.call::<ParseHandler>(node, "out")?;
+    plan.stage(node).manual().direct(|edges| {
         Ok(Accept(Arc::new(Entry {
-            server: own(),
-            parse,
+            server: Arc::clone(server),
+            parse: edges.to(&parse).direct(server.room())?,
         })))
     })?;
-    let accept = network.find("accept")?;
-    Ok(Wired { accept, routes })
+    Ok(())
 }
 
-/// The source of pages.
-enum PageStages {
-    Caches(Vec<Stage<Ask>>),
-    Miss(Stage<Box<Load>>),
-}
-
-impl PageStages {
-    fn edges(&self, edges: &Edges<'_>, room: u64) -> Result<Pages, BuildError> {
-        Ok(match self {
-            Self::Caches(caches) => Pages::Caches(to_caches(caches, edges, room)?),
-            Self::Miss(miss) => Pages::Miss(edges.to(miss).offer(room)?),
-        })
-    }
-}
-
-fn to_caches(
-    caches: &[Stage<Ask>],
-    edges: &Edges<'_>,
-    room: u64,
-) -> Result<Vec<TrySender<Ask>>, BuildError> {
-    caches
-        .iter()
-        .map(|cache| edges.to(cache).offer(room))
-        .collect()
-}
-
-/// Connects the page cache, sharded or absent, and the stages that load pages.
-fn wire_pages(
-    network: &Network,
-    server: &Arc<Server>,
-    send: &SendStage,
-) -> Result<PageStages, BuildError> {
-    let (own, room) = (|| Arc::clone(server), server.room());
-    let declare = |n| {
-        network
-            .stage(format!("page cache {n}"))
-            .manual()
-            .batch(CACHE_BATCH)
-            .declare()
-    };
-    let declared = (0..server.shards)
-        .map(declare)
-        .collect::<Result<Vec<_>, _>>()?;
-    let caches: Vec<_> = declared.iter().map(Declared::stage).collect();
-    let back = |edges: &Edges<'_>| match &*caches {
-        [] => Ok(Back::Send(edges.to(send).direct(room)?)),
-        caches => Ok(Back::Caches(to_caches(caches, edges, room)?)),
-    };
-
-    let disk = network.stage("disk").manual().batch(1).queue(room);
-    let disk = disk.blocking(|edges| Ok(load_waiting(own(), back(edges)?)))?;
-    let miss = network.stage("cache miss").manual().direct(|edges| {
-        Ok(CacheMiss {
-            server: own(),
-            disk: edges.to(&disk).offer(room)?,
-            back: back(edges)?,
+fn make_parse(plan: &mut Plan<'_>, node: usize) -> Result<(), BuildError> {
+    let server = plan.server;
+    let receive = plan.call::<Receive<Send>>(node, "out")?;
+    let bad = plan.call::<Send>(node, "bad")?;
+    let parse = plan.stage(node).direct(|edges| {
+        Ok(Parse {
+            server: Arc::clone(server),
+            receive: edges.to(&receive).direct(server.room())?,
+            send: edges.to(&bad).direct(server.room())?,
         })
     })?;
+    plan.keep(node, parse);
+    Ok(())
+}
+
+fn make_receive(plan: &mut Plan<'_>, node: usize) -> Result<(), BuildError> {
+    let server = plan.server;
+    let answered = plan.call::<Send>(node, "answered")?;
+    let receive = plan.stage(node).direct(|edges| {
+        Ok(Receive {
+            server: Arc::clone(server),
+            pages: match plan.has(node, "file") {
+                true => Pages::Miss(only(plan.queue(node, "file")?.offers(edges)?)),
+                false => Pages::Caches(plan.queue(node, "page")?.offers(edges)?),
+            },
+            routes: match server.routes.all() {
+                [] => Vec::new(),
+                _ => plan.queue(node, "route")?.offers(edges)?,
+            },
+            send: edges.to(&answered).direct(server.room())?,
+        })
+    })?;
+    plan.keep(node, receive);
+    Ok(())
+}
+
+fn make_caches(
+    plan: &Plan<'_>,
+    node: usize,
+    declared: Vec<Declared<Ask>>,
+) -> Result<(), BuildError> {
+    let server = plan.server;
     for cache in declared {
-        let (server, miss, send) = (own(), miss.clone(), send.clone());
+        let (server, miss) = (Arc::clone(server), plan.queue(node, "miss")?);
+        let send = plan.call::<Send>(node, "out")?;
         cache.serial(move |edges| {
-            let miss = edges.to(&miss).offer(room)?;
-            Ok(PageCache::new(
-                Arc::clone(&server),
-                miss,
-                edges.to(&send).direct(room)?,
-            ))
+            let miss = only(miss.offers(edges)?);
+            let send = edges.to(&send).direct(server.room())?;
+            Ok(PageCache::new(Arc::clone(&server), miss, send))
         })?;
     }
-    Ok(if caches.is_empty() {
-        PageStages::Miss(network.find("cache miss")?)
-    } else {
-        PageStages::Caches(caches)
-    })
+    Ok(())
+}
+
+fn make_cache_miss(plan: &Plan<'_>, node: usize) -> Result<(), BuildError> {
+    let server = plan.server;
+    plan.stage(node).manual().direct(|edges| {
+        Ok(CacheMiss {
+            server: Arc::clone(server),
+            disk: only(plan.queue(node, "slow")?.offers(edges)?),
+            back: back(plan, node, edges)?,
+        })
+    })?;
+    Ok(())
+}
+
+fn make_disk(plan: &Plan<'_>, node: usize) -> Result<(), BuildError> {
+    let server = plan.server;
+    let batch = plan.count(node)? as usize;
+    let disk = plan.stage(node).manual().batch(batch).queue(server.room());
+    let make = |edges: &Edges<'_>| {
+        let back = back(plan, node, edges)?;
+        Ok(load_waiting(Arc::clone(server), back))
+    };
+    disk.blocking(make)?;
+    Ok(())
+}
+
+/// Makes the edge by which a loaded page returns: to the page cache, or, without one, to the
+/// client.
+fn back(plan: &Plan<'_>, node: usize, edges: &Edges<'_>) -> Result<Back<Send>, BuildError> {
+    let server = plan.server;
+    if plan.has(node, "answered") {
+        let send = plan.call::<Send>(node, "answered")?;
+        return Ok(Back::Send(edges.to(&send).direct(server.room())?));
+    }
+    Ok(Back::Caches(plan.queue(node, "out")?.offers(edges)?))
+}
+
+/// Returns the only sender of an edge to an instance without shards.
+fn only<T>(mut senders: Vec<T>) -> T {
+    senders.pop().expect("each instance is at least one stage")
 }
 
 /// Creates the stage of a route. It rejects requests that it cannot answer within its target; the
 /// 503 bypasses all queues.
-fn wire_route(
-    network: &Network,
-    server: &Arc<Server>,
-    route: usize,
-    send: &SendStage,
-) -> Result<Stage<Box<Exchange>>, BuildError> {
-    let room = server.room();
-    let (path, options) = &server.routes.all()[route];
+fn make_route(plan: &Plan<'_>, node: usize, route: usize) -> Result<(), BuildError> {
+    let server = plan.server;
+    let (room, in_service) = (server.room(), plan.count(node)? as usize);
+    let send = plan.call::<Send>(node, "out")?;
+    let (_, options) = &server.routes.all()[route];
     let edge = Arc::new(OnceLock::<Direct<_, Send>>::new());
     let (rejects, by) = (Arc::clone(server), Arc::clone(&edge));
-    let name = format!("route {path}");
-    let stage = network.stage(&name).classes(CLASSES).batch(1).queue(room);
+    let name = &plan.names(node)[route];
+    let stage = plan
+        .network
+        .stage(name)
+        .classes(CLASSES)
+        .batch(1)
+        .queue(room);
     let stage = if options.waits {
         stage.manual().servlets(room as usize)
     } else {
         let target = options.target.unwrap_or(server.config.target);
         let auto = AutoTarget::new(target);
         auto.switch().set(server.config.overload);
-        stage
-            .target(target)
-            .controller(auto)
-            .servlets(IN_SERVICE_MAX)
+        stage.target(target).controller(auto).servlets(in_service)
     };
     let stage = stage.on_drop(move |exchange, _| {
         if let Some(send) = by.get()
@@ -205,7 +226,7 @@ fn wire_route(
         }
     });
     stage.handler(|edges| {
-        let send = edges.to(send).direct(room)?;
+        let send = edges.to(&send).direct(room)?;
         let send = edge.get_or_init(|| send).clone();
         Ok(Dynamic {
             server: Arc::clone(server),
@@ -213,5 +234,89 @@ fn wire_route(
             send,
         })
     })?;
-    network.find(&name)
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::answer::route::{Reply, Routes};
+    use crate::web::config::{Cache, CacheKind, Config};
+    use crate::web::server::Shared;
+
+    /// Connects the stages of a server with or without a cache and a route.
+    fn wire_with(text: &str, kind: CacheKind, has_route: bool) -> Result<(), BuildError> {
+        let runtime = tussah::Runtime::builder().workers(2).build();
+        runtime.expect("a runtime").block_on(async {
+            let mut routes = Routes::default();
+            if has_route {
+                routes = routes.route("/a", async |_| Reply::text("a"));
+            }
+            let cache = Cache {
+                kind,
+                ..Cache::default()
+            };
+            let config = Config {
+                cache,
+                ..Config::default()
+            };
+            let shared = Shared::new(1, &routes, 2);
+            let server = Server::new(config, routes, &shared, None, 2);
+            let server = Arc::new(server.expect("the directory can be read"));
+            let network = Network::new("web");
+            let wired = wire_text(text, &network, &server).map(drop);
+            network.close();
+            wired
+        })
+    }
+
+    #[test]
+    fn the_server_needs_each_edge_of_its_graph() {
+        let kinds = [CacheKind::Sharded, CacheKind::None];
+        let all = || {
+            kinds
+                .into_iter()
+                .flat_map(|kind| [(kind, true), (kind, false)])
+        };
+        for (kind, has_route) in all() {
+            wire_with(TEXT, kind, has_route).expect("the whole graph can be made");
+        }
+        let edges = TEXT.lines().filter(|line| line.contains("->"));
+        for edge in edges {
+            let rest: Vec<_> = TEXT.lines().filter(|line| *line != edge).collect();
+            let rest = rest.join("\n");
+            let is_missed = |(kind, has_route)| wire_with(&rest, kind, has_route).is_err();
+            assert!(all().any(is_missed), "{edge}");
+        }
+    }
+
+    #[test]
+    fn other_edges_than_those_of_the_stages_are_refused() {
+        let check = |from: &str, to: &str, expected: &str| {
+            let text = TEXT.replacen(from, to, 1);
+            let error = wire_with(&text, CacheKind::Sharded, true);
+            let error = error.expect_err(to).to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        check(
+            "parse.bad -> send via call",
+            "parse.bad -> receive via call",
+            "expected a call of another stage at `parse.bad -> receive`",
+        );
+        check(
+            "parse.bad -> send via call",
+            "parse.bad -> send",
+            "expected a call of another stage at `parse.bad -> send`",
+        );
+        check(
+            "route via queue(room, when_full: shed)",
+            "route",
+            "expected a queue that sheds at `receive.route -> route`",
+        );
+        check(
+            "receive.page -> page_cache",
+            "receive.page -> disk",
+            "web.weave:34: `receive.page` sends `Ask`, but `disk` expects `Load`",
+        );
+    }
 }
