@@ -84,6 +84,9 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///     }
 /// }
 /// ```
+///
+/// On the struct itself, `#[module]` makes the struct's documentation that of the module, if the
+/// block has none.
 #[proc_macro_attribute]
 pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
     module::module(arguments.into(), item.into()).into()

@@ -9,11 +9,17 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Ident, ImplItem, ImplItemFn, ItemImpl, Token, Type};
+use syn::{DeriveInput, Ident, ImplItem, ImplItemFn, ItemImpl, Token, Type};
 
 /// Expands `#[module]`. A mistake becomes a `compile_error!` at its location, beside the unchanged
 /// block.
 pub(crate) fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    if arguments.is_empty()
+        && let Ok(of) = syn::parse2::<DeriveInput>(item.clone())
+    {
+        let documented = documented(&of);
+        return quote!(#item #documented);
+    }
     let mut block: ItemImpl = match syn::parse2(item.clone()) {
         Ok(block) => block,
         Err(_) => {
@@ -34,6 +40,35 @@ pub(crate) fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
         Err(error) => error.into_compile_error(),
     };
     quote!(#block #expanded)
+}
+
+/// Returns the implementation of `Documented` for the type of a module.
+fn documented(of: &DeriveInput) -> TokenStream {
+    let (name, doc) = (&of.ident, docs(&of.attrs));
+    let (generics, arguments, bounds) = of.generics.split_for_impl();
+    quote! {
+        #[automatically_derived]
+        impl #generics ::tussah::flow::expansion::Documented for #name #arguments #bounds {
+            const DOC: &'static str = #doc;
+        }
+    }
+}
+
+/// Returns the documentation in attributes.
+fn docs(attributes: &[syn::Attribute]) -> String {
+    let lines = attributes.iter().filter_map(|attribute| {
+        let syn::Meta::NameValue(value) = &attribute.meta else {
+            return None;
+        };
+        match &value.value {
+            syn::Expr::Lit(syn::ExprLit {
+                lit: syn::Lit::Str(text),
+                ..
+            }) if value.path.is_ident("doc") => Some(text.value().trim().to_owned()),
+            _ => None,
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn functions(block: &ItemImpl) -> impl Iterator<Item = &ImplItemFn> {

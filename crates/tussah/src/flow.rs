@@ -162,7 +162,7 @@ pub mod expansion {
     };
     pub use super::out::{AsyncOut, Out};
     pub use super::outlet::{Held, Outbox, Outlet};
-    pub use super::probe::{Fails, NoProbe, Probe, call, unwound};
+    pub use super::probe::{Documented, Fails, NoProbe, Probe, call, unwound};
     pub use super::wake::Wake;
     pub use crate::stage::{BuildError, Reason};
     pub use tussah_weave::{Body, Parallelism};

@@ -7,7 +7,7 @@ use quote::{ToTokens, format_ident, quote};
 use syn::{Ident, ItemImpl, Type};
 
 use super::read::generic;
-use super::{Kind, Module, Output, Port, plain, port_number};
+use super::{Kind, Module, Output, Port, docs, plain, port_number};
 
 impl Module {
     fn place(&self, name: &str) -> Ident {
@@ -159,7 +159,11 @@ impl Module {
         let (this, pattern, start) = (&block.self_ty, self.pattern(), self.start());
         quote! {
             impl #generics __flow::Source for #this #bounds {
-                async fn start(&self, flow: &__flow::Flow, outs: &Self::Outs) {
+                async fn start(
+                    &self,
+                    flow: &__flow::Flow,
+                    outs: &Self::Outs,
+                ) -> ::core::result::Result<(), ::std::string::String> {
                     let #pattern = outs;
                     #start
                 }
@@ -275,8 +279,7 @@ impl Module {
 
     /// Returns the expression that makes the signature.
     fn describe(&self, block: &ItemImpl) -> TokenStream {
-        let docs = block.attrs.iter().filter_map(doc);
-        let doc = docs.collect::<Vec<_>>().join("\n");
+        let doc = docs(&block.attrs);
         let parallelism = match self.state() {
             _ if self.is_exclusive() || self.options.serial => quote!(Serial),
             Some(_) => quote!(Flow),
@@ -320,6 +323,7 @@ impl Module {
         });
         quote! {
             __flow::Describe::new(#doc, __flow::Parallelism::#parallelism, Self::BODY)
+                .doc_of(__flow::Probe::<Self>::new().doc())
                 #(#generics)* #(#params)* #every #(#inputs)* #(#outputs)*
         }
     }
@@ -375,18 +379,4 @@ fn wrap(number: usize, item: TokenStream) -> TokenStream {
         quote!(__flow::Ports::This(#item)),
         |inner, _| quote!(__flow::Ports::Other(#inner)),
     )
-}
-
-/// Returns a line of documentation.
-fn doc(attribute: &syn::Attribute) -> Option<String> {
-    let syn::Meta::NameValue(value) = &attribute.meta else {
-        return None;
-    };
-    match &value.value {
-        syn::Expr::Lit(syn::ExprLit {
-            lit: syn::Lit::Str(text),
-            ..
-        }) if value.path.is_ident("doc") => Some(text.value().trim().to_owned()),
-        _ => None,
-    }
 }

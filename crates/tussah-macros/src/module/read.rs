@@ -70,8 +70,8 @@ impl Module {
 
     fn of_source(init: Option<Init>, start: Port, outputs: Vec<Output>) -> syn::Result<Self> {
         let error = |message| Err(syn::Error::new(start.name.span(), message));
-        if !start.is_async || start.is_exclusive || start.fails.is_some() {
-            return error("`start` must be an `async fn` of `&self` that returns nothing");
+        if !start.is_async || start.is_exclusive {
+            return error("`start` must be an `async fn` of `&self`");
         }
         if start.item().is_some() || start.state().is_some() {
             return error("`start` takes outputs only: `out: &impl AsyncOut<T>`");

@@ -108,7 +108,7 @@ fn what_is_no_module() {
     );
     check(
         "fn start(&self) {}",
-        "`start` must be an `async fn` of `&self` that returns nothing",
+        "`start` must be an `async fn` of `&self`",
     );
     check(
         "async fn start(&self) {} fn run(&self, a: u64) {}",
@@ -149,7 +149,7 @@ fn arguments_and_places_of_the_attribute() {
     let message = error("blocking", "impl M { async fn run(&self, item: u64) {} }");
     let expected = "a module that blocks has plain methods of `&self` without state";
     assert_eq!(message.as_deref(), Some(expected));
-    let message = error("", "struct M;");
+    let message = error("", "trait M {}");
     let expected = "#[module] must be applied to the `impl` block of a struct";
     assert_eq!(message.as_deref(), Some(expected));
     let message = error("", "impl Handler for M { fn run(&self, item: u64) {} }");

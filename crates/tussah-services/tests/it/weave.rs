@@ -170,6 +170,13 @@ fn run_takes_values_from_options_the_environment_and_a_file() {
     let expected = "error: lines.weave:9:3: `lines` cannot start: ";
     assert_eq!((code, stdout.as_str()), (1, ""));
     assert!(stderr.starts_with(expected), "{stderr}");
+    // A line that is too long.
+    let long = directory.path().join("long.txt");
+    std::fs::write(long, format!("one\n{}", "x".repeat(100_000))).expect("a file");
+    let (code, stdout, stderr) = run_lines(&params, Some("long.txt"));
+    let expected = "error: lines.weave:9:3: the source `lines` failed: long.txt: ";
+    assert_eq!((code, stdout.as_str()), (1, "one\n"));
+    assert!(stderr.starts_with(expected), "{stderr}");
 }
 
 #[test]

@@ -31,7 +31,7 @@
 //! | code | `run` | other commands |
 //! |---|---|---|
 //! | 0 | all items are handled | no errors |
-//! | 1 | an instance could not start, or a second signal came | a file has errors or is not formatted, or a test failed |
+//! | 1 | an instance could not start, a source failed, or a second signal came | a file has errors or is not formatted, or a test failed |
 //! | 2 | the command line or the graph is wrong | the command line is wrong, or a file cannot be read |
 
 mod check;

@@ -39,6 +39,15 @@ impl Describe {
         }
     }
 
+    /// Sets the documentation of the module's type, unless the module's block has its own.
+    #[must_use]
+    pub fn doc_of(mut self, doc: &str) -> Self {
+        if self.signature.doc.is_empty() {
+            doc.clone_into(&mut self.signature.doc);
+        }
+        self
+    }
+
     /// Adds a type parameter, before the ports.
     #[must_use]
     pub fn generic<T>(mut self, name: &str) -> Self {

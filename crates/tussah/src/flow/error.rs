@@ -66,6 +66,13 @@ pub enum GraphError {
         /// The reason.
         why: String,
     },
+    /// A source ended early, while the graph was running.
+    Source {
+        /// The instance.
+        instance: String,
+        /// The reason.
+        why: String,
+    },
     /// A stage or an edge could not be made.
     Stage(BuildError),
 }
@@ -110,6 +117,7 @@ impl fmt::Display for GraphError {
             Self::Instance { instance, why } => {
                 write!(f, "the instance `{instance}` could not be made: {why}")
             }
+            Self::Source { instance, why } => write!(f, "the source `{instance}` failed: {why}"),
             Self::Stage(error) => error.fmt(f),
         }
     }

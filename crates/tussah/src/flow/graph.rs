@@ -20,7 +20,6 @@ use super::order::{slots, upstream_first};
 use super::running::Running;
 use super::shards::Group;
 use super::via::Via;
-use crate::JoinHandle;
 use crate::stage::{Network, collected};
 use crate::sync::Limit;
 
@@ -190,6 +189,7 @@ impl Graph {
             ports: Vec::new(),
             sources: crate::sync::Mutex::default(),
             aborts: Vec::new(),
+            failures: Mutex::default(),
             tickers: Mutex::default(),
             keepers: Arc::default(),
         };
@@ -233,20 +233,20 @@ impl Graph {
         let keepers = Arc::new(Keepers::new(keepers));
         running.keepers = Arc::clone(&keepers);
         let (mut sources, mut tickers) = (Vec::new(), Vec::new());
-        for (Named { instance, .. }, slot) in self.instances.into_iter().zip(slots) {
+        for (Named { name, instance }, slot) in self.instances.into_iter().zip(slots) {
             let Installed { source, ticker } = instance.install(&keepers, slot)?;
-            sources.extend(source);
+            sources.extend(source.map(|source| (name, source)));
             tickers.extend(ticker);
         }
         // Nothing flows before all instances are there.
         let runtime = running.network.handle();
-        let sources = sources.into_iter().map(|source| {
+        let sources = sources.into_iter().map(|(name, source)| {
             let network = running.network.clone();
-            runtime.spawn(collected(network, source))
+            (name, runtime.spawn(collected(network, source)))
         });
         *running.sources.get_mut() = sources.collect();
         let handles = running.sources.get_mut().iter();
-        running.aborts = handles.map(JoinHandle::abort_handle).collect();
+        running.aborts = handles.map(|(_, source)| source.abort_handle()).collect();
         let tickers = tickers.into_iter().map(|ticker| runtime.spawn(ticker));
         *running.tickers.get_mut() = tickers.collect();
         Ok(())

@@ -45,10 +45,13 @@ pub struct Node<M: Module> {
 /// The computation of a thread that begins when the whole graph is installed.
 pub(crate) type Run = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// The computation of a source.
+pub(crate) type Produce = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+
 /// The threads that an instance has in addition to those of its stage.
 #[derive(Default)]
 pub struct Installed {
-    pub(crate) source: Option<Run>,
+    pub(crate) source: Option<Produce>,
     pub(crate) ticker: Option<Run>,
 }
 

@@ -173,8 +173,12 @@ pub trait PerFlow: Module + Sync {
 
 /// A module that has no input.
 pub trait Source: Module + Sync {
-    /// Produces items until there are no more.
-    fn start(&self, flow: &Flow, outs: &Self::Outs) -> impl Future<Output = ()> + Send;
+    /// Produces items until there are no more. Returns the reason if the source failed.
+    fn start(
+        &self,
+        flow: &Flow,
+        outs: &Self::Outs,
+    ) -> impl Future<Output = Result<(), String>> + Send;
 }
 
 /// The items of several input ports: one of the first, or one of the others.

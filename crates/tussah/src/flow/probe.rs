@@ -45,6 +45,20 @@ impl<T: Param> Probe<T> {
     }
 }
 
+/// A type of modules with documentation, to which `#[module]` is applied.
+pub trait Documented {
+    /// The documentation.
+    const DOC: &'static str;
+}
+
+impl<T: Documented> Probe<T> {
+    /// Returns the type's documentation.
+    #[must_use]
+    pub fn doc(&self) -> &'static str {
+        T::DOC
+    }
+}
+
 impl<T: Fields> Probe<T> {
     /// Returns the function that hashes a field of the type.
     #[must_use]
@@ -118,6 +132,11 @@ pub trait NoProbe<T> {
     /// The type has no fields to choose a shard by.
     fn hash_fn(&self) -> Option<HashField<T>> {
         None
+    }
+
+    /// The type has no documentation.
+    fn doc(&self) -> &'static str {
+        ""
     }
 
     /// The type has no fields to choose a shard by.

@@ -15,6 +15,9 @@ use crate::stage::{Network, Reason};
 use crate::time::timeout;
 use crate::{AbortHandle, JoinHandle};
 
+/// The name of a source, and the thread that produces its items.
+type Source = (String, JoinHandle<Result<(), String>>);
+
 /// Bound, in time: the wait of [`Running::stop`] for items on their way.
 const STOP: Duration = Duration::from_secs(1);
 
@@ -24,8 +27,10 @@ pub struct Running {
     pub(super) network: Network,
     pub(super) ports: Vec<(String, Vec<InPort>)>,
     /// The threads that produce items or ticks, until they are stopped.
-    pub(super) sources: crate::sync::Mutex<Vec<JoinHandle<()>>>,
+    pub(super) sources: crate::sync::Mutex<Vec<Source>>,
     pub(super) aborts: Vec<AbortHandle>,
+    /// The sources that have failed.
+    pub(super) failures: Mutex<Vec<GraphError>>,
     pub(super) tickers: Mutex<Vec<JoinHandle<()>>>,
     pub(super) keepers: Arc<Keepers>,
 }
@@ -114,6 +119,13 @@ impl Running {
         self.close().await;
     }
 
+    /// Returns the sources that have panicked or returned an error, as a
+    /// [drain](Self::drain) has noticed.
+    #[must_use]
+    pub fn failures(&self) -> Vec<GraphError> {
+        self.failures.lock().clone()
+    }
+
     /// Drains the graph. If that takes longer than this time, stops the sources and everything that
     /// only waits.
     ///
@@ -150,10 +162,18 @@ impl Running {
         self.keepers.drain();
         // A call that is cancelled leaves the other sources to the next call.
         let mut sources = self.sources.lock().await;
-        while let Some(source) = sources.last_mut() {
-            // A source that panicked has ended, too; the runtime has reported the panic.
-            let _ = source.await;
+        while let Some((name, source)) = sources.last_mut() {
+            let why = match source.await {
+                Ok(Ok(())) => None,
+                Ok(Err(why)) => Some(why),
+                Err(error) if error.is_panic() => Some("it panicked".to_owned()),
+                // It was stopped.
+                Err(_) => None,
+            };
+            let instance = std::mem::take(name);
             sources.pop();
+            let failure = why.map(|why| GraphError::Source { instance, why });
+            self.failures.lock().extend(failure);
         }
         for ticker in self.tickers.lock().drain(..) {
             ticker.abort();

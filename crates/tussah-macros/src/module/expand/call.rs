@@ -100,9 +100,14 @@ impl Module {
     pub(super) fn start(&self) -> TokenStream {
         let start = &self.ports[0];
         let (open, pass) = self.arguments(start);
+        let end = match start.fails.is_some() {
+            true => quote!(result.map_err(|error| ::std::string::ToString::to_string(&error))),
+            false => quote!(let () = result; ::core::result::Result::Ok(())),
+        };
         quote! {
             #(#open)*
-            self.start(#(#pass),*).await;
+            let result = self.start(#(#pass),*).await;
+            #end
         }
     }
 

@@ -173,16 +173,27 @@ fn start(program: &Program, source: &Source, plan: &Plan, workers: usize) -> Exi
             Err(error) => return fail(&format!("{}: {error}", source.file())),
         };
         let drain = std::pin::pin!(running.drain());
-        let drain = match select(drain, std::pin::pin!(any(&signals))).await {
-            Either::Left(_) => return ExitCode::SUCCESS,
-            Either::Right(((), drain)) => drain,
-        };
-        eprintln!("shutting down: finishing items in flight (signal again to quit now)");
-        running.abort_sources();
-        match select(drain, std::pin::pin!(any(&signals))).await {
-            Either::Left(_) => ExitCode::SUCCESS,
-            // A module that never returns could hold the runtime.
-            Either::Right(_) => std::process::exit(FAILED.into()),
+        if let Either::Right(((), drain)) = select(drain, std::pin::pin!(any(&signals))).await {
+            eprintln!("shutting down: finishing items in flight (signal again to quit now)");
+            running.abort_sources();
+            if let Either::Right(_) = select(drain, std::pin::pin!(any(&signals))).await {
+                // A module that never returns could hold the runtime.
+                std::process::exit(FAILED.into());
+            }
+        }
+        let failures = running.failures();
+        for failure in &failures {
+            let GraphError::Source { instance, why } = failure else {
+                continue;
+            };
+            let place = place(source, plan, instance);
+            failed(&format_args!(
+                "{place}: the source `{instance}` failed: {why}"
+            ));
+        }
+        match failures.is_empty() {
+            true => ExitCode::SUCCESS,
+            false => ExitCode::from(FAILED),
         }
     })
 }

@@ -13,6 +13,7 @@ use crate::fs::read_dir;
 ///
 /// Outputs: `out`, `PathBuf`, beginning with `directory`; `error`, optional: the reason why an
 /// entry is missing, as text.
+#[module]
 pub struct DirectoryList {
     directory: PathBuf,
 }

@@ -18,7 +18,9 @@ use crate::spawn_blocking;
 ///
 /// Outputs: `out`, [`Message`] without the end of the line, from nobody; `error`, optional: the
 /// reason why the file was not read to its end, as text. That is an error of the system, or a line
-/// that is too long. The file is read while the graph has room for its lines.
+/// that is too long. Without an edge at `error`, the source fails. The file is read while the graph
+/// has room for its lines.
+#[module]
 pub struct FileLines {
     file: Arc<OpenFile>,
     longest: u64,
@@ -36,7 +38,11 @@ impl FileLines {
         })
     }
 
-    async fn start(&self, out: &impl AsyncOut<Message>, error: Option<&impl AsyncOut<String>>) {
+    async fn start(
+        &self,
+        out: &impl AsyncOut<Message>,
+        error: Option<&impl AsyncOut<String>>,
+    ) -> Result<(), String> {
         let mut decoder = Decoder::new(Framing::Lines, self.longest);
         let failure = loop {
             let file = Arc::clone(&self.file);
@@ -64,8 +70,9 @@ impl FileLines {
                 }
             }
             (Some(why), Some(port)) => port.send(why).await,
-            (Some(why), None) => tracing::error!(target: "tussah::modules", "{why}"),
+            (Some(why), None) => return Err(why),
         }
+        Ok(())
     }
 }
 

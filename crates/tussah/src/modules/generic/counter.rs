@@ -12,6 +12,7 @@ use crate::flow::{Out, module};
 ///
 /// Input `run`: `T`. Outputs: `out`, optional, the same items in order; `total`: the number of
 /// items so far, as `u64`. It counts one item at a time.
+#[module]
 pub struct Counter<T> {
     total: u64,
     of: PhantomData<fn(T)>,

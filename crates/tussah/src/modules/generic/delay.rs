@@ -14,6 +14,7 @@ use crate::time::sleep;
 ///
 /// Input `run`: `T`. Output `out`: the same items. At most 1,000 items wait at a time; senders wait
 /// for more room. The delay of an edge (`after`) ends items without room instead.
+#[module]
 pub struct Delay<T> {
     time: Duration,
     of: PhantomData<fn(T)>,

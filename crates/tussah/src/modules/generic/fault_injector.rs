@@ -19,6 +19,7 @@ use crate::time::sleep;
 ///
 /// Input `run`: `T`. Outputs, of the same type: `out`, and `lost`, optional. It handles any number
 /// of items at a time; at most 1,000 are delayed.
+#[module]
 pub struct FaultInjector<T> {
     lose: f64,
     panic: f64,

@@ -15,6 +15,7 @@ use crate::flow::{Fields, Out, Value, module};
 /// Input `run`: `T` with [`Fields`]. Outputs: `out` for items that meet all given conditions;
 /// `rest`, optional, for the others, and for items without the field. To sort items into more than
 /// two groups, connect `rest` to the next filter. It handles any number of items at a time.
+#[module]
 pub struct Filter<T> {
     field: String,
     is: Option<String>,

@@ -14,6 +14,7 @@ use crate::flow::{Out, module};
 /// Inputs: `run` takes `A`, `other` takes `B`. Outputs: `out`, `(A, B)`; `alone` and `other_alone`,
 /// optional, for an item that found no partner because its flow has ended or `room` is used up;
 /// then the oldest item gives way. It handles one item of each flow at a time.
+#[module]
 pub struct Join<A, B> {
     room: usize,
     of: PhantomData<fn(A, B)>,

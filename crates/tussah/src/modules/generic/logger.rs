@@ -12,6 +12,7 @@ use crate::flow::{Out, module};
 /// | `label` | text, optional | the field `label` of the log lines |
 ///
 /// Input `run`: `T`. Output `out`, optional: the same items. It logs any number of items at a time.
+#[module]
 pub struct Logger<T> {
     label: String,
     of: PhantomData<fn(T)>,

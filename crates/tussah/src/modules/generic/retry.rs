@@ -21,6 +21,7 @@ use crate::time::sleep;
 ///
 /// The edge back to the module that failed closes a cycle, so it needs room of its own:
 /// `send.failed -> retry -> send.again via queue(1000, when_full: shed)`.
+#[module]
 pub struct Retry<T> {
     attempts: u32,
     first: Duration,

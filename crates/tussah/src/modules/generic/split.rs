@@ -16,6 +16,7 @@ use crate::flow::{Fields, Key, Out, Value, module};
 /// the field is in no flow. When one flow more than `flows` begins, the flow that had no item for
 /// the longest time ends. Flows do not end with the source, so modules that follow get no `end` for
 /// them when the graph is drained. It handles one item at a time.
+#[module]
 pub struct Split<T> {
     by: String,
     flows: usize,

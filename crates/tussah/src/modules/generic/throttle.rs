@@ -15,6 +15,7 @@ use crate::time::{now, sleep_until};
 ///
 /// Input `run`: `T`. Output `out`: the same items. It handles one item at a time, by the generic
 /// cell rate algorithm (ITU-T I.371, Annex A).
+#[module]
 pub struct Throttle<T> {
     period: Duration,
     /// The time that items may be ahead of the rate.

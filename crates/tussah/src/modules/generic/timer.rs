@@ -14,6 +14,7 @@ use crate::time::interval;
 ///
 /// Output `out`: `u64`. While the receiver has no room, the timer waits, and sends the missed
 /// numbers afterwards.
+#[module]
 pub struct Timer {
     every: Duration,
     count: u64,

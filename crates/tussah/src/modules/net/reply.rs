@@ -17,6 +17,7 @@ use crate::modules::{Attempt, Message};
 /// gone. A connection that does not take a message in time is closed; with a patience of zero, that
 /// is one whose buffers in the system are full. The module writes one message of each flow at a
 /// time, in order. A line feed in a message for a connection of lines is not changed.
+#[module]
 pub struct Reply {
     patience: Duration,
 }

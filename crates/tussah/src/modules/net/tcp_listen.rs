@@ -32,6 +32,7 @@ use crate::time::{sleep, timeout};
 /// once. A connection whose messages the graph does not take is not read. Its flow ends when the
 /// client has sent everything. It stays open for replies as long as a message or a module keeps its
 /// [`Peer`].
+#[module]
 pub struct TcpListen {
     listener: Arc<TcpListener>,
     address: SocketAddr,

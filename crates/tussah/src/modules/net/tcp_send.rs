@@ -28,6 +28,7 @@ use crate::time::timeout;
 ///
 /// Without answers, a message counts as sent when the system has taken it. It is lost if the server
 /// ends before it reads it.
+#[module]
 pub struct TcpSend {
     to: SocketAddr,
     framing: Framing,

@@ -24,6 +24,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Outputs: `out`, [`Message`], whose peer is the sender; `listening`, optional: the address, once.
 /// Datagrams are in no flow. While the graph does not take them, the system keeps as many as fit
 /// into the buffer of the socket, and drops the others.
+#[module]
 pub struct UdpListen {
     socket: Arc<UdpSocket>,
     address: SocketAddr,
@@ -72,6 +73,7 @@ impl UdpListen {
 ///
 /// Input `run`: [`Message`]. Output `failed`: [`Attempt<Message>`] for a message that the system
 /// did not take, such as one of more than 65,507 bytes. It sends any number of messages at a time.
+#[module]
 pub struct UdpSend {
     socket: UdpSocket,
     to: SocketAddr,

@@ -70,7 +70,7 @@ impl<F: Future> Future for Collecting<F> {
 
 /// Collects the events that the source of a graph sends, as those of a handler. Each of them reads
 /// the time, because a source may take long between two of them.
-pub(crate) async fn collected<F: Future<Output = ()>>(network: Network, source: F) {
+pub(crate) async fn collected<F: Future>(network: Network, source: F) -> F::Output {
     let mut source = pin!(source);
     let poll = poll_fn(|cx| {
         collecting(|| {
@@ -79,7 +79,7 @@ pub(crate) async fn collected<F: Future<Output = ()>>(network: Network, source: 
             source.as_mut().poll(cx)
         })
     });
-    poll.await;
+    poll.await
 }
 
 impl<E: Send + 'static> Serving<E> {

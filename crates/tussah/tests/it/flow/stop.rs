@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_lite::future::or;
-use tussah::flow::{Args, AsyncOut, Dropped, Graph, Out, Running, Via, Wake, WhenFull, module};
+use tussah::flow::{
+    Args, AsyncOut, Dropped, Graph, Modules, Out, Running, Via, Wake, WhenFull, module,
+};
 use tussah::sync::Semaphore;
 use tussah::{ManualClock, yield_now};
 
@@ -291,4 +293,66 @@ fn a_source_begins_traces() {
         let trace = of("pass").next().expect("it has spans").trace;
         assert_eq!(traces.of(trace).count(), 2);
     });
+}
+
+/// A source that panics.
+#[module]
+#[derive(Default)]
+struct Panics;
+
+#[module]
+impl Panics {
+    async fn start(&self, _out: Option<&impl AsyncOut<u64>>) {
+        panic!("no items");
+    }
+}
+
+/// A source that fails.
+#[derive(Default)]
+struct Fails;
+
+#[module]
+impl Fails {
+    async fn start(&self, out: &impl AsyncOut<u64>) -> Result<(), std::num::ParseIntError> {
+        let number = "one".parse()?;
+        out.send(number).await;
+        Ok(())
+    }
+}
+
+#[test]
+fn sources_that_fail_are_known_after_the_drain() {
+    run(async {
+        let mut graph = Graph::new("g");
+        add::<Panics>(&mut graph, "panics", Args::new());
+        add::<Fails>(&mut graph, "fails", Args::new());
+        add::<Late>(
+            &mut graph,
+            "late",
+            Args::new().with("go", Arc::new(Semaphore::new(0))),
+        );
+        add::<Wait>(&mut graph, "wait", Args::new());
+        connect(&mut graph, "fails", "wait");
+        connect(&mut graph, "late", "wait");
+        let running = graph.start().expect("it is whole");
+        turns().await;
+        running.stop().await;
+        let failures = running.failures();
+        let mut failures: Vec<_> = failures.iter().map(ToString::to_string).collect();
+        failures.sort();
+        let expected = [
+            "the source `fails` failed: invalid digit found in string",
+            "the source `panics` failed: it panicked",
+        ];
+        assert_eq!(failures, expected);
+    });
+}
+
+#[test]
+fn the_documentation_of_a_module_can_be_at_its_type() {
+    let modules = Modules::new()
+        .with::<Panics>("Panics")
+        .with::<Fails>("Fails");
+    let doc = |name| modules.signatures().signatures[name].doc.as_str();
+    assert_eq!((doc("Panics"), doc("Fails")), ("A source that panics.", ""));
 }
