@@ -85,6 +85,12 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
+/// | argument of the attribute | meaning |
+/// |---|---|
+/// | `blocking` | the methods block their OS threads |
+/// | `serial` | the module handles one item at a time |
+/// | `flows` | two further parameters bound the open flows of each output port: `flows`, their number, and `idle`, the time without an item; the idlest flow ends |
+///
 /// On the struct itself, `#[module]` makes the struct's documentation that of the module, if the
 /// block has none.
 #[proc_macro_attribute]

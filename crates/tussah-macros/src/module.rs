@@ -90,6 +90,7 @@ fn functions_mut(block: &mut ItemImpl) -> impl Iterator<Item = &mut ImplItemFn> 
 struct Options {
     blocking: bool,
     serial: bool,
+    flows: bool,
 }
 
 impl Parse for Options {
@@ -99,10 +100,11 @@ impl Parse for Options {
             let option = match name.to_string().as_str() {
                 "blocking" => &mut options.blocking,
                 "serial" => &mut options.serial,
+                "flows" => &mut options.flows,
                 _ => {
                     return Err(syn::Error::new_spanned(
                         name,
-                        "unknown argument; expected `blocking` or `serial`",
+                        "unknown argument; expected `blocking`, `serial` or `flows`",
                     ));
                 }
             };
@@ -121,6 +123,22 @@ struct Module {
     is_source: bool,
     has_begin: bool,
     outputs: Vec<Output>,
+}
+
+impl Module {
+    /// Returns the parameters that the engine reads, not `init`.
+    fn engine_params(&self) -> impl Iterator<Item = &'static str> {
+        let ticks = self.ports.iter().any(|port| port.kind == Kind::Tick);
+        let flows: &[&str] = if self.options.flows {
+            &["flows", "idle"]
+        } else {
+            &[]
+        };
+        ticks
+            .then_some("every")
+            .into_iter()
+            .chain(flows.iter().copied())
+    }
 }
 
 /// The constructor.

@@ -113,6 +113,7 @@ mod limit;
 mod module;
 mod modules;
 mod open_file;
+mod open_flows;
 mod order;
 mod out;
 mod outlet;

@@ -60,9 +60,8 @@ impl Module {
         let is_plain = self.is_plain();
         let [tick, wake, end] = [Kind::Tick, Kind::Wake, Kind::End].map(|kind| self.ask(kind));
         let (make, mut params) = self.make();
-        if self.ports.iter().any(|port| port.kind == Kind::Tick) {
-            params.push("every".to_owned());
-        }
+        params.extend(self.engine_params().map(str::to_owned));
+        let bounds_flows = self.options.flows;
         let (inputs, dropped, pattern) = (self.inputs(), self.dropped(), self.pattern());
         let install = self.install();
         let describe = self.describe(block);
@@ -75,6 +74,7 @@ impl Module {
                 const IS_PLAIN: bool = #is_plain;
                 const HAS_STATE: bool = #has_state;
                 const IS_SERIAL: bool = #is_serial;
+                const BOUNDS_FLOWS: bool = #bounds_flows;
                 const TICK: ::core::option::Option<fn() -> Self::Item> = #tick;
                 const WAKE: ::core::option::Option<fn(u64) -> Self::Item> = #wake;
                 const END: ::core::option::Option<fn() -> Self::Item> = #end;
@@ -299,6 +299,13 @@ impl Module {
             let of = quote!(::core::time::Duration);
             quote!(.param::<#of>("every", __flow::Probe::<#of>::new().kind_fn(), false))
         });
+        let flows = self.options.flows.then(|| {
+            let of = quote!(::core::time::Duration);
+            quote! {
+                .param::<usize>("flows", __flow::Probe::<usize>::new().kind_fn(), true)
+                .param::<#of>("idle", __flow::Probe::<#of>::new().kind_fn(), true)
+            }
+        });
         let inputs = self.ports.iter().filter(|port| port.kind == Kind::Input);
         let inputs = inputs.filter(|_| !self.is_source).map(|port| {
             let (name, item) = (plain(&port.name), port.item());
@@ -324,7 +331,7 @@ impl Module {
         quote! {
             __flow::Describe::new(#doc, __flow::Parallelism::#parallelism, Self::BODY)
                 .doc_of(__flow::Probe::<Self>::new().doc())
-                #(#generics)* #(#params)* #every #(#inputs)* #(#outputs)*
+                #(#generics)* #(#params)* #every #flows #(#inputs)* #(#outputs)*
         }
     }
 

@@ -37,7 +37,9 @@ impl Module {
         }
         let has_input = ports.iter().any(|port| port.kind == Kind::Input);
         let module = match (start, !has_input) {
-            (Some(start), true) if ports.is_empty() => Self::of_source(init, start, outputs)?,
+            (Some(start), true) if ports.is_empty() => {
+                Self::of_source(init, start, outputs, options)?
+            }
             (Some(start), true) => {
                 return Err(syn::Error::new(
                     start.name.span(),
@@ -68,7 +70,12 @@ impl Module {
         module.check()
     }
 
-    fn of_source(init: Option<Init>, start: Port, outputs: Vec<Output>) -> syn::Result<Self> {
+    fn of_source(
+        init: Option<Init>,
+        start: Port,
+        outputs: Vec<Output>,
+        options: Options,
+    ) -> syn::Result<Self> {
         let error = |message| Err(syn::Error::new(start.name.span(), message));
         if !start.is_async || start.is_exclusive {
             return error("`start` must be an `async fn` of `&self`");
@@ -77,7 +84,10 @@ impl Module {
             return error("`start` takes outputs only: `out: &impl AsyncOut<T>`");
         }
         Ok(Self {
-            options: Options::default(),
+            options: Options {
+                flows: options.flows,
+                ..Options::default()
+            },
             init,
             ports: vec![start],
             is_source: true,

@@ -144,7 +144,7 @@ fn arguments_and_places_of_the_attribute() {
     let message = error("fast", run);
     assert_eq!(
         message.as_deref(),
-        Some("unknown argument; expected `blocking` or `serial`")
+        Some("unknown argument; expected `blocking`, `serial` or `flows`")
     );
     let message = error("blocking", "impl M { async fn run(&self, item: u64) {} }");
     let expected = "a module that blocks has plain methods of `&self` without state";

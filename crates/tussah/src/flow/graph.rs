@@ -234,9 +234,12 @@ impl Graph {
         running.keepers = Arc::clone(&keepers);
         let (mut sources, mut tickers) = (Vec::new(), Vec::new());
         for (Named { name, instance }, slot) in self.instances.into_iter().zip(slots) {
-            let Installed { source, ticker } = instance.install(&keepers, slot)?;
+            let Installed {
+                source,
+                tickers: more,
+            } = instance.install(&keepers, slot)?;
             sources.extend(source.map(|source| (name, source)));
-            tickers.extend(ticker);
+            tickers.extend(more);
         }
         // Nothing flows before all instances are there.
         let runtime = running.network.handle();

@@ -18,6 +18,7 @@ use super::args::Args;
 use super::edge::{Ends, Entry, InPort};
 use super::flows::{Flow, Keepers, Parcel};
 use super::module::{Element, Module, PerFlow, Serial, Source};
+use super::open_flows::FlowBounds;
 use super::outlet::{AnyOutlet, Outs};
 use super::param::Param;
 
@@ -52,7 +53,7 @@ pub(crate) type Produce = Pin<Box<dyn Future<Output = Result<(), String>> + Send
 #[derive(Default)]
 pub struct Installed {
     pub(crate) source: Option<Produce>,
-    pub(crate) ticker: Option<Run>,
+    pub(crate) tickers: Vec<Run>,
 }
 
 /// An instance of any module, before the graph runs.
@@ -161,10 +162,20 @@ impl<M: Module> Instance for Planned<M> {
                 Some((stage, tick, every))
             }
         };
+        let bounds = match M::BOUNDS_FLOWS {
+            true => FlowBounds::read(&self.args),
+            false => Ok(FlowBounds::default()),
+        };
+        let bounds = bounds.map_err(|why| BuildError::Handler {
+            stage: declared.stage().name().to_owned(),
+            why,
+        })?;
+        let (mut outs, shared) = (self.outs, Arc::clone(&self.shared));
+        outs.each(&mut |_, outlet| outlet.set_bounds(bounds));
         let mut installed = M::install(Node {
             declared,
             args: self.args,
-            outs: self.outs,
+            outs,
             shared: self.shared,
             runtime: runtime.clone(),
             keepers: Arc::clone(keepers),
@@ -172,10 +183,14 @@ impl<M: Module> Instance for Planned<M> {
             limit: self.limit.clone(),
         })?;
         let limit = self.limit;
-        installed.ticker = ticker.map(|(stage, tick, every)| {
+        installed.tickers.extend(ticker.map(|(stage, tick, every)| {
             let sender = stage.sender();
             Box::pin(async move { tick_every(every, tick, &sender, limit.as_ref()).await }) as Run
-        });
+        }));
+        let idle = bounds
+            .idle
+            .map(|idle| Box::pin(shared.end_idle(idle)) as Run);
+        installed.tickers.extend(idle);
         Ok(installed)
     }
 }
@@ -377,7 +392,7 @@ impl<M: Module> Node<M> {
         let source = async move { module.start(&Flow::default(), &outs).await };
         Ok(Installed {
             source: Some(Box::pin(source)),
-            ticker: None,
+            tickers: Vec::new(),
         })
     }
 }

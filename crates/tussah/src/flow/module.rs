@@ -43,6 +43,10 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     const IS_SERIAL: bool;
 
+    /// True if the parameters `flows` and `idle` bound the open flows of the output ports.
+    #[doc(hidden)]
+    const BOUNDS_FLOWS: bool;
+
     /// Makes the item that asks for `tick`, if the module has one; the others ask for `wake` and
     /// `end`.
     #[doc(hidden)]

@@ -22,8 +22,8 @@ pub trait Out<T> {
 
     /// Sends an item in the flow of this name, which begins with its first item.
     ///
-    /// The number of open flows has no bound: a module that opens flows also has to
-    /// [close](Self::close) them.
+    /// A module that opens flows also has to [close](Self::close) them, or to bound them by
+    /// `#[module(flows)]`.
     fn to(&self, flow: impl Into<Key>, item: T);
 
     /// Ends the flow of this name: its state is dropped when its last item has been handled.
@@ -45,8 +45,8 @@ pub trait AsyncOut<T: Send>: Sync {
 
     /// Sends an item in the flow of this name, which begins with its first item.
     ///
-    /// The number of open flows has no bound: a module that opens flows also has to
-    /// [close](Self::close) them.
+    /// A module that opens flows also has to [close](Self::close) them, or to bound them by
+    /// `#[module(flows)]`.
     fn to(&self, flow: impl Into<Key> + Send, item: T) -> impl Future<Output = ()> + Send;
 
     /// Ends the flow of this name: its state is dropped when its last item has been handled.

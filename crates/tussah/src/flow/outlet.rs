@@ -2,14 +2,15 @@
 
 use std::any::Any;
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Instant;
 
 use parking_lot::Mutex;
 
 use super::edge::{Edge, Inlet, Wait};
-use super::flows::{Flow, Keepers, Key, Open};
+use super::flows::{Flow, Keepers, Key};
+use super::open_flows::{FlowBounds, OpenFlows};
 use super::out::{AsyncOut, Out};
 use super::via::Via;
 use crate::stage::{BuildError, Edges};
@@ -21,16 +22,30 @@ const OUTBOX_MAX: usize = 1024;
 pub trait Outs: Send + Sync + 'static {
     /// Calls `f` with each port and its name.
     fn each(&mut self, f: &mut dyn FnMut(&'static str, &mut dyn AnyOutlet));
+
+    /// Ends the flows that have been idle for too long. Returns the time at which the next flow
+    /// may be.
+    fn end_idle(&self) -> Option<Instant>;
 }
 
 impl Outs for () {
     fn each(&mut self, _f: &mut dyn FnMut(&'static str, &mut dyn AnyOutlet)) {}
+
+    fn end_idle(&self) -> Option<Instant> {
+        None
+    }
 }
 
 impl<T: Send + 'static, R: Outs> Outs for (Outlet<T>, R) {
     fn each(&mut self, f: &mut dyn FnMut(&'static str, &mut dyn AnyOutlet)) {
         f(self.0.name, &mut self.0);
         self.1.each(f);
+    }
+
+    fn end_idle(&self) -> Option<Instant> {
+        let (ended, next) = self.0.flows.lock().take_idle();
+        ended.into_iter().for_each(Flow::close);
+        next.into_iter().chain(self.1.end_idle()).min()
     }
 }
 
@@ -52,6 +67,10 @@ pub trait AnyOutlet {
     /// Returns whether the port must have an edge.
     fn is_required(&self) -> bool;
 
+    /// Sets the bounds on the flows that begin here.
+    #[doc(hidden)]
+    fn set_bounds(&mut self, bounds: FlowBounds);
+
     /// Makes the edges. Flows that begin here have a place for the state of each keeper.
     ///
     /// # Errors
@@ -68,8 +87,7 @@ pub struct Outlet<T> {
     clone: Option<fn(&T) -> T>,
     required: bool,
     keepers: Arc<Keepers>,
-    /// The flows that this port has opened and not closed.
-    flows: Mutex<HashSet<Open>>,
+    flows: Mutex<OpenFlows>,
 }
 
 impl<T: Send + 'static> Outlet<T> {
@@ -146,29 +164,19 @@ impl<T: Send + 'static> Outlet<T> {
 
     /// Returns the flow of this name, which begins here if it has not begun.
     fn flow(&self, key: Key) -> Flow {
-        let mut flows = self.flows.lock();
-        if let Some(Open(flow)) = flows.get(&key) {
-            return flow.clone();
-        }
-        let flow = Flow::open(key, &self.keepers);
-        flows.insert(Open(flow.clone()));
+        let (flow, ended) = self.flows.lock().begin(key, &self.keepers);
+        // Under no lock, because the state of the flow may be dropped with it.
+        ended.into_iter().for_each(Flow::close);
         flow
     }
 
     fn close(&self, key: &Key) {
         let flow = self.flows.lock().take(key);
-        // Under no lock, because the state of the flow may be dropped with it.
-        if let Some(Open(flow)) = flow {
-            flow.close();
-        }
+        flow.into_iter().for_each(Flow::close);
     }
 
     fn flows(&self) -> Vec<Flow> {
-        self.flows
-            .lock()
-            .iter()
-            .map(|open| open.0.clone())
-            .collect()
+        self.flows.lock().all()
     }
 }
 
@@ -195,6 +203,10 @@ impl<T: Send + 'static> AnyOutlet for Outlet<T> {
 
     fn is_required(&self) -> bool {
         self.required
+    }
+
+    fn set_bounds(&mut self, bounds: FlowBounds) {
+        self.flows.get_mut().set_bounds(bounds);
     }
 
     fn open(&mut self, edges: &Edges<'_>, keepers: &Arc<Keepers>) -> Result<(), BuildError> {

@@ -10,6 +10,7 @@ mod fault_injector;
 mod filter;
 mod join;
 mod logger;
+mod random;
 mod retry;
 mod split;
 mod throttle;

@@ -2,13 +2,16 @@
 //! handled.
 
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use tussah_core::Handle;
 
 use super::handlers::send_later;
 use crate::flow::flows::{Keepers, Parcel};
 use crate::flow::module::Module;
+use crate::flow::outlet::Outs as _;
 use crate::stage::{Reason, Sender};
+use crate::time::{now, sleep_until};
 
 /// The references of an instance's stage to parts of its handler, which owns them.
 pub(super) struct Shared<M: Module> {
@@ -57,6 +60,15 @@ impl<M: Module> Shared<M> {
         // An alarm may not be lost because its queue is full.
         if let (Some(item), Some(sender), Reason::Shed) = (alarm, sender, why) {
             drop(runtime.try_spawn(send_later(sender, Parcel { item, flow })));
+        }
+    }
+
+    /// Ends flows that the instance has opened, each when it was idle for this time.
+    pub(super) async fn end_idle(self: Arc<Self>, idle: Duration) {
+        while let Some(outs) = self.outs.get().and_then(Weak::upgrade) {
+            let next = outs.end_idle();
+            drop(outs);
+            sleep_until(next.unwrap_or_else(|| now() + idle)).await;
         }
     }
 

@@ -1,9 +1,9 @@
 //! A module that makes faults, for tests.
 
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::random::Random;
 use crate::flow::{AsyncOut, module};
 use crate::time::sleep;
 
@@ -25,8 +25,7 @@ pub struct FaultInjector<T> {
     panic: f64,
     slow: f64,
     delay: Duration,
-    /// The state of the generator.
-    state: AtomicU64,
+    random: Random,
     of: PhantomData<fn(T)>,
 }
 
@@ -48,7 +47,7 @@ impl<T: Clone + Send + 'static> FaultInjector<T> {
             panic: share("panic", panic)?,
             slow: share("slow", slow)?,
             delay: delay.unwrap_or_default(),
-            state: AtomicU64::new(seed.unwrap_or(0)),
+            random: Random::new(seed.unwrap_or(0)),
             of: PhantomData,
         })
     }
@@ -68,18 +67,8 @@ impl<T: Clone + Send + 'static> FaultInjector<T> {
 }
 
 impl<T> FaultInjector<T> {
-    /// Draws whether something happens that has this probability (SplitMix64).
+    /// Draws whether something happens that has this probability.
     fn hits(&self, share: f64) -> bool {
-        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-        // Relaxed: the state protects nothing else.
-        let mut bits = self
-            .state
-            .fetch_add(STEP, Ordering::Relaxed)
-            .wrapping_add(STEP);
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^= bits >> 31;
-        let high = u32::try_from(bits >> 32).expect("half of the bits are left");
-        f64::from(high) < share * (f64::from(u32::MAX) + 1.0)
+        self.random.share() < share
     }
 }

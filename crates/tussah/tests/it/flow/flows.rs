@@ -452,3 +452,76 @@ fn the_destructor_of_a_state_may_panic_in_a_panic() {
         assert_eq!((stats.finished, stats.panicked), (9, 1));
     });
 }
+
+/// Sends each number in a flow of its own.
+#[derive(Default)]
+struct Bounded;
+
+#[module(flows)]
+impl Bounded {
+    fn run(&mut self, number: u64, out: &impl Out<u64>) {
+        out.to(number, number);
+    }
+}
+
+/// Makes a graph that sums up flows of a bounded port.
+fn bounded(notes: &Notes, args: Args) -> Result<tussah::flow::Running, tussah::flow::GraphError> {
+    let mut graph = Graph::new("g");
+    graph.add::<Bounded>("bounded", args)?;
+    graph.add::<Sums>("sums", Args::new())?;
+    graph.add::<Note<String>>("note", notes.args())?;
+    graph.connect("bounded", "sums")?;
+    graph.connect("sums", "note")?;
+    graph.start()
+}
+
+#[test]
+fn the_flow_that_was_idle_longest_ends_for_one_too_many() {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let running = bounded(&notes, Args::new().with("flows", 2usize)).expect("it is whole");
+        let input = running.input("bounded").expect("it takes numbers");
+        for number in [0u64, 1, 0, 2, 0, 3, 2] {
+            input.send(number).await;
+        }
+        running.drain().await;
+        let error = bounded(&notes, Args::new().with("flows", 0usize)).expect_err("no flows");
+        assert!(error.to_string().contains("`flows` is 0"), "{error}");
+    });
+    // The flows of 3 and the second of 2 stay open.
+    assert_eq!(
+        notes.sorted(),
+        [r#""0: [0, 0, 0]""#, r#""1: [1]""#, r#""2: [2]""#]
+    );
+}
+
+#[test]
+fn a_flow_without_items_ends_after_its_idle_time() {
+    let (clock, runtime) = by_hand();
+    let notes = Notes::default();
+    let noted = notes.clone();
+    runtime.block_on_spawned(async move {
+        let step = async |ms| {
+            clock.advance(Duration::from_millis(ms));
+            for _ in 0..1000 {
+                tussah::yield_now().await;
+            }
+            noted.take()
+        };
+        let args = Args::new().with("idle", Duration::from_secs(1));
+        let running = bounded(&noted, args).expect("it is whole");
+        let input = running.input("bounded").expect("it takes numbers");
+        input.send(0u64).await;
+        assert_eq!(step(0).await, [""; 0]);
+        assert_eq!(step(600).await, [""; 0]);
+        input.send(1u64).await;
+        assert_eq!(step(0).await, [""; 0]);
+        assert_eq!(step(399).await, [""; 0]);
+        assert_eq!(step(1).await, [r#""0: [0]""#]);
+        input.send(1u64).await;
+        assert_eq!(step(0).await, [""; 0]);
+        assert_eq!(step(999).await, [""; 0]);
+        assert_eq!(step(1).await, [r#""1: [1, 1]""#]);
+        running.drain().await;
+    });
+}

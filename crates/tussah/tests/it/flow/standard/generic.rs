@@ -100,6 +100,45 @@ fn retry_tries_until_the_attempts_are_used_up() {
 }
 
 #[test]
+fn the_seed_determines_the_jitter_of_retry() {
+    let pauses = |seed: &str| {
+        let text = format!(
+            "
+            use Items, Fragile, Retry, Stamp
+            graph Tries(given: Given, to: Notes) {{
+              items   = Items<u64>(given)
+              fragile = Fragile(to)
+              retry   = Retry(attempts: 2, first: 1 s, jitter: 0.5{seed})
+              done    = Stamp(to)
+              lost    = Stamp(to)
+              items -> fragile -> done
+              fragile.failed -> retry
+              retry -> fragile.again via queue(10, when_full: shed)
+              fragile.again_failed -> retry
+              retry.lost -> lost
+            }}
+            "
+        );
+        let modules = all().with::<Fragile>("Fragile");
+        let params = Params::new().typed("given", Given::new(vec![9u64, 9, 9]));
+        let notes = by_hand_with(&text, &modules, params, 6);
+        let stamps = notes.into_iter().filter(|note| note.contains("ms:"));
+        let stamps = stamps.map(|note| note.split_once(' ').expect("a time").0.to_owned());
+        stamps.collect::<Vec<_>>()
+    };
+    let given = pauses("");
+    assert_eq!(given.len(), 3);
+    for pause in &given {
+        let ms: u64 = pause.parse().expect("a number");
+        assert!((500..=1000).contains(&ms), "{ms}");
+    }
+    assert!(given.iter().any(|pause| *pause != given[0]), "{given:?}");
+    // Under virtual time, the seed is 0.
+    assert_eq!(pauses(", seed: 0"), given);
+    assert_ne!(pauses(", seed: 1"), given);
+}
+
+#[test]
 fn a_throttle_lets_a_burst_pass_and_then_keeps_the_rate() {
     let text = "
         use Items, Throttle, Stamp
