@@ -1,6 +1,7 @@
 //! A limited resource with a name, which counts the holders of its permits and the waiting futures.
 
-use std::collections::BTreeMap;
+mod state;
+
 use std::fmt;
 use std::future::poll_fn;
 use std::mem;
@@ -11,8 +12,11 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tussah_core::{consume_budget, quietly};
 
+use crate::stage::Class;
 use crate::stage::observe::Digest;
 use crate::time::now;
+
+use self::state::State;
 
 /// A limit on concurrent use of a scarce resource: a pool of connections, licenses, another server.
 ///
@@ -21,6 +25,7 @@ use crate::time::now;
 ///
 /// Waiters get permits in order of arrival, and no later arrival overtakes them: a returned permit
 /// is handed to the longest waiter. Waiters of a [`Semaphore`](super::Semaphore) may be overtaken.
+/// A limit [with shares](Self::with_shares) does so within each class.
 ///
 /// A limit works on any executor and across runtimes. Times are measured by the clock of the
 /// runtime in which a permit is acquired and dropped ([`now`]).
@@ -48,55 +53,10 @@ pub struct Limit {
 
 struct Shared {
     name: Arc<str>,
+    /// The number of classes.
+    classes: usize,
     /// Wakers are foreign code, which never runs under this lock.
     state: Mutex<State>,
-}
-
-/// While any future waits, no permit is free.
-struct State {
-    permits: usize,
-    /// Permits that are held, or have been handed to a future that has not been polled since. This
-    /// exceeds `permits` after `permits` was lowered.
-    in_use: usize,
-    /// The wakers of waiting futures, one for each, by tickets in order of arrival. A future whose
-    /// ticket is missing has been handed a permit.
-    queue: BTreeMap<u64, Waker>,
-    next_ticket: u64,
-    acquired: u64,
-    wait: Digest,
-    hold: Digest,
-}
-
-impl State {
-    /// Takes a permit for a waiter that arrived at `begun`, if one is free.
-    fn acquire(&mut self, begun: Instant, now: Instant) -> bool {
-        let is_taken = self.take();
-        if is_taken {
-            self.count(begun, now);
-        }
-        is_taken
-    }
-
-    /// Counts a permit for a waiter that arrived at `begun`.
-    fn count(&mut self, begun: Instant, now: Instant) {
-        self.acquired += 1;
-        self.wait.add(ns_between(begun, now), 1);
-    }
-
-    /// Takes a permit, if one is free.
-    fn take(&mut self) -> bool {
-        let is_free = self.in_use < self.permits;
-        self.in_use += usize::from(is_free);
-        is_free
-    }
-
-    /// Hands a free permit to the longest waiter.
-    fn hand_over(&mut self) -> Option<Waker> {
-        if self.queue.is_empty() || !self.take() {
-            return None;
-        }
-        self.queue.pop_first().map(|(_, waker)| waker)
-    }
 }
 
 impl Limit {
@@ -104,18 +64,47 @@ impl Limit {
     /// [`set_permits`](Self::set_permits) adds some.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, permits: usize) -> Self {
-        let state = State {
-            permits,
-            in_use: 0,
-            queue: BTreeMap::new(),
-            next_ticket: 0,
-            acquired: 0,
-            wait: Digest::default(),
-            hold: Digest::default(),
-        };
+        Self::with_shares(name, permits, &[1])
+    }
+
+    /// Creates a limit that divides its permits among classes of callers, while callers of several
+    /// classes wait. `shares` holds one weight per class, class 0 first.
+    ///
+    /// In the long run, the permits that a class has in use are in proportion to its share, however
+    /// long its callers hold them. Classes with waiting callers use what the others do not need.
+    /// Class 0 can use all permits; the other classes together leave it one sixteenth, rounded
+    /// down.
+    ///
+    /// The law is that of Goyal, Vin and Cheng, "Start-time fair queueing" (SIGCOMM 1996), with the
+    /// mean time for which a class holds a permit as the length of its next packet.
+    ///
+    /// A share of 0 counts as 1. Shares beyond [`CLASSES_MAX`](crate::stage::CLASSES_MAX) are
+    /// ignored, and without shares there is one class.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tussah::stage::Class;
+    /// use tussah::sync::Limit;
+    ///
+    /// # futures_lite::future::block_on(async {
+    /// let connections = Limit::with_shares("db", 16, &[4, 1]);
+    /// let mut reports = Vec::new();
+    /// for _ in 0..15 {
+    ///     reports.push(connections.acquire_for(Class(1)).await);
+    /// }
+    /// // The last permit is for class 0.
+    /// let payment = connections.acquire_for(Class(0)).await;
+    /// # drop(payment);
+    /// # });
+    /// ```
+    #[must_use]
+    pub fn with_shares(name: impl Into<Arc<str>>, permits: usize, shares: &[u32]) -> Self {
+        let state = State::new(permits, shares);
         Self {
             shared: Arc::new(Shared {
                 name: name.into(),
+                classes: state.classes.len(),
                 state: Mutex::new(state),
             }),
         }
@@ -127,7 +116,8 @@ impl Limit {
         &self.shared.name
     }
 
-    /// Waits for a permit. The future takes its place in the queue when it is first polled.
+    /// Waits for a permit, as a caller of class 0. The future takes its place in the queue when it
+    /// is first polled.
     ///
     /// A thread that holds a permit and waits for another permit of the same limit can deadlock.
     ///
@@ -136,30 +126,44 @@ impl Limit {
     /// Dropping the future gives up its place in the queue. If the future had been handed a permit,
     /// the permit goes to the next future in the queue.
     pub async fn acquire(&self) -> LimitPermit {
+        self.acquire_for(Class(0)).await
+    }
+
+    /// Waits for a permit, as a caller of this class. A class that the limit does not have counts
+    /// as the last class. Everything else is as in [`acquire`](Self::acquire).
+    pub async fn acquire_for(&self, class: Class) -> LimitPermit {
         consume_budget().await;
-        if let Some(permit) = self.try_acquire() {
+        let class = class.among(self.shared.classes);
+        if let Some(permit) = self.try_acquire_in(class) {
             return permit;
         }
         let mut place = Place {
             shared: &self.shared,
+            class,
             begun: now(),
             ticket: None,
         };
         let since = poll_fn(|cx| place.poll(cx.waker())).await;
         LimitPermit {
             limit: self.clone(),
+            class,
             since,
         }
     }
 
-    /// Takes a permit if one is free. It does not overtake waiters: while any future waits, no
-    /// permit is free.
+    /// Takes a permit if one is free, as a caller of class 0. It does not overtake waiters of its
+    /// class: while any of them waits, no permit is free.
     #[must_use]
     pub fn try_acquire(&self) -> Option<LimitPermit> {
+        self.try_acquire_in(0)
+    }
+
+    fn try_acquire_in(&self, class: usize) -> Option<LimitPermit> {
         let since = now();
-        let is_taken = self.shared.state.lock().acquire(since, since);
+        let is_taken = self.shared.state.lock().acquire(class, since, since);
         is_taken.then(|| LimitPermit {
             limit: self.clone(),
+            class,
             since,
         })
     }
@@ -184,7 +188,7 @@ impl Limit {
             name: Arc::clone(&self.shared.name),
             permits: state.permits,
             in_use: state.in_use,
-            waiting: state.queue.len(),
+            waiting: state.waiting(),
             acquired: state.acquired,
             wait: state.wait.clone(),
             hold: state.hold.clone(),
@@ -196,7 +200,7 @@ impl fmt::Debug for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (permits, in_use, waiting) = {
             let state = self.shared.state.lock();
-            (state.permits, state.in_use, state.queue.len())
+            (state.permits, state.in_use, state.waiting())
         };
         f.debug_struct("Limit")
             .field("name", &self.name())
@@ -247,6 +251,7 @@ pub struct LimitStats {
 #[must_use = "dropping the permit returns it"]
 pub struct LimitPermit {
     limit: Limit,
+    class: usize,
     since: Instant,
 }
 
@@ -261,7 +266,7 @@ impl LimitPermit {
 impl Drop for LimitPermit {
     fn drop(&mut self) {
         let held_ns = ns_between(self.since, now());
-        self.limit.shared.release(Some(held_ns));
+        self.limit.shared.release(self.class, Some(held_ns));
     }
 }
 
@@ -276,13 +281,10 @@ impl fmt::Debug for LimitPermit {
 impl Shared {
     /// Gives a permit back; `held_ns` is the time for which it was held, or `None` if it was never
     /// taken.
-    fn release(&self, held_ns: Option<u64>) {
+    fn release(&self, class: usize, held_ns: Option<u64>) {
         let next = {
             let mut state = self.state.lock();
-            state.in_use -= 1;
-            if let Some(ns) = held_ns {
-                state.hold.add(ns, 1);
-            }
+            state.give_back(class, held_ns);
             state.hand_over()
         };
         if let Some(waker) = next {
@@ -294,6 +296,7 @@ impl Shared {
 /// A future's place in the queue, given up when this is dropped.
 struct Place<'a> {
     shared: &'a Shared,
+    class: usize,
     begun: Instant,
     ticket: Option<u64>,
 }
@@ -304,15 +307,15 @@ impl Place<'_> {
         let (waker, now) = (waker.clone(), now());
         let mut state = self.shared.state.lock();
         let (polled, unneeded) = match self.ticket {
-            None if state.acquire(self.begun, now) => (Poll::Ready(now), waker),
+            None if state.acquire(self.class, self.begun, now) => (Poll::Ready(now), waker),
             None => {
                 let ticket = state.next_ticket;
                 state.next_ticket += 1;
-                state.queue.insert(ticket, waker);
+                state.classes[self.class].queue.insert(ticket, waker);
                 self.ticket = Some(ticket);
                 return Poll::Pending;
             }
-            Some(ticket) => match state.queue.get_mut(&ticket) {
+            Some(ticket) => match state.classes[self.class].queue.get_mut(&ticket) {
                 Some(known) => (Poll::Pending, mem::replace(known, waker)),
                 None => {
                     state.count(self.begun, now);
@@ -330,10 +333,13 @@ impl Place<'_> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
-        let waker = self.shared.state.lock().queue.remove(&ticket);
+        let waker = {
+            let mut state = self.shared.state.lock();
+            state.classes[self.class].queue.remove(&ticket)
+        };
         match waker {
             Some(waker) => quietly(|| drop(waker)),
-            None => self.shared.release(None),
+            None => self.shared.release(self.class, None),
         }
     }
 }
