@@ -4,6 +4,9 @@ use tussah::flow::{Input, Running, expansion::Held};
 
 super::futures! {
     "flow/running::drain" (running: Running) { running.drain().await }
+    "flow/running::drain_within" (running: Running) {
+        let _ = running.drain_within(std::time::Duration::ZERO).await;
+    }
     "flow/running::stop" (running: Running) { running.stop().await }
     "flow/running::send" (input: Input<&'static str>) { input.send("static").await }
     "flow/outlet::flush" (held: Held<'static>) { { held }.flush().await }

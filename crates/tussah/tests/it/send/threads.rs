@@ -45,6 +45,9 @@ futures! {
         let _ = time::timeout_at(time::now(), async { "static" }).await;
     }
     "time::tick" (interval: Interval) { interval.tick().await }
+    "sync/limit::acquire_for" (limit: Limit) {
+        let _ = limit.acquire_for(tussah::stage::Class(1)).await;
+    }
     "sync/limit::acquire" (limit: Limit, text: String) {
         let permit = limit.acquire().await;
         let _ = Limit::new("static", 1).acquire().await;
