@@ -98,6 +98,7 @@
 //! has no room as refused. An output without an edge discards its items.
 
 mod args;
+mod call;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod delay;

@@ -160,8 +160,9 @@ pub use self::event::{
     Batch, CLASSES_MAX, CancelHandle, CancellationToken, Class, Event, Reason, Refusal,
 };
 pub use self::network::{Declared, Network, Stage, StageBuilder};
-pub(crate) use self::run::collected;
 pub use self::run::{Handler, Restarts, SerialHandler, each, each_mut};
+pub(crate) use self::run::{Shared, collected};
+pub(crate) use self::send::trace;
 pub use self::send::{
     AnyCall, Ask, AskError, Between, Call, CallError, Direct, DirectHandler, Edges, ReplySender,
     SendError, Sender, Sending, To, TrySender, shed,

@@ -2,13 +2,10 @@
 
 use std::any::Any;
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use futures_util::future::FutureExt as _;
-use tussah_core::quietly;
-
+use super::call::{Calls, Place};
 use super::delay::Delayed;
 use super::fields::HashField;
 use super::flows::{Flow, Keepers, Parcel};
@@ -16,7 +13,7 @@ use super::limit::cross;
 use super::module::{Never, Ports};
 use super::shards::{By, join};
 use super::via::{Via, WhenFull};
-use crate::stage::{AnyCall, Batch, BuildError, Edges, Event, Reason, Refusal, Sender, Stage};
+use crate::stage::{BuildError, Edges, Event, Reason, Refusal, Sender, Stage};
 use crate::sync::Limit;
 
 /// The wait for the room that an item needs.
@@ -120,6 +117,7 @@ pub(crate) trait Inlet<T>: Send + Sync {
 pub struct Entry<I> {
     stage: Stage<Parcel<I>>,
     ends: Ends<I>,
+    place: Place<I>,
     pub(crate) ports: Vec<InPort>,
 }
 
@@ -159,10 +157,11 @@ type Join = Arc<dyn Fn(&[&Erased], &By) -> Result<Box<Erased>, String> + Send + 
 pub(crate) type Erased = dyn Any + Send + Sync;
 
 impl<I: Send + 'static> Entry<I> {
-    pub(crate) fn new(stage: Stage<Parcel<I>>, ends: Ends<I>) -> Self {
+    pub(crate) fn new(stage: Stage<Parcel<I>>, ends: Ends<I>, place: Place<I>) -> Self {
         Self {
             stage,
             ends,
+            place,
             ports: Vec::new(),
         }
     }
@@ -178,6 +177,7 @@ impl<I: Send + 'static> Entry<I> {
         let inlet: Arc<dyn Inlet<T>> = Arc::new(Typed {
             stage: self.stage.clone(),
             ends: Arc::clone(&self.ends),
+            place: Arc::clone(&self.place),
             wrap,
         });
         self.ports.push(InPort::new(name, inlet, hash));
@@ -188,11 +188,12 @@ impl<I: Send + 'static> Entry<I> {
 struct Typed<I, W> {
     stage: Stage<Parcel<I>>,
     ends: Ends<I>,
+    place: Place<I>,
     wrap: W,
 }
 
 /// A function that makes a stage's item from a port's item.
-trait Wrap<T, I>: Fn(T) -> I + Copy + Send + Sync + 'static {}
+pub(super) trait Wrap<T, I>: Fn(T) -> I + Copy + Send + Sync + 'static {}
 impl<T, I, W: Fn(T) -> I + Copy + Send + Sync + 'static> Wrap<T, I> for W {}
 
 impl<I, W: Copy> Typed<I, W> {
@@ -215,7 +216,10 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Inlet<T> for Typed<I, 
         let to = edges.to(&self.stage);
         let mut direct = None;
         let mut any: Arc<dyn Push<T>> = match via.when_full {
-            _ if via.is_call => Arc::new(self.edge(Calls(to.call()?, self.stage.sender()))),
+            _ if via.is_call => {
+                let calls = Calls::new(to.call()?, self.stage.sender(), &self.place);
+                Arc::new(self.edge(calls))
+            }
             WhenFull::Wait => {
                 let queue = to.queue(via.room)?;
                 direct = (&queue as &dyn Any).downcast_ref().cloned();
@@ -237,14 +241,11 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Inlet<T> for Typed<I, 
 }
 
 /// An edge with all of its types.
-struct To<S, I, W> {
-    to: S,
-    ends: Ends<I>,
+pub(super) struct To<S, I, W> {
+    pub(super) to: S,
+    pub(super) ends: Ends<I>,
     wrap: W,
 }
-
-/// A call, and the queue of the same stage.
-struct Calls<E>(AnyCall<E>, Sender<E>);
 
 /// A sender that never waits.
 struct Offers<E>(Sender<E>);
@@ -258,7 +259,7 @@ const EVICTED_MAX: usize = 16;
 
 impl<S, I, W> To<S, I, W> {
     #[inline(always)]
-    fn parcel<T>(&self, flow: Flow, item: T) -> Parcel<I>
+    pub(super) fn parcel<T>(&self, flow: Flow, item: T) -> Parcel<I>
     where
         W: Wrap<T, I>,
     {
@@ -336,41 +337,6 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Evicts<
         // Nothing is evicted: what ends here may come from a queue that evicts.
         self.to
             .0
-            .send_or(self.parcel(flow, item), |event, _| drop(event));
-    }
-
-    fn end(&self, flow: Flow, item: T, why: Reason) {
-        (self.ends)(self.parcel(flow, item), why);
-    }
-}
-
-impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Calls<Parcel<I>>, I, W> {
-    fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
-        let parcel = self.parcel(flow, item);
-        Some(Box::pin(async move {
-            let mut batch = Batch::of([parcel]);
-            let call = AssertUnwindSafe(self.to.0.call(&mut batch)).catch_unwind();
-            match call.await {
-                Ok(Ok(())) => {}
-                // A stage that is closed has left the item in the batch.
-                Ok(Err(_)) => {
-                    for parcel in batch.drain() {
-                        (self.ends)(parcel, Reason::ShutDown);
-                    }
-                }
-                // The sender's item and all else that it sends go on.
-                Err(payload) => {
-                    self.to.0.stage.panicked(&mut batch);
-                    quietly(|| drop(payload));
-                }
-            }
-        }))
-    }
-
-    fn offer(&self, flow: Flow, item: T) {
-        // A call cannot be made without waiting; the queue of the stage takes the item.
-        self.to
-            .1
             .send_or(self.parcel(flow, item), |event, _| drop(event));
     }
 

@@ -2,6 +2,7 @@
 
 mod handlers;
 mod shared;
+mod tick;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,19 +13,20 @@ use std::time::Duration;
 use tussah_core::Handle;
 use tussah_weave::Body;
 
-use self::handlers::{Elements, Flows, Nothing, Serials, end_flow, plain};
+pub(super) use self::handlers::{Elements, Serials};
+use self::handlers::{Flows, Nothing, end_flow, plain};
 use self::shared::Shared;
+use self::tick::{period, tick_every};
 use super::args::Args;
+use super::call::{Place, PlainElement, PlainSerial};
 use super::edge::{Ends, Entry, InPort};
 use super::flows::{Flow, Keepers, Parcel};
 use super::module::{Element, Module, PerFlow, Serial, Source};
 use super::open_flows::FlowBounds;
 use super::outlet::{AnyOutlet, Outs};
-use super::param::Param;
 
-use crate::stage::{Batch, BuildError, Declared, Edges, Network, Reason, Refusal, Sender};
+use crate::stage::{Batch, BuildError, Declared, Edges, Network, Reason};
 use crate::sync::Limit;
-use crate::time::{interval_at, now};
 
 /// Bound, in servlets: an instance that blocks, whose servlets are OS threads; as for a stage that
 /// blocks.
@@ -36,6 +38,7 @@ pub struct Node<M: Module> {
     args: Args,
     outs: M::Outs,
     shared: Arc<Shared<M>>,
+    place: Place<M::Item>,
     runtime: Handle,
     /// The instances with state for each flow, and the number of this one among them.
     keepers: Arc<Keepers>,
@@ -77,6 +80,7 @@ pub(crate) struct Planned<M: Module> {
     args: Args,
     outs: M::Outs,
     shared: Arc<Shared<M>>,
+    place: Place<M::Item>,
     declared: Option<(Declared<Parcel<M::Item>>, Handle)>,
     target: Option<Duration>,
     limit: Option<Limit>,
@@ -88,6 +92,7 @@ impl<M: Module> Planned<M> {
             args,
             outs: M::outs(),
             shared: Arc::default(),
+            place: Place::default(),
             declared: None,
             target: None,
             limit: None,
@@ -135,7 +140,7 @@ impl<M: Module> Instance for Planned<M> {
             stage = stage.keyed_by(|parcel: &Parcel<M::Item>| parcel.flow.number());
         }
         let declared = stage.declare()?;
-        let mut entry = Entry::new(declared.stage(), ends);
+        let mut entry = Entry::new(declared.stage(), ends, Arc::clone(&self.place));
         M::ports(&mut entry);
         self.declared = Some((declared, network.handle().clone()));
         Ok(entry.ports)
@@ -177,6 +182,7 @@ impl<M: Module> Instance for Planned<M> {
             args: self.args,
             outs,
             shared: self.shared,
+            place: self.place,
             runtime: runtime.clone(),
             keepers: Arc::clone(keepers),
             slot,
@@ -192,40 +198,6 @@ impl<M: Module> Instance for Planned<M> {
             .map(|idle| Box::pin(shared.end_idle(idle)) as Run);
         installed.tickers.extend(idle);
         Ok(installed)
-    }
-}
-
-/// Returns the period of an instance that ticks.
-fn period(args: &Args) -> Result<Duration, String> {
-    let every: Duration = args.get("every", Some(Param::read))?;
-    if every.is_zero() {
-        return Err("the argument `every` is zero: expected the time between two ticks".to_owned());
-    }
-    Ok(every)
-}
-
-/// Asks an instance for its `tick` again and again. A busy instance gets fewer ticks, because the
-/// next tick is sent only after the previous tick is in the queue.
-async fn tick_every<I: Send + 'static>(
-    every: Duration,
-    tick: fn() -> I,
-    sender: &Sender<Parcel<I>>,
-    limit: Option<&Limit>,
-) {
-    let mut interval = interval_at(now() + every, every);
-    loop {
-        interval.tick().await;
-        let parcel = Parcel {
-            flow: Flow::default().limited(limit).await,
-            item: tick(),
-        };
-        if sender
-            .send(parcel)
-            .await
-            .is_err_and(|error| error.why == Refusal::Closed)
-        {
-            return;
-        }
     }
 }
 
@@ -272,9 +244,9 @@ impl<M: Module> Node<M> {
     where
         M: Element,
     {
-        let keepers = Arc::clone(&self.keepers);
+        let (place, keepers) = (Arc::clone(&self.place), Arc::clone(&self.keepers));
         let (declared, maker) = self.split();
-        declared.handler(|edges| {
+        let stage = declared.handler(|edges| {
             let (module, outs) = maker.make(edges)?;
             Ok(Elements {
                 module,
@@ -282,6 +254,7 @@ impl<M: Module> Node<M> {
                 keepers,
             })
         })?;
+        PlainElement::fill(&place, &stage);
         Ok(Installed::default())
     }
 
@@ -314,9 +287,10 @@ impl<M: Module> Node<M> {
         M: Serial,
     {
         let (args, keepers) = (self.args.clone(), Arc::clone(&self.keepers));
+        let (place, shared) = (Arc::clone(&self.place), Arc::clone(&self.shared));
         let (declared, maker) = self.split();
         let (mut maker, mut kept) = (Some(maker), None);
-        declared.serial(move |edges| {
+        let stage = declared.serial(move |edges| {
             let (module, outs) = match (maker.take(), &kept) {
                 (Some(maker), _) => maker.make(edges)?,
                 // It is made anew after a panic; its ports stay.
@@ -333,6 +307,7 @@ impl<M: Module> Node<M> {
                 keepers: Arc::clone(&keepers),
             })
         })?;
+        PlainSerial::fill(&place, &stage, move || shared.outs());
         Ok(Installed::default())
     }
 

@@ -113,11 +113,11 @@ impl<T: Send + 'static> Push<T> for Border<T> {
     }
 }
 
-/// An item that waits for a permit.
-struct Waiting(Arc<AtomicUsize>);
+/// An item that waits, for a permit or for its turn.
+pub(super) struct Waiting(Arc<AtomicUsize>);
 
 impl Waiting {
-    fn new(all: &Arc<AtomicUsize>) -> Self {
+    pub(super) fn new(all: &Arc<AtomicUsize>) -> Self {
         all.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(all))
     }

@@ -237,6 +237,15 @@ impl<'a> Held<'a> {
         self.0.get_mut().items.is_empty()
     }
 
+    /// Returns the wait until all that was sent has room, if something has none.
+    #[inline]
+    pub(crate) fn into_wait(mut self) -> Option<Wait<'a>> {
+        match self.is_empty() {
+            true => None,
+            false => Some(Box::pin(async move { self.flush().await })),
+        }
+    }
+
     /// Waits until all that was sent has room.
     pub async fn flush(&mut self) {
         let waiting = std::mem::take(self.0.get_mut());

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use ::tussah::flow::{Args, AsyncOut, Graph, GraphError, Out, Running, Via, module};
+use ::tussah::flow::{Args, AsyncOut, Graph, GraphError, Module, Out, Running, Via, module};
 use ::tussah::sync::oneshot;
 
 use super::{Count, Event, Size, event};
@@ -45,6 +45,21 @@ impl Middle {
     }
 }
 
+/// Does the same for any number of events at a time.
+struct Any(Size);
+
+#[module]
+impl Any {
+    fn init(size: Size) -> Self {
+        Self(size)
+    }
+
+    fn run(&self, mut event: Event, out: &impl Out<Event>) {
+        self.0.touch(&mut event);
+        out.send(event);
+    }
+}
+
 /// Counts the events, and reports when it has all of them.
 struct Last {
     size: Size,
@@ -74,19 +89,19 @@ impl Last {
 }
 
 pub(super) fn queues(options: &Options) -> Vec<Metric> {
-    run(options, |size| Via::queue(size.capacity() as u64))
+    run::<Middle>(options, |size| Via::queue(size.capacity() as u64))
 }
 
 pub(super) fn calls(options: &Options) -> Vec<Metric> {
-    run(options, |_| Via::call())
+    run::<Any>(options, |_| Via::call())
 }
 
-fn run(options: &Options, via: fn(Size) -> Via) -> Vec<Metric> {
+fn run<M: Module>(options: &Options, via: fn(Size) -> Via) -> Vec<Metric> {
     let size = Size::of(options);
     let (count, elapsed) = runtimes::tussah(options, async move {
         let (done, all) = oneshot::channel();
         let start = Instant::now();
-        let running = pipeline(size, done, via(size)).expect("the graph is a pipeline");
+        let running = pipeline::<M>(size, done, via(size)).expect("the graph is a pipeline");
         let count = all.await.expect("no module panics");
         drop(running);
         (count, start.elapsed())
@@ -95,13 +110,17 @@ fn run(options: &Options, via: fn(Size) -> Via) -> Vec<Metric> {
 }
 
 /// Makes a pipeline. The first edge is a queue in any case, as the source is no stage.
-fn pipeline(size: Size, done: oneshot::Sender<Count>, via: Via) -> Result<Running, GraphError> {
+fn pipeline<M: Module>(
+    size: Size,
+    done: oneshot::Sender<Count>,
+    via: Via,
+) -> Result<Running, GraphError> {
     let mut graph = Graph::new("pipeline");
     let sized = || Args::new().with("size", size);
     let name = |stage: usize| format!("stage {stage}");
     graph.add::<Source>("source", sized())?;
     for stage in 1..size.stages {
-        graph.add::<Middle>(&name(stage), sized())?;
+        graph.add::<M>(&name(stage), sized())?;
     }
     let done: Done = Arc::new(Mutex::new(Some(done)));
     graph.add::<Last>(&name(size.stages), sized().with("done", done))?;

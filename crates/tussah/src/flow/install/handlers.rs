@@ -21,10 +21,10 @@ use crate::time::sleep;
 /// The time after which an item that may not be lost, but was rejected, is sent again.
 const AGAIN: Duration = Duration::from_millis(10);
 
-pub(super) struct Elements<M: Module> {
-    pub(super) module: M,
-    pub(super) outs: Arc<M::Outs>,
-    pub(super) keepers: Arc<Keepers>,
+pub(crate) struct Elements<M: Module> {
+    pub(crate) module: M,
+    pub(crate) outs: Arc<M::Outs>,
+    pub(crate) keepers: Arc<Keepers>,
 }
 
 impl<M: Element> Handler for Elements<M> {
@@ -97,10 +97,10 @@ fn settle<I>(batch: &mut Batch<Parcel<I>>, is_handled: bool) {
     batch.settle();
 }
 
-pub(super) struct Serials<M: Module> {
-    pub(super) module: M,
-    pub(super) outs: Arc<M::Outs>,
-    pub(super) keepers: Arc<Keepers>,
+pub(crate) struct Serials<M: Module> {
+    pub(crate) module: M,
+    pub(crate) outs: Arc<M::Outs>,
+    pub(crate) keepers: Arc<Keepers>,
 }
 
 impl<M: Serial> SerialHandler for Serials<M> {

@@ -39,6 +39,11 @@ impl<M: Module> Shared<M> {
         self.keepers.get_or_init(|| keepers);
     }
 
+    /// Returns the ports, unless the handler is gone.
+    pub(super) fn outs(&self) -> Option<Arc<M::Outs>> {
+        self.outs.get().and_then(Weak::upgrade)
+    }
+
     /// Sets the sender of alarms.
     pub(super) fn set_alarms(&self, alarms: &Arc<Sender<Parcel<M::Item>>>) {
         self.alarms.get_or_init(|| Arc::downgrade(alarms));
@@ -52,7 +57,7 @@ impl<M: Module> Shared<M> {
         runtime: &Handle,
     ) {
         // An instance that is gone has no ports any more; its stage has counted the item.
-        let Some(outs) = self.outs.get().and_then(Weak::upgrade) else {
+        let Some(outs) = self.outs() else {
             return;
         };
         let alarm = M::dropped(item, &flow, why, &outs);
@@ -65,7 +70,7 @@ impl<M: Module> Shared<M> {
 
     /// Ends flows that the instance has opened, each when it was idle for this time.
     pub(super) async fn end_idle(self: Arc<Self>, idle: Duration) {
-        while let Some(outs) = self.outs.get().and_then(Weak::upgrade) {
+        while let Some(outs) = self.outs() {
             let next = outs.end_idle();
             drop(outs);
             sleep_until(next.unwrap_or_else(|| now() + idle)).await;
@@ -74,8 +79,7 @@ impl<M: Module> Shared<M> {
 
     /// Keeps the ports of a closed instance until the graph ends, for items that arrive later.
     pub(super) fn keep_ports(&self, runtime: &Handle) {
-        let outs = self.outs.get().and_then(Weak::upgrade);
-        if let (Some(outs), Some(keepers)) = (outs, self.keepers.get().cloned()) {
+        if let (Some(outs), Some(keepers)) = (self.outs(), self.keepers.get().cloned()) {
             let kept = async move {
                 keepers.halted().await;
                 drop(outs);

@@ -116,6 +116,16 @@ pub(crate) struct Place<H> {
 }
 
 impl<H> One<H> {
+    /// Returns the handler's place, unless somebody else uses it or there is no handler any longer.
+    #[inline(always)]
+    pub(crate) fn try_use(&self) -> Option<async_lock::MutexGuard<'_, Place<H>>> {
+        let place = self.place.try_lock()?;
+        match place.is_used() {
+            true => Some(place),
+            false => None,
+        }
+    }
+
     pub(crate) fn new(handler: H, make: Make<H>, restarts: Restarts) -> Self {
         Self {
             place: async_lock::Mutex::new(Place {
@@ -130,9 +140,13 @@ impl<H> One<H> {
 }
 
 impl<H> Place<H> {
+    pub(crate) fn handler(&mut self) -> &mut H {
+        &mut self.handler
+    }
+
     /// Creates the handler again immediately after a panic, or closes the stage.
     #[cold]
-    fn broke(&mut self, home: &dyn Home) {
+    pub(crate) fn broke(&mut self, home: &dyn Home) {
         self.gone |= !home.is_open();
         if !self.is_used() {
             return;

@@ -218,11 +218,16 @@ impl<E: Send + 'static> Shared<E> {
 
     /// Counts the events of a batch whose handler panicked, and calls their drop callbacks.
     pub(crate) fn panicked(&self, batch: &mut Batch<E>) {
-        let counts = &mut self.lock().state.counts;
-        counts.panicked += 1;
-        counts.lost += batch.unsettled();
+        self.lost(batch.unsettled());
         batch.fail_unsettled();
         batch.dropped(Reason::Panicked);
+    }
+
+    /// Counts a panic of the handler and the events that it ended.
+    pub(crate) fn lost(&self, events: u64) {
+        let counts = &mut self.lock().state.counts;
+        counts.panicked += 1;
+        counts.lost += events;
     }
 
     /// Reports an event that ended in the queue.

@@ -1,8 +1,11 @@
 //! Sending: outboxes, edges, delays, and calls.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tussah::flow::{Args, Dropped, Graph, Out, Via, WhenFull, module};
+use tussah::sync::Mutex;
 
 use super::{Note, Notes};
 use crate::{by_hand, runtime};
@@ -127,12 +130,142 @@ fn a_call_runs_in_the_sender() {
     assert_eq!(notes.take(), ["0", "1", "2"]);
 }
 
+/// The number of steps that two senders of one module have made.
+type Steps = Arc<AtomicUsize>;
+
+fn wait_for(steps: &Steps, step: usize) {
+    while steps.load(Ordering::SeqCst) < step {
+        std::thread::yield_now();
+    }
+}
+
+/// Sends 0, and then 1 when the receiver is free again.
+struct WhileInUse(Steps);
+
+#[module]
+impl WhileInUse {
+    fn init(steps: Steps) -> Self {
+        Self(steps)
+    }
+
+    fn run(&self, _start: u64, out: &impl Out<u64>) {
+        wait_for(&self.0, 1);
+        out.send(0);
+        self.0.store(2, Ordering::SeqCst);
+        wait_for(&self.0, 3);
+        // The receiver is released soon after its last step.
+        for _ in 0..1000 {
+            std::thread::yield_now();
+        }
+        out.send(1);
+    }
+}
+
+/// Handles 2 for as long as the other sender needs to find it in use, and notes numbers.
+struct InUse(Notes, Steps);
+
+#[module]
+impl InUse {
+    fn init(notes: Notes, steps: Steps) -> Self {
+        Self(notes, steps)
+    }
+
+    fn run(&mut self, number: u64) {
+        if number == 2 {
+            self.1.store(1, Ordering::SeqCst);
+            wait_for(&self.1, 2);
+            self.1.store(3, Ordering::SeqCst);
+        }
+        self.0.add(number);
+    }
+}
+
+#[test]
+fn calls_of_one_sender_keep_their_order_beside_another_sender() {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let (mut graph, steps) = (Graph::new("g"), Steps::default());
+        let args = || Args::new().with("steps", Arc::clone(&steps));
+        graph
+            .add::<WhileInUse>("zero", args())
+            .expect("the name is free");
+        graph
+            .add::<Pass>("two", Args::new())
+            .expect("the name is free");
+        graph
+            .add::<InUse>("in use", args().with("notes", notes.clone()))
+            .expect("the name is free");
+        for name in ["zero", "two"] {
+            graph
+                .connect_via(name, "in use", Via::call())
+                .expect("both exist");
+        }
+        let running = graph.start().expect("it is whole");
+        for (name, number) in [("two", 2u64), ("zero", 0)] {
+            let input = running.input(name).expect("it takes numbers");
+            input.send(number).await;
+        }
+        running.drain().await;
+    });
+    assert_eq!(notes.take(), ["2", "0", "1"]);
+}
+
+/// Sends numbers on.
+#[derive(Default)]
+struct Pass;
+
+#[module]
+impl Pass {
+    fn run(&self, number: u64, out: &impl Out<u64>) {
+        out.send(number);
+    }
+}
+
+#[test]
+fn a_call_waits_for_the_room_of_what_the_receiver_sends() {
+    let (notes, lock) = (Notes::default(), Arc::new(Mutex::new(())));
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Pass>("pass", Args::new())
+            .expect("the name is free");
+        graph
+            .add::<Below>("below", Args::new())
+            .expect("the name is free");
+        let args = notes.args().with("lock", Arc::clone(&lock));
+        graph
+            .add::<Locked>("locked", args)
+            .expect("the name is free");
+        graph
+            .connect_via("pass", "below", Via::call())
+            .expect("both exist");
+        graph.connect("below", "locked").expect("both exist");
+        let running = graph.start().expect("it is whole");
+        let turn = lock.lock().await;
+        let input = running.input("pass").expect("it takes numbers");
+        input.send(1500u64).await;
+        while running.stats("below").expect("it exists").called == 0 {
+            tussah::yield_now().await;
+        }
+        // There is no room for all 1500.
+        crate::idle().await;
+        assert_eq!(running.stats("pass").expect("it exists").finished, 0);
+        drop(turn);
+        running.drain().await;
+        assert_eq!(running.stats("pass").expect("it exists").finished, 1);
+    });
+    assert_eq!(
+        notes.take(),
+        (0..1500).map(|n| n.to_string()).collect::<Vec<_>>()
+    );
+}
+
 /// Waits for its turn in a lock that the test holds.
-struct Locked(Notes, std::sync::Arc<tussah::sync::Mutex<()>>);
+struct Locked(Notes, Arc<Mutex<()>>);
 
 #[module]
 impl Locked {
-    fn init(notes: Notes, lock: std::sync::Arc<tussah::sync::Mutex<()>>) -> Self {
+    fn init(notes: Notes, lock: Arc<Mutex<()>>) -> Self {
         Self(notes, lock)
     }
 
@@ -145,7 +278,7 @@ impl Locked {
 #[test]
 fn an_edge_that_sheds_never_waits() {
     let (notes, lost) = (Notes::default(), Notes::default());
-    let lock = std::sync::Arc::new(tussah::sync::Mutex::new(()));
+    let lock = Arc::new(Mutex::new(()));
     runtime(1).block_on(async {
         let held = lock.lock_arc().await;
         let mut graph = Graph::new("g");
