@@ -109,8 +109,12 @@ pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `graph(&Params) -> Result<Graph, WeaveError>` | the graph with these values of its parameters |
 ///
 /// The modules are looked up where the macro is called, under their paths in the file. The compiler
-/// checks every edge: the ports exist, and both ends have the same type. The compiler's messages
-/// name the place in the file.
+/// checks every edge: the ports exist, and both ends have the same type. It also checks that the
+/// arguments of each instance fit to the module's parameters. The compiler's messages name the
+/// place in the file.
+///
+/// A parameter of the graph can have a Rust type, such as `server: Arc<Server>`. The type is looked
+/// up where the macro is called, and `Params::typed` sets the value.
 ///
 /// ```ignore
 /// tussah::flow::weave_file!("web.weave");

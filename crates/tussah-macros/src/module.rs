@@ -11,6 +11,8 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{DeriveInput, Ident, ImplItem, ImplItemFn, ItemImpl, Token, Type};
 
+use self::read::generic;
+
 /// Expands `#[module]`. A mistake becomes a `compile_error!` at its location, beside the unchanged
 /// block.
 pub(crate) fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
@@ -126,18 +128,25 @@ struct Module {
 }
 
 impl Module {
-    /// Returns the parameters that the engine reads, not `init`.
-    fn engine_params(&self) -> impl Iterator<Item = &'static str> {
-        let ticks = self.ports.iter().any(|port| port.kind == Kind::Tick);
-        let flows: &[&str] = if self.options.flows {
-            &["flows", "idle"]
-        } else {
-            &[]
-        };
-        ticks
-            .then_some("every")
-            .into_iter()
-            .chain(flows.iter().copied())
+    /// Returns the parameters, with those that the engine reads instead of `init`: the name, the
+    /// type, and whether the argument may be missing.
+    fn params(&self) -> Vec<(String, Type, bool)> {
+        let own = self.init.iter().flat_map(|init| &init.params);
+        let own = own.map(|(name, of)| match generic(of, "Option") {
+            Some(inner) => (plain(name), inner.clone(), true),
+            None => (plain(name), of.clone(), false),
+        });
+        let mut params: Vec<_> = own.collect();
+        let mut add = |name: &str, of, optional| params.push((name.to_owned(), of, optional));
+        let time = || syn::parse_quote!(::core::time::Duration);
+        if self.ports.iter().any(|port| port.kind == Kind::Tick) {
+            add("every", time(), false);
+        }
+        if self.options.flows {
+            add("flows", syn::parse_quote!(usize), true);
+            add("idle", time(), true);
+        }
+        params
     }
 }
 

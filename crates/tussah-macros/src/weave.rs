@@ -1,5 +1,6 @@
 //! The expansion of `weave!` and `weave_file!`: graphs, and a check of every edge by the compiler.
 
+mod arguments;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -106,8 +107,10 @@ impl Source<'_> {
         let checked = tussah_weave::check(&parsed.file, None);
         stop(checked.diagnostics)?;
         let graphs = checked.graphs.iter();
-        let graphs = graphs.filter(|graph| graph.inputs.is_empty() && graph.outputs.is_empty());
-        graphs.map(|graph| self.one(graph)).collect()
+        let whole = graphs.filter(|graph| graph.inputs.is_empty() && graph.outputs.is_empty());
+        let arguments = checked.graphs.iter().map(|graph| self.arguments(graph));
+        let whole = whole.map(|graph| self.one(graph));
+        arguments.chain(whole).collect()
     }
 
     /// Expands a graph.
@@ -175,12 +178,8 @@ impl Source<'_> {
             port => format!("`{}.{port}`", node.name),
         };
         let (from_end, to_end) = (end(from, &edge.from.port), end(to, &edge.to.port));
-        let (line, column) = edge.span.position(self.text);
-        let place = match self.tokens {
-            // The compiler shows the place.
-            Some(_) => String::new(),
-            None => format!("{}:{line}:{column}: ", self.file),
-        };
+        let (line, _) = edge.span.position(self.text);
+        let place = self.place(edge.span);
         let types = format!("{place}{from_end} sends `{{Self}}`, but {to_end} takes `{{T}}`");
         let label = format!("the edge {from_end} -> {to_end}");
         let (out, input) = (port_number(&edge.from.port), port_number(&edge.to.port));
@@ -227,6 +226,16 @@ impl Source<'_> {
             let message = format!("`{spelled}` is not a type in Rust: {error}");
             vec![Diagnostic::error(node.module_span, message)]
         })
+    }
+
+    /// Returns a place in a file, which a message begins with.
+    fn place(&self, at: tussah_weave::Span) -> String {
+        let (line, column) = at.position(self.text);
+        match self.tokens {
+            // The compiler shows the place.
+            Some(_) => String::new(),
+            None => format!("{}:{line}:{column}: ", self.file),
+        }
     }
 
     /// Returns the token at a place, or the call of the macro.

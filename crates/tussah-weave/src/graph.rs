@@ -35,6 +35,29 @@ pub struct Graph {
     pub span: Span,
 }
 
+impl Graph {
+    /// Returns the kinds that the value of an argument can have: its own kind is the first. The
+    /// list is empty if the value is wrong.
+    #[must_use]
+    pub fn kinds(&self, value: &Expr) -> Vec<Kind> {
+        let param = |name: &str| self.params.iter().find(|param| param.name == name);
+        let lookup = |name: &str| match name {
+            "workers" => Some(Kind::Count),
+            name => param(name).map(|param| param.kind.clone()),
+        };
+        let Ok(own) = value.kind(&lookup) else {
+            return Vec::new();
+        };
+        let constant = value.eval(&|_| None).ok();
+        let others = Kind::NAMED.iter().filter(|kind| {
+            let converted = constant.clone().map(|value| value.convert(kind));
+            own.suits(kind) && own != **kind && converted.is_none_or(|it| it.is_ok())
+        });
+        let others: Vec<_> = others.cloned().collect();
+        std::iter::once(own).chain(others).collect()
+    }
+}
+
 /// A graph inside another, expanded into its nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {

@@ -38,18 +38,35 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kinds with their names in Weave.
-    pub(crate) const NAMED: &[(&'static str, Kind)] = &[
-        ("flag", Kind::Flag),
-        ("count", Kind::Count),
-        ("number", Kind::Number),
-        ("size", Kind::Size),
-        ("duration", Kind::Duration),
-        ("rate", Kind::Rate),
-        ("text", Kind::Text),
-        ("path", Kind::Path),
-        ("address", Kind::Address),
+    /// The kinds that have a name in Weave.
+    pub(crate) const NAMED: &[Kind] = &[
+        Kind::Flag,
+        Kind::Count,
+        Kind::Number,
+        Kind::Size,
+        Kind::Duration,
+        Kind::Rate,
+        Kind::Text,
+        Kind::Path,
+        Kind::Address,
     ];
+
+    /// Returns the name in Weave. All Rust types have one name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Flag => "flag",
+            Self::Count => "count",
+            Self::Number => "number",
+            Self::Size => "size",
+            Self::Duration => "duration",
+            Self::Rate => "rate",
+            Self::Text => "text",
+            Self::Path => "path",
+            Self::Address => "address",
+            Self::Rust(_) => "value of a Rust type",
+        }
+    }
 
     /// Returns an example of a value, for help texts.
     pub(crate) fn example(&self) -> Option<&'static str> {
@@ -79,11 +96,10 @@ impl Kind {
 
 impl fmt::Display for Kind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Self::Rust(ty) = self {
-            return write!(out, "{ty}");
+        match self {
+            Self::Rust(ty) => write!(out, "{ty}"),
+            kind => out.write_str(kind.name()),
         }
-        let named = Self::NAMED.iter().find(|(_, kind)| kind == self);
-        out.write_str(named.map_or("", |(name, _)| name))
     }
 }
 

@@ -88,7 +88,7 @@
 //! # Weave
 //! [Weave](tussah_weave) is the language for graphs. [`Modules`] makes a [`Graph`] from a text, and
 //! reports all errors of the text before anything starts. [`weave_file!`] compiles the graphs of a
-//! file into a program, and rustc checks every edge.
+//! file into a program, and rustc checks every edge and every argument.
 //!
 //! # Ends
 //! Each item has exactly one outcome. If an item is shed or expires, or the call that handles it
@@ -101,6 +101,7 @@ mod args;
 mod call;
 #[cfg(feature = "cli")]
 pub mod cli;
+mod compiled;
 mod delay;
 mod describe;
 mod dropped;
@@ -154,18 +155,19 @@ pub mod expansion {
     //! The names that the expansion of `#[module]` uses.
 
     pub use super::args::Args;
+    pub use super::compiled::{Given, ParamSpec, missing_arguments, wrong_argument};
     pub use super::describe::Describe;
     pub use super::edge::Entry;
     pub use super::flows::Flow;
     pub use super::install::{Installed, Node};
     pub use super::module::{
-        Element, Ended, HasInput, HasOutput, Module, Never, PerFlow, Ports, Serial, Source, Tick,
-        Woken,
+        Element, Ended, HasInput, HasOutput, HasParam, Module, Never, PerFlow, Ports, Serial,
+        Source, Tick, Woken,
     };
     pub use super::out::{AsyncOut, Out};
     pub use super::outlet::{Held, Outbox, Outlet};
     pub use super::probe::{Documented, Fails, NoProbe, Probe, call, unwound};
     pub use super::wake::Wake;
     pub use crate::stage::{BuildError, Reason};
-    pub use tussah_weave::{Body, Parallelism};
+    pub use tussah_weave::{Body, Kind, Parallelism};
 }

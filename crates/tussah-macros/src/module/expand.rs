@@ -6,7 +6,6 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 use syn::{Ident, ItemImpl, Type};
 
-use super::read::generic;
 use super::{Kind, Module, Output, Port, docs, plain, port_number};
 
 impl Module {
@@ -59,8 +58,8 @@ impl Module {
         let (is_serial, has_state) = (self.options.serial, self.state().is_some());
         let is_plain = self.is_plain();
         let [tick, wake, end] = [Kind::Tick, Kind::Wake, Kind::End].map(|kind| self.ask(kind));
-        let (make, mut params) = self.make();
-        params.extend(self.engine_params().map(str::to_owned));
+        let make = self.make();
+        let params = self.params().into_iter().map(param_spec);
         let bounds_flows = self.options.flows;
         let (inputs, dropped, pattern) = (self.inputs(), self.dropped(), self.pattern());
         let install = self.install();
@@ -78,7 +77,7 @@ impl Module {
                 const TICK: ::core::option::Option<fn() -> Self::Item> = #tick;
                 const WAKE: ::core::option::Option<fn(u64) -> Self::Item> = #wake;
                 const END: ::core::option::Option<fn() -> Self::Item> = #end;
-                const PARAMS: &'static [&'static str] = &[#(#params),*];
+                const PARAMS: &'static [__flow::ParamSpec] = &[#(#params),*];
 
                 fn make(args: &__flow::Args) -> ::core::result::Result<Self, ::std::string::String> {
                     args.making(|| { #make })
@@ -171,7 +170,7 @@ impl Module {
         }
     }
 
-    /// Returns the traits that tell the compiler the types of the ports.
+    /// Returns the traits that tell the compiler the types of the ports and parameters.
     fn ports_of(&self, block: &ItemImpl) -> TokenStream {
         let mut generics = block.generics.clone();
         generics.params.push(syn::parse_quote!(At));
@@ -190,7 +189,15 @@ impl Module {
                 impl #generics __flow::HasOutput<#number, At> for #this #bounds { type Item = #item; }
             }
         });
-        quote!(#(#inputs)* #(#outputs)*)
+        let params = self.params().into_iter().enumerate();
+        let params = params.flat_map(|(place, (name, of, _))| {
+            [place as u64, port_number(&name)].map(|number| {
+                quote! {
+                    impl #generics __flow::HasParam<#number, At> for #this #bounds { type Value = #of; }
+                }
+            })
+        });
+        quote!(#(#inputs)* #(#outputs)* #(#params)*)
     }
 
     fn state(&self) -> Option<&Type> {
@@ -252,29 +259,27 @@ impl Module {
         }
     }
 
-    /// Returns the body of `make`, and the names of the parameters.
-    fn make(&self) -> (TokenStream, Vec<String>) {
+    /// Returns the body of `make`.
+    fn make(&self) -> TokenStream {
         let Some(init) = &self.init else {
-            let body = quote! {
+            return quote! {
                 ::core::result::Result::Ok(<Self as ::core::default::Default>::default())
             };
-            return (body, Vec::new());
         };
-        let names: Vec<_> = init.params.iter().map(|(name, _)| plain(name)).collect();
-        let values = init.params.iter().zip(&names).map(|((_, of), name)| {
-            match generic(of, "Option") {
-                Some(inner) => {
-                    quote!(args.get_if::<#inner>(#name, __flow::Probe::<#inner>::new().read_fn())?)
-                }
-                None => quote!(args.get::<#of>(#name, __flow::Probe::<#of>::new().read_fn())?),
-            }
+        let values = self.params().into_iter().take(init.params.len());
+        let values = values.map(|(name, of, optional)| {
+            let get = if optional {
+                quote!(get_if)
+            } else {
+                quote!(get)
+            };
+            quote!(args.#get::<#of>(#name, __flow::Probe::<#of>::new().read_fn())?)
         });
         let made = quote!(Self::init(#(#values),*));
-        let body = match init.is_fallible {
+        match init.is_fallible {
             true => quote!(#made.map_err(|error| ::std::string::ToString::to_string(&error))),
             false => quote!(::core::result::Result::Ok(#made)),
-        };
-        (body, names)
+        }
     }
 
     /// Returns the expression that makes the signature.
@@ -285,27 +290,10 @@ impl Module {
             Some(_) => quote!(Flow),
             None => quote!(Element),
         };
-        let params = self.init.iter().flat_map(|init| &init.params);
-        let params = params.map(|(name, of)| {
-            let (inner, optional) = match generic(of, "Option") {
-                Some(inner) => (inner, true),
-                None => (of, false),
-            };
-            let name = plain(name);
-            quote!(.param::<#inner>(#name, __flow::Probe::<#inner>::new().kind_fn(), #optional))
-        });
-        let ticks = self.ports.iter().any(|port| port.kind == Kind::Tick);
-        let every = ticks.then(|| {
-            let of = quote!(::core::time::Duration);
-            quote!(.param::<#of>("every", __flow::Probe::<#of>::new().kind_fn(), false))
-        });
-        let flows = self.options.flows.then(|| {
-            let of = quote!(::core::time::Duration);
-            quote! {
-                .param::<usize>("flows", __flow::Probe::<usize>::new().kind_fn(), true)
-                .param::<#of>("idle", __flow::Probe::<#of>::new().kind_fn(), true)
-            }
-        });
+        let params = self.params().into_iter().enumerate();
+        let params = params.map(
+            |(place, (_, of, _))| quote!(.param::<#of>(&<Self as __flow::Module>::PARAMS[#place])),
+        );
         let inputs = self.ports.iter().filter(|port| port.kind == Kind::Input);
         let inputs = inputs.filter(|_| !self.is_source).map(|port| {
             let (name, item) = (plain(&port.name), port.item());
@@ -331,7 +319,7 @@ impl Module {
         quote! {
             __flow::Describe::new(#doc, __flow::Parallelism::#parallelism, Self::BODY)
                 .doc_of(__flow::Probe::<Self>::new().doc())
-                #(#generics)* #(#params)* #every #flows #(#inputs)* #(#outputs)*
+                #(#generics)* #(#params)* #(#inputs)* #(#outputs)*
         }
     }
 
@@ -378,6 +366,29 @@ impl Module {
 fn text(item: &impl ToTokens) -> TokenStream {
     let probe = quote!(__flow::Probe::<#item>::new());
     quote!(.text::<#item>(#probe.parse_fn(), #probe.show_fn().or(#probe.debug_fn())))
+}
+
+/// Returns the constant that describes a parameter.
+fn param_spec((name, of, optional): (String, Type, bool)) -> TokenStream {
+    let spelled = spelled(&of);
+    quote!(__flow::ParamSpec {
+        name: #name,
+        kind: __flow::Probe::<#of>::KIND,
+        spelled: #spelled,
+        optional: #optional,
+    })
+}
+
+/// Returns a type as people write it, without the spaces between tokens.
+fn spelled(of: &Type) -> String {
+    let mut text = of.to_token_stream().to_string();
+    for token in ["<", ">", "::", "&"] {
+        text = text.replace(&format!("{token} "), token);
+    }
+    for token in ["<", ">", "::", ","] {
+        text = text.replace(&format!(" {token}"), token);
+    }
+    text
 }
 
 /// Returns the pattern or the value of an item of the port with this number.

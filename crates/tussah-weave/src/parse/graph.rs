@@ -92,8 +92,8 @@ impl Parser<'_> {
     fn kind(&mut self) -> Parse<(Kind, Span)> {
         let start = self.span();
         let word = self.peek_word(0).unwrap_or_default();
-        let named = Kind::NAMED.iter().find(|(name, _)| *name == word);
-        if let Some((_, kind)) = named {
+        let named = Kind::NAMED.iter().find(|kind| kind.name() == word);
+        if let Some(kind) = named {
             self.at += 1;
             return Ok((kind.clone(), start));
         }
@@ -102,7 +102,7 @@ impl Parser<'_> {
         let is_lower =
             found.ty.args.is_empty() && word.starts_with(|c: char| c.is_ascii_lowercase());
         if is_lower && !is_primitive(&found.ty.name) && !found.ty.name.contains("::") {
-            let names = Kind::NAMED.iter().map(|(name, _)| *name);
+            let names = Kind::NAMED.iter().map(Kind::name);
             let help = match suggest::nearest(word, names.clone()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("types: {}, or a Rust type", suggest::list(names)),

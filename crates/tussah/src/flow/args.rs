@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use super::compiled::ParamSpec;
 use super::open_file::making;
 
 /// The arguments of an instance, by the names of the module's parameters.
@@ -130,15 +131,16 @@ impl Args {
     ///
     /// # Errors
     /// Returns an error if an argument has no parameter.
-    pub(crate) fn check(&self, params: &[&str]) -> Result<(), String> {
-        match self.names().find(|name| !params.contains(name)) {
+    pub(crate) fn check(&self, params: &[ParamSpec]) -> Result<(), String> {
+        let names = || params.iter().map(|param| param.name);
+        match self.names().find(|name| !names().any(|it| it == *name)) {
             None => Ok(()),
             Some(name) if params.is_empty() => {
                 Err(format!("the argument `{name}` is unknown: expected none"))
             }
             Some(name) => Err(format!(
                 "the argument `{name}` is unknown: expected `{}`",
-                params.join("`, `")
+                names().collect::<Vec<_>>().join("`, `")
             )),
         }
     }

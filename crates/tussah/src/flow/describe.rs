@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tussah_weave::{Body, Kind, Parallelism, ParamSignature, PortSignature, Signature, Type};
 
+use super::compiled::ParamSpec;
 #[cfg(feature = "cli")]
 use super::text::{AnyText, Text};
 
@@ -56,14 +57,14 @@ impl Describe {
         self
     }
 
-    /// Adds a parameter. If `kind` is `None`, the signature lists the parameter's type by the
-    /// type's name.
+    /// Adds a parameter. If it has no kind, the signature lists its type by the type's name.
     #[must_use]
-    pub fn param<T>(mut self, name: &str, kind: Option<fn() -> Kind>, optional: bool) -> Self {
+    pub fn param<T>(mut self, param: &ParamSpec) -> Self {
+        let kind = param.kind.clone();
         self.signature.params.push(ParamSignature {
-            name: name.to_owned(),
-            kind: kind.map_or_else(|| Kind::Rust(type_of::<T>()), |kind| kind()),
-            optional,
+            name: param.name.to_owned(),
+            kind: kind.unwrap_or_else(|| Kind::Rust(type_of::<T>())),
+            optional: param.optional,
             doc: String::new(),
         });
         self

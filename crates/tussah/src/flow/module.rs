@@ -5,6 +5,7 @@ use std::future::Future;
 use tussah_weave::Body;
 
 use super::args::Args;
+use super::compiled::ParamSpec;
 use super::describe::Describe;
 use super::edge::Entry;
 use super::flows::Flow;
@@ -58,7 +59,7 @@ pub trait Module: Sized + Send + 'static {
 
     /// The parameters.
     #[doc(hidden)]
-    const PARAMS: &'static [&'static str];
+    const PARAMS: &'static [ParamSpec];
 
     /// Makes the instance.
     ///
@@ -211,6 +212,14 @@ pub struct Ended;
 pub trait HasInput<const PORT: u64, At> {
     /// The type of the items.
     type Item;
+}
+
+/// A module with the parameter of this number, which is the parameter's place, or a hash of its
+/// name. `At` names the argument in messages.
+#[diagnostic::on_unimplemented(message = "the module `{Self}` has no parameter `{At}`")]
+pub trait HasParam<const PARAM: u64, At> {
+    /// The type of the argument.
+    type Value;
 }
 
 /// A module with the output port of this number, which is a hash of the port's name. `At` names the

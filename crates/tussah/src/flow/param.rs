@@ -30,8 +30,8 @@ pub struct Rate(pub f64);
 ///
 /// A parameter of another type has no kind; only programs can give it a value.
 pub trait Param: Sized {
-    /// Returns the kind.
-    fn kind() -> Kind;
+    /// The kind.
+    const KIND: Kind;
 
     /// Converts a value of this kind.
     ///
@@ -43,9 +43,7 @@ pub trait Param: Sized {
 macro_rules! params {
     ($($of:ty: $kind:ident($value:ident) => $read:expr;)*) => {
         $(impl Param for $of {
-            fn kind() -> Kind {
-                Kind::$kind
-            }
+            const KIND: Kind = Kind::$kind;
 
             fn read(value: &Value) -> Result<Self, String> {
                 match value {

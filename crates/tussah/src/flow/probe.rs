@@ -32,11 +32,8 @@ impl<T: Clone> Probe<T> {
 }
 
 impl<T: Param> Probe<T> {
-    /// Returns the type's `kind`.
-    #[must_use]
-    pub fn kind_fn(&self) -> Option<fn() -> Kind> {
-        Some(T::kind)
-    }
+    /// The type's kind.
+    pub const KIND: Option<Kind> = Some(T::KIND);
 
     /// Returns the type's `read`.
     #[must_use]
@@ -99,13 +96,11 @@ impl<T: fmt::Debug> Probe<T> {
 
 /// The other half of [`Probe`]: no method finds anything.
 pub trait NoProbe<T> {
+    /// The type has no kind in Weave.
+    const KIND: Option<Kind> = None;
+
     /// The type cannot be cloned.
     fn clone_fn(&self) -> Option<fn(&T) -> T> {
-        None
-    }
-
-    /// The type has no kind in Weave.
-    fn kind_fn(&self) -> Option<fn() -> Kind> {
         None
     }
 

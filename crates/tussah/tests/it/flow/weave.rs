@@ -12,7 +12,7 @@ tussah::flow::weave_file!("numbers.weave");
 
 /// The same graph in the program itself, with two shards.
 mod inline {
-    use super::{Note, Numbers, Sums};
+    use super::{Note, Notes, Numbers, Sums};
 
     tussah::flow::weave! {
         use Numbers, Sums, Note

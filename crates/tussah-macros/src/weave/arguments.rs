@@ -1,0 +1,124 @@
+//! The check of an instance's arguments by the compiler.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens as _, format_ident, quote, quote_spanned};
+use tussah_weave::{Arg, Diagnostic, Graph, Kind, Node};
+
+use super::Source;
+use crate::module::port_number;
+
+impl Source<'_> {
+    /// Returns the code that makes the compiler check the arguments in a graph. Those in graphs
+    /// inside it are checked there.
+    pub(super) fn arguments(&self, graph: &Graph) -> Result<TokenStream, Vec<Diagnostic>> {
+        let is_inside = |at: &usize| graph.groups.iter().any(|group| group.nodes.contains(at));
+        let own = graph.nodes.iter().enumerate();
+        let own = own.filter(|(at, _)| !is_inside(at));
+        let checks = own.map(|(_, node)| self.arguments_of(graph, node));
+        let checks = checks.collect::<Result<Vec<_>, _>>()?;
+        Ok(quote!(const _: () = { #(#checks)* };))
+    }
+
+    fn arguments_of(&self, graph: &Graph, node: &Node) -> Result<TokenStream, Vec<Diagnostic>> {
+        let of = self.module(node)?;
+        let params = quote!(<#of as ::tussah::flow::expansion::Module>::PARAMS);
+        let (place, module) = (self.place(node.module_span), &node.module);
+        let unnamed = node.args.iter().filter(|arg| arg.name.is_none()).count();
+        let names = node.args.iter().filter_map(|arg| arg.name.as_deref());
+        let missing = quote! {
+            missing_arguments(#params, #place, #module, #unnamed, &[#(#names),*])
+        };
+        let mut checks = vec![self.fails(node.module_span, &missing)];
+        for (before, arg) in node.args.iter().enumerate() {
+            let (place, before) = (self.place(arg.span), before.min(unnamed));
+            let kinds = graph.kinds(&arg.value);
+            let found = kinds.first().map_or_else(String::new, Kind::to_string);
+            let typed = match kinds.first() {
+                Some(Kind::Rust(_)) => Some(self.typed(node, arg, before, &found)?),
+                _ => None,
+            };
+            let kinds = kinds.iter().filter(|_| typed.is_none()).map(Kind::name);
+            let name = match &arg.name {
+                Some(name) => quote!(::core::option::Option::Some(#name)),
+                None => quote!(::core::option::Option::None),
+            };
+            let wrong = quote! {
+                wrong_argument(#params, &::tussah::flow::expansion::Given {
+                    place: #place,
+                    module: #module,
+                    before: #before,
+                    name: #name,
+                    kinds: &[#(#kinds),*],
+                    found: #found,
+                })
+            };
+            checks.push(self.fails(arg.span, &wrong));
+            checks.extend(typed);
+        }
+        Ok(checks.into_iter().collect())
+    }
+
+    /// Returns the code that fails with the message of a check.
+    fn fails(&self, at: tussah_weave::Span, check: &TokenStream) -> TokenStream {
+        let fail = quote_spanned!(self.token(at)=> ::core::panic!("{}", message.text()));
+        quote! {
+            const _: () = if let ::core::option::Option::Some(message) =
+                &::tussah::flow::expansion::#check
+            {
+                #fail
+            };
+        }
+    }
+
+    /// Returns the code that compares the types of a parameter and of a value of a Rust type.
+    fn typed(
+        &self,
+        node: &Node,
+        arg: &Arg,
+        place: usize,
+        found: &str,
+    ) -> Result<TokenStream, Vec<Diagnostic>> {
+        let of = self.module(node)?;
+        let given = syn::parse_str::<syn::Type>(found).map_err(|error| {
+            let message = format!("`{found}` is not a type in Rust: {error}");
+            vec![Diagnostic::error(arg.span, message)]
+        })?;
+        let given = given.into_token_stream().into_iter().map(|mut token| {
+            token.set_span(self.token(arg.span));
+            token
+        });
+        let given: TokenStream = given.collect();
+        let (line, _) = arg.span.position(self.text);
+        let (what, name, number) = match &arg.name {
+            Some(name) => (format!("`{name}`"), name.clone(), port_number(name)),
+            None => {
+                let number = place + 1;
+                let what = format!("argument {number}");
+                (what, format!("argument_{number}"), place as u64)
+            }
+        };
+        let at = format_ident!("{name}_in_line_{line}");
+        let message = format!(
+            "{}{what} of `{}`: expected `{{Self}}`, found `{{T}}`",
+            self.place(arg.span),
+            node.module
+        );
+        let called = quote_spanned! {self.token(arg.span)=>
+            same::<<#of as ::tussah::flow::expansion::HasParam<#number, #at>>::Value, #given>();
+        };
+        Ok(quote! {
+            const _: () = {
+                #[allow(non_camel_case_types)]
+                struct #at;
+                #[diagnostic::on_unimplemented(message = #message, label = "the argument")]
+                trait Same<T> {}
+                impl<T> Same<T> for T {}
+                #[allow(dead_code)]
+                fn check() {
+                    fn same<A: Same<B>, B>() {}
+                    #called
+                }
+            };
+        })
+    }
+}

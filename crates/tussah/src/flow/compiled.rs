@@ -1,0 +1,171 @@
+//! The arguments of compiled graphs. The compiler evaluates these functions, and its errors are
+//! their messages.
+
+use tussah_weave::Kind;
+
+/// A parameter of a module.
+pub struct ParamSpec {
+    /// The name.
+    pub name: &'static str,
+    /// The kind in Weave; `None` for any other type.
+    pub kind: Option<Kind>,
+    /// The type as the module's block spells it.
+    pub spelled: &'static str,
+    /// True if the argument may be missing.
+    pub optional: bool,
+}
+
+/// An argument of an instance.
+pub struct Given {
+    /// The place in the file, with a separator from the message; empty if the compiler shows it.
+    pub place: &'static str,
+    /// The name of the module.
+    pub module: &'static str,
+    /// The number of arguments without a name before this one.
+    pub before: usize,
+    /// The name, if it is written.
+    pub name: Option<&'static str>,
+    /// The kinds that the value can have. None if it has a Rust type, which a trait checks.
+    pub kinds: &'static [&'static str],
+    /// The kind or the type of the value.
+    pub found: &'static str,
+}
+
+/// Bound, in bytes: an error of the compiler about an argument. Names beyond it are left out.
+const MESSAGE_MAX: usize = 1024;
+
+/// A text that is made while the program is compiled.
+pub struct Message {
+    bytes: [u8; MESSAGE_MAX],
+    len: usize,
+}
+
+impl Message {
+    const fn new(place: &str) -> Self {
+        let empty = Self {
+            bytes: [0; MESSAGE_MAX],
+            len: 0,
+        };
+        empty.and(place)
+    }
+
+    /// Appends a text, or leaves it out if it has no room.
+    const fn and(mut self, text: &str) -> Self {
+        let text = text.as_bytes();
+        if text.len() <= MESSAGE_MAX - self.len {
+            let (_, rest) = self.bytes.split_at_mut(self.len);
+            rest.split_at_mut(text.len()).0.copy_from_slice(text);
+            self.len += text.len();
+        }
+        self
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub const fn text(&self) -> &str {
+        match str::from_utf8(self.bytes.split_at(self.len).0) {
+            Ok(text) => text,
+            Err(_) => unreachable!(),
+        }
+    }
+}
+
+/// Returns the error of an argument that has no parameter, is given twice, or is of a wrong kind.
+#[must_use]
+pub const fn wrong_argument(params: &[ParamSpec], given: &Given) -> Option<Message> {
+    let message = Message::new(given.place);
+    let mut place = given.before;
+    if let Some(name) = given.name {
+        place = 0;
+        while place < params.len() && !is_same(params[place].name, name) {
+            place += 1;
+        }
+    }
+    if place >= params.len() {
+        // A trait reports that there is no parameter for a value of a Rust type.
+        if given.kinds.is_empty() {
+            return None;
+        }
+        let message = message.and("`").and(given.module).and("` has ");
+        let message = match given.name {
+            Some(name) => message.and("no parameter `").and(name).and("`"),
+            None => message.and("no parameter for this argument"),
+        };
+        let mut message = message.and(": expected ");
+        let mut at = 0;
+        while at < params.len() {
+            message = message
+                .and(if at == 0 { "`" } else { "`, `" })
+                .and(params[at].name);
+            at += 1;
+        }
+        return Some(message.and(if at == 0 { "none" } else { "`" }));
+    }
+    let param = &params[place];
+    let message = message.and("`").and(param.name).and("` of `");
+    let message = message.and(given.module);
+    if given.name.is_some() && place < given.before {
+        return Some(message.and("` is given twice: the first time without its name"));
+    }
+    match &param.kind {
+        Some(kind) if contains(given.kinds, kind.name()) => None,
+        None if given.kinds.is_empty() => None,
+        _ => {
+            let message = message.and("`: expected `").and(param.kind());
+            Some(message.and("`, found `").and(given.found).and("`"))
+        }
+    }
+}
+
+/// Returns the error of an instance without an argument that its module requires. The first
+/// `before` arguments have no name.
+#[must_use]
+pub const fn missing_arguments(
+    params: &[ParamSpec],
+    place: &str,
+    module: &str,
+    before: usize,
+    names: &[&str],
+) -> Option<Message> {
+    let mut message = Message::new(place).and("missing argument of `").and(module);
+    let (mut at, mut is_missing) = (before, false);
+    while at < params.len() {
+        let param = &params[at];
+        if !param.optional && !contains(names, param.name) {
+            message = message.and(if is_missing { "`, `" } else { "`: `" });
+            message = message.and(param.name).and(": ").and(param.kind());
+            is_missing = true;
+        }
+        at += 1;
+    }
+    match is_missing {
+        true => Some(message.and("`")),
+        false => None,
+    }
+}
+
+impl ParamSpec {
+    /// Returns the kind or the type.
+    const fn kind(&self) -> &str {
+        match &self.kind {
+            Some(kind) => kind.name(),
+            None => self.spelled,
+        }
+    }
+}
+
+const fn is_same(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
+}
+
+const fn contains(names: &[&str], name: &str) -> bool {
+    match names {
+        [] => false,
+        [first, rest @ ..] => is_same(first, name) || contains(rest, name),
+    }
+}
