@@ -1,9 +1,9 @@
-//! The interface of a stage's controllers: a controller receives samples and answers with settings.
+//! The interface between a stage and its controllers: samples in, settings out.
 //!
-//! A controller never sleeps, reads a clock or draws a random number: time and randomness are
-//! parameters, so that a controller can be simulated. The stage calls a controller under the
-//! stage's lock, from the OS thread that queues an event or ends a batch. So a controller must be
-//! short, and must not call the stage. A stage in which nothing happens calls no controller.
+//! A controller never sleeps, reads a clock or draws a random number. Time and randomness are
+//! parameters, so tests can simulate a controller. The stage calls its controllers under its own
+//! lock, on the OS thread that queues an event or ends a batch. A controller must therefore return
+//! quickly and must not call the stage. An idle stage does not call its controllers.
 //!
 //! Each setting has one owner: building a stage fails if two controllers own the same setting.
 
@@ -38,13 +38,13 @@ pub(crate) use self::defaults::{controllers, one_owner, owned};
 
 use super::event::Class;
 
-/// A policy that decides settings of one stage.
+/// A policy that adjusts settings of one stage while it runs.
 ///
-/// The stage no longer calls a controller that has panicked: the controller's settings stay as they
+/// If a controller panics, the stage stops calling it. The controller's settings then stay as they
 /// are, and the stage admits all events.
 ///
 /// # Examples
-/// A controller that gives a stage one more servlet for each hundred queued events, up to eight:
+/// This controller adds one servlet for each hundred queued events, up to eight:
 /// ```
 /// use tussah::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 ///
@@ -70,21 +70,22 @@ pub trait Controller: Send + 'static {
     /// Returns the name of the controller in logs and tables.
     fn name(&self) -> &'static str;
 
-    /// Returns the settings that the controller decides. The stage ignores any other setting that
-    /// the controller returns.
+    /// Returns the settings that the controller owns. The stage ignores other settings that it
+    /// returns.
     fn owns(&self) -> Owns;
 
-    /// Returns how often the controller receives a sample.
+    /// Returns how often the stage passes a sample to the controller.
     fn cadence(&self) -> Cadence;
 
-    /// Returns whether the controller reads the responses in [`ClassSample`]. If not, the responses
-    /// stay zero, because collecting them costs a little for each batch.
+    /// Returns whether the controller reads the response times in [`ClassSample`]. If it returns
+    /// false, the stage does not measure them, which saves a little work for each batch, and they
+    /// stay zero.
     fn looks_at_responses(&self) -> bool {
         false
     }
 
-    /// Returns whether the stage has to call [`on_dequeue`](Self::on_dequeue) now. The stage calls
-    /// this once for each batch.
+    /// Returns whether the stage must currently call [`on_dequeue`](Self::on_dequeue). The stage
+    /// asks once for each batch.
     fn looks_at_departures(&self) -> bool {
         true
     }
@@ -93,56 +94,60 @@ pub trait Controller: Send + 'static {
     /// stage's network.
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings;
 
-    /// Returns the rule by which the controller admits events of a class now, for the log. The
-    /// stage calls this only on the owner of [`Owns::ADMISSION`], before and after a sample.
+    /// Returns the rule by which the controller currently admits events of `class`, for the log.
+    /// The stage calls this before and after each sample, and only on the owner of
+    /// [`Owns::ADMISSION`].
     fn rule(&self, _class: Class) -> Rule {
         Rule::All
     }
 
-    /// Returns the latency target that the controller works towards now, if it has one. It may
-    /// exceed the configured target. The stage calls this only on the owner of [`Owns::ADMISSION`],
-    /// before and after a sample.
+    /// Returns the latency target that the controller currently aims for, if it has one. The
+    /// effective target may exceed the configured target. The stage calls this before and after
+    /// each sample, and only on the owner of [`Owns::ADMISSION`].
     fn effective_target(&self) -> Option<Duration> {
         None
     }
 
-    /// Returns how many events the controller would have rejected while it only
-    /// [observed](Mode::Observe). The stage calls this only on the owner of [`Owns::ADMISSION`].
+    /// Returns the number of events that the controller would have rejected so far if it did not
+    /// only [observe](Mode::Observe). The stage calls this only on the owner of
+    /// [`Owns::ADMISSION`].
     fn would_reject(&self) -> u64 {
         0
     }
 
-    /// Decides whether an arriving event is admitted. The stage calls this only on the owner of
-    /// [`Owns::ADMISSION`], for an event that the queue's own bounds allow.
+    /// Decides whether to admit an arriving event. The stage calls this only on the owner of
+    /// [`Owns::ADMISSION`], and only for events that fit into the queue.
     ///
-    /// A sender of many events asks for several events of a class ahead of time, and gives back
-    /// what it does not need. So the controller may admit more events than arrive, but never fewer.
+    /// A sender of many events requests admission for several events of a class in advance, and
+    /// returns what it does not use. The controller may therefore admit more events than arrive,
+    /// but never fewer.
     fn on_enqueue(&mut self, _arrival: &Arrival) -> Admission {
         Admission::Admit
     }
 
-    /// Returns how many of `most` consecutive events are admitted immediately. These events cost
-    /// one credit each and belong to no cohort; `first` is the first of them.
+    /// Returns how many of the next `most` events to admit at once. Each of these events costs one
+    /// credit and belongs to no cohort; `first` describes the first of them.
     ///
-    /// The stage calls [`on_enqueue`](Self::on_enqueue) for the other events; by default, these are
-    /// all events. Count only events that `on_enqueue` would admit.
+    /// The stage calls [`on_enqueue`](Self::on_enqueue) for each of the remaining events. The
+    /// default implementation returns 0, so the stage calls it for every event. Count only events
+    /// that `on_enqueue` would admit.
     fn on_enqueue_many(&mut self, _first: &Arrival, _most: u64) -> u64 {
         0
     }
 
-    /// Returns whether to shed a queued event before its turn, because
-    /// [`on_dequeue`](Self::on_dequeue) would shed it if it left the queue now. If an event is
-    /// overdue, every event that was queued for longer must be overdue, too.
+    /// Returns whether to shed a queued event early, because [`on_dequeue`](Self::on_dequeue) would
+    /// shed it if it left the queue now. If an event is overdue, then every event that has been
+    /// queued for longer must be overdue, too.
     ///
-    /// The stage asks about the oldest event of each class except the highest, each time that a
-    /// servlet takes events, while [`looks_at_departures`](Self::looks_at_departures) is true. It
-    /// also asks about each class every 25 ms, if a sample has shown that events can be overdue:
-    /// the answer is then true for a sojourn of `u64::MAX`. Keyed stages never ask.
+    /// The stage calls this while [`looks_at_departures`](Self::looks_at_departures) returns true.
+    /// Each time a servlet takes events, the stage passes the oldest event of every class except
+    /// the highest. At each sample, it passes a sojourn time of `u64::MAX`; if the result is true,
+    /// it then also checks the oldest event of each class every 25 ms. Keyed stages never call it.
     fn is_overdue(&self, _departure: &Departure) -> bool {
         false
     }
 
-    /// Decides whether an event that leaves the queue is served. The stage calls this only on the
+    /// Decides whether to serve an event that leaves the queue. The stage calls this only on the
     /// owner of [`Owns::ADMISSION`].
     fn on_dequeue(&mut self, _departure: &Departure) -> Verdict {
         Verdict::Serve
@@ -154,38 +159,38 @@ pub trait Controller: Send + 'static {
 pub struct Owns(u8);
 
 impl Owns {
-    /// No setting: the controller only observes.
+    /// No settings: the controller only observes.
     pub const NOTHING: Owns = Owns(0);
-    /// The number of servlets that may be at work.
+    /// The number of servlets that may be busy at the same time.
     pub const SERVLETS: Owns = Owns(1);
     /// The maximum number of events in a batch.
     pub const BATCH: Owns = Owns(2);
-    /// Admission: the queue's threshold, its order, and the hooks of [`Controller`] for arrivals
-    /// and departures.
+    /// Admission: the threshold and the order of the queue, and the hooks of [`Controller`] for
+    /// arrivals and departures.
     pub const ADMISSION: Owns = Owns(4);
-    /// The time between two reads of sockets; see
+    /// The minimum time between two reads from sockets; see
     /// [`Sockets::control_reads`](super::net::Sockets::control_reads).
     pub const PACE: Owns = Owns(8);
-    /// The bound on the data queued to be written to each peer of sockets; see
+    /// The maximum number of bytes in the write queue of each socket; see
     /// [`Sockets::control_writes`](super::net::Sockets::control_writes).
     pub const OUTGOING: Owns = Owns(16);
 
     /// The settings that the controllers of a stage can decide.
     pub(crate) const STAGE: Owns = Owns(7);
 
-    /// Returns whether the set contains all of `other`.
+    /// Returns whether the set contains every setting in `other`.
     #[must_use]
     pub fn has(self, other: Owns) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Returns the settings in both sets.
+    /// Returns the settings that are in either set.
     #[must_use]
     pub fn both(self, other: Owns) -> Owns {
         Owns(self.0 & other.0)
     }
 
-    /// Returns the settings that are in this set only.
+    /// Returns the settings that are in this set but not in `other`.
     #[must_use]
     pub fn without(self, other: Owns) -> Owns {
         Owns(self.0 & !other.0)
@@ -227,21 +232,21 @@ impl fmt::Debug for Owns {
     }
 }
 
-/// The times at which a controller receives a sample: when the interval has passed since the last
-/// sample, and one of the counts has been reached. A count of zero is ignored. If both are zero,
-/// the interval alone decides, and is at least 1 ns.
+/// The conditions under which a controller receives a sample. The interval must have passed since
+/// the last sample, and one of the two counts must have been reached. A count of zero is ignored.
+/// If both counts are zero, only the interval matters, and it is at least 1 ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cadence {
-    /// The shortest time between two samples, in nanoseconds.
+    /// The minimum time between two samples, in nanoseconds.
     pub interval_ns: u64,
-    /// The number of events offered.
+    /// The number of events that must have been offered since the last sample.
     pub arrived: u64,
-    /// The number of events finished.
+    /// The number of events that must have finished since the last sample.
     pub finished: u64,
 }
 
 impl Cadence {
-    /// Returns a cadence with a sample after each interval of this length, in nanoseconds.
+    /// Returns a cadence of one sample per interval; `interval_ns` is in nanoseconds.
     #[must_use]
     pub const fn every_ns(interval_ns: u64) -> Self {
         Self {
@@ -252,53 +257,53 @@ impl Cadence {
     }
 }
 
-/// The changes that a controller asks for; `None` leaves a setting as it is. The stage clamps
-/// values into their ranges.
+/// The changes that a controller requests. `None` leaves a setting unchanged. The stage clamps each
+/// value to its range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Settings {
-    /// The number of servlets that may be at work at the same time; from one to `Servlets::max`.
+    /// The number of servlets that may be busy at the same time; from one to `Servlets::max`.
     pub servlets: Option<usize>,
     /// The maximum number of events in a batch; from one to the stage's own bound.
     pub batch: Option<usize>,
     /// The maximum number of credits in the queue; from one to the stage's own bound.
     pub threshold: Option<u64>,
-    /// The end of the queue from which events are served next.
+    /// The order in which events of one class are served.
     pub order: Option<Order>,
-    /// For sockets: the shortest time between two reads, in nanoseconds; 0 means none.
+    /// The minimum time between two reads from sockets, in nanoseconds; 0 for no minimum.
     pub pace_ns: Option<u64>,
-    /// For sockets: the number of bytes that may be queued to be written to each peer, at most the
-    /// sockets' own bound.
+    /// The maximum number of bytes in the write queue of each socket; at most the bound in the
+    /// options of the sockets.
     pub outgoing_max: Option<u64>,
-    /// The reason, if the numbers of the sample do not show it.
+    /// The reason for the change, if the numbers in the sample do not show it.
     pub why: Why,
 }
 
 /// The order in which the events of one class leave the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Order {
-    /// The oldest first.
+    /// Oldest first.
     #[default]
     Fifo,
-    /// The newest first. In a keyed stage, this order applies among keys, never within one key.
+    /// Newest first. In a keyed stage, this order applies among keys, never within a key.
     Lifo,
 }
 
-/// An event that arrives.
+/// An arriving event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrival {
     /// The class of the event.
     pub class: Class,
     /// The cost of the event.
     pub credits: u32,
-    /// The cohort: a number that the sender gave the event, or a random one. It is the same for all
-    /// events of a user, so that all events of a user are rejected or served together.
+    /// The cohort of the event: a number set by its sender, or a random number. All events of a
+    /// user share one cohort, so that the stage accepts or rejects them together.
     pub cohort: u16,
-    /// Credits in the queue, without this event.
+    /// The number of credits in the queue, without this event.
     pub queue_len: u64,
-    /// The part of `queue_len` that is served before the event: the credits of its class and of the
-    /// classes above it.
+    /// The part of `queue_len` that is served before this event: the credits of its class and of
+    /// all higher classes.
     pub ahead: u64,
-    /// Events in service.
+    /// The number of events in service.
     pub in_service: u64,
     /// The time of the arrival, in nanoseconds since the process created its first network.
     pub now_ns: u64,
@@ -306,36 +311,36 @@ pub struct Arrival {
     pub random: u64,
 }
 
-/// An event that leaves the queue.
+/// An event that is leaving the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Departure {
     /// The class of the event.
     pub class: Class,
-    /// The time that the event was queued, in nanoseconds.
+    /// The time that the event spent in the queue, in nanoseconds.
     pub sojourn_ns: u64,
-    /// Credits that stay in the queue.
+    /// The number of credits that remain in the queue.
     pub queue_len: u64,
     /// The time of the departure, in nanoseconds since the process created its first network.
     pub now_ns: u64,
 }
 
-/// The decision about an event that arrives.
+/// The decision about an arriving event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Admission {
-    /// The event is queued.
+    /// Queue the event.
     Admit,
-    /// The stage's degradation hook reduces the event, and then it is queued. Without a hook, it is
-    /// queued unchanged.
+    /// Let the stage's degradation hook reduce the event, then queue it. If the stage has no such
+    /// hook, queue the event unchanged.
     Degrade,
-    /// The event goes back to its sender.
+    /// Return the event to its sender.
     Reject,
 }
 
-/// The decision about an event that leaves the queue.
+/// The decision about an event that is leaving the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// The event is served.
+    /// Serve the event.
     Serve,
-    /// The event is dropped, and its drop callback receives the reason.
+    /// Drop the event, and pass the reason to its drop callback.
     Shed,
 }

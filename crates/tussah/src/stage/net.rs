@@ -1,10 +1,9 @@
-//! Sockets whose events go to the queues of stages.
+//! Sockets that send their events to the queues of stages.
 //!
-//! [`Sockets`] takes listeners, makes connections, and sends their events to a stage as
-//! [`SocketEvent`]s. Such an event reports that a connection was accepted or made, a packet
-//! arrived, packets were written, the peer has finished sending, or the connection is closed. The
-//! stage responds on the [`Connection`] that each event carries. This is the *asyncSocket* layer of
-//! SEDA (SOSP 2001, section 4.1).
+//! [`Sockets`] serves listeners, makes connections, and sends their events to a stage as
+//! [`SocketEvent`]s. An event reports, for example, a new connection, a packet, the end of the
+//! peer's data, or a closed connection. Most events carry a [`Connection`], on which the stage
+//! responds. This is the *asyncSocket* layer of SEDA (SOSP 2001, section 4.1).
 //!
 //! ```
 //! use tussah::net::{TcpListener, TcpStream};
@@ -54,18 +53,18 @@
 //!
 //! # Order of events
 //!
-//! - The events of one connection are sent one after the other, in the order in which they
-//!   happened. A stage that is serial or [keyed](super::StageBuilder::keyed_by) by
-//!   [`SocketEvent::id`] handles them in that order.
+//! - The events of a connection are sent one after the other, in the order in which they occurred.
+//!   A stage handles them in that order if it is serial, or [keyed](super::StageBuilder::keyed_by)
+//!   by [`SocketEvent::id`].
 //! - [`Accepted`](SocketEvent::Accepted) or [`Connected`](SocketEvent::Connected) is the first
 //!   event of a connection, and [`Closed`](SocketEvent::Closed) is the last. Each is sent once. The
 //!   descriptor is closed before `Closed` is sent, even if a handler still holds the
 //!   [`Connection`].
-//! - A connection ends when both sides have finished sending. The peer finishes on its own
-//!   ([`Ended`](SocketEvent::Ended)). This side finishes when it calls
+//! - A connection ends when both sides have finished sending. The end of the peer's data is
+//!   reported as [`Ended`](SocketEvent::Ended). This side finishes sending when it calls
 //!   [`close`](Connection::close), or when the last [`Connection`] is dropped after the peer has
 //!   finished.
-//! - A connection ends immediately when an operation fails, when the peer is too slow, or when the
+//! - A connection ends immediately if an operation fails, if the peer is too slow, or if the
 //!   connection is [aborted](Connection::break_off).
 //!
 //! # Everything is bounded
@@ -73,37 +72,38 @@
 //! | resource | bound | at the bound |
 //! |---|---|---|
 //! | connections | [`SocketOptions::connections_max`] | accepting waits, connecting fails |
-//! | a packet | 16 KB | the rest is the next packet |
-//! | packets that were read | one per connection, in addition to the stage's queue | reading stops, and then the peer's sending |
-//! | bytes to be written to a peer | [`SocketOptions::outgoing_bytes_max`], [`outgoing_buffers_max`](SocketOptions::outgoing_buffers_max) | [`SocketOptions::when_full`]: the connection is closed |
-//! | bytes to be written to all peers together | [`Sockets::control_writes`] | the bound of each peer shrinks |
-//! | the time to write the rest | [`SocketOptions::finish_max`] | the connection is aborted |
-//! | the time to wait for the peer to finish | [`SocketOptions::linger`] | the descriptor is closed |
-//! | the input rate | [`Sockets::control_reads`], [`SocketOptions::limit_each`] | the next read is delayed |
+//! | a packet | 16 KB | the rest forms the next packet |
+//! | packets read and not yet queued | one per connection | reading stops, and then the peer must stop sending |
+//! | write queue of a connection | [`SocketOptions::outgoing_bytes_max`], [`outgoing_buffers_max`](SocketOptions::outgoing_buffers_max) | [`SocketOptions::when_full`]: the connection is closed |
+//! | all write queues together | [`Sockets::control_writes`] | the bound of each connection shrinks |
+//! | time for writing the rest when closing | [`SocketOptions::finish_max`] | the connection is aborted |
+//! | time for the peer to finish sending | [`SocketOptions::linger`] | the descriptor is closed |
+//! | read rate | [`Sockets::control_reads`], [`SocketOptions::limit_each`] | the next read is delayed |
 //!
-//! When the stage's queue is full, the connection waits with its packet and stops reading, so that
-//! the TCP window closes. Queued bytes are still written in the meantime. So a stage that waits for
-//! a peer and a connection that waits for the stage cannot deadlock. [`WhenRejected`] determines
-//! what happens to an event that a controller of the stage rejects: it is dropped, it waits, or it
-//! closes its connection.
+//! If the stage's queue is full, a connection keeps its packet and stops reading, so the TCP window
+//! closes. It still writes queued bytes in the meantime. A stage that waits for a peer and a
+//! connection that waits for the stage therefore cannot deadlock. If a controller of the stage
+//! rejects an event, [`WhenRejected`] determines the effect: the event is dropped, or it waits, or
+//! its connection is closed.
 //!
-//! A stage that sheds events *from* its queue may shed any event of a socket, including the last
-//! event of a connection. If the first event of a connection is shed, or lost in a handler's panic,
-//! the connection is aborted.
+//! A stage that sheds queued events may shed any event of a socket, including the last event of a
+//! connection. If the first event of a connection is shed, or lost because the handler panics, the
+//! connection is aborted.
 //!
 //! # Scheduling
 //!
-//! SEDA has three stages for all sockets (`readStage`, `writeStage`, `listenStage`). Each serves
-//! its queue of requests and the system's queue of readiness alternately, switching after a
+//! SEDA uses three stages for all sockets (`readStage`, `writeStage`, `listenStage`). Each of them
+//! alternates between its queue of requests and the system's queue of readiness, switching after a
 //! timeout.
 //!
-//! Here each connection is a thread that serves both: the bytes to write (requests) and the bytes
-//! to read (readiness). Each poll begins with the direction that the previous poll served second,
-//! and the bytes that it moves spend the budget of the poll, so neither direction starves the
-//! other. Connections take turns like all threads; among those that become ready together, a random
-//! one is first. [`SocketStats`] contains the numbers that the three stages would show. The
-//! network's [graph](super::Network::graph) contains them, too: it shows the queues of the sockets
-//! as stages with edges to the stages that receive the events.
+//! Here each connection is a thread that both reads and writes. Each poll starts with the direction
+//! that came second in the previous poll, and both directions share the poll's budget, so neither
+//! starves the other. Connections take turns like all threads; if several become ready at once,
+//! they start in random order.
+//!
+//! [`SocketStats`] contains the counts that SEDA's three stages would show. The network's
+//! [graph](super::Network::graph) also contains them: it shows the queues of the sockets as stages,
+//! with edges to the stages that receive the events.
 
 mod address;
 mod buffer;

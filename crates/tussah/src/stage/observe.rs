@@ -1,4 +1,4 @@
-//! Observation of a network: statistics, graphs, recordings and traces.
+//! Observability of a network: statistics, graphs, recordings and traces.
 
 mod graph;
 mod json;

@@ -1,28 +1,27 @@
-//! A simulator of one stage, for controllers: a real stage on a virtual clock, with a model for its
-//! handler.
+//! A simulator of one stage, for testing controllers: a real stage on a virtual clock, with a model
+//! of its handler.
 //!
 //! The queue, the admission, the accounting of servlets and the controllers are the code of a real
-//! stage, not models. These parts are models:
+//! stage. Only these parts are models:
 //!
 //! - **arrivals**: a Poisson process whose rate changes at given times, bursts, and clients that
 //!   wait for each response;
-//! - **the handler**: it takes the events of its batch one by one. For each event it computes, and
-//!   then it may wait without holding a CPU. All events of a batch are answered when the batch
-//!   ends;
-//! - **CPUs**: in an async stage, servlets that are ready take turns in the order in which they
-//!   became ready. Each keeps its CPU until it waits or has ended its run of batches, like the
-//!   threads of a runtime. In a blocking stage, all servlets that compute share the CPUs evenly
-//!   (processor sharing), like OS threads;
-//! - **a color**: *hot* events are handled one at a time, including their waits. A servlet whose
-//!   event has to wait for the color computes nothing.
+//! - **the handler**: it takes the events of its batch one by one. For each event, it computes, and
+//!   may then wait without occupying a CPU. All events of a batch are answered when the batch ends;
+//! - **CPUs**: in an async stage, ready servlets take turns in the order in which they became
+//!   ready. Like threads of a runtime, each keeps its CPU until it waits or its run of batches
+//!   ends. In a blocking stage, servlets are OS threads, and all that compute share the CPUs evenly
+//!   (processor sharing);
+//! - **a color**: *hot* events are handled one at a time, including their waits. While a servlet
+//!   waits for the color, it does not compute.
 //!
-//! Two runs with the same seed are identical. Two controllers with the same seed see the same
-//! arrivals with the same service times; only the events of clients in a closed loop depend on the
+//! Two runs with the same seed are identical. Different controllers with the same seed face the
+//! same arrivals and service times; only events of clients in a closed loop depend on the
 //! responses.
 //!
 //! # Examples
-//! This example determines how long the queue of a stage is at 80 % of its capacity, and at twice
-//! its capacity:
+//! This example measures the queue length of a stage at 80 % of its capacity, and at twice its
+//! capacity:
 //! ```
 //! use tussah::stage::control::policy::Threshold;
 //! use tussah::stage::sim::{Arrivals, Distribution, EventEnd, Service, Simulation};
@@ -57,45 +56,45 @@ pub use self::random::{Distribution, Random};
 use super::control::Controller;
 use super::event::Class;
 
-/// A stage, its load and its handler. Times are in nanoseconds of virtual time, from the beginning
-/// of the run.
+/// A simulated stage with its load and its handler. Times are in nanoseconds of virtual time since
+/// the start of the run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Simulation {
-    /// The end of the run. Events that are queued or in service at that time have no outcome.
+    /// The end of the run. Events that are still queued or in service then have no outcome.
     pub until_ns: u64,
-    /// The number of CPUs, which is also the number of workers; at least one.
+    /// The number of CPUs, which is also the number of workers; at least 1.
     pub workers: usize,
     /// True if the stage is blocking: its servlets are OS threads.
     pub blocking: bool,
-    /// True if the stage is keyed by color, so that handlers do not have to wait for each other:
-    /// while a hot event is in service, servlets take only events that are not hot.
+    /// True if the stage is keyed by color. While a hot event is in service, servlets then take
+    /// only events that are not hot, so handlers never wait for each other.
     pub keyed: bool,
-    /// The number of servlets that may be at work at the same time at the beginning; at least one.
+    /// The initial number of servlets that may be busy at the same time; at least 1.
     pub servlets: usize,
-    /// The upper bound of that number.
+    /// The maximum number of servlets that may be busy at the same time.
     pub servlets_max: usize,
-    /// The maximum number of events in a batch; at least one.
+    /// The maximum number of events in a batch; at least 1.
     pub batch_max: usize,
-    /// The maximum number of events in the queue; at least one.
+    /// The maximum number of events in the queue; at least 1.
     pub queue_max: u64,
     /// The arrivals.
     pub arrivals: Arrivals,
-    /// The handler's model, from each given time on.
+    /// The model of the handler, each entry from its start time on.
     pub services: Vec<(u64, Service)>,
-    /// The speed of the CPUs from each given time on. The initial speed is 1.0, for which
-    /// `services` specifies the times.
+    /// The speed of the CPUs, each entry from its start time on. The initial speed is 1.0; the
+    /// times in `services` apply at that speed.
     pub speeds: Vec<(u64, f64)>,
-    /// The number of permits of a resource from each given time on. Handlers [hold](Service::hold)
-    /// one permit each; before the first entry there is no limit.
+    /// The number of permits for a resource, each entry from its start time on. Handlers
+    /// [hold](Service::hold) one permit each. Before the first entry, there is no limit.
     pub permits: Vec<(u64, usize)>,
-    /// The CPU time of a rejection or of shedding an event, in nanoseconds. Rejections precede all
-    /// other work that waits for a CPU.
+    /// The CPU time for rejecting or shedding an event, in nanoseconds. Rejections take precedence
+    /// over all other work that waits for a CPU.
     pub rejection_ns: u64,
-    /// The share of its computing time that a degraded event takes; 1.0 stands for a stage without
-    /// a degradation hook.
+    /// The factor of the computing time for degraded events. Use 1.0 for a stage without a
+    /// degradation hook.
     pub degraded: f64,
-    /// The time between two of the ticks that [`run`](Self::run) returns, in nanoseconds; at least
-    /// one.
+    /// The time between two of the ticks that [`run`](Self::run) returns, in nanoseconds; at
+    /// least 1.
     pub tick_ns: u64,
 }
 
@@ -126,22 +125,23 @@ impl Default for Simulation {
 /// The arrivals at a stage.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Arrivals {
-    /// The arrival rates: each entry holds a start time, in nanoseconds, and the arrivals per
-    /// second from then on.
+    /// The arrival rates. Each entry holds a start time, in nanoseconds, and the number of arrivals
+    /// per second from then on.
     pub rates: Vec<(u64, f64)>,
-    /// The bursts: the time, and the number of events that arrive at once.
+    /// The bursts. Each entry holds a time, and the number of events that arrive at that time.
     pub bursts: Vec<(u64, u32)>,
     /// The number of additional clients in a closed loop. Each client sends an event within the
-    /// first millisecond, and the next one when that event is answered.
+    /// first millisecond, and another whenever it gets a response.
     pub clients: u32,
     /// The time that a client waits after a rejection before it sends again, in nanoseconds; at
-    /// least one.
+    /// least 1.
     pub retry_ns: u64,
-    /// The weights of the classes; at most as many as a stage may have classes.
+    /// The weights of the classes; entries beyond [`CLASSES_MAX`](crate::stage::CLASSES_MAX) are
+    /// ignored.
     pub classes: Vec<f64>,
-    /// The number of users, all equally likely; at least one.
+    /// The number of users, all equally likely; at least 1.
     pub users: u16,
-    /// True if events carry their user as the event's cohort.
+    /// True if the cohort of each event is its user.
     pub cohorts: bool,
 }
 
@@ -161,7 +161,8 @@ impl Default for Arrivals {
 }
 
 impl Arrivals {
-    /// Returns arrivals of one class with these rates per second, each from the given time on.
+    /// Returns arrivals of a single class. Each entry holds a start time, in nanoseconds, and the
+    /// number of arrivals per second from then on.
     #[must_use]
     pub fn steps(rates: &[(u64, f64)]) -> Self {
         Self {
@@ -171,31 +172,30 @@ impl Arrivals {
     }
 }
 
-/// The work of a handler for an event: it computes, and then it may wait.
+/// The model of a handler: for each event, it computes, and then it may wait.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Service {
-    /// The time that the handler computes for an event.
+    /// The computing time per event.
     pub compute: Distribution,
-    /// The time that the handler also computes for each batch, in nanoseconds.
+    /// The additional computing time per batch, in nanoseconds.
     pub batch_ns: u64,
-    /// The time that the handler waits for an event, after it has computed.
+    /// The waiting time per event, after the computing time.
     pub wait: Distribution,
-    /// The time for which the handler holds a permit, after it has computed and before that wait.
-    /// The handler waits while it holds the permit. Permits are granted in the order of the
-    /// requests.
+    /// The time for which the handler holds a permit per event, between `compute` and `wait`. The
+    /// handler does not compute while it holds the permit. Permits are granted in order of request.
     pub hold: Distribution,
-    /// The share of the events for which the handler waits.
+    /// The share of events for which the handler waits.
     pub wait_share: f64,
-    /// The share of hot events, which are handled one at a time.
+    /// The share of events that are hot, which are handled one at a time.
     pub hot_share: f64,
-    /// The share of the events that fail, after waiting for `timeout_ns`.
+    /// The share of events that fail, after waiting for `timeout_ns`.
     pub fail_share: f64,
-    /// The time that a failing event waits, in nanoseconds.
+    /// The waiting time of a failing event, in nanoseconds.
     pub timeout_ns: u64,
 }
 
 impl Service {
-    /// Returns a handler that only computes.
+    /// Returns the model of a handler that only computes.
     #[must_use]
     pub fn computing(compute: Distribution) -> Self {
         Self {
@@ -224,7 +224,7 @@ pub struct Outcome {
     pub arrived_ns: u64,
     /// The time at which the event was answered or rejected.
     pub ended_ns: u64,
-    /// The way in which the event ended.
+    /// The outcome of the event.
     pub end: EventEnd,
 }
 
@@ -236,31 +236,31 @@ impl Outcome {
     }
 }
 
-/// The way in which an event ended.
+/// The outcome of an event in a simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EventEnd {
-    /// The batch of the event ended.
+    /// The event's batch ended.
     Served,
-    /// The batch of the event ended, and the event failed.
+    /// The event's batch ended, and the event failed.
     Failed,
     /// The queue did not admit the event.
     Rejected,
-    /// The event was taken out of the queue and dropped.
+    /// The event was removed from the queue and dropped.
     Shed,
 }
 
-/// The stage at one time, and its counts since the previous tick.
+/// The state of the stage at one time, and its counters since the previous tick.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Tick {
     /// The time of the tick.
     pub at_ns: u64,
     /// The number of events in the queue.
     pub queue_len: u64,
-    /// The number of servlets that may be at work.
+    /// The number of servlets that may be busy at the same time.
     pub servlets: usize,
-    /// The number of servlets that are at work.
+    /// The number of busy servlets.
     pub busy: usize,
-    /// The maximum number of events in a batch.
+    /// The current maximum number of events in a batch.
     pub batch: usize,
     /// The threshold of the queue.
     pub threshold: u64,
@@ -277,17 +277,17 @@ pub struct Tick {
 }
 
 impl Simulation {
-    /// Returns the arrivals and their service times, without clients in a closed loop. They depend
-    /// only on the seed, not on the controllers.
+    /// Returns the arrivals and their service times, without clients in a closed loop. The result
+    /// depends only on the seed, not on controllers.
     #[must_use]
     pub fn plan(&self, seed: u64) -> Schedule<'_> {
         Schedule::new(self, seed)
     }
 
-    /// Runs the stage with these controllers and calls `tell` for each event as it ends. Returns
-    /// one tick for each `tick_ns`.
+    /// Runs the stage with these controllers, and calls `tell` with the outcome of each event.
+    /// Returns one tick for each `tick_ns`.
     ///
-    /// A setting that no controller owns keeps its initial value.
+    /// If no controller owns a setting, the setting keeps its initial value.
     pub fn run(
         &self,
         controllers: Vec<Box<dyn Controller>>,

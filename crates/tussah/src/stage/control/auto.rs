@@ -1,19 +1,20 @@
 //! The default controllers of a stage.
 //!
-//! If the stage waits, its servlets are [Aspen's](super::aspen). Otherwise it has as many servlets
-//! as keep the workers busy, because servlets that compute only take turns: one for each worker,
-//! and more in proportion to their additional waits.
+//! If the stage's handlers wait, [Aspen's rule](super::aspen) sets the number of servlets. If they
+//! compute, more servlets than workers would only take turns. Such a stage therefore has one
+//! servlet per worker, plus a share for the time in which handlers wait.
 //!
-//! Servlets that are tussah threads cost almost nothing, so a waiting stage has twice as many as
-//! are busy on average, without viscosity. While all of them wait and events are queued, their
-//! number doubles, because no average shows the new waits yet. The bound is twice the number that
-//! keeps the workers busy: more servlets would make each event late and none sooner. A stage about
-//! which nothing is known yet has all servlets that it may have.
+//! Servlets that are tussah threads cost almost nothing. A waiting stage of such servlets therefore
+//! has twice as many as are busy on average, without viscosity. While all of them wait and events
+//! are queued, their number doubles, because the averages do not show the new waits yet. The upper
+//! bound is twice the number that keeps the workers busy: beyond it, additional servlets would
+//! delay every event and speed up none. A new stage, which has no measurements yet, has all
+//! servlets that it may have.
 //!
-//! Batches are [SEDA's](super::seda_batch). With a latency target, [`AutoTarget`] decides on
-//! servlets and admission together: it rejects events that would miss the target, and detects that
-//! a resource for which handlers wait is scarce. Without a target, only the queue's own bounds
-//! refuse events.
+//! [SEDA's controller](super::seda_batch) sets the batch size. With a latency target,
+//! [`AutoTarget`] sets the number of servlets and controls admission. It rejects events that would
+//! miss the target, and detects scarcity of a resource that handlers wait for. Without a target,
+//! the stage refuses events only at the bounds of its queue.
 
 mod switch;
 mod target;
@@ -29,7 +30,7 @@ use super::{
     policy::{Aspen, AspenConfig, SedaBatch, SedaBatchConfig},
 };
 
-/// Returns the default controllers, with or without a latency target.
+/// Returns the default controllers for a stage; `target` is its latency target, if any.
 ///
 /// # Examples
 /// ```
@@ -45,10 +46,11 @@ pub fn auto(target: Option<Duration>) -> Vec<Box<dyn Controller>> {
     auto_besides(target, Owns::NOTHING)
 }
 
-/// Returns the default controllers for all settings except `taken`, which other controllers own.
+/// Returns the default controllers for all settings except `taken`, which belong to other
+/// controllers.
 ///
-/// If only one of servlets and admission is taken, [`AutoServlets`] or [`Predict`] decides on the
-/// other one.
+/// If `taken` contains servlets or admission but not both, [`Predict`] or [`AutoServlets`] controls
+/// the remaining one.
 ///
 /// # Examples
 /// ```
@@ -123,13 +125,13 @@ const WINDOW: u64 = 200;
 /// The number of events that must have finished before a stage can count as waiting.
 const FINISHED_MIN: u64 = 10;
 
-/// A controller of servlets. In a stage that waits, it uses Aspen's rule; in a stage that computes,
-/// it provides one servlet for each worker.
+/// A controller that sets the number of servlets. If the stage's handlers wait, it uses Aspen's
+/// rule. If they compute, it provides one servlet per worker.
 ///
-/// A blocking stage counts as waiting: its OS threads take no worker. For other stages, the
-/// controller compares the time that batches spent on workers with their total time. It begins with
-/// one servlet for each worker, so that a wait for a worker does not count as another wait. A wait
-/// after a yield is known to be a wait for a worker, and does not count.
+/// A blocking stage always counts as waiting, because its OS threads occupy no workers. For other
+/// stages, the controller compares the time that batches spend on workers with their total time. It
+/// starts with one servlet per worker, so that waiting for a worker does not count as waiting for
+/// something else. After a yield, the wait is known to be for a worker and does not count, either.
 #[derive(Debug)]
 pub struct AutoServlets {
     /// Aspen for servlets that are tussah threads, and for servlets that are OS threads.
@@ -170,7 +172,7 @@ impl Default for AutoServlets {
 }
 
 impl AutoServlets {
-    /// Returns whether the controller considers the stage to be waiting.
+    /// Returns whether the controller treats the stage as one whose handlers wait.
     #[must_use]
     pub fn waits(&self) -> bool {
         self.waits

@@ -1,8 +1,8 @@
 //! The cost of a batch, and the cost of each event in it.
 //!
-//! The time that servlets spend is a linear function of the number of batches and the number of
-//! events. Weighted least squares over samples give the two slopes; the weights account for the
-//! larger variance of many events.
+//! Servlet time is modeled as a linear function of the number of batches and the number of events.
+//! Weighted least squares over the samples estimate the two slopes. The weights account for the
+//! larger variance of samples with many events.
 
 /// Bound, in samples: after this many, the weight of earlier samples is halved. This number is
 /// enough to distinguish the slopes from noise like that of an exponential time.

@@ -1,4 +1,4 @@
-//! The controllers of a stage: the added ones, and the defaults for the other settings.
+//! The complete set of a stage's controllers: those added by the user, and defaults for the rest.
 
 use std::time::Duration;
 

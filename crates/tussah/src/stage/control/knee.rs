@@ -1,32 +1,32 @@
 //! The number of events that a stage with waiting handlers should have in service at once.
 //!
 //! Handlers may wait for a scarce resource that the stage cannot see, such as a pool, a lock or a
-//! busy backend. No class, deadline or admission affects a wait inside a handler. So the stage
-//! should have just enough events in service to keep the resource busy, and queue the others.
+//! busy backend. Classes, deadlines and admission do not apply to a wait inside a handler. The
+//! stage should therefore serve just enough events at once to keep the resource busy.
 //!
 //! # The model
-//! By Little's law, N = X W: with N events in service that take W each, the stage completes X
-//! events per unit of time. Let S be the *unloaded* time of a service, without scarcity, and C the
-//! highest rate of the scarce resource. Then X(N) = N / S while N < C S, and X(N) = C above that.
-//! The elasticity d ln X / d ln N is 1 below the knee at N = C S, and 0 above it. A long service
-//! alone proves nothing, since a backend may simply be slow.
+//! By Little's law, N = X W: if N events are in service for W each, the stage completes X events
+//! per unit of time. Let S be the *unloaded* service time, without scarcity, and let C be the
+//! maximum rate of the scarce resource. Then X(N) = N / S while N < C S, and X(N) = C above. The
+//! elasticity d ln X / d ln N is 1 below the knee at N = C S, and 0 above it. A long service time
+//! alone proves nothing, since the backend may simply be slow.
 //!
 //! # The phases
 //! - **Free.** No scarcity is known, and all events are in service at once. Without scarcity, the
-//!   stage holds as many events as arrived within the last S; further events are an *excess*. The
-//!   excess suggests scarcity if working it off would take over half of the target, if it is not
-//!   due to chance, and if it does not shrink.
-//! - **Turn and probe.** The controller reduces the number in service, and compares the throughput.
-//!   If the throughput is unchanged, a resource is scarce and the reduction stays. If it fell with
-//!   the number, nothing is scarce: the controller reverts the reduction, and S becomes the time
-//!   that it just measured.
-//! - **Held.** The number in service is the number that keeps the resource busy for S and some
-//!   slack. C and S may change, so from time to time the controller tries half or twice the number,
-//!   and compares again. After an unsuccessful trial, it waits twice as long before the next one.
+//!   stage holds as many events as arrived within the last S; any further events are an *excess*.
+//!   An excess indicates scarcity if working it off would take more than half of the target, if
+//!   chance does not explain it, and if it does not shrink.
+//! - **Turn and probe.** The controller reduces the number of events in service and measures the
+//!   throughput again. If the throughput is unchanged, a resource is scarce and the reduction
+//!   stays. If the throughput fell in proportion, nothing is scarce: the controller reverts the
+//!   reduction, and S becomes the newly measured service time.
+//! - **Held.** The stage keeps enough events in service to keep the resource busy for S, plus some
+//!   slack. C and S may change, so the controller occasionally tries half or twice the number and
+//!   compares again. After an unsuccessful trial, it waits twice as long before the next one.
 //!
-//! All decisions use counts over time. Only S uses service times, and only near no load: the
-//! services that end first are short, so their mean is too low while most services still run.
-//! [`pace`] describes the comparison and related work.
+//! All decisions count events over time. Only S uses service times, and only at almost no load:
+//! while most services are still running, only the short ones have ended, so the mean of their
+//! times would be too low. [`pace`] describes the comparison and related work.
 
 mod history;
 mod pace;

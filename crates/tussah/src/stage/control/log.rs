@@ -1,4 +1,4 @@
-//! The log of controllers' decisions, with their inputs.
+//! The log of controller decisions and their inputs.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use super::{Order, Rule, Sample, Settings, Why};
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Bound, in decisions of a stage: the number of newest decisions kept, about 54 KiB.
+/// Bound, in decisions of a stage: the log drops older decisions; about 54 KiB.
 pub const DECISIONS_MAX: usize = 256;
 
-/// The latest decisions about one stage.
+/// The most recent controller decisions of one stage.
 ///
 /// # Examples
 /// ```
@@ -80,42 +80,42 @@ impl Course {
     }
 }
 
-/// One setting that a controller changed.
+/// A change of one setting by a controller.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Decision {
-    /// The time, in nanoseconds since the process created its first network.
+    /// The time of the decision, in nanoseconds since the process created its first network.
     pub at_ns: u64,
     /// The controller's name.
     pub controller: &'static str,
-    /// The change.
+    /// The setting that changed, with its old and new values.
     pub change: Change,
     /// The reason, if the controller gave one.
     pub why: Why,
     /// The latency target of the stage, if it has one.
     pub target: Option<Duration>,
-    /// The main numbers of the controller's sample.
+    /// The main numbers of the sample behind the decision.
     pub inputs: Inputs,
 }
 
-/// A changed setting, with its values before and after the change.
+/// A changed setting, with the old and the new value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// The number of servlets that may be at work at the same time.
+    /// The number of servlets that may be busy at the same time.
     Servlets(usize, usize),
     /// The maximum number of events in a batch.
     Batch(usize, usize),
     /// The maximum number of credits in the queue.
     Threshold(u64, u64),
-    /// The end of the queue from which events are served next.
+    /// The order in which events of one class are served.
     Order(Order, Order),
-    /// The shortest time between two reads of sockets, in nanoseconds.
+    /// The minimum time between two reads from sockets, in nanoseconds.
     Pace(u64, u64),
-    /// The number of bytes that may be queued to be written to each peer of sockets; `u64::MAX` if
-    /// no controller has set a bound.
+    /// The maximum number of bytes in the write queue of each socket; `u64::MAX` if no controller
+    /// has set a bound.
     Outgoing(u64, u64),
-    /// The rule by which events of a class are admitted.
+    /// The rule by which the controller admits events of a class.
     Rule(Class, Rule, Rule),
-    /// The latency target in force.
+    /// The effective latency target.
     Target(Duration, Duration),
 }
 
@@ -124,40 +124,40 @@ pub enum Change {
 pub struct Inputs {
     /// The time since the previous sample, in nanoseconds.
     pub interval_ns: u64,
-    /// Credits in the queue.
+    /// The number of credits in the queue.
     pub queue_len: u64,
-    /// Events offered in the interval.
+    /// The number of events offered in the interval.
     pub arrived: u64,
-    /// Events rejected in the interval.
+    /// The number of events rejected in the interval.
     pub refused: u64,
-    /// Events shed in the interval.
+    /// The number of events shed in the interval.
     pub shed: u64,
-    /// Events finished in the interval.
+    /// The number of events that finished in the interval.
     pub finished: u64,
-    /// Events that failed in the interval.
+    /// The number of events that failed in the interval.
     pub failed: u64,
-    /// Servlets at work.
+    /// The number of busy servlets.
     pub servlets_busy: usize,
-    /// The number of servlets that could be at work before the decision.
+    /// The number of servlets that could be busy at the same time before the decision.
     pub servlets: usize,
-    /// The part of `servlets_busy` whose handlers wait.
+    /// The number of busy servlets whose handlers wait.
     pub waiting: usize,
-    /// The time for which events were queued or in service, in nanoseconds.
+    /// The part of the interval in which events were queued or in service, in nanoseconds.
     pub busy_ns: u64,
-    /// The mean time of a batch, in nanoseconds; 0 if none ended.
+    /// The mean time per batch, in nanoseconds; 0 if no batch ended.
     pub batch_mean_ns: u64,
-    /// The mean time that a servlet spends on an event, in nanoseconds; 0 if no event was finished.
+    /// The mean servlet time per event, in nanoseconds; 0 if no event finished.
     pub event_mean_ns: u64,
-    /// Servlets of all stages of the process.
+    /// The number of servlets in all stages of the process.
     pub process_servlets: usize,
     /// The moving average of `process_servlets`.
     pub process_servlets_mean: f64,
-    /// The highest 90th percentile of response times among the classes, in nanoseconds.
+    /// The highest 90th percentile of response times of any class, in nanoseconds.
     pub response_p90_ns: u64,
 }
 
 impl Inputs {
-    /// Returns the main numbers of this sample.
+    /// Extracts the main numbers of a sample.
     #[must_use]
     pub fn of(sample: &Sample<'_>) -> Self {
         let p90s = sample.classes.iter().map(|class| class.response_p90_ns);
@@ -183,8 +183,8 @@ impl Inputs {
 }
 
 impl Log {
-    /// Logs the differences between the settings in force and those that a controller asked for. A
-    /// setting that is `None` in either counts as unchanged.
+    /// Logs each difference between the settings in force and the settings requested by a
+    /// controller. A setting that is `None` on either side counts as unchanged.
     pub fn note(
         &mut self,
         at_ns: u64,
@@ -213,11 +213,13 @@ impl Log {
         }
     }
 
-    /// Logs changes of the rules by which a controller admits events; the list begins with class 0.
+    /// Logs changes to the rules by which a controller admits events. The slice starts with class
+    /// 0.
     ///
-    /// A rule that moves a little with each sample is logged when it differs by a tenth from the
-    /// last logged value, and by more than one event or one percent of all. The logged change
-    /// starts at the value at which the rule turned.
+    /// A rule may change slightly with every sample. To keep the log short, such a change is logged
+    /// only when the value differs from the last logged value by a tenth, and by more than one
+    /// event or one percent of all events. The logged change starts at the value at which the rule
+    /// changed direction.
     pub fn note_rules(
         &mut self,
         at_ns: u64,
@@ -243,8 +245,8 @@ impl Log {
         }
     }
 
-    /// Logs a change of the target in force, as soon as it differs by a tenth from the last logged
-    /// target.
+    /// Logs a change of the effective target when it differs from the last logged target by at
+    /// least a tenth.
     pub fn note_target(
         &mut self,
         at_ns: u64,
@@ -278,12 +280,12 @@ impl Log {
         self.decisions.push_back(decision);
     }
 
-    /// Iterates over the kept decisions, oldest first.
+    /// Returns an iterator over the kept decisions, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Decision> + ExactSizeIterator {
         self.decisions.iter()
     }
 
-    /// Returns the number of older decisions that were dropped.
+    /// Returns the number of older decisions that the log has dropped.
     #[must_use]
     pub fn forgotten(&self) -> u64 {
         self.forgotten

@@ -1,4 +1,4 @@
-//! Controllers with extreme inputs: no events, no time, no servlets, huge numbers.
+//! Tests of controllers with extreme inputs: no events, no time, no servlets, huge numbers.
 
 use std::time::Duration;
 

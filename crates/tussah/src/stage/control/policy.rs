@@ -1,7 +1,7 @@
-//! The control laws of papers and of other systems, as controllers.
+//! Control laws from papers and other systems, implemented as controllers.
 //!
-//! The default controllers use some of them; the others serve for comparison, or for a service that
-//! was tuned with them. Each controller names its source.
+//! The default controllers use some of these laws. The others are for comparison, or for a service
+//! that was tuned with them. Each controller names its source.
 
 mod aspen;
 mod by_class;

@@ -1,31 +1,33 @@
-//! The admission of a stage with a latency target: in overload, events that would wait too long are
-//! not admitted.
+//! Admission control for a stage with a latency target: in overload, the stage rejects events that
+//! would wait too long.
 //!
-//! The controller has two states. In the *normal* state it admits all events up to a queue of
-//! several targets, and sheds none, because most queues drain by themselves: a load of 80 % reaches
-//! a queue of about 60 events by chance alone, and so does a burst. In *overload* it admits an
-//! event while the predicted wait (the events queued and in service, over the capacity) is within a
-//! budget. It sheds events that have waited too long for the target, so that a standing queue
-//! disappears immediately. Lower classes get less room, because later events of higher classes go
-//! first (Cobham, "Priority assignment in waiting line problems", 1954).
+//! The controller has two states. In the *normal* state it sheds no events, and admits all events
+//! until the queue takes several targets to drain, because most queues drain by themselves. At a
+//! load of 80 %, a queue of about 60 events can form by chance alone, and a burst has the same
+//! effect. In *overload*, it admits an event only if the predicted wait is within a budget. The
+//! prediction is the number of events queued and in service, divided by the capacity. The
+//! controller also sheds events that have waited too long for the target, so a standing queue
+//! disappears immediately. Lower classes get less room, because later events of higher classes
+//! overtake them (Cobham, "Priority assignment in waiting line problems", 1954).
 //!
-//! A burst of more than several targets starts an overload immediately. Otherwise three tests
-//! decide:
+//! A burst that would take more than several targets to work off starts an overload immediately.
+//! Otherwise three tests decide:
 //!
-//! - a sequential test of the arrivals against the capacity, which detects a lasting load after as
-//!   many services as certainty requires;
-//! - a test of whether the queue stands: in a closed loop, where clients wait for a response before
-//!   they send again, no more events arrive than finish, yet waits are long;
-//! - a test of the throughput against the capacity, which detects just as quickly that a stage has
-//!   become slower.
+//! - A sequential test compares arrivals with the capacity. It detects a sustained overload after
+//!   as many services as the required certainty takes.
+//! - A test for a standing queue detects a closed loop, where each client waits for a response
+//!   before it sends again. In a closed loop, no more events arrive than finish, yet waits are
+//!   long.
+//! - A test compares the throughput with the capacity. It detects a stage that has become slower,
+//!   just as quickly.
 //!
-//! Rejected clients come back, perhaps all at once; so for some time after an overload, less
-//! evidence is enough for another overload.
+//! Rejected clients retry, perhaps all at once. For some time after an overload, less evidence is
+//! therefore enough to start another one.
 //!
-//! By Little's law, the length of a queue divided by the rate at which it drains predicts a wait.
-//! Nichols and Jacobson distinguish a queue that stays from a queue that goes away ("Controlling
-//! queue delay", ACM Queue 2012). For them, a queue stays if it lasts longer than an interval of
-//! 100 ms, while this controller asks for evidence.
+//! By Little's law, the length of a queue divided by the rate at which it drains predicts the wait.
+//! Nichols and Jacobson ("Controlling queue delay", ACM Queue 2012) distinguish standing queues
+//! from queues that go away. For them, a queue stands if it lasts longer than an interval of 100
+//! ms; this controller uses statistical tests instead.
 
 mod capacity;
 mod limit;
@@ -57,16 +59,15 @@ const SLOT_NS_MIN: u64 = 50_000;
 /// not notice it.
 const SLOT_NS_MAX: u64 = 10_000_000;
 
-/// A controller that, in overload, rejects and sheds events that could not be served within a
+/// A controller that rejects and sheds events in overload if they could not be served within a
 /// latency target.
 ///
-/// The only parameter is the target. 90 % of the admitted events should be answered within the
-/// target, measured from their arrival in the queue to the end of their batch. The target should be
-/// at least ten mean service times; below eight, the service alone takes the time that is reserved
-/// for variation.
+/// The target is the only parameter: 90 % of the admitted events should be answered within it,
+/// measured from their arrival in the queue to the end of their batch. Choose a target of at least
+/// ten mean service times. Below eight, the service time uses up the reserve for variation.
 ///
-/// In overload, each class is judged by the events ahead of it: its own and those of the classes
-/// above. So lower classes are rejected first.
+/// In overload, the controller judges each class by the events ahead of it: those of the same class
+/// and of higher classes. Lower classes are therefore rejected first.
 #[derive(Debug)]
 pub struct Predict {
     target_ns: u64,
@@ -116,7 +117,7 @@ pub struct Predict {
 }
 
 impl Predict {
-    /// Creates a controller for this target. A target below a microsecond counts as one
+    /// Creates a controller for a latency target. A target below one microsecond counts as one
     /// microsecond.
     #[must_use]
     pub fn new(target: Duration) -> Self {
@@ -155,13 +156,13 @@ impl Predict {
         self.target_ns
     }
 
-    /// Returns whether the controller considers the stage overloaded.
+    /// Returns whether the controller currently treats the stage as overloaded.
     #[must_use]
     pub fn overloaded(&self) -> bool {
         self.overloaded
     }
 
-    /// Returns the estimated capacity of the stage, in events per second; 0 until enough events
+    /// Returns the estimated capacity of the stage, in events per second, or 0 until enough events
     /// have finished.
     #[must_use]
     pub fn capacity_per_second(&self) -> f64 {

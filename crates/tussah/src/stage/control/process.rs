@@ -1,46 +1,46 @@
-//! The servlets of a whole process: how stages share them, and which stage causes an overload.
+//! The servlets of a whole process: their distribution among stages, and the stage that causes an
+//! overload.
 //!
-//! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and §6, mention these ideas but leave them
-//! open:
+//! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and §6, mention these ideas but do not
+//! develop them:
 //!
-//! - a global notion of stage priority
-//! - a bound on the threads of the whole system
-//! - a preference for stages that free resources over stages that take them
-//! - a way to find the cause of an overload
+//! - a global notion of stage priority;
+//! - a bound on the threads of the whole system;
+//! - a preference for stages that free resources over stages that consume them;
+//! - a way to find the cause of an overload.
 
 use std::fmt;
 
-/// One stage, as a [`Governor`] sees it.
+/// The state of one stage, as input of a [`Governor`].
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct StageLoad<'a> {
     /// The stage's name.
     pub name: &'a str,
-    /// The stage's priority: 0 comes before 1.
+    /// The stage's priority; 0 is the highest.
     pub priority: u8,
-    /// True if the stage's events free resources that others take: it writes responses, closes
-    /// connections or returns buffers.
+    /// True if the stage's events free resources that other stages consume: it writes responses,
+    /// closes connections or returns buffers.
     pub frees_resources: bool,
-    /// Servlets at work.
+    /// The number of busy servlets.
     pub busy: usize,
-    /// Servlets that the stage's own controllers ask for.
+    /// The number of servlets that the stage's own controllers request.
     pub wanted: usize,
-    /// Credits in the stage's queue.
+    /// The number of credits in the stage's queue.
     pub queue_len: u64,
-    /// True if the stage is overloaded: since the last plan, its queue grew, or it refused or shed
-    /// events.
+    /// True if the stage is overloaded: since the last plan, its queue has grown, or it has refused
+    /// or shed events.
     pub growing: bool,
-    /// The part of its servlets' capacity that the stage has used since the last plan; from 0 to 1.
-    /// This is the time that its servlets spent at work, divided by the elapsed time and by the
-    /// number of servlets that the stage may have.
+    /// The utilisation of the stage's servlets since the last plan; from 0 to 1. This is their busy
+    /// time, divided by the elapsed time and by the number of servlets that the stage may have.
     pub utilisation: f64,
-    /// The index of the stage whose full queue its servlets wait for, if any.
+    /// The index of the stage for whose full queue this stage's servlets wait, if any.
     pub waits_for: Option<usize>,
 }
 
-/// A plan of a [`Governor`].
+/// A plan made by a [`Governor`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Plan {
-    /// The number of servlets that each stage may have, in the order of the stages; at least one.
+    /// The number of servlets that each stage may have, at least 1, in the order of the stages.
     pub caps: Vec<usize>,
     /// The cause of the overload, if there is one.
     pub cause: Option<Cause>,
@@ -53,33 +53,34 @@ pub struct Cause {
     pub stage: usize,
     /// The stage's name.
     pub name: String,
-    /// The reason why the stage cannot do more.
+    /// The reason why the stage cannot do more work.
     pub why: Constraint,
     /// The time for which the stage has been overloaded, in nanoseconds.
     pub since_ns: u64,
-    /// The number of stages that wait for this stage, directly or through others.
+    /// The number of stages that wait for this stage, directly or indirectly.
     pub held_up: usize,
 }
 
-/// The reason why a stage cannot do more.
+/// The reason why a stage cannot do more work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Constraint {
-    /// All servlets that the stage asked for are at work.
+    /// All servlets that the stage requested are busy.
     Busy,
-    /// The stage asks for more servlets than the process allows it.
+    /// The stage requests more servlets than the process allows.
     Capped,
-    /// The stage's servlets are not all at work although it has events: something outside the
-    /// stages holds them up.
+    /// The stage has events, but not all of its servlets are busy: something outside the stages
+    /// blocks them.
     Stuck,
 }
 
-/// A policy that divides the servlets of a process among its stages, and finds the cause of an
+/// A policy that distributes the servlets of a process among its stages, and finds the cause of an
 /// overload.
 ///
-/// Each stage has at least one servlet. The other servlets go to the stages that ask for them:
-/// higher priorities first, within a priority first the stages that free resources, and among
-/// equals one by one. All stages share the remainder, so that a stage can grow until the next plan.
+/// Each stage has at least one servlet. Stages that request more get them in order of priority.
+/// Within a priority, stages that free resources come first, and equal stages get one servlet at a
+/// time in turn. All stages share the remaining servlets, so that a stage can grow until the next
+/// plan.
 ///
 /// # Examples
 /// ```
@@ -104,8 +105,8 @@ pub struct Governor {
 const UTILISATION_BUSY: f64 = 0.9;
 
 impl Governor {
-    /// Creates a governor of this number of servlets in total. If there are more stages than that,
-    /// each has one servlet.
+    /// Creates a governor that distributes `servlets_max` servlets. If there are more stages than
+    /// that, each stage has one servlet.
     #[must_use]
     pub fn new(servlets_max: usize) -> Self {
         Self {
@@ -115,13 +116,13 @@ impl Governor {
         }
     }
 
-    /// Returns the bound on all servlets of the process.
+    /// Returns the maximum number of servlets of the process.
     #[must_use]
     pub fn servlets_max(&self) -> usize {
         self.servlets_max
     }
 
-    /// Sets the time after which a stage counts as overloaded, in nanoseconds, instead of 100 ms.
+    /// Sets the time after which a stage counts as overloaded, in nanoseconds; 100 ms by default.
     /// Shorter overloads count as bursts.
     #[must_use]
     pub fn overloaded_after_ns(mut self, ns: u64) -> Self {
@@ -129,8 +130,8 @@ impl Governor {
         self
     }
 
-    /// Plans the number of servlets that each stage may have, and finds the cause of an overload.
-    /// Stages keep their indices from one call to the next, and a new stage comes at the end.
+    /// Determines the number of servlets that each stage may have, and finds the cause of an
+    /// overload. Stages must keep their indices between calls, and new stages must be last.
     pub fn plan(&mut self, stages: &[StageLoad<'_>], now_ns: u64) -> Plan {
         let caps = self.divide(stages);
         self.since_ns.resize(stages.len(), None);
@@ -141,7 +142,7 @@ impl Governor {
         Plan { caps, cause }
     }
 
-    /// Removes the stage at this index; the stages behind it move up by one.
+    /// Removes the stage at this index. The indices of later stages decrease by one.
     pub fn remove(&mut self, place: usize) {
         if place < self.since_ns.len() {
             self.since_ns.remove(place);

@@ -2,26 +2,28 @@
 
 use std::fmt;
 
-/// The rule by which a controller admits events of a class, apart from its settings; for the
-/// stage's log.
+/// The rule by which a controller admits events of a class, apart from the values of its settings.
+/// The stage's log shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Rule {
-    /// All events.
+    /// All events are admitted.
     #[default]
     All,
-    /// All events, reduced by the stage's degradation hook.
+    /// All events are admitted, after the stage's degradation hook has reduced them.
     Degraded,
-    /// The events that can be answered in time, according to the controller's prediction.
+    /// Events are admitted if they can be answered in time, according to the controller's
+    /// prediction.
     InTime,
-    /// All events. The controller only observes; otherwise it would reject events that cannot be
-    /// answered in time.
+    /// All events are admitted, because the controller only observes. Otherwise it would reject
+    /// events that cannot be answered in time.
     Observed,
-    /// An event that finds fewer credits in the queue and events in service than this number.
+    /// An event is admitted if the queued credits and the events in service are together below this
+    /// number.
     Below(u64),
-    /// This number of events per second.
+    /// This number of events is admitted per second.
     Rate(u64),
-    /// All events except this number in a thousand.
+    /// This number of events in a thousand is rejected.
     AllBut(u16),
 }
 

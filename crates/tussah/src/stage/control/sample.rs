@@ -1,76 +1,79 @@
 //! The input of a controller.
 
-/// The activity of a stage since the controller's last sample, and its current state. Queue lengths
-/// are in credits, which equal events if each event costs one credit.
+/// The activity of a stage since the last sample, and its current state. Queue lengths are in
+/// credits, which equal events if each event costs one credit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample<'a> {
-    /// The time since the last sample, or since the stage began, in nanoseconds; never zero.
+    /// The time since the last sample or, for the first sample, since the stage was created; in
+    /// nanoseconds, never zero.
     pub interval_ns: u64,
-    /// The part of `interval_ns` for which events were queued or in service.
+    /// The part of the interval in which events were queued or in service, in nanoseconds.
     pub busy_ns: u64,
-    /// Credits in the queue now, including those that senders have reserved.
+    /// The number of credits in the queue, including those that senders have reserved.
     pub queue_len: u64,
-    /// The bound on `queue_len` that was set when the stage was built.
+    /// The maximum of `queue_len`, as set when the stage was built.
     pub queue_max: u64,
-    /// The threshold in force, at most `queue_max`.
+    /// The current threshold; at most `queue_max`.
     pub threshold: u64,
-    /// Events offered in the interval.
+    /// The number of events offered in the interval.
     pub arrived: u64,
-    /// The offered events that were admitted.
+    /// The number of offered events that were admitted.
     pub admitted: u64,
-    /// Events that the queue's bounds or a controller refused in the interval.
+    /// The number of events that the queue's bounds or a controller refused in the interval.
     pub refused: u64,
-    /// Events that were shed from the queue in the interval: by a controller, or after their
-    /// deadline.
+    /// The number of events that were shed from the queue in the interval, by a controller or
+    /// because their deadline passed.
     pub shed: u64,
-    /// Events whose batch ended in the interval, without events that failed.
+    /// The number of events whose batch ended in the interval, except those that failed.
     pub finished: u64,
-    /// Events that failed in the interval: the handler reported them (`Batch::fail`), for example
-    /// after a timeout, or lost them in a panic. No other count includes them.
+    /// The number of events that failed in the interval: the handler reported a failure
+    /// (`Batch::fail`), for example a timeout, or panicked. No other count includes these events.
     pub failed: u64,
-    /// Events in service now: they were taken, and their batch has not ended.
+    /// The number of events in service: a servlet has taken them, and their batch has not ended.
     pub in_service: u64,
-    /// Batches that ended in the interval.
+    /// The number of batches that ended in the interval.
     pub batches: u64,
-    /// The time of those batches from beginning to end, including waits, in nanoseconds; summed
-    /// over the servlets.
+    /// The total duration of those batches, including waits, in nanoseconds; summed over all
+    /// servlets.
     pub service_ns: u64,
     /// The part of `service_ns` that handlers spent on a worker or, if they block, on their OS
     /// thread.
     pub compute_ns: u64,
     /// The part of `service_ns` during which handlers waited for room in other stages.
     pub held_up_ns: u64,
-    /// The part of `service_ns` during which handlers waited for their next turn on a worker after
-    /// they yielded (`yield_now`).
+    /// The part of `service_ns` during which handlers waited for a worker after a yield
+    /// (`yield_now`).
     pub ready_ns: u64,
-    /// The part of `batches` in runs that began after the last change of the number of servlets.
+    /// The part of `batches` that belongs to runs started after the last change of the number of
+    /// servlets.
     pub fresh_batches: u64,
-    /// The sum of the squares of the batches' times, without waits for room in other stages, in
-    /// square seconds.
+    /// The sum of the squared batch durations, excluding waits for room in other stages, in square
+    /// seconds.
     pub service_squares: f64,
-    /// The bytes of the operations that finished in the interval; only for sockets, otherwise 0.
+    /// The number of bytes in the operations that finished in the interval; for sockets only,
+    /// otherwise 0.
     pub bytes: u64,
     /// The current maximum number of events in a batch.
     pub batch_max: usize,
-    /// The servlets and their states.
+    /// The numbers of servlets by state.
     pub servlets: Servlets,
-    /// The part of the busy servlets whose handlers have waited since they began their batch.
-    /// Yielding does not count as waiting.
+    /// The part of the busy servlets whose handlers have waited since their batch began. Yielding
+    /// does not count as waiting.
     pub waiting: usize,
-    /// The number of servlets that can compute at the same time: the number of the runtime's
-    /// workers.
+    /// The number of servlets that can compute at the same time, which is the number of the
+    /// runtime's workers.
     pub workers: usize,
-    /// True if the handler blocks, so that its servlets are OS threads and do not take turns on
+    /// True if the handler blocks. Its servlets are then OS threads, and do not take turns on
     /// workers.
     pub blocking: bool,
-    /// The current number of servlets of all stages of the process.
+    /// The current number of servlets in all stages of the process.
     pub process_servlets: usize,
     /// The moving average of `process_servlets`.
     pub process_servlets_mean: f64,
-    /// The time between two reads of sockets that is in force, in nanoseconds.
+    /// The current minimum time between two reads from sockets, in nanoseconds.
     pub pace_ns: u64,
-    /// The bound in force on the bytes that are queued to each peer of sockets; `u64::MAX` if no
-    /// controller has set a bound.
+    /// The current maximum number of bytes in the write queue of each socket; `u64::MAX` if no
+    /// controller has set one.
     pub outgoing_max: u64,
     /// A random number of 64 bits.
     pub random: u64,
@@ -81,37 +84,36 @@ pub struct Sample<'a> {
 /// The servlets of a stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Servlets {
-    /// Servlets that are working on a batch.
+    /// The number of servlets that are working on a batch.
     pub busy: usize,
-    /// Servlets that exist and wait for events.
+    /// The number of servlets that are waiting for events.
     pub parked: usize,
-    /// The number of servlets that may currently be at work at the same time.
+    /// The number of servlets that may currently be busy at the same time.
     pub target: usize,
-    /// The upper bound of the target.
+    /// The maximum of `target`.
     pub max: usize,
 }
 
-/// One class in a sample. A response time is the time from an event's arrival in the queue to the
-/// end of its batch.
+/// The numbers for one class in a sample. A response time runs from an event's arrival in the queue
+/// to the end of its batch.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct ClassSample {
-    /// Events in the queue now.
+    /// The number of events in the queue.
     pub queued: u64,
-    /// Events offered in the interval.
+    /// The number of events offered in the interval.
     pub arrived: u64,
-    /// Events refused in the interval.
+    /// The number of events refused in the interval.
     pub refused: u64,
-    /// Events finished in the interval.
+    /// The number of events that finished in the interval.
     pub finished: u64,
-    /// The mean response time of the finished events, in nanoseconds; 0 if there are none.
+    /// The mean response time of the finished events, in nanoseconds; 0 if no event finished.
     pub response_mean_ns: u64,
-    /// The shortest response time of the finished events, in nanoseconds; 0 if there are none.
+    /// The shortest response time of the finished events, in nanoseconds; 0 if no event finished.
     pub response_min_ns: u64,
-    /// The median of the response times, in nanoseconds, at most 7 % too high; 0 if no event
-    /// finished.
+    /// The median response time, in nanoseconds; at most 7 % too high, and 0 if no event finished.
     pub response_p50_ns: u64,
-    /// The 90th percentile of the response times, with the same error.
+    /// The 90th percentile of response times, with the same precision.
     pub response_p90_ns: u64,
-    /// The 99th percentile of the response times, with the same error.
+    /// The 99th percentile of response times, with the same precision.
     pub response_p99_ns: u64,
 }

@@ -1,22 +1,23 @@
-//! The reasons of controllers for their decisions.
+//! The reasons that controllers give for their decisions.
 
 use std::fmt;
 
-/// The reason why a controller changes the number of servlets; for the stage's log.
+/// The reason why a controller changed the number of servlets. The stage's log shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Why {
-    /// The numbers in the log show the reason.
+    /// The controller gave no reason; the numbers in the log show it.
     #[default]
     Unsaid,
-    /// More events wait than arrived within a service time. A resource for which handlers wait may
-    /// be scarce; in that case, fewer events in service would complete as many.
+    /// More events wait than arrive within a service time. A resource that handlers wait for may be
+    /// scarce; if so, fewer events in service would achieve the same throughput.
     TriesFewer,
     /// A resource that was scarce may no longer be scarce.
     TriesMore,
-    /// A resource for which handlers wait is scarce.
+    /// A resource that handlers wait for is scarce: more events in service do not increase the
+    /// throughput.
     MoreDoNoMore,
-    /// Nothing is scarce: services simply take that long.
+    /// Nothing is scarce: services simply take this long.
     FewerDoLess,
     /// Nothing is scarce any longer.
     NobodyWaits,

@@ -10,14 +10,14 @@ use crate::net::unix::{self, Shown};
 pub enum Address {
     /// The address of a TCP socket.
     Tcp(SocketAddr),
-    /// The address of a Unix socket, which need not have a name.
+    /// The address of a Unix socket, which may have no name.
     Unix(unix::SocketAddr),
-    /// An address that the system does not know.
+    /// An address that the system does not report.
     Unknown,
 }
 
 impl Address {
-    /// Returns the address if it is the address of a TCP socket.
+    /// Returns the address of a TCP socket, or `None` for other addresses.
     #[must_use]
     pub fn tcp(&self) -> Option<SocketAddr> {
         match self {

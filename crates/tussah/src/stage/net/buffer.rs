@@ -1,10 +1,10 @@
-//! Bytes to be sent: owned, static or shared.
+//! Bytes to send: owned, static or shared.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes to be sent. They are owned, static or shared; shared bytes that go to many peers are not
-/// copied for each peer.
+/// Bytes to send: owned, static or shared. Shared bytes can be sent to many peers without copying
+/// them.
 ///
 /// # Examples
 /// ```

@@ -1,4 +1,4 @@
-//! A connection as stages hold it.
+//! A handle of a connection, held by stages.
 
 use std::any::{Any, type_name};
 use std::fmt;
@@ -13,12 +13,12 @@ use super::set::Entry;
 use super::stats::SocketStats;
 use crate::net::{Outgoing, OutgoingStats, PushError};
 
-/// A connection whose events go to a stage. It is cheap to clone. Two `Connection` values are equal
-/// if they are handles of the same connection.
+/// A handle of a connection whose events go to a stage. It is cheap to clone. Two handles are equal
+/// if they belong to the same connection.
 ///
-/// A `Connection` keeps the connection open for writing after the peer has [finished
-/// sending](super::SocketEvent::Ended). It does not keep the descriptor open after the connection
-/// is [closed](super::SocketEvent::Closed).
+/// After the peer has [finished sending](super::SocketEvent::Ended), a handle keeps the connection
+/// open for writing. After the connection is [closed](super::SocketEvent::Closed), a handle does
+/// not keep the descriptor open.
 pub struct Connection {
     shared: Arc<Shared>,
 }
@@ -148,25 +148,24 @@ impl Connection {
         self.shared.id
     }
 
-    /// Returns the address of this end.
+    /// Returns the address of this side.
     #[must_use]
     pub fn local(&self) -> &Address {
         &self.shared.local
     }
 
-    /// Returns the address of the other end.
+    /// Returns the address of the peer.
     #[must_use]
     pub fn peer(&self) -> &Address {
         &self.shared.peer
     }
 
-    /// Queues bytes to be written, without waiting. Returns the number of the packet, counted from
-    /// 1.
+    /// Queues bytes for writing, without waiting. Returns the number of the packet, counted from 1.
     ///
     /// # Errors
-    /// Returns the bytes in the error if the queue is full or the connection is closed or closing.
-    /// If the queue is full, its [configured effect](super::SocketOptions::when_full) has already
-    /// taken place.
+    /// Returns the bytes in the error if the queue is full, or if the connection is closed or
+    /// closing. If the queue is full, the [configured action](super::SocketOptions::when_full) has
+    /// already been taken.
     pub fn try_send(&self, bytes: impl Into<Buffer>) -> Result<u64, PushError<Buffer>> {
         let shared = &self.shared;
         shared.writes.look();
@@ -174,11 +173,11 @@ impl Connection {
         shared.outgoing.try_push_numbered(bytes.into(), bytes_max)
     }
 
-    /// Queues bytes to be written, and returns the number of the packet. If
-    /// [`WhenFull::Wait`](crate::net::WhenFull::Wait) was chosen, this waits for room.
+    /// Queues bytes for writing, and returns the number of the packet. Waits for room if
+    /// [`WhenFull::Wait`](crate::net::WhenFull::Wait) is set.
     ///
-    /// A servlet that waits here serves no other peer in the meantime, so one slow peer can hold up
-    /// the stage for any length of time.
+    /// A servlet that waits here serves no other peer in the meantime, so a single slow peer can
+    /// block the stage indefinitely.
     ///
     /// # Cancellation
     /// Dropping the future while it waits drops the bytes.
@@ -192,8 +191,8 @@ impl Connection {
         shared.outgoing.push_numbered(bytes.into(), bytes_max).await
     }
 
-    /// Finishes sending: queued bytes are written, and no others are accepted. The connection is
-    /// closed when the peer has finished sending, too, or when
+    /// Closes the connection gracefully: writes the queued bytes, and accepts no others. The
+    /// connection ends when the peer has finished sending, too, or when
     /// [`linger`](super::SocketOptions::linger) has passed. Packets that arrive in the meantime are
     /// dropped.
     pub fn close(&self) {
@@ -205,18 +204,18 @@ impl Connection {
         self.shared.outgoing.break_off();
     }
 
-    /// Returns the number of bytes and buffers queued to be written, and the counters of the
-    /// written ones.
+    /// Returns the length of the write queue, in bytes and buffers, and the counters of what was
+    /// written.
     #[must_use]
     pub fn outgoing(&self) -> OutgoingStats {
         self.shared.outgoing.stats()
     }
 
-    /// Returns the stage's own data of the connection. The first call creates the data, which is
-    /// dropped with the last `Connection`.
+    /// Returns the data that the stage attaches to the connection. The first call creates the data
+    /// with its default value; it is dropped with the last handle.
     ///
     /// # Panics
-    /// Panics if the data was created with another type.
+    /// Panics if an earlier call created data of another type.
     ///
     /// # Examples
     /// ```

@@ -1,4 +1,4 @@
-//! The events of sockets that stages receive.
+//! The events of sockets, which stages receive.
 
 use std::fmt;
 use std::io;
@@ -6,63 +6,65 @@ use std::io;
 use super::connection::Connection;
 use super::server::Server;
 
-/// An event of a socket. [The module](super) describes the order of the events.
+/// An event of a socket. [The module](super) documents the order of events.
 ///
-/// A stage that also takes other events has its own enum, with `impl From<SocketEvent>`.
+/// A stage that also takes other events can define its own enum that implements
+/// `From<SocketEvent>`.
 #[derive(Debug)]
 pub enum SocketEvent {
     /// A server has accepted a connection.
     Accepted(Connection),
-    /// A requested connection was established.
+    /// A requested connection has been established.
     Connected(Connection),
-    /// The connection with this number, which [`Sockets::connect`](super::Sockets::connect)
-    /// returned, could not be established. The error names the peer and the reason.
+    /// A requested connection could not be established. The number is the one that
+    /// [`Sockets::connect`](super::Sockets::connect) returned, and the error names the peer and the
+    /// reason.
     NotConnected(u64, io::Error),
-    /// Bytes have arrived: at least one, at most 16 KB. The boundaries are those of the system's
+    /// Bytes have arrived: at least 1, at most 16 KB. Packet boundaries are those of the system's
     /// reads.
     Packet(Connection, Vec<u8>),
-    /// All packets up to this number were given to the system; [`Connection::send`] returned the
-    /// numbers. The stage receives this event only if
-    /// [`SocketOptions::completions`](super::SocketOptions::completions) is on. One event may
-    /// represent several packets: the difference of the numbers shows how many.
+    /// All packets up to this number have been passed to the system; [`Connection::send`] returns
+    /// these numbers. This event is only sent if
+    /// [`SocketOptions::completions`](super::SocketOptions::completions) is on. One event may cover
+    /// several packets: subtract the previous number to count them.
     Sent(Connection, u64),
-    /// The peer has finished sending, and may still read. The stage can send until it
+    /// The peer has finished sending, but may still read. The stage can send until it
     /// [closes](Connection::close) the connection or drops the last [`Connection`].
     Ended(Connection),
-    /// The connection is closed. This is the connection's last event.
+    /// The connection is closed. This is its last event.
     Closed(Connection, CloseReason),
-    /// A server could not accept because the process or the system has no descriptor or no memory
-    /// left. The server continues. The server sends this event for the first failure, and not for
-    /// later ones until accepting has succeeded again.
+    /// A server could not accept a connection, because the process or the system has run out of
+    /// descriptors or memory. The server keeps trying. It sends this event for the first failure,
+    /// and then not again until a connection has been accepted.
     AcceptFailed(Server, io::Error),
     /// A server has stopped: it was [closed](Server::close), or it failed with this error. This is
-    /// the server's last event.
+    /// its last event.
     Stopped(Server, Option<io::Error>),
 }
 
-/// The way in which a connection ended.
+/// The reason why a connection ended.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// The connection ended normally: everything that was sent was written.
+    /// The connection ended normally: all queued bytes were written.
     Finished,
-    /// [`Connection::break_off`] aborted it.
+    /// [`Connection::break_off`] aborted the connection.
     BrokenOff,
     /// A controller of the stage rejected a packet, and
-    /// [`WhenRejected::Close`](super::WhenRejected::Close) ended the connection.
+    /// [`WhenRejected::Close`](super::WhenRejected::Close) closed the connection.
     Rejected,
-    /// The peer did not read the data sent to it: its queue was full
+    /// The peer did not read fast enough: the write queue was full
     /// ([`SocketOptions::when_full`](super::SocketOptions::when_full)), or writing the rest took
     /// too long ([`SocketOptions::finish_max`](super::SocketOptions::finish_max)).
     Slow(io::Error),
-    /// Reading or writing failed; the error names the operation and the peer.
+    /// A read or a write failed; the error names the operation and the peer.
     Failed(io::Error),
 }
 
 impl SocketEvent {
-    /// Returns the number of the connection or server of this event, for
-    /// [`StageBuilder::keyed_by`](crate::stage::StageBuilder::keyed_by). No two sockets of the
-    /// process ever have the same number.
+    /// Returns the number of the event's connection or server, as a key for
+    /// [`StageBuilder::keyed_by`](crate::stage::StageBuilder::keyed_by). Numbers are unique within
+    /// the process and never reused.
     #[must_use]
     pub fn id(&self) -> u64 {
         match self {

@@ -20,20 +20,21 @@ const FINISH_S_MAX: u64 = 30;
 /// peer to finish. It allows for several round trips, even if packets are lost.
 const LINGER_S_MAX: u64 = 2;
 
-/// The effect of a stage's rejection on a packet or a connection. Default: [`Drop`](Self::Drop).
+/// The action to take when a controller of the stage rejects an event. Default:
+/// [`Drop`](Self::Drop).
 ///
-/// The setting applies only if a controller of the stage rejects the event. When the stage's queue
-/// is full, all events wait. The other events of a connection always wait and are never dropped.
+/// This applies only to packets and new connections that a controller rejects. If the stage's queue
+/// is full, every event waits. The other events of a connection always wait, and are never dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenRejected {
-    /// The event is dropped and counted. The connection continues without the packet, as if the
-    /// packet had been lost on the way; a new connection is closed.
+    /// Drop and count the event. The connection continues without the packet, as if the network had
+    /// lost it. A new connection is closed.
     #[default]
     Drop,
-    /// The connection is closed after its queued bytes have been written.
+    /// Close the connection after writing its queued bytes.
     Close,
-    /// The event waits until it is admitted. The pauses begin at 1 ms and grow to 100 ms. Nothing
-    /// is read in the meantime.
+    /// Wait until the event is admitted. Retries start 1 ms apart and slow down to 100 ms. The
+    /// connection reads nothing in the meantime.
     Wait,
 }
 
@@ -85,9 +86,9 @@ impl Default for SocketOptions {
 }
 
 impl SocketOptions {
-    /// Bound, in connections: the maximum number of simultaneous connections, including attempts to
-    /// connect; 10,000 by default, at least 1. At the bound, servers do not accept, so that clients
-    /// wait in the system's queue, and connecting fails.
+    /// Bound, in connections: the maximum number of simultaneous connections, including connection
+    /// attempts; 10,000 by default, at least 1. At the bound, servers stop accepting, so that
+    /// clients wait in the system's queue, and connecting fails.
     pub fn connections_max(mut self, connections: usize) -> Self {
         self.connections_max = connections.max(1);
         self
@@ -100,55 +101,56 @@ impl SocketOptions {
         self
     }
 
-    /// Bound, in bytes: the maximum amount queued to be written to one peer; 256 KiB by default. A
-    /// longer buffer fits only into an empty queue.
+    /// Bound, in bytes: the maximum length of a connection's write queue; 256 KiB by default. A
+    /// longer buffer only fits into an empty queue.
     pub fn outgoing_bytes_max(mut self, bytes: usize) -> Self {
         self.outgoing = self.outgoing.bytes_max(bytes);
         self
     }
 
-    /// Bound, in buffers: the maximum number queued to be written to one peer; 1024 by default, at
+    /// Bound, in buffers: the maximum length of a connection's write queue; 1024 by default, at
     /// least 1.
     pub fn outgoing_buffers_max(mut self, buffers: usize) -> Self {
         self.outgoing = self.outgoing.buffers_max(buffers);
         self
     }
 
-    /// Sets what happens to a buffer for which a peer's queue has no room. By default the
-    /// connection is closed, because slow peers would otherwise fill the memory (SEDA, SOSP 2001,
-    /// section 5.2.2). With [`WhenFull::Drop`] the sender gets an error, and with
-    /// [`WhenFull::Wait`] it can wait.
+    /// Sets the action to take if a connection's write queue has no room for a buffer. By default
+    /// the connection is closed, because slow peers could otherwise fill the memory (SEDA, SOSP
+    /// 2001, section 5.2.2). With [`WhenFull::Drop`], the sender gets an error. With
+    /// [`WhenFull::Wait`], it can wait for room.
     pub fn when_full(mut self, when_full: WhenFull) -> Self {
         self.outgoing = self.outgoing.when_full(when_full);
         self
     }
 
-    /// Sets how long writing the rest of a closing connection may take; 30 seconds by default.
+    /// Sets the maximum time for writing the queued bytes of a closing connection; 30 seconds by
+    /// default.
     pub fn finish_max(mut self, time: Duration) -> Self {
         self.outgoing = self.outgoing.finish_max(time);
         self
     }
 
-    /// Sets how long a connection closed by this side, once it has written everything, waits for
-    /// the peer to finish sending; 2 seconds by default.
+    /// Sets how long a closing connection that has written everything waits for the peer to finish
+    /// sending; 2 seconds by default.
     ///
-    /// Packets that arrive in the meantime are dropped. Without this wait, the system would reset
-    /// the connection if unread bytes from the peer remained, and the peer might lose the last
+    /// Packets that arrive in the meantime are dropped. Without this wait, unread bytes from the
+    /// peer would cause the system to reset the connection, and the peer might lose the last
     /// response (RFC 9112, section 9.6).
     pub fn linger(mut self, time: Duration) -> Self {
         self.linger = time;
         self
     }
 
-    /// Limits the rate at which packets are read from each connection. After each read, the next
-    /// one is delayed while the average is above the limit; see [`RateLimit`].
+    /// Limits the rate at which packets are read from each connection. While the average rate is
+    /// above the limit, each read delays the next one; see [`RateLimit`].
     /// [`Sockets::control_reads`](super::Sockets::control_reads) limits all connections together.
     pub fn limit_each(mut self, limit: RateLimit) -> Self {
         self.limit_each = Some(Arc::new(limit));
         self
     }
 
-    /// Sets what happens to a packet or connection that the stage's controllers reject.
+    /// Sets the action to take when a controller of the stage rejects a packet or a new connection.
     pub fn when_rejected(mut self, when_rejected: WhenRejected) -> Self {
         self.when_rejected = when_rejected;
         self
@@ -168,8 +170,8 @@ impl SocketOptions {
         self
     }
 
-    /// Sets the color of each connection's thread, from the connection's number. By default each
-    /// thread has its own color.
+    /// Sets a function that returns the color of a connection's thread from the connection's
+    /// number. By default, each thread has its own color.
     pub fn color(mut self, color: impl Fn(u64) -> Color + Send + Sync + 'static) -> Self {
         self.color = Some(Arc::new(color));
         self

@@ -1,4 +1,4 @@
-//! The controllers of the reads and writes of sockets.
+//! The controllers that pace the reads and bound the writes of sockets.
 
 use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! A server socket whose connections go to a stage.
+//! A server socket whose connections send their events to a stage.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -22,8 +22,8 @@ use super::thread::prepare;
 use crate::OpError;
 use crate::net::Verdict;
 
-/// A server socket. It is cheap to clone. The socket accepts until it is [closed](Self::close),
-/// even if all clones are dropped.
+/// A handle of a server socket, cheap to clone. The server accepts connections until it is
+/// [closed](Self::close), even if all handles are dropped.
 #[derive(Clone)]
 pub struct Server {
     shared: Arc<Shared>,
@@ -95,9 +95,9 @@ impl Server {
         &self.shared.local
     }
 
-    /// Stops accepting, and closes the listener; [`SocketEvent::Stopped`] reports the end. Closing
-    /// does not affect the server's existing connections. An accepted connection whose first event
-    /// has not been queued yet, because the stage is full or rejects it, is closed, too.
+    /// Stops accepting, and closes the listener; [`SocketEvent::Stopped`] reports the end. Existing
+    /// connections continue. However, if the first event of an accepted connection has not been
+    /// queued yet, because the stage is full or rejects it, that connection is closed.
     pub fn close(&self) {
         self.shared.close();
     }

@@ -1,4 +1,4 @@
-//! The set of all sockets that belong together, and their end.
+//! The set of all connections and servers of one `Sockets`, and its end.
 
 use std::collections::HashMap;
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! Queues of the system, shown as stages of a network.
+//! Queues of the runtime, shown as stages of a network.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,17 +64,17 @@ pub(super) fn all(
 }
 
 impl Network {
-    /// Shows the runtime's own queues among the stages, in the [graph](Self::graph) and in
-    /// [recordings](Self::record). Nothing can be sent to these queues. Their names are:
+    /// Shows the runtime's own queues as stages in the [graph](Self::graph) and in
+    /// [recordings](Self::record). No events can be sent to them. Their names are:
     ///
-    /// - `runtime.workers`: runnable colors;
+    /// - `runtime.workers`: colors that are ready to run;
     /// - `runtime.files`: file operations in the kernel;
-    /// - `runtime.blocking`: the pool of OS threads for blocking work, which includes file
-    ///   operations where there is no `io_uring`.
+    /// - `runtime.blocking`: the jobs of the blocking pool, including file operations on systems
+    ///   without io_uring.
     ///
     /// # Errors
-    /// Returns an error if a name is taken, for example by an earlier call; none of the queues is
-    /// then shown.
+    /// Returns an error if one of the names is taken, for example by an earlier call. None of the
+    /// queues is then shown.
     ///
     /// # Examples
     /// ```

@@ -1,4 +1,4 @@
-//! The delivery of a socket's events to a stage.
+//! Delivery of a socket's events to a stage.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The entry point: it takes listeners, makes connections, and sends their events to stages.
+//! The entry point for sockets: it serves listeners, makes connections, and sends their events to
+//! stages.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -26,7 +27,7 @@ use crate::stage::control::{Controller, log::Log};
 use crate::stage::control::{Owns, Sample};
 use crate::stage::{BuildError, Network, Sender};
 
-/// A source of socket events for stages: it takes listeners, makes connections, and sends their
+/// A source of socket events for stages. It serves listeners, makes connections, and sends their
 /// events to stages. It is cheap to clone.
 ///
 /// # Examples
@@ -39,9 +40,9 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Creates sockets whose threads run in the runtime of a network, with the default options. The
-    /// network shows their queues among its stages, as `NAME.listen`, `NAME.connect`, `NAME.read`
-    /// and `NAME.write`.
+    /// Creates a set of sockets with the default options. Their threads run in the network's
+    /// runtime. The network shows their queues among its stages, as `NAME.listen`, `NAME.connect`,
+    /// `NAME.read` and `NAME.write`.
     ///
     /// # Errors
     /// Returns an error if one of these names is taken.
@@ -50,8 +51,8 @@ impl Sockets {
         Ok(Self::of(set, SocketOptions::default()))
     }
 
-    /// Returns a handle that uses other options for the sockets that it makes. The connections of
-    /// that handle have their own bound.
+    /// Returns a handle of the same sockets that uses other options for new ones. Its connections
+    /// have a bound of their own.
     #[must_use]
     pub fn with(&self, options: SocketOptions) -> Self {
         Self::of(Arc::clone(&self.set), options)
@@ -65,10 +66,10 @@ impl Sockets {
         }
     }
 
-    /// Accepts connections, and sends the events of the server and of its connections to a stage.
+    /// Accepts connections, and sends the events of the server and its connections to a stage.
     ///
     /// # Errors
-    /// Returns an error if the sockets were [closed](Self::close).
+    /// Returns an error if the sockets are [closed](Self::close).
     pub fn listen<E>(&self, listener: impl Into<Listener>, to: &Sender<E>) -> io::Result<Server>
     where
         E: From<SocketEvent> + Send + 'static,
@@ -76,9 +77,10 @@ impl Sockets {
         self.listen_apart(listener, to, to)
     }
 
-    /// Accepts connections for two stages. The first stage gets [`Accepted`](SocketEvent::Accepted)
-    /// and the other events of the server. The second stage gets the packets and all other events
-    /// of the connections. There is no order between the two stages' events.
+    /// Accepts connections for two stages. The first stage receives
+    /// [`Accepted`](SocketEvent::Accepted) and the other events of the server. The second stage
+    /// receives the packets and all other events of the connections. The order of events across the
+    /// two stages is undefined.
     ///
     /// # Errors
     /// Same as for [`listen`](Self::listen).
@@ -109,13 +111,13 @@ impl Sockets {
         Ok(shared.handle())
     }
 
-    /// Connects by TCP to an address or to a host name; see [`TcpStream::connect`]. The stage
-    /// receives [`Connected`](SocketEvent::Connected), or
-    /// [`NotConnected`](SocketEvent::NotConnected) with the number that is returned here.
+    /// Connects by TCP to an address or a host name; see [`TcpStream::connect`]. The stage receives
+    /// [`Connected`](SocketEvent::Connected) or [`NotConnected`](SocketEvent::NotConnected). The
+    /// returned number identifies the connection.
     ///
     /// # Errors
     /// Returns an error if there are too many [connections](SocketOptions::connections_max), or if
-    /// the sockets were [closed](Self::close).
+    /// the sockets are [closed](Self::close).
     pub fn connect<E>(
         &self,
         address: impl ToAddresses + Send + 'static,
@@ -127,7 +129,8 @@ impl Sockets {
         self.connect_by(async move { TcpStream::connect(address).await }, to)
     }
 
-    /// Connects to the Unix socket at a path; otherwise the same as [`connect`](Self::connect).
+    /// Connects to the Unix socket at a path, and otherwise behaves like
+    /// [`connect`](Self::connect).
     ///
     /// # Errors
     /// Same as for [`connect`](Self::connect).
@@ -139,7 +142,7 @@ impl Sockets {
         self.connect_by(async move { UnixStream::connect(path).await }, to)
     }
 
-    /// Connects by means of a future, which can use options of all kinds; otherwise the same as
+    /// Connects by running a future, which can set any socket option, and otherwise behaves like
     /// [`connect`](Self::connect).
     ///
     /// # Errors
@@ -173,10 +176,10 @@ impl Sockets {
         Ok(id)
     }
 
-    /// Takes over a connected stream. The stage receives its packets and all later events.
+    /// Takes over an existing connection. The stage receives its packets and all later events.
     ///
     /// # Errors
-    /// Same as for [`connect`](Self::connect); after an error, the stream is closed.
+    /// Same as for [`connect`](Self::connect). If the call fails, the stream is closed.
     pub fn adopt<E>(&self, stream: impl Into<Stream>, to: &Sender<E>) -> io::Result<Connection>
     where
         E: From<SocketEvent> + Send + 'static,
@@ -192,50 +195,49 @@ impl Sockets {
         Ok(connection)
     }
 
-    /// Adds a controller of the queue `NAME.read`, such as an
+    /// Adds a controller to the queue `NAME.read`, such as an
     /// [`InputRate`](crate::stage::control::policy::InputRate). It also controls the reads of
     /// handles with other options.
     ///
-    /// The controller can decide [`Owns::PACE`]: the shortest time between two reads of all
-    /// connections together. Connections that wait for their turn to read form a queue. The
-    /// controller is called when a packet was read, and regularly while connections wait. Its
-    /// [`Sample`] contains:
+    /// The controller can own [`Owns::PACE`]: the minimum time between two reads on all connections
+    /// together. Connections queue for their turn to read. The controller receives a sample after
+    /// each packet, and regularly while connections wait. The fields of its [`Sample`] are:
     ///
     /// | field | value |
     /// |---|---|
     /// | `arrived`, `finished` | packets that were read |
-    /// | `bytes` | the bytes of these packets |
+    /// | `bytes` | bytes in these packets |
     /// | `queue_len` | connections that wait for their turn |
     /// | `servlets.target` | all sockets, including servers |
-    /// | `pace_ns` | the pace in force |
+    /// | `pace_ns` | current minimum time between two reads |
     ///
     /// # Errors
-    /// Returns an error if the controller owns another setting, or a setting that another
+    /// Returns an error if the controller owns any other setting, or a setting that another
     /// controller owns.
     pub fn control_reads(&self, controller: impl Controller) -> Result<(), BuildError> {
         let name = self.set.name_of(Queue::Read);
         self.set.reads.add(name, Box::new(controller))
     }
 
-    /// Adds a controller of the queue `NAME.write`, such as an
+    /// Adds a controller to the queue `NAME.write`, such as an
     /// [`OutgoingBound`](crate::stage::control::policy::OutgoingBound). It also controls the writes
     /// of handles with other options.
     ///
-    /// The controller can decide [`Owns::OUTGOING`]: the number of bytes that may be queued to each
-    /// peer. [`SocketOptions::outgoing_bytes_max`] applies in addition. The controller is called
-    /// when something is sent or a new connection appears, but at most once per 10 ms plus 3 µs per
-    /// connection. Its [`Sample`] contains:
+    /// The controller can own [`Owns::OUTGOING`]: the maximum number of bytes in each write queue.
+    /// [`SocketOptions::outgoing_bytes_max`] still applies. The controller receives a sample when
+    /// something is sent or a connection is added, but at most once per 10 ms plus 3 µs per
+    /// connection. The fields of its [`Sample`] are:
     ///
     /// | field | value |
     /// |---|---|
     /// | `arrived` | packets that were sent |
-    /// | `refused` | packets for which there was no room |
+    /// | `refused` | packets that did not fit into their write queue |
     /// | `finished` | packets that were written |
     /// | `bytes` | all bytes that were written |
     /// | `failed` | packets that were dropped when their connection ended |
-    /// | `queue_len` | packets in the queues |
+    /// | `queue_len` | packets in all write queues |
     /// | `servlets.target` | all sockets, including servers |
-    /// | `outgoing_max` | the bound in force |
+    /// | `outgoing_max` | current maximum number of bytes in a write queue |
     ///
     /// # Errors
     /// Same as for [`control_reads`](Self::control_reads).
@@ -244,27 +246,27 @@ impl Sockets {
         self.set.writes.add(name, Box::new(controller))
     }
 
-    /// Returns the latest decisions of the controllers of `NAME.read`, with their inputs.
+    /// Returns the log of the controllers of `NAME.read`.
     #[must_use]
     pub fn read_log(&self) -> Log {
         self.set.reads.log()
     }
 
-    /// Returns the latest decisions of the controllers of `NAME.write`, with their inputs.
+    /// Returns the log of the controllers of `NAME.write`.
     #[must_use]
     pub fn write_log(&self) -> Log {
         self.set.writes.log()
     }
 
-    /// Closes all sockets gracefully: servers stop, attempts to connect are abandoned, and
-    /// connections are closed when their queued bytes have been written. The stages receive the
-    /// resulting events. No further socket can be added.
+    /// Closes all sockets gracefully: servers stop, connection attempts are abandoned, and each
+    /// connection closes after its queued bytes have been written. The stages receive the resulting
+    /// events. No more sockets can be added.
     pub fn close(&self) {
         self.set.close();
     }
 
-    /// Waits until no server, no connection and no attempt to connect is left. By then, the last
-    /// event of each of these has been sent to its stage.
+    /// Waits until no server, connection or connection attempt is left. By then, their last events
+    /// have been sent to the stages.
     pub async fn settled(&self) {
         self.set.settled().await;
     }

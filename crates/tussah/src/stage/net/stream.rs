@@ -1,4 +1,4 @@
-//! Streams and listeners of either kind, for the sockets of stages.
+//! Streams and listeners of both socket families, for the sockets of stages.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use super::address::Address;
 use crate::net::socket::Direction;
 use crate::net::{BreakOff, TcpListener, TcpStream, UnixListener, UnixStream};
 
-/// A stream of either kind.
+/// A connected TCP or Unix stream.
 #[derive(Debug)]
 pub enum Stream {
     /// A TCP connection.
@@ -20,12 +20,12 @@ pub enum Stream {
     Unix(UnixStream),
 }
 
-/// A listener of either kind.
+/// A TCP or Unix listener.
 #[derive(Debug)]
 pub enum Listener {
     /// A listener for TCP connections.
     Tcp(TcpListener),
-    /// A listener for connections of Unix sockets.
+    /// A listener for connections between Unix sockets.
     Unix(UnixListener),
 }
 

@@ -1,4 +1,4 @@
-//! The graph of a network's stages, drawn.
+//! A drawing of a network's stages.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::stats::StageStats;
 use crate::stage::network::{Edge, EdgeKind, Network};
 use crate::stage::state::Digest;
 
-/// The stages of a network and the edges between them, at one moment. [`Network::graph`] creates
+/// The stages of a network and the edges between them, at one moment. [`Network::graph`] returns
 /// it.
 ///
 /// # Examples
@@ -57,10 +57,10 @@ pub struct Graph {
 pub struct Node {
     /// The stage's name.
     pub name: Arc<str>,
-    /// The type of its events, as the compiler names it, with module paths. Drawings omit the
-    /// paths.
+    /// The name of the stage's event type, as the compiler prints it, with module paths. Drawings
+    /// omit the paths.
     pub event: &'static str,
-    /// The stage's current state and counts.
+    /// The current state and the counters of the stage.
     pub stats: StageStats,
 }
 
@@ -91,8 +91,8 @@ impl Network {
             .collect()
     }
 
-    /// Returns the statistics of all stages, like [`stats`](Self::stats), with the response times
-    /// of each stage.
+    /// Returns the statistics of all stages, like [`stats`](Self::stats), each with the
+    /// distribution of its response times.
     ///
     /// # Examples
     /// ```
@@ -136,13 +136,13 @@ impl Network {
 }
 
 impl Graph {
-    /// Renders the graph in the language of [Graphviz](https://graphviz.org/doc/info/lang.html).
+    /// Renders the graph in the [Graphviz](https://graphviz.org/doc/info/lang.html) language.
     ///
-    /// Queues are solid arrows, offers are dashed, and calls are bold with an empty head. An edge
-    /// that a proxy interrupts is gray. A stage's label counts the finished and refused events
-    /// since the stage was created and, unless they are zero, the called, shed, expired and
-    /// cancelled events. A stage that has refused or shed events, or has let them expire, is red.
-    /// If a handler closed its stage, the label gives the reason.
+    /// Solid arrows are queues, dashed arrows are offers, and bold arrows with an empty head are
+    /// calls. An edge that passes through a proxy is gray. The label of a stage counts its finished
+    /// and refused events since the stage was created and, if not zero, those called, shed, expired
+    /// and cancelled. If a stage has refused or shed events, or has let them expire, it is red. If
+    /// a stage is closed because of its handler, the label shows the reason.
     #[must_use]
     pub fn to_dot(&self) -> String {
         let mut out = String::new();
@@ -210,8 +210,8 @@ impl Graph {
         writeln!(out, "}}")
     }
 
-    /// Renders the graph as a JSON object: `network`, `stages` (each with its counters; times in
-    /// nanoseconds) and `edges`.
+    /// Renders the graph as a JSON object with `network`, `stages` (each with its counters, times
+    /// in nanoseconds) and `edges`.
     #[must_use]
     pub fn to_json(&self) -> String {
         let mut out = String::new();

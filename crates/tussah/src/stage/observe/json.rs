@@ -1,4 +1,5 @@
-//! A JSON writer: the graph and the traces only need objects, lists, numbers and strings.
+//! A JSON writer for objects, lists, numbers and strings, which is all that the graph and the
+//! traces need.
 
 use std::fmt::Write;
 

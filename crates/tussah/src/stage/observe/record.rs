@@ -1,4 +1,4 @@
-//! Recordings: the statistics of a network's stages over time, as rows of CSV.
+//! Recordings: the statistics of a network's stages over time, as CSV rows.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -15,13 +15,13 @@ use crate::stage::state::Digest;
 
 /// The columns that [`Network::record`] writes.
 ///
-/// `time_s` is the time since the network's start, in seconds. The columns from `arrived` to
-/// `called` count events since the previous row of the same stage. The percentiles, in nanoseconds,
-/// are those of the events that finished in that time. All other columns are current values, as in
+/// `time_s` is the time since the network was created, in seconds. The columns from `arrived` to
+/// `called` count events since the previous row of the same stage. The percentiles cover the events
+/// that finished since then, in nanoseconds. All other columns show current values, as in
 /// [`StageStats`].
 pub const COLUMNS: &str = "time_s,stage,queued,queue_len,queue_bytes,threshold,batch,servlets_busy,servlets_waiting,servlets_parked,servlets_target,arrived,admitted,refused,shed,expired,cancelled,finished,called,response_p50_ns,response_p99_ns";
 
-/// A recording that continues until it is stopped or dropped. [`Network::record`] creates it.
+/// A recording, which continues until it is stopped or dropped. [`Network::record`] starts it.
 #[must_use = "dropping it ends the recording"]
 pub struct Recording<W> {
     thread: Option<JoinHandle<io::Result<W>>>,
@@ -29,12 +29,12 @@ pub struct Recording<W> {
 }
 
 impl Network {
-    /// Writes a row of CSV for each stage after each `interval`, below a line with the names of the
-    /// [columns](COLUMNS).
+    /// Writes one CSV row per stage after each `interval`, below a header line with the names of
+    /// the [columns](COLUMNS).
     ///
-    /// The runtime's pool of blocking OS threads writes the rows, one sample after the other.
-    /// Samples that a slow writer misses are not made up for. The recording ends on its own when
-    /// the network no longer has a handle.
+    /// The rows are written on the runtime's blocking pool, one sample after the other. If the
+    /// writer is slow, samples are skipped. The recording ends on its own when the last handle of
+    /// the network is dropped.
     ///
     /// # Panics
     /// Panics if `interval` is zero.
@@ -89,10 +89,10 @@ impl Network {
 }
 
 impl<W> Recording<W> {
-    /// Takes a last sample, and returns the writer.
+    /// Takes a last sample, stops the recording, and returns the writer.
     ///
     /// # Errors
-    /// Returns the writer's errors; the first error ended the recording.
+    /// Returns the writer's error. The first error ends the recording.
     pub async fn stop(mut self) -> io::Result<W> {
         self.stop.notify_one();
         let thread = self.thread.take().expect("it is taken here only");

@@ -7,97 +7,99 @@ use crate::stage::control::{Order, Owns, Servlets};
 use crate::stage::event::Event;
 use crate::stage::state::{Gate, State};
 
-/// The current state of a stage, and its counts since it was created. Counts are in events unless
-/// stated otherwise.
+/// The current state of a stage, and its counters since it was created. Counters are in events
+/// unless stated otherwise.
 #[derive(Clone, Debug)]
 pub struct StageStats {
     /// The stage's name.
     pub name: Arc<str>,
-    /// The state of the stage: `new` (without a handler), `open`, `paused`, `swapping`, `draining`
-    /// or `closed`.
+    /// The state of the stage: `new` (no handler yet), `open`, `paused`, `swapping`, `draining` or
+    /// `closed`.
     pub gate: &'static str,
-    /// Events in the queue.
+    /// The number of events in the queue.
     pub queued: u64,
-    /// Credits in the queue, including those that senders have reserved.
+    /// The number of credits in the queue, including those that senders have reserved.
     pub queue_len: u64,
     /// The maximum number of credits in the queue.
     pub queue_max: u64,
-    /// The threshold in force, at most `queue_max`.
+    /// The current threshold; at most `queue_max`.
     pub threshold: u64,
-    /// Events in the queue, by class.
+    /// The number of events in the queue, by class.
     pub queued_by_class: Vec<u64>,
-    /// Keys that have events or are busy; 0 in a stage without keys.
+    /// The number of keys that have queued events or are being served; 0 in a stage without keys.
     pub keys: usize,
-    /// The size of the queued events in bytes, excluding the heap memory that they own.
+    /// The size of the queued events in bytes, not including heap memory that they own.
     pub queue_bytes: u64,
-    /// Events in service: they were taken, and their batch has not ended.
+    /// The number of events in service: a servlet has taken them, and their batch has not ended.
     pub in_service: u64,
-    /// The servlets and their states.
+    /// The numbers of servlets by state.
     pub servlets: Servlets,
-    /// The governor's cap on the servlets, if it is less than the target.
+    /// The governor's maximum number of servlets, if it is below the target.
     pub cap: Option<usize>,
-    /// The part of the busy servlets whose handlers wait.
+    /// The number of busy servlets whose handlers wait.
     pub waiting: usize,
     /// The current maximum number of events in a batch.
     pub batch_max: usize,
-    /// The latency target in force, if there is one: the configured target, or a higher one if the
-    /// services alone take too long. If their 90th percentile without load exceeds half of the
-    /// configured target, the target in force is that percentile plus half of the configured
-    /// target.
+    /// The effective latency target, if there is one. It is the configured target, or a higher
+    /// value if the service time alone is too long. In that case, it is the 90th percentile of the
+    /// unloaded service time plus half of the configured target. It applies if that percentile
+    /// exceeds half of the configured target.
     pub target: Option<Duration>,
-    /// The end of the queue from which events are served.
+    /// The order in which events of one class are served.
     pub order: Order,
-    /// Events offered.
+    /// The number of events offered.
     pub arrived: u64,
-    /// Events refused by a bound or by a controller.
+    /// The number of events that a bound or a controller refused.
     pub refused: u64,
-    /// Events that a controller took out of the queue.
+    /// The number of events that a controller removed from the queue.
     pub shed: u64,
-    /// Events that the controller of admission would have rejected, if that controller only
-    /// [observes](crate::stage::control::Mode::Observe).
+    /// The number of events that the admission controller would have rejected if it did not only
+    /// [observe](crate::stage::control::Mode::Observe).
     pub would_reject: u64,
-    /// Events whose deadline passed before the handler took them. If an event of a call is not in a
-    /// stage's batch, it also counts as arrived.
+    /// The number of events whose deadline passed before the handler took them. If an event of a
+    /// call is not in a stage's batch, it also counts as arrived.
     pub expired: u64,
-    /// Events that were [cancelled](crate::stage::CancelHandle) before their batch ended.
+    /// The number of events that were [cancelled](crate::stage::CancelHandle) before their batch
+    /// ended.
     pub cancelled: u64,
-    /// Events that were in the queue when the stage was closed.
+    /// The number of events that were in the queue when the stage was closed.
     pub shut_down: u64,
-    /// Events whose batch ended.
+    /// The number of events whose batch ended.
     pub finished: u64,
     /// The part of `finished` that [failed](crate::stage::Batch::fail) or was lost in a panic. The
-    /// times and percentiles below do not include them.
+    /// times and percentiles below exclude these events.
     pub failed: u64,
-    /// Panics of the handler.
+    /// The number of times the handler panicked.
     pub panicked: u64,
-    /// Events that a handler had taken and not [settled](crate::stage::Batch::settle) when it
-    /// panicked. They also count as finished or cancelled.
+    /// The number of events that a handler had taken, but not
+    /// [settled](crate::stage::Batch::settle), when it panicked. They also count as finished or
+    /// cancelled.
     pub lost: u64,
-    /// The reason why the stage is closed, if its handler closed it: how often the handler panicked
-    /// and in which time, or why it could not be created again.
+    /// The reason why the stage is closed, if its handler is the cause: it panicked too often, or
+    /// it could not be created again.
     pub closed: Option<Arc<str>>,
-    /// Batches that ended.
+    /// The number of batches that ended.
     pub batches: u64,
     /// Events of calls, without the events that the calls left in their batches.
     pub called: u64,
-    /// The total time of batches, including waits. For a batch with cancelled or failed events,
-    /// only the share of the other events counts.
+    /// The total duration of batches, including waits. If a batch contains cancelled or failed
+    /// events, only the share of its other events counts.
     pub service: Duration,
-    /// The part of `service` in which handlers computed.
+    /// The part of `service` during which handlers computed.
     pub compute: Duration,
     /// The response times since the stage was created, from an event's arrival to the end of its
     /// batch. Percentiles are at most 1/16 too high.
     pub response: Responses,
-    /// The controllers, with the settings that each owns.
+    /// The controllers, each with the settings that it owns.
     pub controllers: Vec<(&'static str, Owns)>,
 }
 
-/// Response times: from the arrival of events to the end of their batch.
+/// A summary of response times, from an event's arrival to the end of its batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Responses {
-    /// The number of events.
+    /// The number of measured events.
     pub count: u64,
-    /// The mean.
+    /// The mean response time.
     pub mean: Duration,
     /// The median.
     pub p50: Duration,

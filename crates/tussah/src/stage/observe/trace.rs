@@ -15,33 +15,33 @@ use crate::stage::network::Network;
 use crate::stage::run::{Gone, Shared};
 use crate::stage::send::outgoing;
 
-/// Bound, in spans of a network: the number of newest spans kept, about 300 KiB.
+/// Bound, in spans of a network: it keeps the newest spans, about 300 KiB.
 pub const SPANS_MAX: usize = 4096;
 
 /// The first number of the traces that the network chooses itself.
 const CHOSEN: u64 = 1 << 32;
 
-/// The visit of a traced event at one stage. Times are in nanoseconds since the process created its
+/// A visit of a traced event to a stage. Times are in nanoseconds since the process created its
 /// first network.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Span {
     /// The number of the trace.
     pub trace: u64,
-    /// The stage.
+    /// The name of the stage.
     pub stage: Arc<str>,
     /// The event's class.
     pub class: Class,
-    /// The time at which the event was queued; equal to `begun_ns` if the event arrived by a call.
+    /// The time at which the event was queued. For an event of a call, it equals `begun_ns`.
     pub queued_ns: u64,
-    /// The time at which the event's batch began; equal to `ended_ns` if no batch took the event.
+    /// The time at which the event's batch began. If no batch took the event, it equals `ended_ns`.
     pub begun_ns: u64,
-    /// The time at which the event's batch ended, or at which the event was dropped.
+    /// The time at which the event's batch ended or the event was dropped.
     pub ended_ns: u64,
     /// The outcome of the visit.
     pub end: SpanEnd,
 }
 
-/// The outcome of a traced event's visit at a stage.
+/// The outcome of a traced event's visit to a stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SpanEnd {
     /// The event's batch ended.
@@ -50,7 +50,8 @@ pub enum SpanEnd {
     Dropped(Reason),
 }
 
-/// The spans that a network keeps, in the order in which they ended. Printing groups them by trace.
+/// The most recent spans of a network, in the order in which they ended. Printing groups them by
+/// trace.
 #[derive(Clone, Debug, Default)]
 pub struct Traces {
     /// The spans.
@@ -60,13 +61,12 @@ pub struct Traces {
 }
 
 impl Network {
-    /// Traces one in `n` of the events that arrive from outside the stages from now on; 0 stops
-    /// tracing. Events of [sockets](crate::stage::net) and of the sources of a
-    /// [graph](crate::flow) come from outside. [Traced](Event::traced)
-    /// events are always traced.
+    /// Traces one in `n` of the events that enter the network from now on; 0 stops tracing. Events
+    /// enter from outside the stages, for example from [sockets](crate::stage::net) or from the
+    /// sources of a [graph](crate::flow). Events marked as [traced](Event::traced) are always
+    /// traced.
     ///
-    /// Events that are not traced cost nothing. The numbers of the traces that the network chooses
-    /// are 2^32 and above.
+    /// Untraced events cost nothing. Traces that the network starts have numbers from 2^32 upward.
     ///
     /// # Examples
     /// ```
@@ -112,7 +112,7 @@ impl Network {
         self.inner.tracer.one_in.store(n, Ordering::Relaxed);
     }
 
-    /// Returns the recorded spans: the last 4096.
+    /// Returns the recorded spans, up to the last 4096.
     #[must_use]
     pub fn traces(&self) -> Traces {
         let ring = self.inner.tracer.ring.lock();
@@ -129,7 +129,7 @@ impl Traces {
         self.spans.iter().filter(move |span| span.trace == trace)
     }
 
-    /// Renders the spans as a JSON list of objects.
+    /// Renders the spans as a JSON array of objects.
     #[must_use]
     pub fn to_json(&self) -> String {
         let mut out = String::new();

@@ -1,4 +1,4 @@
-//! A simulated run: the loop that executes the next event on a virtual clock.
+//! A simulated run: the loop that processes one event at a time on a virtual clock.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -3,24 +3,25 @@
 use super::{Distribution, Random, Service, Simulation};
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// An event that will arrive.
+/// A planned arrival of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Planned {
-    /// The position of the event in the order of arrival, counted from one.
+    /// The position of the event in arrival order, counted from 1.
     pub number: u64,
-    /// The time at which the event arrives, in nanoseconds from the beginning of the run.
+    /// The time at which the event arrives, in nanoseconds since the start of the run.
     pub at_ns: u64,
     /// The class of the event.
     pub class: Class,
     /// The user of the event.
     pub user: u16,
-    /// The time that the handler computes for the event, in nanoseconds.
+    /// The computing time of the handler for this event, in nanoseconds.
     pub compute_ns: u64,
-    /// The time that the handler waits after that, in nanoseconds.
+    /// The waiting time of the handler for this event, in nanoseconds.
     pub wait_ns: u64,
-    /// The time that the handler holds a permit before it waits, in nanoseconds.
+    /// The time for which the handler holds a permit for this event, in nanoseconds; between
+    /// computing and waiting.
     pub hold_ns: u64,
-    /// True if the event is hot: no two hot events are handled at the same time.
+    /// True if the event is hot: hot events are handled one at a time.
     pub hot: bool,
     /// True if the event fails.
     pub fails: bool,
@@ -28,7 +29,7 @@ pub struct Planned {
     pub client: bool,
 }
 
-/// The arrivals in order, until the simulation ends.
+/// An iterator over the arrivals in order, until the simulation ends.
 #[derive(Clone, Debug)]
 pub struct Schedule<'a> {
     simulation: &'a Simulation,
@@ -123,7 +124,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// Draws the event that a client sends at this time. Times must not go backwards.
+    /// Draws an event that a client sends at `now_ns`. The time must not decrease between calls.
     pub fn client(&mut self, now_ns: u64) -> Planned {
         self.now_ns = now_ns as f64;
         Planned {

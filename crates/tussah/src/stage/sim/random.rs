@@ -5,14 +5,15 @@ pub use crate::stage::state::Random;
 /// A distribution of times, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Distribution {
-    /// Always this time.
+    /// A constant time.
     Constant(f64),
-    /// Exponential, with this mean.
+    /// An exponential distribution with this mean.
     Exponential(f64),
-    /// The sum of exponential times with the same mean. The first field is the mean of the sum, and
-    /// the second field is the number of times.
+    /// A sum of exponentially distributed times with equal means: the mean of the sum, and the
+    /// number of times.
     Erlang(f64, u32),
-    /// The first time, or, with the probability in the last field, the second time.
+    /// One of two times: the second time with the probability in the last field, otherwise the
+    /// first.
     Bimodal(f64, f64, f64),
 }
 
@@ -30,7 +31,7 @@ impl Distribution {
         }
     }
 
-    /// Draws a time, in nanoseconds.
+    /// Draws a random time, in nanoseconds.
     pub fn draw(self, random: &mut Random) -> u64 {
         let ns = match self {
             Distribution::Constant(ns) => ns,

@@ -1,4 +1,4 @@
-//! The mode of a controller: it decides, only observes, or is off.
+//! The mode of a controller: on, observing or off.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -7,22 +7,22 @@ use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum Mode {
-    /// Decides on servlets and admission.
+    /// Controls servlets and admission.
     #[default]
     On,
-    /// Admits all events, and counts those that it would have rejected. The log shows when it would
-    /// have begun and ended rejecting.
+    /// Admits all events, and counts those that it would have rejected. The log shows when
+    /// rejecting would have begun and ended.
     Observe,
     /// Admits all events.
     Off,
 }
 
-/// A switch for the mode of an [`AutoTarget`](super::AutoTarget) while its stage runs. It also
-/// returns what the controller has observed.
+/// A handle that changes the mode of an [`AutoTarget`](super::AutoTarget) while its stage runs, and
+/// returns its observations.
 ///
-/// Unless the mode is [`Mode::On`], the stage has the servlets of
-/// [`AutoServlets`](super::AutoServlets), as without a target, and only its own bounds reject
-/// events.
+/// In any mode other than [`Mode::On`], the stage behaves as if it had no target.
+/// [`AutoServlets`](super::AutoServlets) sets the number of servlets, and only the stage's own
+/// bounds reject events.
 #[derive(Clone, Debug, Default)]
 pub struct Switch(Arc<Shared>);
 
@@ -34,17 +34,19 @@ struct Shared {
     servlets: AtomicUsize,
 }
 
-/// The decisions that an [`AutoTarget`](super::AutoTarget) would have made while it observed.
+/// Counts of the decisions that an [`AutoTarget`](super::AutoTarget) would have made while
+/// observing.
 ///
-/// The queue is longer than it would be with the controller on, so these counts are higher than
-/// those that the controller would have reached.
+/// These counts exceed those of an active controller, because without its rejections the queue
+/// grows longer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Observed {
-    /// Events that the controller would have rejected.
+    /// The number of events that the controller would have rejected.
     pub refused: u64,
-    /// Events that the controller would have shed from the queue.
+    /// The number of events that the controller would have shed from the queue.
     pub shed: u64,
-    /// The number of servlets that the stage would have had at the last sample; 0 before the first.
+    /// The number of servlets that the controller would have set at the last sample; 0 before the
+    /// first sample.
     pub servlets: usize,
 }
 
@@ -65,7 +67,7 @@ impl Switch {
         }
     }
 
-    /// Returns the observations since the controller was created.
+    /// Returns the observations made since the controller was created.
     #[must_use]
     pub fn observed(&self) -> Observed {
         Observed {

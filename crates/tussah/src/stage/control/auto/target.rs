@@ -11,28 +11,26 @@ use crate::stage::control::{
 };
 use crate::stage::event::Class;
 
-/// A controller that decides how many events are in service and which events are admitted, so that
-/// responses meet a latency target.
+/// A controller that sets the number of servlets and controls admission, so that responses meet a
+/// latency target.
 ///
-/// In a stage that computes, it uses the servlets of [`AutoServlets`], and [`Predict`] admits as
-/// many events as these can handle in time. In a stage that waits, or about which nothing is known
-/// yet, all events are in service at once while no resource that handlers wait for is scarce. So no
-/// event is held back without a reason. If such a resource is scarce, the number of events in
-/// service is just enough to keep it busy. The other events wait in the queue, and `Predict` admits
-/// as many as the scarce resource can handle in time.
+/// If the stage's handlers compute, [`AutoServlets`] sets the number of servlets, and [`Predict`]
+/// admits as many events as they can serve in time. If the handlers wait, or if no measurements
+/// exist yet, every event is served immediately unless a resource that handlers wait for is scarce.
+/// If such a resource is scarce, the controller allows just enough events in service to keep the
+/// resource busy. Other events wait in the queue, and `Predict` admits as many as the scarce
+/// resource can serve in time.
 ///
-/// The controller finds out by itself whether a resource is scarce: it compares the throughput with
-/// more and with fewer events in service. That takes some tens of completions and about three
-/// service times. If fewer than about 20 events complete within a target, this is too late to help
-/// much.
+/// To detect a scarce resource, the controller compares the throughput with more and with fewer
+/// events in service. This takes a few dozen completions and about three service times. If fewer
+/// than about 20 events complete within one target, the result comes too late to help much.
 ///
-/// The service time alone may put the target out of reach. Let t be the time within which 90 % of
-/// services complete while nothing is scarce. If t is more than half of the target, the *effective
-/// target* is t plus half of the target. Events are then not rejected for missing an impossible
-/// target.
+/// The service time alone may exceed the target. Let t be the 90th percentile of the service time
+/// while nothing is scarce. If t exceeds half of the target, the *effective target* is t plus half
+/// of the target. The controller then does not reject events for missing an impossible target.
 ///
 /// # Examples
-/// An operator who does not yet trust a target can see what the target would do:
+/// If you do not trust a target yet, observe its effect first:
 /// ```
 /// use std::time::Duration;
 /// use tussah::stage::{Batch, BuildError, Handler, Network};
@@ -56,8 +54,8 @@ pub struct AutoTarget {
 }
 
 impl AutoTarget {
-    /// Creates a controller for this target, which is the time from an event's arrival to its
-    /// response. A target below a microsecond counts as one microsecond.
+    /// Creates a controller for a target time from an event's arrival to its response. A target
+    /// below one microsecond counts as one microsecond.
     #[must_use]
     pub fn new(target: Duration) -> Self {
         let admission = Predict::new(target);
@@ -69,7 +67,7 @@ impl AutoTarget {
         }
     }
 
-    /// Returns a handle that switches the controller off or on, or makes it only observe.
+    /// Returns a handle that sets the mode of the controller: on, observing or off.
     #[must_use]
     pub fn switch(&self) -> Switch {
         self.switch.clone()

@@ -1,14 +1,15 @@
-//! A test of whether the stage completes more events when more are in service.
+//! A test of whether the stage completes more events if more are in service.
 //!
 //! # Related work
 //! Welsh and Culler ("Adaptive overload control for busy Internet servers", USITS 2003) control the
-//! rate of admission by the 90th percentile of responses, without a model but slowly. Breakwater
-//! (Cho et al., OSDI 2020) issues credits based on the queueing delay, which a server has to be
-//! able to measure. Netflix's gradient limit compares short-term with long-term times, which drift
-//! up under lasting load. BBR (Cardwell et al., "BBR: Congestion-based congestion control", ACM
-//! Queue 2016) faces the same problem: one side of the knee shows the delay, and the other side
-//! shows the rate. So it probes up and down alternately, as this controller does. Little's law is
-//! from "A proof for the queuing formula L = λW" (Operations Research 1961).
+//! admission rate by the 90th percentile of response times; this needs no model but reacts slowly.
+//! Breakwater (Cho et al., OSDI 2020) issues credits based on the queueing delay, which the server
+//! must be able to measure. Netflix's gradient limit compares short-term with long-term response
+//! times, but the latter drift upward under sustained load. BBR (Cardwell et al., "BBR:
+//! Congestion-based congestion control", ACM Queue 2016) faces the same problem: the delay can be
+//! measured only below the knee, and the rate only above it. BBR therefore alternates between
+//! probing up and down, as this controller does. Little's law is from "A proof for the queuing
+//! formula L = λW" (Operations Research 1961).
 
 use super::unloaded::P90;
 use crate::stage::control::Sample;

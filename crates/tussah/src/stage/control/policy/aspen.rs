@@ -1,27 +1,27 @@
-//! Aspen's servlets: as many as the arrivals keep busy.
+//! Aspen's rule for servlets: as many as the arrivals keep busy.
 //!
 //! Upadhyaya, Pai and Midkiff, "Expressing and Exploiting Concurrency in Networked Applications
-//! with Aspen" (PPoPP 2007), §4, "Adaptive thread allocation". With R the rate of arrivals and S
-//! the service time of an event, R S servlets are busy (Little's law). The number of servlets is
-//! kept between
+//! with Aspen" (PPoPP 2007), §4, "Adaptive thread allocation". By Little's law, R S servlets are
+//! busy, where R is the arrival rate and S is the service time of an event. The rule keeps the
+//! number of servlets between
 //!
 //! - L = R S / (LOW ν_spawn) and
 //! - U = R S HIGH ν_kill.
 //!
 //! The viscosities slow down changes while the number of servlets in the process differs from its
-//! average: with Δ = |servlets - average| and ρ = sgn(servlets - average), ν_spawn = e^(Δ^ρ) and
+//! average. With Δ = |servlets - average| and ρ = sgn(servlets - average), ν_spawn = e^(Δ^ρ) and
 //! ν_kill = e^(Δ^-ρ).
 //!
 //! This implementation differs in four ways:
 //!
-//! - As printed, e^Δ overflows for a large Δ, and e^(1/Δ) grows without bound as Δ goes to 0, so
-//!   that a stage that lacks servlets would never get one. Here an exponent is at most 2. A Δ below
-//!   half a servlet counts as 0, with both viscosities 1.
-//! - The rate is that of offered events, admitted or not. Otherwise an admission controller could
-//!   starve a stage that only lacks servlets.
-//! - The paper does not give the period of its average. Here the average moves by an eighth in each
-//!   of the monitor's intervals of 100 ms.
-//! - In the paper the monitor sets the viscosities. Here each decision computes them from the
+//! - As printed, e^Δ overflows for a large Δ. As Δ approaches 0, e^(1/Δ) grows without bound, so a
+//!   stage that needs servlets would never get one. Here exponents are at most 2, and if Δ is below
+//!   half a servlet, both viscosities are 1.
+//! - The arrival rate counts all offered events, admitted or not. Otherwise an admission controller
+//!   could starve a stage that only needs more servlets.
+//! - The paper does not specify the period of its average. Here the monitor moves the average by an
+//!   eighth of the difference in each interval of 100 ms.
+//! - In the paper, the monitor sets the viscosities. Here each decision computes them from the
 //!   current number of servlets.
 
 use std::collections::VecDeque;
@@ -39,18 +39,18 @@ const DIFFERENCE_MIN: f64 = 0.5;
 /// entry represents at least one event.
 const ITEMS: u64 = 100;
 
-/// Parameters of [`Aspen`]; the defaults are the paper's.
+/// Parameters of [`Aspen`]; the defaults are those of the paper.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AspenConfig {
-    /// LOW: the divisor of the lower bound; positive (other values count as 1). A larger value
-    /// provides servlets for only part of the load.
+    /// LOW: the divisor of the lower bound; positive (other values count as 1). If it is above 1,
+    /// the lower bound covers only part of the load.
     pub low: f64,
-    /// HIGH: the factor of the upper bound; at least `1 / low` (lower values are raised to that). A
-    /// larger value keeps idle servlets longer.
+    /// HIGH: the factor of the upper bound; at least `1 / low` (lower values are raised to it). A
+    /// larger factor keeps idle servlets longer.
     pub high: f64,
-    /// k: the number of arrivals between two decisions; at least one.
+    /// k: the number of arrivals between two decisions; at least 1.
     pub arrivals: u64,
-    /// The largest exponent of a viscosity; not negative (other values count as 2). With 0, nothing
+    /// The maximum exponent of a viscosity; 0 or more (other values count as 2). With 0, nothing
     /// slows down changes.
     pub exponent_max: f64,
 }
@@ -84,7 +84,7 @@ impl Default for Aspen {
 }
 
 impl Aspen {
-    /// Creates a controller; parameters out of their range are corrected.
+    /// Creates a controller. It corrects parameters that are out of range.
     #[must_use]
     pub fn new(mut config: AspenConfig) -> Self {
         if !(config.low.is_finite() && config.low > 0.0) {

@@ -1,14 +1,16 @@
-//! Filtering by kind: each class may fill the queue up to its own share.
+//! Filtering by event type: each class may fill the queue up to its own share.
 //!
 //! SEDA (Welsh, Culler and Brewer, SOSP 2001), §5.2.3: "admit all packets into the system, but have
 //! the application event handler filter out query packets (which are the source of the overload)".
-//! Here the events of a kind are one class. They are rejected before they are queued, as soon as
-//! the queue is filled to the share of that class. So expensive events leave room for cheap ones.
+//! Here each type of event is a class. If the queue is filled to the share of a class, the
+//! controller rejects events of that class before they are queued. Expensive events therefore leave
+//! room for cheap ones.
 
 use crate::stage::control::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
 use crate::stage::event::CLASSES_MAX;
 
-/// A controller that admits a class while the queue is filled to less than the class's share.
+/// A controller that admits events of a class while the queue is filled to less than the share of
+/// that class.
 #[derive(Debug)]
 pub struct ByClass {
     shares: [f64; CLASSES_MAX],
@@ -17,13 +19,13 @@ pub struct ByClass {
 
 impl ByClass {
     /// Creates a controller that admits class i while the queue is filled to less than `shares[i]`
-    /// of its bound. With 0, it rejects the whole class.
+    /// of its bound. If a share is 0, the controller rejects the whole class.
     ///
-    /// Shares are clamped to the range from 0 to 1, and NaN counts as 1. Further classes use the
-    /// last share, or 1 if there is none.
+    /// Shares are clamped to the range from 0 to 1, and NaN counts as 1. Classes beyond the end of
+    /// the slice use the last share, or 1 if the slice is empty.
     ///
     /// # Panics
-    /// Panics if there are more shares than [`CLASSES_MAX`].
+    /// Panics if `shares` has more than [`CLASSES_MAX`] elements.
     #[must_use]
     pub fn new(shares: &[f64]) -> Self {
         let given = shares.len();

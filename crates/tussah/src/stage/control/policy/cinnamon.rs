@@ -1,27 +1,29 @@
-//! Cinnamon: a PID controller finds the share of requests to reject, and priorities select them.
+//! Cinnamon: a PID controller determines the share of requests to reject, and priorities select
+//! them.
 //!
-//! The sources are Uber Engineering, "Cinnamon: Using Century Old Tech to Build a Mean Load
-//! Shedder" (November 2023) and "PID Controller for Cinnamon" (November 2023). Every interval, the
-//! error is `(in - (out + free)) / out`: `in` requests were admitted to the queue, `out` left it
-//! for service, and `free` more could be in service. A controller with a proportional, an integral
-//! and a differential part turns the error into a share to reject.
+//! Sources: Uber Engineering, "Cinnamon: Using Century Old Tech to Build a Mean Load Shedder"
+//! (November 2023) and "PID Controller for Cinnamon" (November 2023). In every interval, the error
+//! is `(in - (out + free)) / out`, where `in` requests entered the queue, `out` requests left it
+//! for service, and `free` more requests could have been in service. A PID controller computes the
+//! share to reject from the error.
 //!
-//! A request has one of six tiers and one of 128 cohorts; a user's cohort is always the same. The
-//! share is cut off the lower end of the recent priorities. So lower tiers are rejected first, and
-//! within a tier some users are rejected completely instead of all users partially. A request that
-//! was in the queue for too long is dropped.
+//! A request has one of six tiers and one of 128 cohorts; a user always has the same cohort. Tier
+//! and cohort together are the priority. The controller rejects the lowest priorities, up to the
+//! share to reject. Lower tiers are therefore rejected first. Within a tier, some users are
+//! rejected completely, instead of all users partially. A request that has waited in the queue for
+//! too long is dropped.
 //!
 //! This implementation differs in these points:
-//! - The error is divided by the number of offered events if that is more than `out`, so that the
-//!   loop's gain does not grow with the overload.
-//! - `free` is the number of events that idle servlets could have handled in the interval. With
-//!   short services, the number of servlets that are idle at the end of the interval says little.
-//! - With an empty queue, nothing kept events from leaving, so the error is at most 0.
-//! - Tiers are the stage's classes.
-//! - The gains and the interval are our own, chosen for this error. The similar design of
-//!   failsafe-go began with gains of 0.1 and 0.14.
-//! - The distribution of priorities is that of the last 500 to 1000 arrivals; in the original, that
-//!   of the last 1000.
+//! - The error is divided by the number of offered events if that exceeds `out`. Otherwise the gain
+//!   of the loop would grow with the overload.
+//! - `free` is the number of events that idle servlets could have handled in the interval. If
+//!   service times are short, the number of idle servlets at the end of the interval says little.
+//! - If the queue is empty, nothing kept events from leaving it, so the error is at most 0.
+//! - The tiers are the classes of the stage.
+//! - The gains and the interval are our own, chosen for this error. The similar implementation in
+//!   failsafe-go initially used gains of 0.1 and 0.14.
+//! - The priority distribution covers the last 500 to 1000 arrivals; in the original, it covers the
+//!   last 1000.
 
 use std::time::Duration;
 
@@ -30,8 +32,8 @@ use crate::stage::control::{
 };
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Bound, in cohorts of a class: the same as in the original. No smaller part of a class can be
-/// rejected than one cohort.
+/// Bound, in cohorts of a class: the same as in the original. A cohort is the smallest part of a
+/// class that can be rejected.
 pub const COHORTS: usize = 128;
 
 /// Bound, in arrivals: the window of the distribution of priorities. The counts cover between half
@@ -43,23 +45,24 @@ const WINDOW: u32 = 1000;
 pub struct CinnamonConfig {
     /// The time between two changes of the share, in nanoseconds.
     pub interval_ns: u64,
-    /// The longest time that an event may be in the queue, in nanoseconds.
+    /// The maximum time that an event may spend in the queue, in nanoseconds.
     pub queued_ns_max: u64,
-    /// The proportional gain, applied to the error; 0 or more (other values count as 0.1).
+    /// The proportional gain: the factor of the error; 0 or more (other values count as 0.1).
     pub proportional: f64,
-    /// The integral gain, applied to the sum of the errors of all intervals; 0 or more (other
-    /// values count as 0.2).
+    /// The integral gain: the factor of the sum of all errors; 0 or more (other values count as
+    /// 0.2).
     pub integral: f64,
-    /// The differential gain, applied to the error's change; 0 or more (other values count as 0).
+    /// The differential gain: the factor of the change of the error; 0 or more (other values count
+    /// as 0).
     pub differential: f64,
-    /// The largest share to reject; from 0 to 1 (other values count as 0.99). Below 1, the
-    /// controller notices the end of an overload.
+    /// The maximum share to reject; from 0 to 1 (other values count as 0.99). Below 1, some events
+    /// are still admitted, so the controller notices the end of an overload.
     pub reject_max: f64,
 }
 
 impl CinnamonConfig {
-    /// Creates parameters with this bound on the time in the queue, and default values for the
-    /// other parameters.
+    /// Creates parameters with this maximum time in the queue, and defaults for the other
+    /// parameters.
     #[must_use]
     pub fn new(queued_max: Duration) -> Self {
         Self {
@@ -87,8 +90,8 @@ impl CinnamonConfig {
     }
 }
 
-/// A controller that rejects the events of the lowest priorities; a PID controller determines their
-/// share.
+/// A controller that rejects the events with the lowest priorities. A PID controller determines the
+/// share to reject.
 #[derive(Debug)]
 pub struct Cinnamon {
     config: CinnamonConfig,
@@ -104,7 +107,7 @@ pub struct Cinnamon {
 }
 
 impl Cinnamon {
-    /// Creates a controller; parameters out of their range are replaced.
+    /// Creates a controller. It replaces parameters that are out of range.
     #[must_use]
     pub fn new(config: CinnamonConfig) -> Self {
         Self {

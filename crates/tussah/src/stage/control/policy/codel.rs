@@ -1,22 +1,22 @@
-//! Controlled delay with adaptive LIFO: it limits the wait in a queue that has not been empty for a
-//! long time.
+//! Controlled delay with adaptive LIFO: a limit on the wait in a queue that has not been empty for
+//! a long time.
 //!
 //! Maurer, "Fail at Scale" (ACM Queue 13(8), 2015), "Controlled Delay" and "Adaptive LIFO", after
-//! Nichols and Jacobson's CoDel ("Controlling queue delay", ACM Queue 10(5), 2012; RFC 8289). If
-//! the queue was empty within the last N, a request may wait for N, otherwise only for M. N is 100
-//! ms and M is 5 ms, which the article says work across a wide range of services. While the queue
-//! is not regularly empty, the newest request is served first, because the oldest has the least
-//! time left.
+//! Nichols and Jacobson's CoDel ("Controlling queue delay", ACM Queue 10(5), 2012; RFC 8289). A
+//! request may wait for N if the queue was empty within the last N, and otherwise only for M. N is
+//! 100 ms and M is 5 ms; according to the article, these values work for a wide range of services.
+//! While the queue does not become empty regularly, the newest request is served first, because the
+//! oldest has the least time left.
 //!
-//! This implementation differs in one point. In the article, the limit is fixed when a request is
-//! queued. Here the limit is the one in force when the event leaves the queue, so that a standing
-//! queue is cut when it is found. Events that newer events overtake are shed when the queue reaches
-//! them.
+//! This implementation differs in one point. In the article, the limit on the wait is fixed when
+//! the request is queued. Here the limit in force when an event leaves the queue applies, so a
+//! standing queue is cut as soon as it is detected. If newer events overtake an event, it is shed
+//! when the queue reaches it.
 //!
-//! Two relatives differ more. The same company's code (folly's `Codel`, once wangle's) detects a
-//! standing queue by the shortest wait in an interval, and lets a request wait for two targets in
-//! it. CoDel itself drops one packet at a time, at intervals divided by the root of the number of
-//! drops, because senders over a network slow down for it.
+//! Two related algorithms differ more. Folly's `Codel` (once wangle's), from the same company,
+//! detects a standing queue by the minimum wait in an interval, and then lets a request wait for
+//! two targets. CoDel itself drops one packet at a time, at intervals divided by the square root of
+//! the number of drops, because senders in a network then slow down.
 
 use std::time::Duration;
 
@@ -24,14 +24,14 @@ use crate::stage::control::{
     Admission, Arrival, Cadence, Controller, Departure, Order, Owns, Sample, Settings, Verdict,
 };
 
-/// Parameters of [`Codel`]; the defaults are the article's.
+/// Parameters of [`Codel`]; the defaults are those of the article.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CodelConfig {
-    /// M: how long an event may wait in a standing queue, in nanoseconds; at most `interval_ns`
-    /// (higher values are lowered to that).
+    /// M: the maximum wait of an event in a standing queue, in nanoseconds; at most `interval_ns`
+    /// (higher values are lowered to it).
     pub target_ns: u64,
-    /// N: the time after which a queue that was not empty counts as standing, in nanoseconds; at
-    /// least one. Until then, an event may wait for this long.
+    /// N: the time after which a queue that has not been empty counts as standing, in nanoseconds;
+    /// at least 1. While the queue is not standing, N is also the maximum wait of an event.
     pub interval_ns: u64,
 }
 
@@ -42,7 +42,7 @@ impl Default for CodelConfig {
 }
 
 impl CodelConfig {
-    /// Creates parameters with these values of M and N.
+    /// Creates parameters: `target` is M, and `interval` is N.
     #[must_use]
     pub fn new(target: Duration, interval: Duration) -> Self {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -53,8 +53,8 @@ impl CodelConfig {
     }
 }
 
-/// A controller that sheds events that waited too long, and serves the newest event first while the
-/// queue is standing.
+/// A controller that sheds events that have waited too long. While the queue is standing, the
+/// controller serves the newest event first.
 #[derive(Debug)]
 pub struct Codel {
     config: CodelConfig,
@@ -69,7 +69,7 @@ impl Default for Codel {
 }
 
 impl Codel {
-    /// Creates a controller; parameters out of their range are corrected.
+    /// Creates a controller. It corrects parameters that are out of range.
     #[must_use]
     pub fn new(mut config: CodelConfig) -> Self {
         config.interval_ns = config.interval_ns.max(1);

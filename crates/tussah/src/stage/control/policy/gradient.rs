@@ -1,64 +1,64 @@
-//! A limit on the events in the stage, which follows the ratio of response times without a queue to
+//! A limit on the events in a stage, based on the ratio of response times without a queue to
 //! current ones.
 //!
-//! Netflix's Gradient2 (the library concurrency-limits, `Gradient2Limit`). With the response time
-//! of the last interval and its long-term mean, gradient = max(0.5, min(1, tolerance · long /
-//! short)), and limit = limit · gradient + allowance, smoothed. As in the library, the limit does
-//! not change while less than half of it is used.
+//! Source: Netflix's Gradient2 (`Gradient2Limit` in the library concurrency-limits). Let short be
+//! the response time in the last interval, and let long be its long-term mean. Then gradient =
+//! max(0.5, min(1, tolerance · long / short)), and the new limit is limit · gradient + allowance,
+//! smoothed. As in the library, the limit does not change while less than half of it is used.
 //!
-//! This implementation differs, because the library's limit is known to grow without end in two
-//! cases:
-//! - Under modest overload, the long-term mean learns the queue's own delay, so that every response
-//!   seems normal and the limit grows. Here the mean learns only from intervals in which nothing
-//!   was rejected and the limit was not reached. It is at least the mean service time, which
-//!   contains no wait.
-//! - If a downstream service fails with constant timeouts (the library's issue 137), all responses
-//!   are alike. Here an interval with too many failed events cuts the limit, and the mean learns
-//!   nothing from it.
+//! This implementation differs in two points, because the library's limit is known to grow without
+//! end in two cases:
+//! - Under modest overload, the long-term mean adapts to the queueing delay. Every response then
+//!   seems normal, and the limit grows. Here the mean only learns from intervals without rejections
+//!   in which the limit was not reached. It is at least the mean service time, which includes no
+//!   queueing.
+//! - If a downstream service fails with a constant timeout (issue 137 of the library), all response
+//!   times are equal. Here an interval with too many failed events reduces the limit, and the mean
+//!   does not learn from it.
 //!
-//! It also differs because stages are smaller and faster than the clients that the library was made
-//! for:
-//! - The limit is between 4 and 1000 instead of 20 and 200; two servlets have no use for 18 waiting
-//!   events.
-//! - An interval is 10 ms and ten responses instead of 1 s and ten, and responses below 100 µs
-//!   count, too (the library's `WindowedLimit`).
-//! - The long-term mean begins with the first interval's response, not with the mean of the first
-//!   ten.
+//! Other differences exist because stages are smaller and faster than the clients for which the
+//! library was made:
+//! - The limit ranges from 4 to 1000 instead of from 20 to 200: two servlets have no use for 18
+//!   waiting events.
+//! - An interval is 10 ms and ten responses instead of 1 s and ten responses. Response times below
+//!   100 µs count, too (the library's `WindowedLimit` ignores them).
+//! - The long-term mean starts with the response time of the first interval, not with the mean of
+//!   the first ten.
 
 use crate::stage::control::{
     Admission, Arrival, Cadence, Controller, Owns, Rule, Sample, Settings,
 };
 use crate::stage::event::Class;
 
-/// Parameters of [`Gradient`]; the defaults are those of the original library, unless this module
-/// differs from it.
+/// Parameters of [`Gradient`]; the defaults are those of the original library, except where this
+/// module documents a difference.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct GradientConfig {
-    /// The initial limit, in credits queued plus events in service.
+    /// The initial limit, in queued credits plus events in service.
     pub limit: f64,
-    /// The lowest limit; at least one.
+    /// The minimum limit; at least 1.
     pub limit_min: f64,
-    /// Bound, in credits and events: the highest limit; at least `limit_min`.
+    /// Bound, in credits and events: the maximum limit; at least `limit_min`.
     pub limit_max: f64,
     /// The time between two changes of the limit, in nanoseconds.
     pub interval_ns: u64,
-    /// The factor by which responses may exceed the long-term mean before the limit shrinks; at
-    /// least one.
+    /// The factor by which response times may exceed the long-term mean before the limit shrinks;
+    /// at least 1.
     pub tolerance: f64,
-    /// The growth of the limit while responses are normal; at least one, since the limit would
-    /// otherwise not grow.
+    /// The growth of the limit per interval while response times are normal; at least 1, since the
+    /// limit could not grow otherwise.
     pub allowance: f64,
-    /// The weight of a new limit against the old limit; above 0 and at most 1 (other values count
-    /// as 0.2).
+    /// The weight of the newly computed limit against the current one; above 0 and at most 1 (other
+    /// values count as 0.2).
     pub smoothing: f64,
-    /// The weight of an interval's response in the long-term mean; above 0 and at most 1 (other
-    /// values count as 2/601).
+    /// The weight of the last interval's response time in the long-term mean; above 0 and at most 1
+    /// (other values count as 2/601).
     pub weight: f64,
-    /// The share of failed events that makes an interval a failure; above 0 and at most 1 (other
-    /// values count as 0.1).
+    /// The share of failed events from which an interval counts as a failure; above 0 and at most 1
+    /// (other values count as 0.1).
     pub failed: f64,
-    /// The factor by which a failure multiplies the limit; at least 0 and below 1 (other values
-    /// count as 0.9).
+    /// The factor by which a failed interval multiplies the limit; at least 0 and below 1 (other
+    /// values count as 0.9).
     pub backoff: f64,
 }
 
@@ -103,8 +103,8 @@ impl GradientConfig {
     }
 }
 
-/// A controller that rejects events above a limit on the events in the stage. It finds the limit
-/// from the gradient of response times.
+/// A controller that rejects events above a limit on the events in the stage. The gradient of
+/// response times determines the limit.
 #[derive(Debug)]
 pub struct Gradient {
     config: GradientConfig,
@@ -124,7 +124,7 @@ impl Default for Gradient {
 }
 
 impl Gradient {
-    /// Creates a controller; parameters out of their range are corrected.
+    /// Creates a controller. It corrects parameters that are out of range.
     #[must_use]
     pub fn new(config: GradientConfig) -> Self {
         let config = config.in_range();
@@ -137,7 +137,7 @@ impl Gradient {
         }
     }
 
-    /// Returns the limit in force, in credits queued plus events in service.
+    /// Returns the current limit, in queued credits plus events in service.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit_now

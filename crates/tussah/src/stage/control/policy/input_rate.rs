@@ -6,10 +6,10 @@
 //! certain rate target".
 //!
 //! The paper specifies neither the average nor the delay. Here the average decays at the rate of
-//! the limit, so that it is 1 after one second's worth was read at once. From then on, until the
-//! average is below a half, the time between two reads is that of the limit times the average. So
-//! the average settles at 1, where the limit is met exactly. After a pause, half a second's worth
-//! passes without delay.
+//! the limit, and reaches 1 when one second's worth of input is read at once. Once the average has
+//! reached 1, and until it falls below a half, the time between two reads is the time that the
+//! limit prescribes, multiplied by the average. The average therefore settles at 1, where the input
+//! meets the limit exactly. After a pause, half a second's worth of input passes without delay.
 
 use crate::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 
@@ -26,12 +26,12 @@ const CHANGE: f64 = 0.1;
 /// The weight of the newest sample in the mean length of a read.
 const PART: f64 = 0.125;
 
-/// A controller that limits the rate at which all sockets together are read: in packets, in bytes,
-/// or in both.
+/// A controller that limits the combined read rate of all sockets: in packets, in bytes, or in
+/// both.
 ///
 /// Pass it to [`Sockets::control_reads`](crate::stage::net::Sockets::control_reads). Unread bytes
-/// stay with the system and then with the peers, which stop sending. Waiting connections take turns
-/// to read.
+/// stay in the system's buffers; when these are full, the peers stop sending. Waiting connections
+/// take turns to read.
 ///
 /// # Examples
 /// ```
@@ -96,7 +96,7 @@ impl InputRate {
         Self::default().and_bytes(per_second)
     }
 
-    /// Adds a limit on the packets per second.
+    /// Adds a limit in packets per second.
     ///
     /// # Panics
     /// Panics if the limit is 0.
@@ -106,7 +106,7 @@ impl InputRate {
         Self { packets, ..self }
     }
 
-    /// Adds a limit on the bytes per second.
+    /// Adds a limit in bytes per second.
     ///
     /// # Panics
     /// Panics if the limit is 0.

@@ -1,10 +1,10 @@
-//! A bound on the data queued to be written to each peer.
+//! A bound on the write queue of each socket.
 //!
 //! SEDA (Welsh, Culler and Brewer, SOSP 2001), §5.2.2: a packet router ran out of memory, as "a
 //! large number of outgoing packets were queueing up for certain wide-area connections"; the
-//! solution was "to impose a threshold on the outgoing packet queue for each socket, and close
-//! connections that exceed their threshold". The paper's threshold is fixed. This bound can also
-//! divide an amount of memory among the existing connections.
+//! authors' solution was "to impose a threshold on the outgoing packet queue for each socket, and
+//! close connections that exceed their threshold". The paper's threshold is fixed. The bound here
+//! can also divide a fixed amount of memory among the open connections.
 
 use crate::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 
@@ -15,11 +15,11 @@ const LEAST: u64 = 16 * 1024;
 /// can hardly queue much data.
 const INTERVAL_NS: u64 = 20_000_000;
 
-/// A controller that bounds the bytes queued to be written to each peer.
+/// A controller that bounds the number of bytes in the write queue of each socket.
 ///
 /// Pass it to [`Sockets::control_writes`](crate::stage::net::Sockets::control_writes).
-/// [`SocketOptions::when_full`](crate::stage::net::SocketOptions::when_full) decides what happens
-/// to a peer that exceeds the bound: by default its connection is closed.
+/// [`SocketOptions::when_full`](crate::stage::net::SocketOptions::when_full) determines what
+/// happens when a socket exceeds the bound; by default, its connection is closed.
 ///
 /// # Examples
 /// ```
@@ -41,7 +41,7 @@ pub struct OutgoingBound {
 }
 
 impl OutgoingBound {
-    /// Bounds the bytes queued to each peer. A value above
+    /// Bounds the bytes in the write queue of each socket. A value above
     /// [`SocketOptions::outgoing_bytes_max`](crate::stage::net::SocketOptions::outgoing_bytes_max)
     /// has no effect.
     #[must_use]
@@ -52,10 +52,10 @@ impl OutgoingBound {
         }
     }
 
-    /// Also bounds the bytes queued to all peers together. Each socket, including servers, gets an
-    /// equal part: at least 16 KiB, and at most the bound of [`each`](Self::each). When the part
-    /// shrinks below what is queued for a peer, the peer keeps its queued data, but nothing more is
-    /// queued for it.
+    /// Also bounds the total number of bytes in all write queues. Each socket, including servers,
+    /// gets an equal part: at least 16 KiB, and at most the bound of [`each`](Self::each). If more
+    /// than the current part is queued for a peer, the queued data stays, but no further data is
+    /// queued until there is room.
     #[must_use]
     pub fn of_all(self, bytes: u64) -> Self {
         let all = Some(bytes);

@@ -1,36 +1,36 @@
 //! Random early detection: the longer the average queue, the more arrivals are rejected.
 //!
 //! Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance" (IEEE/ACM
-//! Transactions on Networking 1(4), 1993), §4 and figure 2; SEDA §5.2.3 names it as a policy for
-//! queues of stages. The average queue length is a moving average, updated at each arrival. Below
-//! `queue_min` no event is rejected; from `queue_max` on, every event is rejected. Between the two,
-//! p_b = p_max (avg - min) / (max - min), and the probability of a rejection is p_a = p_b / (1 -
-//! count p_b), where count is the number of arrivals since the last rejection. This spreads
-//! rejections evenly.
+//! Transactions on Networking 1(4), 1993), §4 and figure 2; SEDA, §5.2.3, suggests it for the
+//! queues of stages. The average queue length is a moving average, updated at each arrival. If the
+//! average is below `queue_min`, every event is admitted; from `queue_max` on, every event is
+//! rejected. In between, p_b = p_max (avg - min) / (max - min). The probability of a rejection is
+//! p_a = p_b / (1 - count p_b), where count is the number of arrivals since the last rejection.
+//! This formula spreads rejections evenly.
 //!
-//! This implementation differs in one point. While the queue is empty, the paper lets the average
-//! decay as if m small packets had arrived in the meantime. Here m is the time that the queue was
-//! empty, divided by the mean service time from the samples.
+//! This implementation differs in one point. While the queue is empty, the average in the paper
+//! decays as if m small packets had arrived in the meantime. Here m is the time for which the queue
+//! was empty, divided by the mean service time in the samples.
 
 use crate::stage::control::{
     Admission, Arrival, Cadence, Controller, Departure, Owns, Sample, Settings, Verdict,
 };
 
-/// Parameters of [`Red`]; the defaults have the paper's proportions (§5: min 5 packets, max three
-/// times as much, p_max 1/50, w_q 0.002).
+/// Parameters of [`Red`]; the defaults have the proportions of the paper (§5: min 5 packets, max
+/// three times as much, p_max 1/50, w_q 0.002).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RedConfig {
-    /// The average length up to which every event is admitted, in credits; from 0 to 10^18 (other
-    /// values count as 50).
+    /// The average queue length up to which every event is admitted, in credits; from 0 to 10^18
+    /// (other values count as 50).
     pub queue_min: f64,
-    /// The average length from which no event is admitted, in credits; at least one more than
-    /// `queue_min`.
+    /// The average queue length from which every event is rejected, in credits; at least one more
+    /// than `queue_min`.
     pub queue_max: f64,
     /// p_max: the probability of a rejection just below `queue_max`; above 0 and at most 1 (other
     /// values count as 0.02).
     pub reject_max: f64,
-    /// w_q: the weight of an arrival's queue length in the average; above 0 and at most 1 (other
-    /// values count as 0.002).
+    /// w_q: the weight of the current queue length in the average, at each arrival; above 0 and at
+    /// most 1 (other values count as 0.002).
     pub weight: f64,
 }
 
@@ -45,7 +45,8 @@ impl Default for RedConfig {
     }
 }
 
-/// A controller that rejects events at random, based on the average length of the queue.
+/// A controller that rejects arriving events at random, with a probability that grows with the
+/// average queue length.
 #[derive(Debug)]
 pub struct Red {
     config: RedConfig,
@@ -64,7 +65,7 @@ impl Default for Red {
 }
 
 impl Red {
-    /// Creates a controller; parameters out of their range are corrected.
+    /// Creates a controller. It corrects parameters that are out of range.
     #[must_use]
     pub fn new(mut config: RedConfig) -> Self {
         let default = RedConfig::default();

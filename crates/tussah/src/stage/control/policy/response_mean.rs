@@ -1,15 +1,15 @@
-//! SEDA's response-time controller, as printed: the queue's threshold follows the mean response.
+//! SEDA's response-time controller, as printed: the queue threshold follows the mean response time.
 //!
 //! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §5.1.4: the controller "observes the average
 //! response time of requests passing through the stage. When the response time exceeds a threshold
 //! of 5 sec, the controller exponentially reduces the stage's queue threshold. When the response
 //! time is below the threshold, the controller increases the queue threshold by a fixed amount."
 //!
-//! The paper itself measures that the controller misses its target: the 90th percentile was 11.8 s
-//! for a target of 5 s. A mean says little about the slowest responses, and the threshold is high
-//! whenever a burst arrives. This module exists for comparisons.
+//! The paper itself shows that the controller misses its target: the 90th percentile was 11.8 s for
+//! a target of 5 s. A mean says little about the slowest responses, and the threshold is still high
+//! when a burst arrives. This module exists for comparison.
 //!
-//! The paper specifies neither the factor nor the amount nor the interval; the defaults are our
+//! The paper specifies neither the factor, nor the amount, nor the interval. The defaults are our
 //! own.
 
 use std::time::Duration;
@@ -19,21 +19,21 @@ use crate::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 /// Parameters of [`ResponseMean`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ResponseMeanConfig {
-    /// The target of the mean response, in nanoseconds; at least one.
+    /// The target for the mean response time, in nanoseconds; at least 1.
     pub target_ns: u64,
     /// The time between two changes of the threshold, in nanoseconds.
     pub interval_ns: u64,
-    /// The factor by which the threshold is multiplied while the mean response is above the target;
+    /// The factor that multiplies the threshold while the mean response time is above the target;
     /// above 0 and below 1 (other values count as 0.5).
     pub factor: f64,
-    /// The number of credits by which the threshold is raised while the mean response is below the
-    /// target; at least one.
+    /// The number of credits added to the threshold while the mean response time is below the
+    /// target; at least 1.
     pub raise: u64,
 }
 
 impl ResponseMeanConfig {
-    /// Creates parameters for this target: ten decisions per target, a factor of one half, and
-    /// steps of ten credits.
+    /// Creates parameters for this target. The controller decides ten times per target, with a
+    /// factor of one half and steps of ten credits.
     #[must_use]
     pub fn new(target: Duration) -> Self {
         let target_ns = u64::try_from(target.as_nanos()).unwrap_or(u64::MAX);
@@ -46,15 +46,15 @@ impl ResponseMeanConfig {
     }
 }
 
-/// A controller that cuts the threshold exponentially while the mean response is above the target,
-/// and raises it additively while the mean is below.
+/// A controller that reduces the threshold exponentially while the mean response time is above the
+/// target, and raises it linearly while the mean is below the target.
 #[derive(Debug)]
 pub struct ResponseMean {
     config: ResponseMeanConfig,
 }
 
 impl ResponseMean {
-    /// Creates a controller; parameters out of their range are corrected.
+    /// Creates a controller. It corrects parameters that are out of range.
     #[must_use]
     pub fn new(mut config: ResponseMeanConfig) -> Self {
         config.target_ns = config.target_ns.max(1);

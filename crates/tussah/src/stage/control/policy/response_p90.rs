@@ -1,32 +1,34 @@
-//! SEDA's later overload controller: each class has an admission rate that follows its 90th
-//! percentile.
+//! SEDA's later overload controller: each class has an admission rate, which follows the 90th
+//! percentile of its response times.
 //!
-//! Welsh and Culler, "Adaptive Overload Control for Busy Internet Servers" (USITS 2003), §3. Every
-//! 100 requests, the 90th percentile is filtered (an exponential average with α = 0.7) and compared
-//! with the target: err = (p90 - target) / target. Above err_d the rate is divided by adj_d; below
-//! err_i it is raised by -(err - c_i) adj_i. A token bucket enforces it. With classes (§3.3), a
-//! class that misses its target first takes from those below it. With degradation (§3.4), quality
-//! is reduced before any event is rejected.
+//! Source: Welsh and Culler, "Adaptive Overload Control for Busy Internet Servers" (USITS 2003),
+//! §3. Every 100 requests, the controller filters the 90th percentile (an exponential average with
+//! α = 0.7) and compares it with the target: err = (p90 - target) / target. If err is above err_d,
+//! the rate is divided by adj_d. If err is below err_i, the rate is raised by -(err - c_i) adj_i. A
+//! token bucket enforces the rate. With classes (§3.3), a class that misses its target first takes
+//! from lower classes. With degradation (§3.4), the stage reduces its quality before it rejects
+//! events.
 //!
 //! This implementation differs from the paper or, where the paper is silent, from its authors' code
-//! (Sandstorm's `ResponseTimeControllerMulticlass`):
-//! - No class is limited until a class misses its target. A cut begins at the admitted rate, and a
-//!   limit ends when a whole interval rejected nothing. The paper's rate is always limited, to at
-//!   most 5000 per second, and its code begins with 100.
-//! - A decision is made after 100 finished or 1000 offered events of all classes, so that there are
-//!   decisions even if all events are rejected. The paper counts the events of each class, and has
-//!   a timeout of 1 s.
-//! - At each decision, a class that misses its target takes adj_d from one class: the lowest class
-//!   that has something to give, or finally itself. The code divides the rates of all lower classes
-//!   by 10 each time, and holds them there while the higher class misses its target.
-//! - The credit that a class may accumulate is a time, so that it grows with the rate; in the code
-//!   it is one event.
-//! - The filter begins with the first percentile, not with 0.
-//! - Quality has two levels. It is restored after a whole interval below err_i without rejections.
+//! (`ResponseTimeControllerMulticlass` in Sandstorm):
+//! - No class is limited until a class misses its target. The first cut starts from the admitted
+//!   rate, and a limit ends after an interval without rejections. In the paper, the rate is always
+//!   limited, to at most 5000 per second; the code begins with 100.
+//! - The controller decides after 100 finished or 1000 offered events of all classes, so it also
+//!   decides if all events are rejected. In the paper, each class counts its own events, with a
+//!   timeout of 1 s.
+//! - At each decision, a class that misses its target divides the rate of one class by adj_d: the
+//!   lowest class that can still give, or finally itself. The authors' code divides the rates of
+//!   all lower classes by 10, and keeps them there while the higher class misses its target.
+//! - The credit that a class may accumulate is a time, so it grows with the rate. In the authors'
+//!   code, the credit is one event.
+//! - The filter starts with the first measured percentile, not with 0.
+//! - Quality has two levels. The higher one is restored after an interval in which err was below
+//!   err_i and no event was rejected.
 //!
-//! adj_i is 2 events per second as in the paper, which fits services of some hundreds per second. A
-//! faster service should use a larger value, since it otherwise takes minutes to recover from an
-//! overload.
+//! As in the paper, adj_i is 2 events per second, which suits services that handle hundreds of
+//! events per second. A faster service should use a larger value; otherwise it takes minutes to
+//! recover from an overload.
 
 use std::time::Duration;
 
@@ -35,41 +37,42 @@ use crate::stage::control::{
 };
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Parameters of [`ResponseP90`]; the defaults are those of the paper's table, where the table has
-/// them.
+/// Parameters of [`ResponseP90`]. The defaults are those in the paper's table, for the parameters
+/// that it lists.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ResponseP90Config {
-    /// The target of each class's 90th percentile, in nanoseconds; at least one.
+    /// The target for the 90th percentile of each class, in nanoseconds; at least 1.
     pub target_ns: u64,
-    /// nreq: the number of finished events between two decisions; at least one.
+    /// nreq: the number of finished events between two decisions; at least 1.
     pub finished: u64,
-    /// α: the share of the filtered percentile that each step keeps; from 0 to below 1 (other
-    /// values count as 0.7).
+    /// α: the weight of the previous value in the filtered percentile; at least 0 and below 1
+    /// (other values count as 0.7).
     pub keep: f64,
     /// err_d: the error above which the rate is cut; a finite number (other values count as 0).
     pub error_cut: f64,
     /// err_i: the error below which the rate is raised; a finite number (other values count as
     /// -0.5). At most `error_cut` (higher values are lowered to that).
     pub error_raise: f64,
-    /// adj_d: the divisor of a cut; above 1 (other values count as 1.2).
+    /// adj_d: the divisor of the rate in a cut; above 1 (other values count as 1.2).
     pub cut: f64,
-    /// adj_i: the raise of the rate, in events per second; above 0 (other values count as 2).
+    /// adj_i: the factor for raising the rate, in events per second; above 0 (other values count as
+    /// 2).
     pub raise: f64,
     /// c_i: the error at which the raise is zero; a finite number (other values count as -0.1). At
-    /// least `error_raise` (lower values are raised to that).
+    /// least `error_raise` (lower values are raised to it).
     pub raise_offset: f64,
-    /// rate_min: the lowest rate, in events per second; above 0 (other values count as 0.05).
+    /// rate_min: the minimum rate, in events per second; above 0 (other values count as 0.05).
     pub rate_min: f64,
-    /// The time for which a class may accumulate unused admissions, in nanoseconds; at least one
-    /// event.
+    /// The time for which a class may accumulate unused admissions, in nanoseconds; enough for at
+    /// least one event.
     pub burst_ns: u64,
-    /// True if quality is degraded before events are rejected. If the stage has no degradation
-    /// hook, the decision to degrade has no effect.
+    /// True if the stage degrades its quality before it rejects events. If the stage has no
+    /// degradation hook, this has no effect.
     pub degrade: bool,
 }
 
 impl ResponseP90Config {
-    /// Creates parameters for this target, as in the paper.
+    /// Creates parameters for this target, with the values of the paper.
     #[must_use]
     pub fn new(target: Duration) -> Self {
         Self {
@@ -120,7 +123,8 @@ struct Bucket {
     inside: u64,
 }
 
-/// A controller that admits each class at a rate that keeps its 90th percentile at the target.
+/// A controller that adjusts the admission rate of each class, so that the 90th percentile of its
+/// response times meets the target.
 #[derive(Debug)]
 pub struct ResponseP90 {
     config: ResponseP90Config,
@@ -128,7 +132,7 @@ pub struct ResponseP90 {
 }
 
 impl ResponseP90 {
-    /// Creates a controller; parameters out of their range are corrected.
+    /// Creates a controller. It corrects parameters that are out of range.
     #[must_use]
     pub fn new(config: ResponseP90Config) -> Self {
         let unlimited = Bucket {
@@ -145,8 +149,8 @@ impl ResponseP90 {
         }
     }
 
-    /// Returns the rate at which a class is admitted, in events per second; infinite if the rate is
-    /// not limited.
+    /// Returns the admission rate of a class, in events per second; infinite if the rate is not
+    /// limited.
     #[must_use]
     pub fn rate(&self, class: usize) -> f64 {
         self.classes

@@ -1,51 +1,51 @@
-//! SEDA's batches: the smallest that sustain the output rate.
+//! SEDA's batch controller: the smallest batches that sustain the output rate.
 //!
 //! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and figure 9: large batches are efficient,
 //! and small batches give responses sooner. The controller observes a moving average of the rate at
-//! which events leave the stage. It makes batches smaller until the rate begins to degrade, a
-//! little larger if it has degraded slightly, and as large as possible after a sudden drop.
+//! which events leave the stage. It shrinks batches until this rate begins to degrade. It then
+//! makes them slightly larger or, after a sudden drop of the rate, as large as possible.
 //!
 //! This implementation differs in these points:
-//! - The paper accepts any output rate, even that of a lightly loaded stage, where the output rate
-//!   is the arrival rate. Here the rate counts only if the stage was always busy in the interval,
-//!   and left more than a batch in the queue or turned events away. In the latter case, batches are
-//!   at most as large as the observed batches. In a lightly loaded stage, batches have no limit,
-//!   because a queue that is shorter than a batch is taken whole anyway.
-//! - The rate to sustain is the highest average so far, which fades. Against the last average
-//!   alone, many small losses would go unnoticed. If even the largest batches do not reach this
-//!   rate, the rate that they do reach takes its place.
-//! - The controller also learns the cost of batches and events, and tries no batch that could
-//!   achieve far less than the largest one. If events are turned away, fewer events arrive as less
-//!   gets done, and a search by the rate alone can get stuck at the bottom. In that case, batches
-//!   are large enough to achieve nearly as much as the largest one would.
-//! - With a target, a batch takes at most half of it, because all its events are answered at the
-//!   end of the batch. This does not apply if an empty batch would already take a quarter of the
-//!   target.
+//! - The paper accepts any output rate, even that of a lightly loaded stage, which is just its
+//!   arrival rate. Here a rate only counts if the stage was busy for the whole interval, and left
+//!   more than a batch in the queue or refused events. If it refused events, batches do not grow
+//!   beyond the observed batches. In a lightly loaded stage, batches are not limited, because a
+//!   servlet takes a queue shorter than a batch as a whole anyway.
+//! - The rate to sustain is the highest average so far, which decays slowly. If the controller
+//!   compared rates only with the last average, many small losses would go unnoticed. If even the
+//!   largest batches do not reach the rate to sustain, their rate replaces it.
+//! - The controller also estimates the cost of batches and events, and tries no batch size whose
+//!   estimated rate is far below that of the largest size. If a stage refuses events, fewer of them
+//!   arrive as fewer complete, and a search by the rate alone can get stuck at the bottom. In that
+//!   case, batches are large enough to reach nearly the rate of the largest size.
+//! - If there is a target, a batch takes at most half of it, because all events of a batch are
+//!   answered at its end. This limit does not apply if an empty batch would already take a quarter
+//!   of the target.
 
 use crate::stage::control::cost::Cost;
 use crate::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 
-/// Parameters of [`SedaBatch`]. The paper gives no numbers; the defaults are our own.
+/// Parameters of [`SedaBatch`]. The paper specifies no numbers; the defaults are our own.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SedaBatchConfig {
-    /// The time between two checks of the rate, in nanoseconds; shorter while events are turned
-    /// away.
+    /// The time between two checks of the rate, in nanoseconds. Checks are more frequent while the
+    /// stage refuses events.
     pub interval_ns: u64,
-    /// The maximum number of events in a batch; at least one. The stage's own bound applies, too.
+    /// The maximum number of events in a batch; at least 1. The stage's own bound also applies.
     pub batch_max: usize,
     /// The weight of a new rate in the average; above 0 and at most 1 (other values count as 0.3).
     pub weight: f64,
     /// The share of the highest average above which batches shrink; above `drop` and at most 1
     /// (other values count as 0.95).
     pub sustained: f64,
-    /// The share of the highest average below which a rate is a sudden drop; from 0 to 1 (other
-    /// values count as 0.5).
+    /// The share of the highest average below which a rate counts as a sudden drop; from 0 to 1
+    /// (other values count as 0.5).
     pub drop: f64,
-    /// The time within which an event should be answered, in nanoseconds, if there is such a
-    /// target; at least one. A batch should take at most half of this time.
+    /// The latency target of an event, in nanoseconds, if there is one; at least 1. A batch should
+    /// take at most half of it.
     pub target_ns: Option<u64>,
-    /// The relative change of a batch in one step; above 0 and at most 1 (other values count as
-    /// 0.1). A step is at least one event.
+    /// The relative change of the batch size in one step; above 0 and at most 1 (other values count
+    /// as 0.1). A step is at least one event.
     pub step: f64,
 }
 
@@ -92,7 +92,7 @@ const LEAST: f64 = 0.8;
 /// events if small batches lose time.
 const LEAST_TURNING_AWAY: f64 = 0.98;
 
-/// A controller that searches for the smallest batch that sustains the output rate.
+/// A controller that searches for the smallest batch size that sustains the output rate.
 #[derive(Debug)]
 pub struct SedaBatch {
     config: SedaBatchConfig,
@@ -119,7 +119,7 @@ impl Default for SedaBatch {
 }
 
 impl SedaBatch {
-    /// Creates a controller; parameters out of their range are replaced.
+    /// Creates a controller. It replaces parameters that are out of range.
     #[must_use]
     pub fn new(mut config: SedaBatchConfig) -> Self {
         let default = SedaBatchConfig::default();

@@ -1,11 +1,12 @@
-//! SEDA's servlets: one more while the queue is long, one less when a servlet is idle.
+//! SEDA's thread pool controller: it adds a servlet if the queue is long, and removes one if a
+//! servlet is idle.
 //!
-//! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and figure 8: the queue is checked every 2 s.
-//! A thread is added if the queue has more than 100 events, up to 20 threads per stage, and threads
-//! that were idle for 5 s are removed.
+//! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and figure 8: the controller checks the queue
+//! every 2 s. It adds a thread if the queue has more than 100 events, up to 20 threads per stage.
+//! It removes threads that have been idle for 5 s.
 //!
 //! This implementation differs in one point: it detects an idle servlet by the total batch time in
-//! the interval instead of a timer in each servlet. So an idle stage needs no timer; it shrinks
+//! an interval, not by a timer in each servlet. An idle stage therefore needs no timer; it shrinks
 //! when the next event arrives.
 
 use crate::stage::control::{Cadence, Controller, Owns, Sample, Settings};
@@ -15,11 +16,11 @@ use crate::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 pub struct SedaServletsConfig {
     /// The time between two checks of the queue, in nanoseconds.
     pub interval_ns: u64,
-    /// The number of queued credits above which a servlet is added.
+    /// The number of queued credits above which the controller adds a servlet.
     pub queue_above: u64,
-    /// The maximum number of servlets that the controller asks for; at least one.
+    /// The maximum number of servlets that the controller sets; at least 1.
     pub servlets_max: usize,
-    /// The idle time after which a servlet is removed, in nanoseconds; at least one.
+    /// The idle time after which the controller removes a servlet, in nanoseconds; at least 1.
     pub idle_ns: u64,
 }
 
@@ -34,8 +35,8 @@ impl Default for SedaServletsConfig {
     }
 }
 
-/// A controller that adds servlets one by one while the queue is long, and removes them one by one
-/// when a servlet is idle.
+/// A controller that adds one servlet at a time while the queue is long, and removes one at a time
+/// while a servlet is idle.
 #[derive(Debug)]
 pub struct SedaServlets {
     config: SedaServletsConfig,
@@ -50,7 +51,7 @@ impl Default for SedaServlets {
 }
 
 impl SedaServlets {
-    /// Creates a controller; parameters out of their range are corrected.
+    /// Creates a controller. It corrects parameters that are out of range.
     #[must_use]
     pub fn new(mut config: SedaServletsConfig) -> Self {
         config.servlets_max = config.servlets_max.max(1);

@@ -5,14 +5,14 @@
 
 use crate::stage::control::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
 
-/// A controller that keeps a queue at a threshold below its own bound.
+/// A controller that sets a fixed threshold for the queue, below the queue's own bound.
 #[derive(Debug)]
 pub struct Threshold {
     queue_max: u64,
 }
 
 impl Threshold {
-    /// Creates a controller for a queue of at most this many credits; 0 counts as 1.
+    /// Creates a controller with a threshold of `queue_max` credits; 0 counts as 1.
     #[must_use]
     pub fn new(queue_max: u64) -> Self {
         Self {

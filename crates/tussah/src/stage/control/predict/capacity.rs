@@ -1,11 +1,11 @@
 //! The capacity of a stage: its throughput when it has enough work.
 //!
-//! There are two measurements. The first is the number of allowed servlets divided by the service
-//! time. It is known at any load, and averages many services; if there are more servlets than
-//! workers, the computing time of an event bounds it. But it is wrong if servlets hinder each
-//! other, and it is slow to follow changes. The second one counts the events that finish while
-//! others wait. It is accurate, but available only in that case. The first measurement counts until
-//! the second one clearly contradicts it.
+//! The capacity is measured in two ways. The first estimate is the number of allowed servlets
+//! divided by the service time. It is available at any load and averages over many services. If
+//! there are more servlets than workers, the computing time of an event bounds it. However, this
+//! estimate is wrong if servlets slow each other down, and it follows changes slowly. The second
+//! estimate counts the events that finish while others wait. It is accurate, but only available
+//! while events wait. The first estimate applies until the second one clearly contradicts it.
 
 use std::f64::consts::LN_2;
 

@@ -1,4 +1,4 @@
-//! The capacity as another controller knows it.
+//! The capacity as measured by another controller.
 
 use super::Predict;
 use crate::stage::control::Sample;

@@ -1,15 +1,15 @@
-//! The load of a stage: a test of whether more events are offered than the stage can handle.
+//! The load of a stage: tests of whether more events are offered than the stage can handle.
 //!
-//! These are sequential tests of two hypotheses each about the rate of arrivals, on the sums of
-//! their log-likelihood ratios: Page, "Continuous inspection schemes" (Biometrika 1954). One test
-//! detects a load that is far too high. Another test detects a load that can just be served while
+//! Each test is a sequential test of two hypotheses about the arrival rate, based on the sum of
+//! log-likelihood ratios: Page, "Continuous inspection schemes" (Biometrika 1954). One test detects
+//! a load that is far too high. Another one detects a load that the stage can just handle while
 //! waits are long, as in a closed loop.
 //!
 //! Arrivals in clumps are weaker evidence than the same number of single arrivals, so the threshold
-//! grows with their dispersion. The dispersion is measured over short times and over longer ones,
-//! in which regular clumps disappear; the smaller value counts. An empty queue with a spare servlet
-//! refutes an overload, whatever the sums are. So an estimate of the capacity that is too low does
-//! no harm.
+//! grows with their dispersion. The dispersion is measured over short periods and over longer ones,
+//! in which regular clumps average out; the smaller value counts. If the queue is empty and a
+//! servlet is idle, there is no overload, whatever the sums are. An underestimated capacity
+//! therefore does no harm.
 
 use super::super::Sample;
 use super::capacity::Capacity;

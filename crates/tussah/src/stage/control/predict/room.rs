@@ -1,4 +1,5 @@
-//! The room of each class in overload: the budget of a wait, and its correction and distribution.
+//! The room of each class in overload: the wait budget, its correction, and its distribution among
+//! classes.
 
 use super::Predict;
 use crate::stage::control::Sample;

@@ -1,4 +1,5 @@
-//! Clients in a closed loop: each sends, waits for the response, thinks, and sends again.
+//! Clients in a closed loop: each client sends a request, waits for the response, thinks, and
+//! repeats.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

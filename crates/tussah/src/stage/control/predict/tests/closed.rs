@@ -1,5 +1,5 @@
-//! Closed loops: a few clients that come back are as much of an overload as many clients that come
-//! once.
+//! Closed loops: a few clients that return are as much of an overload as many clients that each
+//! come once.
 
 use super::super::super::testing::{Back, Clients};
 use super::*;
