@@ -19,10 +19,11 @@ mod refusal;
 pub mod response;
 mod span;
 mod status;
-mod syntax;
+pub(crate) mod syntax;
 pub mod target;
 
 pub use framing::Framing;
+pub(crate) use framing::decimal;
 pub use method::Method;
 pub use refusal::Refusal;
 pub use status::Status;

@@ -5,4 +5,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod fastcgi;
 pub mod http;
+mod malformed;
+
+pub use malformed::Malformed;

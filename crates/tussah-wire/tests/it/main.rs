@@ -4,6 +4,7 @@ mod body;
 mod compare;
 mod corpus;
 mod differential;
+mod fastcgi;
 mod head;
 mod properties;
 mod response;

@@ -10,7 +10,7 @@ use crate::differential::soup;
 use crate::session::{run, same};
 
 /// Cuts `bytes` at these offsets, taken modulo its length.
-fn cut<'b>(bytes: &'b [u8], places: &[usize]) -> Vec<&'b [u8]> {
+pub(crate) fn cut<'b>(bytes: &'b [u8], places: &[usize]) -> Vec<&'b [u8]> {
     let mut places: Vec<_> = places
         .iter()
         .map(|place| place % (bytes.len() + 1))
