@@ -89,6 +89,7 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// |---|---|
 /// | `blocking` | the methods block their OS threads |
 /// | `serial` | the module handles one item at a time |
+/// | `ordered` | the module handles items in parallel, and its output leaves in their order |
 /// | `flows` | two further parameters bound the open flows of each output port: `flows`, their number, and `idle`, the time without an item; the idlest flow ends |
 ///
 /// On the struct itself, `#[module]` makes the struct's documentation that of the module, if the

@@ -93,6 +93,7 @@ struct Options {
     blocking: bool,
     serial: bool,
     flows: bool,
+    ordered: bool,
 }
 
 impl Parse for Options {
@@ -103,10 +104,11 @@ impl Parse for Options {
                 "blocking" => &mut options.blocking,
                 "serial" => &mut options.serial,
                 "flows" => &mut options.flows,
+                "ordered" => &mut options.ordered,
                 _ => {
                     return Err(syn::Error::new_spanned(
                         name,
-                        "unknown argument; expected `blocking`, `serial` or `flows`",
+                        "unknown argument; expected `blocking`, `serial`, `flows` or `ordered`",
                     ));
                 }
             };

@@ -124,6 +124,8 @@ pub enum Parallelism {
     /// All of them.
     #[default]
     Element,
+    /// All of them; the output leaves in the order of the input.
+    Ordered,
     /// Items of different flows.
     Flow,
     /// No two items: they run one after the other.

@@ -71,6 +71,7 @@
 //! | receiver and arguments | parallelism |
 //! |---|---|
 //! | `&self, item` | *element*: any number of items |
+//! | `&self, item`, and `#[module(ordered)]` | element; the output leaves in the order of the items |
 //! | `&self, flow: &mut State, item` | *flow*: one item of each flow at a time, in order |
 //! | `&mut self, item` | *serial*: one item at a time, in order |
 //!
@@ -117,6 +118,7 @@ mod modules;
 mod open_file;
 mod open_flows;
 mod order;
+mod ordered;
 mod out;
 mod outlet;
 mod param;
@@ -125,6 +127,7 @@ mod running;
 mod shards;
 #[cfg(feature = "cli")]
 mod text;
+mod turns;
 mod via;
 mod wake;
 
@@ -164,6 +167,7 @@ pub mod expansion {
         Element, Ended, HasInput, HasOutput, HasParam, Module, Never, PerFlow, Ports, Serial,
         Source, Tick, Woken,
     };
+    pub use super::ordered::{InTurn, Later};
     pub use super::out::{AsyncOut, Out};
     pub use super::outlet::{Held, Outbox, Outlet};
     pub use super::probe::{Documented, Fails, NoProbe, Probe, call, unwound};

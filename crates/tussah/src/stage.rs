@@ -162,11 +162,11 @@ pub use self::event::{
 pub use self::network::{Declared, Network, Stage, StageBuilder};
 pub use self::run::{Handler, Restarts, SerialHandler, each, each_mut};
 pub(crate) use self::run::{Shared, collected};
-pub(crate) use self::send::trace;
 pub use self::send::{
     AnyCall, Ask, AskError, Between, Call, CallError, Direct, DirectHandler, Edges, ReplySender,
     SendError, Sender, Sending, To, TrySender, shed,
 };
+pub(crate) use self::send::{hand_over, trace};
 
 pub mod host {
     //! The ways in which the servlets of a stage use its handler. A program names these types only

@@ -1,6 +1,7 @@
 //! Writing the implementations of the traits of modules.
 
 mod call;
+mod params;
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
@@ -58,9 +59,8 @@ impl Module {
         let (is_serial, has_state) = (self.options.serial, self.state().is_some());
         let is_plain = self.is_plain();
         let [tick, wake, end] = [Kind::Tick, Kind::Wake, Kind::End].map(|kind| self.ask(kind));
-        let make = self.make();
-        let params = self.params().into_iter().map(param_spec);
-        let bounds_flows = self.options.flows;
+        let (make, params) = (self.make(), self.param_specs());
+        let (bounds_flows, is_ordered) = (self.options.flows, self.options.ordered);
         let (inputs, dropped, pattern) = (self.inputs(), self.dropped(), self.pattern());
         let install = self.install();
         let describe = self.describe(block);
@@ -73,6 +73,7 @@ impl Module {
                 const IS_PLAIN: bool = #is_plain;
                 const HAS_STATE: bool = #has_state;
                 const IS_SERIAL: bool = #is_serial;
+                const IS_ORDERED: bool = #is_ordered;
                 const BOUNDS_FLOWS: bool = #bounds_flows;
                 const TICK: ::core::option::Option<fn() -> Self::Item> = #tick;
                 const WAKE: ::core::option::Option<fn(u64) -> Self::Item> = #wake;
@@ -131,6 +132,8 @@ impl Module {
             true => quote!(#[inline] fn call_now<'a>),
             false => quote!(async fn call),
         };
+        let turn = (self.options.ordered && !self.is_plain())
+            .then_some(quote!(let (turn, flow) = (flow, &flow.without_ticket());));
         let lifetime = self.is_plain().then_some(quote!('a));
         let held = self.is_plain().then_some(quote!(held: &__flow::Held<'a>));
         quote! {
@@ -146,6 +149,7 @@ impl Module {
                     #held
                 ) -> bool {
                     let #pattern = outs;
+                    #turn
                     #call
                 }
             }
@@ -204,7 +208,7 @@ impl Module {
         self.ports.iter().find_map(Port::state)
     }
 
-    fn is_exclusive(&self) -> bool {
+    pub(super) fn is_exclusive(&self) -> bool {
         self.ports.iter().any(|port| port.is_exclusive)
     }
 
@@ -259,35 +263,13 @@ impl Module {
         }
     }
 
-    /// Returns the body of `make`.
-    fn make(&self) -> TokenStream {
-        let Some(init) = &self.init else {
-            return quote! {
-                ::core::result::Result::Ok(<Self as ::core::default::Default>::default())
-            };
-        };
-        let values = self.params().into_iter().take(init.params.len());
-        let values = values.map(|(name, of, optional)| {
-            let get = if optional {
-                quote!(get_if)
-            } else {
-                quote!(get)
-            };
-            quote!(args.#get::<#of>(#name, __flow::Probe::<#of>::new().read_fn())?)
-        });
-        let made = quote!(Self::init(#(#values),*));
-        match init.is_fallible {
-            true => quote!(#made.map_err(|error| ::std::string::ToString::to_string(&error))),
-            false => quote!(::core::result::Result::Ok(#made)),
-        }
-    }
-
     /// Returns the expression that makes the signature.
     fn describe(&self, block: &ItemImpl) -> TokenStream {
         let doc = docs(&block.attrs);
         let parallelism = match self.state() {
             _ if self.is_exclusive() || self.options.serial => quote!(Serial),
             Some(_) => quote!(Flow),
+            None if self.options.ordered => quote!(Ordered),
             None => quote!(Element),
         };
         let params = self.params().into_iter().enumerate();
@@ -366,29 +348,6 @@ impl Module {
 fn text(item: &impl ToTokens) -> TokenStream {
     let probe = quote!(__flow::Probe::<#item>::new());
     quote!(.text::<#item>(#probe.parse_fn(), #probe.show_fn().or(#probe.debug_fn())))
-}
-
-/// Returns the constant that describes a parameter.
-fn param_spec((name, of, optional): (String, Type, bool)) -> TokenStream {
-    let spelled = spelled(&of);
-    quote!(__flow::ParamSpec {
-        name: #name,
-        kind: __flow::Probe::<#of>::KIND,
-        spelled: #spelled,
-        optional: #optional,
-    })
-}
-
-/// Returns a type as people write it, without the spaces between tokens.
-fn spelled(of: &Type) -> String {
-    let mut text = of.to_token_stream().to_string();
-    for token in ["<", ">", "::", "&"] {
-        text = text.replace(&format!("{token} "), token);
-    }
-    for token in ["<", ">", "::", ","] {
-        text = text.replace(&format!(" {token}"), token);
-    }
-    text
 }
 
 /// Returns the pattern or the value of an item of the port with this number.

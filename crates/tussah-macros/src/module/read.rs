@@ -86,6 +86,7 @@ impl Module {
         Ok(Self {
             options: Options {
                 flows: options.flows,
+                ordered: options.ordered,
                 ..Options::default()
             },
             init,
@@ -159,6 +160,11 @@ impl Module {
                 name,
                 "a module with state for each flow has no `tick`; expected `wake`, which is for one flow",
             );
+        }
+        let keeps = has_state || self.is_exclusive() || self.options.serial || self.is_source;
+        if self.options.ordered && keeps {
+            let message = "a module keeps the order of all of its items, or of each flow; expected no `ordered`";
+            return error(&self.ports[0].name, message);
         }
         let waits = |port: &Port| port.is_async || port.is_exclusive;
         if self.options.blocking && (has_state || self.ports.iter().any(waits)) {

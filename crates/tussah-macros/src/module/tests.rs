@@ -144,8 +144,17 @@ fn arguments_and_places_of_the_attribute() {
     let message = error("fast", run);
     assert_eq!(
         message.as_deref(),
-        Some("unknown argument; expected `blocking`, `serial` or `flows`")
+        Some("unknown argument; expected `blocking`, `serial`, `flows` or `ordered`")
     );
+    assert_eq!(error("ordered", run), None);
+    let expected =
+        "a module keeps the order of all of its items, or of each flow; expected no `ordered`";
+    for ordered in ["&mut self, item: u64", "&self, item: u64, state: &mut S"] {
+        let message = error("ordered", &format!("impl M {{ fn run({ordered}) {{}} }}"));
+        assert_eq!(message.as_deref(), Some(expected));
+    }
+    let message = error("ordered, serial", run);
+    assert_eq!(message.as_deref(), Some(expected));
     let message = error("blocking", "impl M { async fn run(&self, item: u64) {} }");
     let expected = "a module that blocks has plain methods of `&self` without state";
     assert_eq!(message.as_deref(), Some(expected));

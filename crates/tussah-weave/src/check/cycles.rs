@@ -97,10 +97,12 @@ fn serial_calls(builder: &mut Builder<'_, '_>, edges: &[Edge]) {
     for edge in edges {
         let is_inside = components[edge.from.node] == components[edge.to.node];
         let module = &builder.graph.nodes[edge.to.node].module;
-        let is_element = builder
-            .checker
-            .signature(module)
-            .is_none_or(|signature| signature.parallelism == Parallelism::Element);
+        let is_element = builder.checker.signature(module).is_none_or(|signature| {
+            matches!(
+                signature.parallelism,
+                Parallelism::Element | Parallelism::Ordered
+            )
+        });
         if edge.via != Via::Call || !is_inside || is_element {
             continue;
         }

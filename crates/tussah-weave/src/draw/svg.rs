@@ -192,10 +192,9 @@ fn write_card(out: &mut String, card: &Card, rect: &Rect) {
         return;
     }
     // Element-parallel: a stack of boxes. Flow-parallel: lanes at the top. Serial: one box.
-    let shadows = if card.parallelism == Some(Parallelism::Element) {
-        2
-    } else {
-        0
+    let shadows = match card.parallelism {
+        Some(Parallelism::Element | Parallelism::Ordered) => 2,
+        _ => 0,
     };
     for shadow in (0..=shadows).rev() {
         let offset = f64::from(shadow) * 4.0;

@@ -18,6 +18,7 @@ use std::task::Poll;
 use parking_lot::Mutex;
 use tussah_core::{Notify, quietly};
 
+use super::turns::Ticket;
 use crate::sync::{Limit, LimitPermit};
 
 /// The name of a flow, among the flows of one output port.
@@ -99,6 +100,11 @@ enum Handle {
     /// permit is free before the flow can end, because its end takes a permit of its own.
     Limited {
         _permit: LimitPermit,
+        flow: Flow,
+    },
+    /// The flow of an item in the queue of an ordered module, or in that module.
+    Ordered {
+        ticket: Ticket,
         flow: Flow,
     },
 }
@@ -237,7 +243,7 @@ impl Flow {
     fn inner(&self) -> Option<&Inner> {
         match &**self.0.as_ref()? {
             Handle::Flow(inner) => Some(inner),
-            Handle::Limited { flow, .. } => flow.inner(),
+            Handle::Limited { flow, .. } | Handle::Ordered { flow, .. } => flow.inner(),
         }
     }
 
@@ -262,6 +268,30 @@ impl Flow {
         match self.0.as_deref() {
             Some(Handle::Limited { flow, .. }) => flow.clone(),
             _ => self,
+        }
+    }
+
+    /// Returns the flow with a ticket, which ends when nothing holds it any more.
+    pub(crate) fn ordered(self, ticket: Ticket) -> Self {
+        Self(Some(Arc::new(Handle::Ordered { ticket, flow: self })))
+    }
+
+    /// Returns the flow without a ticket, for everything that may outlive the item.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn without_ticket(&self) -> Self {
+        match self.0.as_deref() {
+            Some(Handle::Ordered { flow, .. }) => flow.clone(),
+            _ => self.clone(),
+        }
+    }
+
+    /// Waits until all earlier items of the ordered module have ended. A flow without a ticket does
+    /// not wait.
+    #[doc(hidden)]
+    pub async fn turn(&self) {
+        if let Some(Handle::Ordered { ticket, .. }) = self.0.as_deref() {
+            ticket.turn().await;
         }
     }
 

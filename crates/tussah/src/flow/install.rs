@@ -1,6 +1,7 @@
 //! The handlers of instances: each kind of module behind its stage.
 
 mod handlers;
+mod ordered;
 mod shared;
 mod tick;
 
@@ -15,6 +16,7 @@ use tussah_weave::Body;
 
 pub(super) use self::handlers::{Elements, Serials};
 use self::handlers::{Flows, Nothing, end_flow, plain};
+use self::ordered::in_turn;
 use self::shared::Shared;
 use self::tick::{period, tick_every};
 use super::args::Args;
@@ -24,6 +26,7 @@ use super::flows::{Flow, Keepers, Parcel};
 use super::module::{Element, Module, PerFlow, Serial, Source};
 use super::open_flows::FlowBounds;
 use super::outlet::{AnyOutlet, Outs};
+use super::turns::Turns;
 
 use crate::stage::{Batch, BuildError, Declared, Edges, Network, Reason};
 use crate::sync::Limit;
@@ -31,6 +34,10 @@ use crate::sync::Limit;
 /// Bound, in servlets: an instance that blocks, whose servlets are OS threads; as for a stage that
 /// blocks.
 const OS_THREADS_MAX: usize = 20;
+
+/// Bound, in items: those that an ordered module handles at a time. The output of all but one of
+/// them waits for its turn.
+const ORDERED_MAX: usize = 100;
 
 /// An instance whose stage has no handler yet.
 pub struct Node<M: Module> {
@@ -135,6 +142,15 @@ impl<M: Module> Instance for Planned<M> {
         }
         if M::IS_SERIAL {
             stage = stage.servlets(1);
+        }
+        if M::IS_ORDERED {
+            let turns = Arc::new(Turns::default());
+            stage = stage.numbered(move |parcel: &mut Parcel<M::Item>| {
+                parcel.flow = std::mem::take(&mut parcel.flow).ordered(turns.ticket());
+            });
+            if M::BODY != Body::Blocking {
+                stage = stage.servlets(ORDERED_MAX);
+            }
         }
         if M::HAS_STATE {
             stage = stage.keyed_by(|parcel: &Parcel<M::Item>| parcel.flow.number());
@@ -272,7 +288,10 @@ impl<M: Module> Node<M> {
             let (module, outs) = maker.make(edges)?;
             Ok(move |batch: &mut Batch<Parcel<M::Item>>| {
                 let call = |item, flow: &Flow, held: &_| module.call_now(item, flow, &outs, held);
-                runtime.block_on(plain(batch, call));
+                match M::IS_ORDERED {
+                    true => runtime.block_on(in_turn(batch, call)),
+                    false => runtime.block_on(plain(batch, call)),
+                }
             })
         })?;
         Ok(Installed::default())

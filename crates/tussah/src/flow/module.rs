@@ -44,6 +44,10 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     const IS_SERIAL: bool;
 
+    /// True if the output leaves in the order of the input.
+    #[doc(hidden)]
+    const IS_ORDERED: bool;
+
     /// True if the parameters `flows` and `idle` bound the open flows of the output ports.
     #[doc(hidden)]
     const BOUNDS_FLOWS: bool;

@@ -175,7 +175,7 @@ impl<T: Send + 'static> Outlet<T> {
         flow.into_iter().for_each(Flow::close);
     }
 
-    fn flows(&self) -> Vec<Flow> {
+    pub(super) fn flows(&self) -> Vec<Flow> {
         self.flows.lock().all()
     }
 }
@@ -255,7 +255,7 @@ impl<'a> Held<'a> {
     }
 
     #[cold]
-    fn push(&self, flow: &Flow, wait: Wait<'a>) {
+    pub(super) fn push(&self, flow: &Flow, wait: Wait<'a>) {
         let mut waiting = self.0.borrow_mut();
         let room = (OUTBOX_MAX + 1).saturating_sub(waiting.items.len());
         if room > 0 {

@@ -126,6 +126,9 @@ pub(crate) struct State<E> {
     pub(crate) swept: Vec<Event<E>>,
     /// The stage, for callers that cancel events in its queue.
     pub(crate) home: Option<Home>,
+    /// Numbers each event that leaves the queue. Servlets then take one event at a time, so that no
+    /// numbered event goes back.
+    pub(crate) number: Option<Number<E>>,
     pub(crate) watch: Watch,
     in_service: u64,
     /// The number of busy servlets whose handlers wait.
@@ -142,6 +145,9 @@ pub(crate) struct State<E> {
     random: Random,
     process: Arc<Process>,
 }
+
+/// A function that numbers an event, under the lock of the queue.
+pub(crate) type Number<E> = Box<dyn Fn(&mut E) + Send>;
 
 /// The parts of a new state.
 pub(crate) struct Parts<E> {
@@ -197,6 +203,7 @@ impl<E> State<E> {
             buried: 0,
             swept: Vec::new(),
             home: None,
+            number: None,
             watch: Watch::default(),
             in_service: 0,
             waiting: 0,

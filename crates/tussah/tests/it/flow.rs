@@ -6,6 +6,7 @@ mod flows;
 mod generic;
 mod kinds;
 mod limit;
+mod ordered;
 mod send;
 mod shards;
 mod standard;

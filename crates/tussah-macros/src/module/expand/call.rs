@@ -21,12 +21,14 @@ impl Module {
         self.for_each_item(|port| {
             let (open, pass) = self.arguments(port);
             let name = &port.name;
+            let turn = self.options.ordered.then_some(quote!(turn.turn().await;));
             let run = match (port.is_async, is_plain) {
                 (true, _) => quote!(let result = self.#name(#(#pass),*).await;),
                 (false, true) => quote!(let result = self.#name(#(#pass),*);),
                 (false, false) => quote! {
                     let mut held = __flow::Held::default();
                     let result = __flow::call(|| { #(#open)* self.#name(#(#pass),*) });
+                    #turn
                     held.flush().await;
                     let result = __flow::unwound(result);
                 },
@@ -80,9 +82,10 @@ impl Module {
             None => quote!(let () = result; true),
             Some(_) => {
                 let failed = self.place(&port.end("failed"));
+                let (outbox, port) = self.openers();
                 let send = match self.is_plain() {
-                    true => quote!(__flow::Out::send(&#failed.outbox(flow, held), error)),
-                    false => quote!(__flow::AsyncOut::send(&#failed.port(flow), error).await),
+                    true => quote!(__flow::Out::send(&#failed.#outbox(flow, held), error)),
+                    false => quote!(__flow::AsyncOut::send(&#failed.#port, error).await),
                 };
                 quote! {
                     match result {
@@ -111,6 +114,15 @@ impl Module {
         }
     }
 
+    /// Returns the method that opens an output of a plain call, and the call that opens one of an
+    /// async call.
+    fn openers(&self) -> (TokenStream, TokenStream) {
+        match self.options.ordered {
+            true => (quote!(later), quote!(in_turn(flow, turn))),
+            false => (quote!(outbox), quote!(port(flow))),
+        }
+    }
+
     /// Returns the code that opens the outputs of a call, and the arguments.
     fn arguments(&self, port: &Port) -> (Vec<TokenStream>, Vec<TokenStream>) {
         let (mut open, mut pass) = (Vec::new(), Vec::new());
@@ -128,9 +140,10 @@ impl Module {
                         true => quote!(held),
                         false => quote!(&held),
                     };
+                    let (outbox, async_port) = self.openers();
                     let opened = match port.is_async {
-                        true => quote!(port(flow)),
-                        false => quote!(outbox(flow, #held)),
+                        true => async_port,
+                        false => quote!(#outbox(flow, #held)),
                     };
                     open.push(quote!(let #out = #outlet.#opened;));
                     pass.push(match optional {

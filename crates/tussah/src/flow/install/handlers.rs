@@ -9,6 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tussah_core::{Handle, quietly};
 
+use super::ordered::{handed_over, in_turn};
 use crate::JoinHandle;
 use crate::flow::flows::{Flow, Keepers, Parcel};
 use crate::flow::module::{Element, Module, PerFlow, Serial};
@@ -38,12 +39,18 @@ impl<M: Element> Handler for Elements<M> {
         } = self;
         if M::IS_PLAIN {
             let call = |item, flow: &Flow, held: &_| module.call_now(item, flow, outs, held);
-            return plain(batch, call).await;
+            return match M::IS_ORDERED {
+                true => in_turn(batch, call).await,
+                false => plain(batch, call).await,
+            };
         }
         while let Some(Parcel { flow, item }) = batch.next() {
             let call = keepers.unless_halted(module.call(item, &flow, outs));
-            let is_handled = call.await.unwrap_or(false);
-            settle(batch, is_handled);
+            let is_handled = match M::IS_ORDERED {
+                true => handed_over(call).await,
+                false => call.await,
+            };
+            settle(batch, is_handled.unwrap_or(false));
         }
     }
 }
@@ -90,7 +97,7 @@ fn caught_run<'a, I>(
 
 /// Ends the item that was taken last.
 #[inline]
-fn settle<I>(batch: &mut Batch<Parcel<I>>, is_handled: bool) {
+pub(super) fn settle<I>(batch: &mut Batch<Parcel<I>>, is_handled: bool) {
     if !is_handled {
         batch.fail(1);
     }

@@ -60,6 +60,10 @@ impl<M: Module> Shared<M> {
         let Some(outs) = self.outs() else {
             return;
         };
+        let flow = match M::IS_ORDERED {
+            true => flow.without_ticket(),
+            false => flow,
+        };
         let alarm = M::dropped(item, &flow, why, &outs);
         let sender = self.alarms.get().and_then(Weak::upgrade);
         // An alarm may not be lost because its queue is full.

@@ -20,7 +20,7 @@ use crate::stage::run::{
     Degrade, Handler, Many, OnClose, OnDrop, One, Pool, Restarts, SerialHandler, ThreadManager,
 };
 use crate::stage::send::{DirectHandler, DirectHost, Directly, Edges};
-use crate::stage::state::Kind;
+use crate::stage::state::{Kind, Number};
 
 /// Bound, in credits: the default room of a queue. It is enough for a few batches, and small enough
 /// that queued events are not old.
@@ -62,6 +62,7 @@ pub struct StageBuilder<E> {
     restarts: Restarts,
     rank: Rank,
     threads: Option<Arc<dyn ThreadManager>>,
+    number: Option<Number<E>>,
 }
 
 type MakeKeyed<E> = Box<dyn FnOnce(usize, usize) -> Box<dyn Keyed<E>> + Send>;
@@ -89,6 +90,7 @@ impl<E: Send + 'static> StageBuilder<E> {
             restarts: Restarts::default(),
             rank: Rank::default(),
             threads: None,
+            number: None,
         }
     }
 
@@ -256,6 +258,13 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// while no lock is held. If the callback panics, the worker catches the panic.
     pub fn on_close(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_close = Some(Guarded::new(Box::new(f)));
+        self
+    }
+
+    /// Sets a function that numbers each event when a servlet takes it out of the queue. Servlets
+    /// then take one event at a time.
+    pub(crate) fn numbered(mut self, number: impl Fn(&mut E) + Send + 'static) -> Self {
+        self.number = Some(Box::new(number));
         self
     }
 

@@ -126,7 +126,10 @@ impl<E> State<E> {
                 return false;
             }
         }
-        let (limit, most) = self.share();
+        let (limit, most) = match self.number {
+            Some(_) => (1, 1),
+            None => self.share(),
+        };
         (run.limit, run.order) = (limit, self.order);
         run.exact = self.mean_ns > EXACT_NS;
         run.one_by_one = self.bounds.batch_max == 1 && run.key.is_none();
@@ -144,6 +147,10 @@ impl<E> State<E> {
         }
         if self.buried > 0 {
             self.sweep();
+        }
+        if let Some(number) = &self.number {
+            let taken = run.ahead.contiguous().iter_mut();
+            taken.for_each(|event| number(event));
         }
         run.taken = run.ahead.len() as u64;
         (run.begun_ns, run.resumed_ns) = (now_ns, now_ns);

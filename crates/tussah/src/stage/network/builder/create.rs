@@ -64,14 +64,14 @@ impl<E: Send + 'static> StageBuilder<E> {
             seed: network.runtime.seed(),
             process: Arc::clone(&network.process),
         });
+        state.number = self.number;
         state.retune(self.settings);
         if network.governing.governs() {
             // Until the stage is in the governor's plan.
             state.cap = 1;
         }
-        let name: Arc<str> = self.name.into();
+        let (id, name): (_, Arc<str>) = (self.network.number(), self.name.into());
         let manager = self.threads.or_else(|| self.network.manager());
-        let id = self.network.number();
         let shared = Arc::new_cyclic(|stage| {
             state.home = Some(stage.clone() as _);
             let threads = manager

@@ -1,0 +1,60 @@
+//! Writing the parameters of a module.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens as _, quote};
+use syn::Type;
+
+use crate::module::Module;
+
+impl Module {
+    /// Returns the body of `make`.
+    pub(super) fn make(&self) -> TokenStream {
+        let Some(init) = &self.init else {
+            return quote! {
+                ::core::result::Result::Ok(<Self as ::core::default::Default>::default())
+            };
+        };
+        let values = self.params().into_iter().take(init.params.len());
+        let values = values.map(|(name, of, optional)| {
+            let get = if optional {
+                quote!(get_if)
+            } else {
+                quote!(get)
+            };
+            quote!(args.#get::<#of>(#name, __flow::Probe::<#of>::new().read_fn())?)
+        });
+        let made = quote!(Self::init(#(#values),*));
+        match init.is_fallible {
+            true => quote!(#made.map_err(|error| ::std::string::ToString::to_string(&error))),
+            false => quote!(::core::result::Result::Ok(#made)),
+        }
+    }
+
+    /// Returns the constants that describe the parameters.
+    pub(super) fn param_specs(&self) -> impl Iterator<Item = TokenStream> {
+        self.params().into_iter().map(param_spec)
+    }
+}
+
+/// Returns the constant that describes a parameter.
+fn param_spec((name, of, optional): (String, Type, bool)) -> TokenStream {
+    let spelled = spelled(&of);
+    quote!(__flow::ParamSpec {
+        name: #name,
+        kind: __flow::Probe::<#of>::KIND,
+        spelled: #spelled,
+        optional: #optional,
+    })
+}
+
+/// Returns a type as people write it, without the spaces between tokens.
+fn spelled(of: &Type) -> String {
+    let mut text = of.to_token_stream().to_string();
+    for token in ["<", ">", "::", "&"] {
+        text = text.replace(&format!("{token} "), token);
+    }
+    for token in ["<", ">", "::", ","] {
+        text = text.replace(&format!(" {token}"), token);
+    }
+    text
+}

@@ -1,0 +1,102 @@
+//! The turns of an ordered module's items: what a module sends for an item leaves after everything
+//! that it sends for earlier items.
+//!
+//! The stage gives each item a ticket while a servlet takes the item out of the queue, under the
+//! queue's lock. An item that is handled waits for its turn in its servlet. The ticket ends with
+//! the item, in whatever way that ends, and then the next item has its turn.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use parking_lot::Mutex;
+
+/// The turns of an instance.
+#[derive(Default)]
+pub(crate) struct Turns(Mutex<Line>);
+
+#[derive(Default)]
+struct Line {
+    /// The number of the next ticket.
+    next: u64,
+    /// The first ticket that has not ended.
+    first: u64,
+    /// Later tickets that have ended.
+    ended: BTreeSet<u64>,
+    /// The items that wait for their turn.
+    waiting: BTreeMap<u64, Waker>,
+}
+
+/// The place of an item among the items of its instance.
+pub(crate) struct Ticket {
+    number: u64,
+    turns: Arc<Turns>,
+}
+
+impl Turns {
+    /// Returns the ticket after all earlier tickets.
+    pub(crate) fn ticket(self: &Arc<Self>) -> Ticket {
+        let mut line = self.0.lock();
+        let number = line.next;
+        line.next += 1;
+        Ticket {
+            number,
+            turns: Arc::clone(self),
+        }
+    }
+}
+
+impl Ticket {
+    /// Waits until all earlier tickets have ended.
+    pub(crate) async fn turn(&self) {
+        let turn = poll_fn(|cx| {
+            let mut line = self.turns.0.lock();
+            if line.first == self.number {
+                return Poll::Ready(());
+            }
+            line.waiting.insert(self.number, cx.waker().clone());
+            Poll::Pending
+        });
+        turn.await;
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let mut line = self.turns.0.lock();
+        let own = line.waiting.remove(&self.number);
+        line.ended.insert(self.number);
+        while line.ended.first() == Some(&line.first) {
+            line.ended.pop_first();
+            line.first += 1;
+        }
+        let first = line.first;
+        let next = line.waiting.remove(&first);
+        drop(line);
+        drop(own);
+        if let Some(waker) = next {
+            waker.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_turn_comes_when_all_earlier_tickets_have_ended() {
+        let turns = Arc::new(Turns::default());
+        let [a, b, c] = [(); 3].map(|()| turns.ticket());
+        assert!(a.turn().now_or_never().is_some());
+        assert!(c.turn().now_or_never().is_none());
+        drop(b);
+        assert!(c.turn().now_or_never().is_none());
+        drop(a);
+        assert!(c.turn().now_or_never().is_some());
+        assert!(turns.0.lock().waiting.is_empty());
+    }
+}
