@@ -1,99 +1,100 @@
-//! Errors of creating or finding a stage or an edge.
+//! Errors of creating or finding stages and edges.
 
 use std::fmt;
 
 use super::control::Owns;
 
-/// The reason why a stage or an edge could not be created or found.
+/// The error of creating or finding a stage or an edge.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The network already has a stage of this name.
+    /// The network already has a stage with this name.
     NameTaken {
-        /// The name.
+        /// The name that is taken.
         name: String,
     },
-    /// The network has no stage of this name.
+    /// The network has no stage with this name.
     NotFound {
         /// The requested name.
         name: String,
-        /// The existing names.
+        /// The names of all stages of the network.
         known: Vec<String>,
     },
-    /// The stage of this name takes events of another type.
+    /// The stage with this name takes events of another type.
     WrongType {
-        /// The stage.
+        /// The name of the stage.
         name: String,
-        /// The requested type of event.
+        /// The requested event type.
         expected: &'static str,
-        /// The type of event that the stage takes.
+        /// The stage's event type.
         found: &'static str,
     },
     /// Two controllers own the same setting.
     TwoOwners {
-        /// The stage.
+        /// The name of the stage.
         stage: String,
-        /// The controllers, in the order in which they were added.
+        /// The names of the controllers, in the order in which they were added.
         controllers: [&'static str; 2],
         /// The settings that both controllers own.
         settings: Owns,
     },
     /// A controller owns a setting that the stage does not have.
     NoSuchSetting {
-        /// The stage.
+        /// The name of the stage.
         stage: String,
-        /// The controller.
+        /// The name of the controller.
         controller: &'static str,
-        /// The settings that the stage does not have.
+        /// The settings that the controller owns but the stage does not have.
         settings: Owns,
-        /// The settings of the stage.
+        /// The settings that the stage has.
         has: Owns,
     },
     /// The edge would close a cycle of awaited sends and calls, which can deadlock.
     Cycle {
-        /// The stages of the cycle, from the new edge's source back to it.
+        /// The names of the stages in the cycle, starting at the source of the new edge and ending
+        /// there.
         path: Vec<String>,
     },
-    /// An edge or a proxy cannot lead to a stage of another network.
+    /// An edge or a proxy would lead to a stage of another network.
     OtherNetwork {
-        /// The receiving stage.
+        /// The name of the receiving stage.
         stage: String,
-        /// The receiving stage's network.
+        /// The name of the receiving stage's network.
         network: String,
-        /// The network of the sending stage.
+        /// The name of the sending stage's network.
         expected: String,
     },
-    /// A proxy requires an edge, and there is none.
+    /// A proxy requires an edge between the two stages, but there is none.
     NoEdge {
-        /// The sending stage.
+        /// The name of the sending stage.
         from: String,
-        /// The receiving stage.
+        /// The name of the receiving stage.
         to: String,
     },
-    /// There already is a proxy between the two stages.
+    /// The edge between the two stages already has a proxy.
     Proxied {
-        /// The sending stage.
+        /// The name of the sending stage.
         from: String,
-        /// The receiving stage.
+        /// The name of the receiving stage.
         to: String,
-        /// The existing proxy.
+        /// The name of the existing proxy.
         by: String,
     },
-    /// A stage whose handler blocks cannot be called in the servlet of another stage.
+    /// A call edge cannot lead to a stage whose handler blocks.
     Blocks {
-        /// The stage.
+        /// The name of the stage.
         stage: String,
     },
-    /// The stage was destroyed, or its handler has panicked too often.
+    /// The stage is closed: it was destroyed, or its handler panicked too often.
     Closed {
-        /// The stage.
+        /// The name of the stage.
         stage: String,
     },
-    /// The function that makes the handler failed.
+    /// The function that creates the handler failed.
     Handler {
-        /// The stage.
+        /// The name of the stage.
         stage: String,
-        /// The error that the function returned.
+        /// The error from that function.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! An event on its way to a stage: a value with its metadata.
+//! An event for a stage: a value with its metadata.
 
 mod batch;
 mod cancel;
@@ -25,10 +25,10 @@ pub(crate) use self::cancel::{BURIED_PART, Cancel, Cell, Home, Left, Recall, Spo
 pub(crate) use self::time::Time;
 pub(crate) use self::watch::{NEVER, Watch, Watcher};
 
-/// A value for a stage, with its class, its cost, its deadline and its drop callback.
+/// A value for a stage, with a class, a cost, and optionally a deadline and a drop callback.
 ///
-/// Senders accept plain values, too. [`map`](Self::map) makes an event with another value and keeps
-/// everything else, so that a deadline or a drop callback applies through a whole pipeline.
+/// Senders also accept plain values. [`map`](Self::map) replaces the value and keeps everything
+/// else, so a deadline or a drop callback can apply to a whole pipeline.
 ///
 /// # Examples
 /// ```
@@ -88,7 +88,7 @@ impl Default for More {
 }
 
 impl<E> Event<E> {
-    /// Creates an event of class 0 that costs one credit and has no deadline and no drop callback.
+    /// Creates an event of class 0 with a cost of one credit, no deadline and no drop callback.
     #[inline(always)]
     #[must_use]
     pub fn new(value: E) -> Self {
@@ -107,55 +107,54 @@ impl<E> Event<E> {
         self
     }
 
-    /// Sets the number of credits that the event takes from the queue. Zero counts as 1; more than
-    /// the whole queue counts as the whole queue.
+    /// Sets the cost: the number of credits that the event occupies in the queue. Zero counts as 1,
+    /// and a cost above the queue's maximum counts as that maximum.
     #[must_use]
     pub fn credits(mut self, credits: u32) -> Self {
         self.more().credits = credits.max(1);
         self
     }
 
-    /// Drops the event if no handler has taken it out of a batch by this deadline. The deadline
-    /// counts from the time at which the event is first queued, or at which a stage is first
-    /// [called](super::Call) with it.
+    /// Drops the event if no handler has taken it before this deadline. `time` counts from the
+    /// first time that the event is queued, or from the first [call](super::Call) with it.
     ///
-    /// A queued event ends within a millisecond of its deadline, or within 100 ns for each queued
-    /// event if that is longer, even if its stage is paused or busy. Once a servlet has taken the
+    /// A queued event ends within a millisecond of its deadline, or within 100 ns per queued event
+    /// if that is longer, even if its stage is paused or busy. If a servlet has already taken the
     /// event, it ends when the handler reaches it: the [batch](super::Batch) skips late events. The
-    /// lateness of the runtime's timers delays the drop callback further. A runtime that has ended
-    /// has no timers: a queued event then ends with its stage.
+    /// runtime's timers may delay the drop callback further. A runtime that has ended has no
+    /// timers; a queued event then ends with its stage.
     ///
-    /// The deadline also applies in other networks to which the event is sent. For that, runtimes
-    /// with manual clocks must share one clock.
+    /// The deadline also applies in other networks to which the event is sent. If their runtimes
+    /// have manual clocks, these must be the same clock.
     #[must_use]
     pub fn within(mut self, time: Duration) -> Self {
         self.more().within = Some(time);
         self
     }
 
-    /// Sets the cohort, for controllers that reject some users completely instead of all users
-    /// partially.
+    /// Sets the cohort. Some controllers reject whole cohorts, so that a few users get no service
+    /// instead of all users getting partial service.
     #[must_use]
     pub fn cohort(mut self, cohort: u16) -> Self {
         self.more().cohort = Some(cohort);
         self
     }
 
-    /// Sets a callback for an event that ends without being handled. It replaces an earlier
-    /// callback.
+    /// Sets a callback for the case that the event ends without being handled. It replaces an
+    /// earlier callback.
     ///
-    /// `f` is called if the event ends in a queue or if its handler panics. `f` is also called if
-    /// the handler has taken the event with [`next`](super::Batch::next) and is dropped with the
-    /// runtime before the batch has ended. `f` runs under no lock, and a panic in `f` is contained.
-    /// `f` is not called for an event that its owner drops, or that a handler took and dropped.
+    /// `f` is called if the event ends in a queue or its handler panics. It is also called if the
+    /// runtime ends while a handler that took the event with [`next`](super::Batch::next) is in the
+    /// middle of its batch. It is not called if the owner of the event drops it, or if a handler
+    /// takes the event and drops it. No lock is held during the call, and a panic in `f` is caught.
     #[must_use]
     pub fn on_drop(mut self, f: impl FnOnce(Reason) + Send + 'static) -> Self {
         *self.more().on_drop.get_mut() = Some(Box::new(f));
         self
     }
 
-    /// Traces the event through all stages under this number; 0 means none. The trace includes the
-    /// events that a handler sends after it has taken this event and before it takes the next one.
+    /// Traces the event through all stages under this number; 0 means no trace. The trace includes
+    /// events that a handler sends between taking this event and taking the next one.
     /// [`Network::traces`](super::Network::traces) returns the recorded spans.
     #[must_use]
     pub fn traced(mut self, number: u64) -> Self {
@@ -163,7 +162,7 @@ impl<E> Event<E> {
         self
     }
 
-    /// Replaces the value and keeps everything else.
+    /// Replaces the value and keeps all metadata.
     #[inline(always)]
     #[must_use]
     pub fn map<F>(self, f: impl FnOnce(E) -> F) -> Event<F> {
@@ -174,7 +173,7 @@ impl<E> Event<E> {
         }
     }
 
-    /// Returns the value alone.
+    /// Returns the value, and drops the metadata.
     #[inline(always)]
     #[must_use]
     pub fn into_inner(self) -> E {

@@ -33,11 +33,10 @@ pub(crate) use self::governing::{Governing, Rank};
 pub(crate) use self::inspect::Inspect;
 pub(crate) use self::table::{ALWAYS, Known};
 
-/// A network of stages. It is cheap to clone, and all clones refer to the same network.
+/// A network of stages. It is cheap to clone; clones refer to the same network.
 ///
 /// A network keeps its stages until they are [destroyed](Stage::destroy) or its runtime ends. [The
-/// module](super#when-a-handler-is-dropped) describes what happens to them when the last handle is
-/// dropped.
+/// module](super#when-a-handler-is-dropped) documents what happens when the last handle is dropped.
 #[derive(Clone)]
 pub struct Network {
     pub(crate) inner: Arc<Inner>,
@@ -57,7 +56,7 @@ pub(crate) struct Inner {
 }
 
 impl Network {
-    /// Creates a network on the caller's runtime.
+    /// Creates a network on the current runtime.
     ///
     /// # Panics
     /// Panics outside of a runtime; use [`on`](Self::on) there.
@@ -102,7 +101,7 @@ impl Network {
         &self.inner.name
     }
 
-    /// Begins to build a stage of this name.
+    /// Starts building a stage with this name.
     pub fn stage<E: Send + 'static>(&self, name: impl Into<String>) -> StageBuilder<E> {
         StageBuilder::new(self.clone(), name.into())
     }
@@ -110,8 +109,8 @@ impl Network {
     /// Finds a stage by its name.
     ///
     /// # Errors
-    /// Returns an error with the existing names if there is no such stage, or with both types if
-    /// the stage takes events of another type.
+    /// Returns an error if there is no such stage, together with the names of all stages. Returns
+    /// an error if the stage takes events of another type, together with both types.
     pub fn find<E: Send + 'static>(&self, name: &str) -> Result<Stage<E>, BuildError> {
         let table = self.inner.table.lock();
         let known = table.find(name)?;

@@ -1,4 +1,4 @@
-//! Running a stage: its handler, its servlets, and the lock that they share with senders.
+//! Running a stage: its handler, its servlets, and the state that they share with senders.
 
 pub(crate) mod blocking;
 mod each;

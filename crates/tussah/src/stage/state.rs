@@ -1,17 +1,17 @@
-//! The state of a stage and its decisions, without its handler: the queue, admission, the servlets
-//! that are called to work, and the counts.
+//! The state of a stage and its decisions, without its handler: queue, admission, starting of
+//! servlets, and counters.
 //!
-//! Nothing here waits, reads a clock or runs a handler: time is a parameter. The real stage
-//! ([`Shared`](super::run::Shared)) keeps a state behind a lock; the simulator runs the same state
-//! on a virtual clock.
+//! This module never waits, reads a clock or runs a handler: time is a parameter. A real stage
+//! ([`Shared`](super::run::Shared)) keeps the state behind a lock. The simulator runs the same
+//! state on a virtual clock.
 //!
 //! | file | contents |
 //! |---|---|
-//! | `entry.rs` | admission, and room that is reserved ahead of time |
-//! | `staff.rs` | servlets: which start working, park or end |
+//! | `entry.rs` | admission, and room reserved in advance |
+//! | `staff.rs` | servlets: which of them become busy, park or end |
 //! | `late.rs` | queued events that end before their turn |
-//! | `work.rs` | what a servlet takes, gives back and finishes |
-//! | `tuning.rs` | settings from controllers and from other sources |
+//! | `work.rs` | events that a servlet takes, returns and finishes |
+//! | `tuning.rs` | settings, from controllers and from other sources |
 
 mod account;
 mod digest;

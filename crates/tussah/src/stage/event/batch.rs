@@ -1,4 +1,4 @@
-//! The events that a handler receives at once.
+//! A batch: the events that a handler receives at once.
 
 mod parts;
 mod watched;
@@ -16,21 +16,21 @@ use crate::stage::observe::Marks;
 /// A run of events in the order in which they were queued, which queues hand over as a whole.
 pub(crate) type Chunk<E> = VecDeque<Event<E>>;
 
-/// The events that a handler receives at once, up to the stage's batch size.
+/// The events that a handler receives at once; at most the stage's batch size.
 ///
-/// A handler takes them one by one with [`next`](Self::next), or with
-/// [`next_event`](Self::next_event), which keeps their metadata. It may reorder them
-/// ([`events_mut`](Self::events_mut)), drop some ([`retain`](Self::retain)), and combine several
-/// into one.
+/// A handler takes events one by one with [`next`](Self::next), or with
+/// [`next_event`](Self::next_event), which keeps their metadata. It may also reorder the remaining
+/// events ([`events_mut`](Self::events_mut)), drop some of them ([`retain`](Self::retain)), or
+/// combine several into one.
 ///
-/// The events that it leaves go back to the head of the queue. If it leaves more events than it
-/// received, the queue takes as many of the additional events as it has room for; the others end as
-/// [shed](Reason::Shed). If the handler made such an event or gave it a deadline, the deadline
-/// counts from the event's arrival in the queue. The handler does not receive an event whose
-/// deadline has passed, or that was [cancelled](crate::stage::CancelHandle).
+/// Events that the handler does not take return to the head of the queue. A handler may leave more
+/// events than it received. The queue takes as many additional events as it has room for, and the
+/// others end as [shed](Reason::Shed). For an event that the handler created or gave a deadline,
+/// the deadline counts from its arrival in the queue. A batch skips events that are
+/// [cancelled](crate::stage::CancelHandle) or whose deadline has passed.
 ///
-/// If the handler panics, the events that it has not taken go back to the head of the queue. The
-/// drop callbacks of the taken events are called, except for those that were
+/// If the handler panics, the events that it has not taken return to the head of the queue. For the
+/// events that it has taken, the drop callbacks are called, unless the events were
 /// [settled](Self::settle).
 pub struct Batch<E> {
     /// The chunk from which events are taken; the later chunks are in `more`.
@@ -105,7 +105,7 @@ impl<E> Default for Batch<E> {
 }
 
 impl<E> Batch<E> {
-    /// Creates a batch of these events, for a call.
+    /// Creates a batch from these events, for a call.
     pub fn of(events: impl IntoIterator<Item = impl Into<Event<E>>>) -> Self {
         let head: Chunk<E> = events.into_iter().map(Into::into).collect();
         Self {
@@ -116,23 +116,23 @@ impl<E> Batch<E> {
         }
     }
 
-    /// Returns the number of events that can still be taken, including those whose deadline may
-    /// pass before that.
+    /// Returns the number of remaining events. Some of them may still be skipped because their
+    /// deadline passes.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.left
     }
 
-    /// Returns whether no event is left.
+    /// Returns whether no events remain.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.left == 0
     }
 
-    /// Takes the next event's value. The batch keeps the metadata, and calls the drop callback if
-    /// the handler panics before the event is [settled](Self::settle).
+    /// Takes the value of the next event. The batch keeps the metadata. If the handler panics
+    /// before the event is [settled](Self::settle), the batch calls the drop callback.
     #[expect(
         clippy::should_implement_trait,
         reason = "an iterator would have no `retain` between two events"
@@ -146,7 +146,7 @@ impl<E> Batch<E> {
         Some(value)
     }
 
-    /// Takes the next event with its metadata (deadline, drop callback, trace), for sending it on.
+    /// Takes the next event with its metadata (deadline, drop callback, trace), to send it on.
     #[inline(always)]
     pub fn next_event(&mut self) -> Option<Event<E>> {
         loop {
@@ -167,27 +167,27 @@ impl<E> Batch<E> {
         }
     }
 
-    /// Returns a token that shows whether the last event taken has been cancelled.
+    /// Returns a token that shows whether the event taken last has been cancelled.
     #[must_use]
     pub fn cancellation(&self) -> CancellationToken {
         CancellationToken::of(self.cancel.as_ref())
     }
 
-    /// Takes the values of all remaining events one by one.
+    /// Returns an iterator that takes the values of the remaining events.
     pub fn drain(&mut self) -> impl Iterator<Item = E> {
         std::iter::from_fn(|| self.next())
     }
 
-    /// Takes all remaining events with their metadata one by one.
+    /// Returns an iterator that takes the remaining events with their metadata.
     pub fn drain_events(&mut self) -> impl Iterator<Item = Event<E>> {
         std::iter::from_fn(|| self.next_event())
     }
 
     /// Returns the remaining events that are neither late nor cancelled, in the order in which they
-    /// will be taken. The caller may inspect and reorder them.
+    /// will be taken. Use it to inspect or reorder them.
     ///
     /// # Examples
-    /// Short jobs first:
+    /// Sort short jobs to the front:
     /// ```
     /// use tussah::stage::Batch;
     ///
@@ -220,8 +220,8 @@ impl<E> Batch<E> {
         self.head.make_contiguous()
     }
 
-    /// Drops the events for which `keep` returns false. They count as finished. If `keep` panics,
-    /// all events stay.
+    /// Drops the events for which `keep` returns false; these count as finished. If `keep` panics,
+    /// no event is dropped.
     pub fn retain(&mut self, mut keep: impl FnMut(&mut Event<E>) -> bool) {
         // No event is removed before all have been checked.
         let keeps: Vec<bool> = self.events_mut().iter_mut().map(&mut keep).collect();
@@ -246,8 +246,8 @@ impl<E> Batch<E> {
         drop(dropped);
     }
 
-    /// Marks the events taken so far as handled: their drop callbacks are not called if the handler
-    /// panics later.
+    /// Marks all events taken so far as handled. If the handler panics later, their drop callbacks
+    /// are not called.
     #[inline(always)]
     pub fn settle(&mut self) {
         self.settled = self.taken;
@@ -268,9 +268,10 @@ impl<E> Batch<E> {
         self.traces.settle();
     }
 
-    /// Marks the last `events` events taken as failed, for example by an error or a timeout. They
-    /// count as [`failed`](crate::stage::observe::StageStats::failed): no mean, percentile or
-    /// controller uses their time, because it does not show how fast the stage can be.
+    /// Marks the last `events` taken events as failed, for example because of an error or a
+    /// timeout. They count as [`failed`](crate::stage::observe::StageStats::failed). No mean,
+    /// percentile or controller uses their times, because failures do not show how fast the stage
+    /// can be.
     pub fn fail(&mut self, events: u64) {
         let mut left = events;
         for wave in self.waves.iter_mut().rev() {

@@ -1,34 +1,33 @@
 //! Cancellation of events: a queued event ends immediately, and a handler is notified.
 //!
 //! # Design
-//! 1. An event that can be cancelled shares a [cell](Cell) with its [handle](CancelHandle). The
-//!    cell records where the event is and whether it was cancelled. Other events have no cell and
-//!    pay nothing.
-//! 2. All changes of a cell are made under its lock, which is held for a few instructions and is
-//!    the last in the lock order. A stage takes it under its own lock. The canceller releases it
-//!    before it takes a stage's lock.
-//! 3. `cancelled` is set once, under that lock, and never after the event has ended. Every change
-//!    of the event's place reads it under the same lock. So either the canceller finds the event in
-//!    a queue, or the next owner finds it cancelled.
-//! 4. A stage changes its counts only under its own lock, together with the cell. The canceller
-//!    names the visit at which it found the event. If the event has left the queue since then, the
-//!    visit or the place differs, and the canceller leaves the rest to the servlet that took it. So
-//!    an event is counted once.
-//! 5. A cancelled event in a queue is *buried*: the stage counts it as cancelled and frees its
-//!    credits immediately. Its value is removed at the next sweep.
-//! 6. A sweep goes through one part of the queue, a class or a key, when one in [`BURIED_PART`] of
-//!    its events is buried. So in a part of up to eight events, a cancelled event is removed
-//!    immediately. Cancelling n of n events costs at most 8 n checks, and cancelled values take at
-//!    most an eighth of the queue's room.
-//! 7. An event that is cancelled while its sender has it ends when it is queued. An event that a
-//!    servlet has taken ends when the handler reaches it.
+//! 1. A cancellable event shares a [cell](Cell) with its [handle](CancelHandle). The cell records
+//!    the event's location and whether it was cancelled. Other events have no cell and pay nothing.
+//! 2. A cell only changes under its lock, which is held for a few instructions and comes last in
+//!    the lock order. A stage takes it while holding its own lock. The canceller releases it before
+//!    it takes a stage's lock.
+//! 3. `cancelled` is set under that lock, at most once, and never after the event has ended. Every
+//!    change of the event's location reads `cancelled` under the same lock. Thus either the
+//!    canceller finds the event in a queue, or the next owner sees that it is cancelled.
+//! 4. A stage changes its counters only under its own lock, together with the cell. The canceller
+//!    passes the visit during which it found the event. If the event has left the queue since then,
+//!    the visit or the location differs, and the canceller leaves the rest to the servlet that took
+//!    it. Each event is therefore counted exactly once.
+//! 5. A cancelled event in a queue is *buried*: the stage immediately counts it as cancelled and
+//!    frees its credits. The next sweep removes its value.
+//! 6. A sweep covers one part of the queue, a class or a key, as soon as one in [`BURIED_PART`] of
+//!    the part's events is buried. In a part of up to eight events, a cancelled event is therefore
+//!    removed immediately. Cancelling n of n events costs at most 8 n checks, and cancelled values
+//!    occupy at most an eighth of the queue.
+//! 7. If an event is cancelled while its sender has it, it ends when it is queued. If a servlet has
+//!    taken it, it ends when the handler reaches it.
 //! 8. If a handler has only this event, cancelling it wakes the servlet, which drops the handler's
-//!    future. Other handlers have to check for themselves. At the end of the batch, the stage
-//!    checks the cells of its events: an event that is cancelled and has not been sent on (the
-//!    visit is the same) counts as cancelled.
+//!    future. Other handlers must check for cancellation themselves. At the end of a batch, the
+//!    stage checks the cells of its events. An event counts as cancelled if it was cancelled and
+//!    has not been sent on (its visit is unchanged).
 //!
-//! `loom_tests.rs` has models of the sender, the servlet, the canceller and the end. The diagram
-//! shows the states of a cell, and who makes each transition:
+//! `loom_tests.rs` models the sender, the servlet, the canceller and the end of the stage. The
+//! diagram shows the states of a cell, and who makes each transition:
 //!
 //! ```text
 //!          stage, as it is queued            canceller, under the stage's lock
@@ -113,24 +112,24 @@ impl Cancel {
     }
 }
 
-/// A handle that cancels an event when it is dropped, or earlier. [`Event::cancellable`] creates
-/// it.
+/// A handle that can cancel an event, and does so when it is dropped. [`Event::cancellable`]
+/// creates it.
 ///
-/// | place of the event | effect |
+/// | location of the event | effect of cancelling |
 /// |---|---|
-/// | in a queue | The event ends. Its credits are free immediately, and its drop callbacks get [`Reason::Cancelled`](crate::stage::Reason::Cancelled). If its class or key has more than eight events, up to an eighth of them may be cancelled values that have yet to be dropped. |
+/// | in a queue | The event ends. Its credits are free immediately, and its drop callbacks get [`Reason::Cancelled`](crate::stage::Reason::Cancelled). In a class or key with more than eight events, the values of up to an eighth of them may be dropped later. |
 /// | with its sender | The event ends when it is queued. |
-/// | in a batch | The handler does not get the event. |
+/// | in a batch | The batch skips the event. |
 /// | with a [`Handler`](crate::stage::Handler) whose stage has [batches of one](crate::stage::StageBuilder::batch) and no keys | The handler's future is dropped, and the drop callback gets `Reason::Cancelled`. |
 /// | with another handler | The handler continues, and can check a [`CancellationToken`]. |
-/// | ended | None. |
+/// | already ended | None. |
 ///
-/// Threads that the handler has spawned, and blocking work, continue. An event counts as
-/// [`cancelled`](crate::stage::observe::StageStats::cancelled) and not as finished if it is
-/// cancelled before its batch has ended or been [settled](crate::stage::Batch::settle). In that
-/// case, no mean, percentile or controller uses its time.
+/// Spawned threads and blocking work of the handler continue. If the event is cancelled before its
+/// batch has ended or been [settled](crate::stage::Batch::settle), it counts as
+/// [`cancelled`](crate::stage::observe::StageStats::cancelled), not as finished. No mean,
+/// percentile or controller uses its time in that case.
 ///
-/// To cancel a request when its caller stops waiting for the response, use
+/// To cancel a request when the caller stops waiting for the response, use
 /// [`Sender::ask`](crate::stage::Sender::ask).
 ///
 /// # Examples
@@ -163,7 +162,7 @@ impl Cancel {
 pub struct CancelHandle(Option<Arc<Cancel>>);
 
 impl CancelHandle {
-    /// Cancels the event. Returns false if the event has already ended, or was cancelled earlier.
+    /// Cancels the event. Returns false if the event has already ended or been cancelled.
     pub fn cancel(&self) -> bool {
         self.0.as_ref().is_some_and(|cancel| cancel.cancel())
     }
@@ -173,7 +172,7 @@ impl CancelHandle {
         self.0 = None;
     }
 
-    /// Returns whether the event was cancelled before its end.
+    /// Returns whether the event was cancelled before it ended.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         is_cancelled(self.0.as_deref())
@@ -194,12 +193,13 @@ impl fmt::Debug for CancelHandle {
     }
 }
 
-/// A view of an event's cancellation. It is cheap to clone, and outlives the event.
-/// [`Event::cancellation`] and [`Batch::cancellation`](crate::stage::Batch::cancellation) create
-/// it. The token of an event without a [`CancelHandle`] is never cancelled.
+/// A token that shows whether an event has been cancelled. It is cheap to clone, and may outlive
+/// the event. [`Event::cancellation`] and
+/// [`Batch::cancellation`](crate::stage::Batch::cancellation) create it. If the event has no
+/// [`CancelHandle`], its token is never cancelled.
 ///
-/// A handler that receives only the value, such as a
-/// [`DirectHandler`](crate::stage::DirectHandler), needs a token inside the value.
+/// If a handler receives only values, as a [`DirectHandler`](crate::stage::DirectHandler) does, put
+/// a token into the value.
 ///
 /// # Examples
 /// ```
@@ -219,13 +219,14 @@ impl CancellationToken {
         Self(cancel.cloned())
     }
 
-    /// Returns whether the event was cancelled before its end.
+    /// Returns whether the event was cancelled before it ended.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         is_cancelled(self.0.as_deref())
     }
 
-    /// Waits until the event is cancelled. If the event ends in another way, this waits forever.
+    /// Waits until the event is cancelled. If the event ends in any other way, the future never
+    /// completes.
     pub async fn cancelled(&self) {
         match &self.0 {
             Some(cancel) => cancel.cancelled().await,
@@ -247,11 +248,11 @@ fn is_cancelled(cancel: Option<&Cancel>) -> bool {
 }
 
 impl<E> Event<E> {
-    /// Returns the event with a handle that cancels it. Dropping the handle ends the event,
-    /// wherever it waits; see [`CancelHandle`].
+    /// Makes the event cancellable, and returns it with a handle. Dropping the handle cancels the
+    /// event, wherever it is; see [`CancelHandle`].
     ///
-    /// Each further call returns another handle of the same event. The event is cancelled when any
-    /// of these handles is dropped.
+    /// Each further call returns an additional handle. The event is cancelled when any of its
+    /// handles is dropped.
     #[must_use = "the event is cancelled when the handle is dropped"]
     pub fn cancellable(mut self) -> (Self, CancelHandle) {
         let cancel = self.more().cancel.get_or_insert_with(|| {
@@ -264,13 +265,13 @@ impl<E> Event<E> {
         (self, handle)
     }
 
-    /// Returns whether the event was cancelled.
+    /// Returns whether the event has been cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         is_cancelled(self.cancel().map(|cancel| &**cancel))
     }
 
-    /// Returns a token that shows whether the event was cancelled.
+    /// Returns a token that shows whether the event has been cancelled.
     #[must_use]
     pub fn cancellation(&self) -> CancellationToken {
         CancellationToken::of(self.cancel())

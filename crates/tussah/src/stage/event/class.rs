@@ -1,13 +1,13 @@
 //! The classes of events.
 
-/// Bound, in classes of a stage: one byte of each event names its class, and samples carry an array
-/// of this length.
+/// Bound, in classes of a stage: an event stores its class in one byte, and samples contain an
+/// array of this length.
 pub const CLASSES_MAX: usize = 8;
 
 /// The class of an event within its stage; 0 is served first.
 ///
-/// A stage has one class by default (`StageBuilder::classes`). An event of a class that its stage
-/// does not have counts as an event of the last class.
+/// A stage has one class by default (`StageBuilder::classes`). If a stage does not have an event's
+/// class, the event counts as one of the last class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Class(pub u8);
 

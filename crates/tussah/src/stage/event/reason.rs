@@ -1,4 +1,4 @@
-//! The reasons why a stage refused an event, or why an event ended without being handled.
+//! The reasons why a stage refuses an event, or why an event ends without being handled.
 
 use std::fmt;
 
@@ -6,9 +6,9 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The queue has no room for the event, or no room for the event's class.
+    /// The queue has no room for the event, or no room for its class.
     Full,
-    /// Too many events with the event's key are queued.
+    /// The queue contains too many events with the same key.
     KeyFull,
     /// The controller with this name rejected the event.
     Rejected(&'static str),
@@ -43,16 +43,16 @@ impl fmt::Display for Refusal {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Reason {
-    /// A controller took the event out of the queue, or the sender's policy dropped it.
+    /// A controller removed the event from the queue, or the sender's policy dropped it.
     Shed,
-    /// The event's deadline passed before a handler took the event.
+    /// The event's deadline passed before a handler took it.
     Expired,
-    /// The event's [`CancelHandle`](super::CancelHandle) cancelled the event, before a handler took
-    /// it or together with the handler's future.
+    /// The event's [`CancelHandle`](super::CancelHandle) cancelled it, before a handler took it or
+    /// together with the handler's future.
     Cancelled,
-    /// A handler that had taken the event panicked.
+    /// The handler panicked after taking the event.
     Panicked,
-    /// The event's stage was destroyed, or the stage's runtime shut down.
+    /// The stage was destroyed, or its runtime shut down.
     ShutDown,
 }
 

@@ -1,11 +1,11 @@
-//! The time of stages, which is common to all networks.
+//! The clock of stages, shared by all networks.
 
 use std::sync::LazyLock;
 
 use tussah_core::time::Clock;
 
-/// The time of stages. It starts with the process or with the manual clock, not with a network, so
-/// that a deadline means the same in all networks.
+/// The clock of stages. It starts with the process or with the manual clock, not with a network, so
+/// a deadline means the same in all networks.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Time {

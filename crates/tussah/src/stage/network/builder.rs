@@ -1,4 +1,4 @@
-//! The description of a stage before the stage is created.
+//! The builder of a stage.
 
 mod create;
 
@@ -37,7 +37,7 @@ const OS_THREADS_MAX: usize = 20;
 /// Bound, in events: the default maximum of one key's queue.
 const KEY_DEPTH_MAX: usize = 128;
 
-/// A builder of a stage. [`Network::stage`] creates the builder, and [`handler`](Self::handler),
+/// A builder of a stage. [`Network::stage`] returns it, and [`handler`](Self::handler),
 /// [`direct`](Self::direct), [`serial`](Self::serial), [`blocking`](Self::blocking) or
 /// [`declare`](Self::declare) creates the stage.
 #[must_use = "a stage is made by giving it a handler"]
@@ -94,22 +94,23 @@ impl<E: Send + 'static> StageBuilder<E> {
         }
     }
 
-    /// Sets the priority for shared servlets: 0, the default, comes before 1.
+    /// Sets the priority among stages that share servlets; 0, the default, is the highest.
     pub fn priority(mut self, priority: u8) -> Self {
         self.rank.priority = priority;
         self
     }
 
-    /// Declares that the stage's events free resources that others take: it writes responses,
-    /// closes connections or returns buffers. If the network has a governor ([`Network::govern`]),
-    /// such a stage gets servlets before others of its priority.
+    /// Declares that the stage's events free resources that other stages consume: it writes
+    /// responses, closes connections or returns buffers. If the network has a governor
+    /// ([`Network::govern`]), such a stage gets servlets before other stages of the same priority.
     pub fn frees_resources(mut self) -> Self {
         self.rank.frees_resources = true;
         self
     }
 
-    /// Sets the manager that decides whether another servlet may start working; several stages can
-    /// share it. The default is the network's manager ([`Network::set_threads`]), if it has one.
+    /// Sets the manager that decides whether another servlet may become busy. Several stages can
+    /// share a manager. The default is the network's manager ([`Network::set_threads`]), if it has
+    /// one.
     pub fn threads(mut self, manager: Arc<dyn ThreadManager>) -> Self {
         self.threads = Some(manager);
         self
@@ -122,27 +123,27 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Sets the maximum number of events in a batch; 100 by default, at least 1. With 1, cancelling
-    /// an event drops the future of its [`Handler`](crate::stage::Handler).
+    /// Sets the maximum number of events in a batch; 100 by default, at least 1. If it is 1,
+    /// cancelling an event drops the future of its [`Handler`](crate::stage::Handler).
     pub fn batch(mut self, events: usize) -> Self {
         self.batch_max = events.max(1);
         self
     }
 
-    /// Sets the maximum number of servlets at work, at least 1. The default is 1000, or 20 for a
-    /// stage that blocks; a serial stage has one.
+    /// Sets the maximum number of busy servlets; at least 1. The default is 1000, or 20 for a stage
+    /// whose handler blocks. A serial stage has one servlet.
     ///
-    /// While two servlets for each worker only yield (`yield_now`), no other servlet begins an
-    /// event. So a handler must not yield in a loop until another event of its stage has been
-    /// handled.
+    /// While two servlets per worker do nothing but yield (`yield_now`), no other servlet starts an
+    /// event. A handler must therefore not yield in a loop until another event of its stage has
+    /// been handled.
     pub fn servlets(mut self, servlets: usize) -> Self {
         self.servlets_max = Some(servlets.max(1));
         self
     }
 
-    /// Sets the number of classes, 1 to 8. Class 0 is served first. Higher classes slow a class
-    /// down but do not starve it: after 64 events of other classes, one event of a waiting class is
-    /// taken.
+    /// Sets the number of classes, 1 to 8. Class 0 is served first. Higher classes delay a lower
+    /// class but do not starve it: after 64 events of other classes, one event of a waiting class
+    /// is served.
     ///
     /// # Panics
     /// Panics if `classes` is 0 or above 8.
@@ -156,8 +157,8 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Sets the maximum number of queued events of one class; by default only the queue's bound
-    /// applies. The setting has no effect for a class that the stage does not have.
+    /// Sets the maximum number of queued events of one class; by default, only the queue's bound
+    /// applies. If the stage does not have the class, this has no effect.
     pub fn class_queue(mut self, class: Class, events: u64) -> Self {
         if let Some(max) = self.class_max.get_mut(usize::from(class.0)) {
             *max = events.max(1);
@@ -165,27 +166,25 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Sets the time within which an event should be handled, from its arrival to the end of its
-    /// batch.
+    /// Sets the latency target: the time from an event's arrival to the end of its batch.
     ///
-    /// The default controllers then reject events that would take longer, and keep batches short
-    /// enough; see [`AutoTarget`](crate::stage::control::AutoTarget), also for handlers that wait.
-    /// Without a target, only the queue's bounds refuse events. The target has no effect on an
-    /// added [controller](Self::controller), which replaces the default controllers for the
-    /// settings that it owns, nor in a [manual](Self::manual) stage.
+    /// With a target, the default controllers reject events that would miss it, and keep batches
+    /// short enough; see [`AutoTarget`](crate::stage::control::AutoTarget), also for handlers that
+    /// wait. Without a target, the stage refuses events only at the bounds of its queue. The target
+    /// does not affect a [controller](Self::controller) that you add, which replaces the default
+    /// controllers for its settings. It has no effect in a [manual](Self::manual) stage.
     pub fn target(mut self, target: Duration) -> Self {
         self.target = Some(target);
         self
     }
 
-    /// Sets whether the [target](Self::target) decides, only observes or has no effect;
-    /// [`Mode::On`] by default.
+    /// Sets the mode of the [target](Self::target): on, observing or off; [`Mode::On`] by default.
     ///
-    /// Events that the stage would have rejected while it observes are counted in
-    /// [`StageStats::would_reject`](crate::stage::observe::StageStats::would_reject). Add an
-    /// [`AutoTarget`](crate::stage::control::AutoTarget) instead to change the mode while the stage
-    /// runs. If an added controller owns servlets or admission, the modes [`Mode::Observe`] and
-    /// [`Mode::Off`] both turn the target off.
+    /// [`StageStats::would_reject`](crate::stage::observe::StageStats::would_reject) counts the
+    /// events that the stage would have rejected while observing. To change the mode while the
+    /// stage runs, add an [`AutoTarget`](crate::stage::control::AutoTarget) instead. If a
+    /// controller that you add owns servlets or admission, both [`Mode::Observe`] and [`Mode::Off`]
+    /// turn the target off.
     ///
     /// # Examples
     /// ```
@@ -204,14 +203,14 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Adds a controller, which replaces the default controllers for the settings that it owns.
+    /// Adds a controller. It replaces the default controllers for the settings that it owns.
     pub fn controller(mut self, controller: impl Controller) -> Self {
         self.controllers.push(Box::new(controller));
         self
     }
 
-    /// Leaves settings that no added controller owns at their initial values, instead of giving
-    /// them to the default controllers.
+    /// Disables the default controllers. Settings that no added controller owns keep their initial
+    /// values.
     pub fn manual(mut self) -> Self {
         self.manual = true;
         self
@@ -223,12 +222,14 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Handles events by key: batches of one key run one after the other, each batch has one key,
-    /// and different keys run in parallel. Keys without events cost nothing.
+    /// Handles events by key. Each batch contains events of a single key. Batches of the same key
+    /// run one after the other, and batches of different keys run in parallel. Keys without events
+    /// cost nothing.
     ///
-    /// `key_of` and the key's `Hash` and `Eq` run under the stage's lock: they must be short, and
-    /// must not use the stage. If one of them panics, the panic reaches the sender or caller, and
-    /// the event ends. In that case, an event that a handler leaves keeps its previous key.
+    /// `key_of` and the key's `Hash` and `Eq` run under the stage's lock. They must be fast, and
+    /// must not use the stage. If one of them panics, the event ends, and the panic propagates to
+    /// the sender or caller. An event that a handler returns to the queue keeps its previous key in
+    /// that case.
     pub fn keyed_by<K>(mut self, key_of: impl Fn(&E) -> K + Send + 'static) -> Self
     where
         K: Hash + Eq + Clone + Send + 'static,
@@ -245,17 +246,17 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Sets a callback for each event that ends in the queue, with the reason. The callback runs
-    /// before the event's own drop callback, while no lock is held.
+    /// Sets a callback for each event that ends in the queue, which also gets the reason. The
+    /// callback runs before the event's own drop callback, while no lock is held.
     pub fn on_drop(mut self, f: impl Fn(E, Reason) + Send + Sync + 'static) -> Self {
         self.on_drop = Some(Guarded::new(Box::new(f)));
         self
     }
 
-    /// Sets a callback that runs if the stage closes because its serial handler panicked too often
-    /// ([`restarts`](Self::restarts)) or could not be created again. The callback receives the
-    /// reason. The program can then create another stage, or exit. The callback runs on a worker,
-    /// while no lock is held. If the callback panics, the worker catches the panic.
+    /// Sets a callback for the case that the stage closes because its serial handler panicked too
+    /// often ([`restarts`](Self::restarts)) or could not be created again. The callback gets the
+    /// reason; it can create another stage, for example, or exit the program. It runs on a worker,
+    /// while no lock is held. A panic in the callback is caught.
     pub fn on_close(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_close = Some(Guarded::new(Box::new(f)));
         self
@@ -274,24 +275,23 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Sets how often a serial handler is created again after a panic, including a handler that was
-    /// [swapped](Stage::swap_serial) in; five times per minute by default.
+    /// Sets how often a serial handler may be created again after a panic, including a handler that
+    /// was [swapped](Stage::swap_serial) in; five times per minute by default.
     ///
-    /// The next panic closes the stage ([`on_close`](Self::on_close)). A stage that must survive
-    /// any number of panics needs a handler that catches them, or more restarts.
+    /// The next panic closes the stage ([`on_close`](Self::on_close)). If a stage must survive any
+    /// number of panics, catch them in its handler, or allow more restarts.
     pub fn restarts(mut self, restarts: Restarts) -> Self {
         self.restarts = restarts;
         self
     }
 
-    /// Creates the stage with a handler that several servlets use at the same time. `make` receives
-    /// the [`Edges`] with which it creates the handler's outgoing edges.
+    /// Creates the stage with a handler that several servlets use concurrently. `make` creates the
+    /// handler, with its outgoing edges from [`Edges`].
     ///
     /// # Errors
-    /// Returns an error if the name is taken, two controllers own one setting, an edge would close
-    /// a cycle, or `make` fails; nothing of the stage then remains. `make` returns its own errors
-    /// with
-    /// [`Edges::failed`]: `map_err(|error| edges.failed(error))`.
+    /// Returns an error if the name is taken, if two controllers own the same setting, if an edge
+    /// would close a cycle, or if `make` fails. The stage is then not created. `make` can return
+    /// its own errors with [`Edges::failed`]: `map_err(|error| edges.failed(error))`.
     pub fn handler<H: Handler<Event = E>>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
@@ -311,8 +311,8 @@ impl<E: Send + 'static> StageBuilder<E> {
         self.handler(|edges| Ok(Directly(make(edges)?)))
     }
 
-    /// Creates the stage with a handler that handles one batch after the other. After a panic,
-    /// `make` is called again immediately ([`restarts`](Self::restarts)).
+    /// Creates the stage with a handler that processes one batch at a time. If the handler panics,
+    /// `make` is called again immediately, within the limit of [`restarts`](Self::restarts).
     ///
     /// # Errors
     /// Same as for [`handler`](Self::handler).
@@ -324,8 +324,8 @@ impl<E: Send + 'static> StageBuilder<E> {
     }
 
     /// Creates the stage with a handler that blocks its OS thread, in the runtime's pool. The
-    /// handler cannot await: it sends with [`Sender::try_send`](crate::stage::Sender::try_send) or
-    /// [`send_or`](crate::stage::Sender::send_or), and waits for room with
+    /// handler cannot await. It can send with [`Sender::try_send`](crate::stage::Sender::try_send)
+    /// or [`send_or`](crate::stage::Sender::send_or), and wait for room with
     /// [`Handle::block_on`](crate::Handle::block_on).
     ///
     /// # Examples
@@ -362,7 +362,7 @@ impl<E: Send + 'static> StageBuilder<E> {
         self.blocking_in(Pool::Runtime, make)
     }
 
-    /// Creates the stage as [`blocking`](Self::blocking) does, in a pool that stages may share.
+    /// Creates the stage like [`blocking`](Self::blocking), in a pool that stages may share.
     ///
     /// # Errors
     /// Same as for [`handler`](Self::handler).
@@ -384,11 +384,11 @@ impl<E: Send + 'static> StageBuilder<E> {
             .with_blocking(pool, make)
     }
 
-    /// Creates the stage without a handler; events can already be sent to it. This makes it
-    /// possible to create stages that send to each other.
+    /// Creates the stage without a handler; events can already be sent to it. Use this to create
+    /// stages that send to each other.
     ///
     /// # Errors
-    /// Returns an error if the name is taken, or if two controllers own one setting.
+    /// Returns an error if the name is taken, or if two controllers own the same setting.
     pub fn declare(self) -> Result<Declared<E>, BuildError> {
         let servlets = self.servlets_max.unwrap_or(SERVLETS_MAX);
         Ok(Declared(self.create(Kind::Async, servlets)?.0))

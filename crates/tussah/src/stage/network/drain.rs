@@ -1,29 +1,28 @@
-//! The end of a network: its stages are drained, each after the stages that send to it.
+//! Draining and closing a network: each stage is drained after the stages that send to it.
 
 use super::Network;
 use super::table::{Edge, Known};
 
 impl Network {
     /// Drains all stages, each after the stages that send to it or call it. A stage accepts events
-    /// until all its senders have been drained, so that no admitted event is lost. Stages that are
-    /// created in the meantime are drained, too. At the end all stages are closed, which [drops
-    /// their handlers](crate::stage#when-a-handler-is-dropped); the network still shows them.
+    /// until all its senders have been drained, so no admitted event is lost. Stages created in the
+    /// meantime are drained, too. In the end all stages are closed, which [drops their
+    /// handlers](crate::stage#when-a-handler-is-dropped); the network still shows them.
     ///
-    /// In a cycle, the stage that was created first is drained first, as if no stage of the cycle
-    /// sent to it. It then refuses the events of the other stages, which have to handle the
-    /// refusal.
+    /// In a cycle, the stage that was created first is drained first. It then refuses events from
+    /// the other stages of the cycle, which must handle the refusal.
     ///
-    /// All paused stages resume first, because a paused stage holds up the stages that send to it.
-    /// If a stage without a handler ([`Declared`](crate::stage::Declared)) has queued events, this
-    /// waits until the stage gets a handler. If it has no events, it can no longer get a handler.
-    /// Close and settle [sockets](crate::stage::net) before you drain; their own queues are
-    /// skipped.
+    /// Paused stages are resumed first, because a paused stage blocks the stages that send to it.
+    /// If a stage without a handler ([`Declared`](crate::stage::Declared)) has queued events, the
+    /// call waits until the stage gets a handler. If such a stage has no events, it can no longer
+    /// get a handler. Close and settle [sockets](crate::stage::net) before you drain; their own
+    /// queues are skipped.
     ///
-    /// Call this from outside the stages: a handler would wait for itself.
+    /// Do not call this from a handler, which would wait for itself.
     ///
     /// # Cancellation
-    /// If the future is dropped, the stages drained so far and the one being drained admit no more
-    /// events; the others stay open. Another call continues from there.
+    /// If the future is dropped, the stage that is being drained and those already drained admit no
+    /// more events. The other stages stay open, and another call continues with them.
     ///
     /// # Examples
     /// ```
@@ -74,15 +73,15 @@ impl Network {
         }
     }
 
-    /// Drops all queued events, calls their drop callbacks, and forgets all stages. Returns the
-    /// number of dropped events.
+    /// Drops all queued events with their callbacks, and forgets all stages. Returns the number of
+    /// dropped events.
     ///
-    /// A handler that is still computing hands its events over
-    /// [later](crate::stage#what-a-handler-sends); they are then dropped, and not counted here.
-    /// Running batches continue to their end on their own. The handlers are dropped even if stages
-    /// refer to each other or to the network in a cycle: only this, or the [end of the
-    /// runtime](crate::stage#when-a-handler-is-dropped), frees such a network.
-    /// [Sockets](crate::stage::net) are not closed, only forgotten.
+    /// Running batches continue to their end. If their handlers [hand
+    /// over](crate::stage#what-a-handler-sends) more events, these are dropped, too, but not
+    /// counted here. The handlers are dropped even if stages refer to each other or to the network
+    /// in a cycle. Only this method and the [end of the
+    /// runtime](crate::stage#when-a-handler-is-dropped) free such a network.
+    /// [Sockets](crate::stage::net) are forgotten but not closed.
     ///
     /// # Examples
     /// ```

@@ -1,4 +1,4 @@
-//! The governor of a network, which the stages run from time to time.
+//! The governor of a network, which runs when a stage is active.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -88,19 +88,19 @@ struct Seen {
 }
 
 impl Network {
-    /// Installs a governor that divides the servlets of all stages and finds the cause of an
+    /// Installs a governor, which distributes servlets among all stages and finds the cause of an
     /// overload. It replaces an earlier governor.
     ///
-    /// The governor makes a plan at most every 10 ms, when a stage is active; an idle network runs
-    /// nothing. The plan caps each stage's servlets, in addition to the stage's own controllers and
-    /// its manager of servlets. No more servlets are at work than the governor's bound allows, or
-    /// than one for each stage if that is more. A stage whose cap rises gets servlets when other
-    /// stages have given theirs up, which happens after their batches. The one exception is a new
-    /// stage's first servlet, which comes at once, because all other servlets may wait for that
-    /// stage. Until they have given one up, one more servlet than the bound may be at work for each
-    /// new stage.
+    /// The governor makes a plan at most every 10 ms while stages are active; an idle network runs
+    /// nothing. The plan limits the servlets of each stage, in addition to the stage's own
+    /// controllers and its manager of servlets. The number of busy servlets stays within the
+    /// governor's bound or, if there are more stages than that, one per stage. If a plan moves
+    /// servlets from one stage to another, the latter gets them when the former has finished its
+    /// batches. There is one exception: a new stage gets its first servlet at once, because all
+    /// other servlets may be waiting for that stage. Until another stage gives one up, each new
+    /// stage may exceed the bound by one servlet.
     ///
-    /// [`overload`](Self::overload) returns the cause of an overload. A change of the cause is
+    /// [`overload`](Self::overload) returns the cause of an overload. Each change of the cause is
     /// logged as a warning.
     ///
     /// # Examples
@@ -148,7 +148,7 @@ impl Network {
         }
     }
 
-    /// Returns the cause of the overload at the governor's last plan, if there was one.
+    /// Returns the cause of the overload, if the governor's last plan found one.
     #[must_use]
     pub fn overload(&self) -> Option<Cause> {
         self.inner.governing.cause.lock().clone()

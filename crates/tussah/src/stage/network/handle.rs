@@ -1,4 +1,4 @@
-//! The handle of a stage: it inspects and changes the stage while it runs.
+//! The handle of a stage, for inspecting and changing it while it runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::stage::run::Shared;
 use crate::stage::send::Sender;
 use crate::stage::state::Gate;
 
-/// A placeholder for the host if the type of a stage's handler is not known.
+/// A placeholder for the host of a handler whose type is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Any;
 
-/// A stage that takes events of type `E`. It is cheap to clone.
+/// A handle of a stage that takes events of type `E`. It is cheap to clone.
 ///
-/// `C` is the host of its handler, if that is known: a call of the stage then costs no more than a
-/// call of the handler.
+/// If the type of the stage's handler is known, `C` is the handler's host, and a call edge to the
+/// stage costs no more than a call of the handler.
 pub struct Stage<E, C = Any> {
     pub(crate) shared: Arc<Shared<E>>,
     pub(crate) host: C,
@@ -53,8 +53,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
         &self.shared.name
     }
 
-    /// Returns a sender for code outside of stages. Stages make their senders with
-    /// [`Edges`](crate::stage::Edges), and the graph shows each of these senders as an edge.
+    /// Returns a sender for code outside of stages. In a stage, use [`Edges`](crate::stage::Edges)
+    /// instead, so that the graph shows an edge.
     #[must_use]
     pub fn sender(&self) -> Sender<E> {
         Sender {
@@ -64,35 +64,35 @@ impl<E: Send + 'static, C> Stage<E, C> {
         }
     }
 
-    /// Returns the stage's current state and counts.
+    /// Returns the stage's current state and its counters.
     #[must_use]
     pub fn stats(&self) -> StageStats {
         Inspect::stats(Arc::clone(&self.shared))
     }
 
-    /// Returns the latest decisions of the stage's controllers, with their inputs.
+    /// Returns the log of the stage's controllers.
     #[must_use]
     pub fn log(&self) -> Log {
         self.shared.lock().state.log.clone()
     }
 
-    /// Changes settings now, within the stage's bounds. A controller that owns one of them may
-    /// change it again.
+    /// Changes settings immediately, within the stage's bounds. Controllers may later change the
+    /// settings that they own.
     pub fn retune(&self, settings: Settings) {
         let mut inner = self.shared.lock();
         inner.state.retune(settings);
         self.shared.release(inner);
     }
 
-    /// Changes the maximum number of credits in the queue. Queued events stay.
+    /// Changes the maximum number of credits in the queue. Events that are already queued stay.
     pub fn set_queue_max(&self, credits: u64) {
         let mut inner = self.shared.lock();
         inner.state.set_queue_max(credits);
         self.shared.release(inner);
     }
 
-    /// Pauses the stage: no further batch begins. Events are still queued and kept until the stage
-    /// [resumes](Self::resume) or ends, at the latest with its runtime.
+    /// Pauses the stage: no further batch starts. Events are still queued, and kept until the stage
+    /// [resumes](Self::resume) or is closed.
     pub fn pause(&self) {
         self.shared.set_gate(Gate::Open, Gate::Paused);
     }
@@ -104,40 +104,39 @@ impl<E: Send + 'static, C> Stage<E, C> {
 
     /// Stops admission, and waits until all admitted events have been handled.
     ///
-    /// A paused stage resumes. If the stage has no handler yet
-    /// ([`Declared`](crate::stage::Declared)), this waits until it gets one: if it never does and
-    /// events are queued, this waits forever. [`destroy`](Self::destroy) does not wait for a
-    /// handler.
+    /// If the stage is paused, it resumes. If it has no handler yet
+    /// ([`Declared`](crate::stage::Declared)) but queued events, this waits for a handler, forever
+    /// if it never gets one. [`destroy`](Self::destroy) does not wait for a handler.
     ///
-    /// Call this from outside the stage: its own handler would wait for itself. [`Network::drain`]
-    /// drains all stages.
+    /// Do not call this from the stage's own handler, which would wait for itself.
+    /// [`Network::drain`] drains all stages.
     ///
     /// # Cancellation
-    /// If the future is dropped, the stage continues draining: queued events are handled, and no
-    /// more events are admitted.
+    /// If the future is dropped, the stage continues draining: it handles its queued events, and
+    /// admits no others.
     pub async fn drain(&self) {
         self.shared.close_for_draining();
         self.settled().await;
     }
 
-    /// Waits until nothing is queued and no batch runs. If the stage is [paused](Self::pause) with
-    /// queued events, this waits until it resumes. As with [`drain`](Self::drain), the stage's own
-    /// handler must not call this.
+    /// Waits until nothing is queued and no batch is running. If the stage is [paused](Self::pause)
+    /// with queued events, this waits until it resumes. Do not call this from the stage's own
+    /// handler, which would wait for itself.
     pub async fn settled(&self) {
         self.shared.settled().await;
     }
 
-    /// Drains the stage for at most this time, drops the remaining events with their callbacks, and
-    /// forgets the stage: its name is free again, and its senders find it closed. Returns the
-    /// number of dropped events.
+    /// Drains the stage for at most `within`, drops the remaining events with their callbacks, and
+    /// removes the stage from the network. Its name is then free again, and its senders get errors.
+    /// Returns the number of dropped events.
     ///
-    /// Running batches continue to their end on their own. The time is measured by the clock of the
-    /// stage's runtime, wherever this is awaited.
+    /// Running batches continue to their end. The time is measured by the clock of the stage's
+    /// runtime, even if the caller runs in another one.
     ///
     /// # Cancellation
     /// If the future is dropped while the stage drains, the stage continues draining and stays in
-    /// the network under its name. Another `destroy`, on a clone of this handle or on a handle from
-    /// [`Network::find`], ends the stage.
+    /// the network under its name. Call `destroy` again to end it, on a clone of this handle or on
+    /// a handle from [`Network::find`].
     pub async fn destroy(self, within: Duration) -> u64 {
         if !within.is_zero() {
             self.shared.close_for_draining();

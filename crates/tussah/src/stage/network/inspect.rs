@@ -1,4 +1,4 @@
-//! A stage as its network sees it, for any type of event.
+//! A view of a stage that is independent of its event type, for the network.
 
 use std::any::Any;
 use std::future::Future;

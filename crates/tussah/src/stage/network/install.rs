@@ -1,4 +1,4 @@
-//! The installation of a stage's handler: the first one, or a replacement.
+//! Installing a stage's handler: the first one, or a replacement.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use crate::stage::run::{Handler, Host, Many, One, Pool, SerialHandler, Shared, b
 use crate::stage::send::Edges;
 use crate::stage::state::Kind;
 
-/// A stage that has no handler yet. Events that are sent to it are queued.
+/// A stage that has no handler yet. Events sent to it are queued.
 ///
-/// Dropping this value leaves the stage as it is; only [`Stage::destroy`] or the end of its network
-/// then ends its queued events. If the handler cannot be created, the stage is forgotten, and
-/// queued events are dropped with their callbacks.
+/// Dropping this value does not change the stage; its queued events then end with
+/// [`Stage::destroy`] or with the network. If the handler cannot be created, the stage is removed
+/// from the network, and its queued events are dropped with their callbacks.
 pub struct Declared<E>(pub(crate) Stage<E>);
 
 impl<E: Send + 'static> Declared<E> {
-    /// Returns the stage, so that other stages can make edges to it.
+    /// Returns a handle of the stage, so that other stages can create edges to it.
     #[must_use]
     pub fn stage(&self) -> Stage<E> {
         self.0.clone()
     }
 
-    /// Gives the stage a handler that several servlets use at the same time.
+    /// Installs a handler that several servlets use concurrently.
     ///
     /// # Errors
     /// Same as for [`StageBuilder::handler`](crate::stage::StageBuilder::handler).
@@ -37,9 +37,9 @@ impl<E: Send + 'static> Declared<E> {
         New(self.0).with_handler(make)
     }
 
-    /// Gives the stage a handler that blocks its OS thread, in the runtime's pool. Its servlets are
-    /// OS threads: set a bound for them with [`servlets`](crate::stage::StageBuilder::servlets)
-    /// first.
+    /// Installs a handler that blocks its OS thread, in the runtime's pool. The servlets of the
+    /// stage are then OS threads; limit their number with
+    /// [`servlets`](crate::stage::StageBuilder::servlets) when you build the stage.
     ///
     /// # Errors
     /// Same as for [`StageBuilder::handler`](crate::stage::StageBuilder::handler).
@@ -50,7 +50,7 @@ impl<E: Send + 'static> Declared<E> {
         New(self.0).with_blocking(Pool::Runtime, make)
     }
 
-    /// Gives the stage a handler that handles one batch after the other.
+    /// Installs a handler that processes one batch at a time.
     ///
     /// # Errors
     /// Same as for [`StageBuilder::handler`](crate::stage::StageBuilder::handler).
@@ -188,18 +188,18 @@ impl<E: Send + 'static, C> Stage<E, C> {
         })
     }
 
-    /// Replaces the handler without losing an event. Running batches continue to their end; in a
+    /// Replaces the handler without losing an event. Running batches continue to their end. In a
     /// keyed stage, the swap waits for them.
     ///
-    /// The earlier handler's edges leave the graph, and edges that would have closed a cycle with
-    /// them become possible. Its running batches may use the old edges until they end. If `make`
-    /// fails, or the future is dropped, nothing of the new handler remains.
+    /// The graph no longer shows the old handler's edges, and new edges that would have closed a
+    /// cycle with them are allowed. Running batches may use the old edges until they end. If `make`
+    /// fails, or if the future is dropped, nothing of the new handler remains.
     ///
-    /// Calls that were made for the earlier handler's type now cost as much as calls by name.
+    /// Call edges that were created for the old handler's type now cost as much as calls by name.
     ///
     /// # Errors
-    /// Returns an error if `make` fails; the earlier handler then stays. Returns
-    /// [`BuildError::Closed`] if the stage is closed.
+    /// Returns an error if `make` fails; the old handler then stays. Returns [`BuildError::Closed`]
+    /// if the stage is closed.
     pub async fn swap<H: Handler<Event = E>>(
         &self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
@@ -211,11 +211,11 @@ impl<E: Send + 'static, C> Stage<E, C> {
         self.install(Arc::new(Many(Guarded::new(handler))), making)
     }
 
-    /// Replaces the handler as [`swap`](Self::swap) does, with a handler that handles one batch
-    /// after the other: from here on, the stage has one servlet.
+    /// Replaces the handler like [`swap`](Self::swap), with a handler that processes one batch at a
+    /// time. The stage then has one servlet.
     ///
-    /// It waits until no batch runs, and until no call of a serial handler runs. Calls of a handler
-    /// that is not serial run to their end at the same time as the new handler.
+    /// The swap waits until no batch is running and no call of a serial handler is running. Calls
+    /// of the old handler continue concurrently with the new one if the old handler is not serial.
     ///
     /// # Errors
     /// Same as for [`swap`](Self::swap).

@@ -1,4 +1,4 @@
-//! The creation of a handler, which holds the handler's edges in the graph.
+//! The creation of a handler and its edges.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The stages of a runtime, which are closed when it ends.
+//! The stages of a runtime, which are closed when the runtime ends.
 
 use std::sync::{Arc, Weak};
 

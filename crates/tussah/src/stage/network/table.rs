@@ -40,12 +40,12 @@ pub(crate) struct Known {
     pub(crate) making: u32,
 }
 
-/// The way in which one stage sends to another.
+/// The way in which a stage sends events to another stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EdgeKind {
-    /// The event goes into the receiver's queue; the sender may wait for room.
+    /// The event enters the receiver's queue. The sender may wait for room.
     Queue,
-    /// The event goes into the receiver's queue if there is room.
+    /// The event enters the receiver's queue if there is room; the sender never waits.
     Offer,
     /// The sender calls the receiver.
     Call,
@@ -75,7 +75,7 @@ pub struct Edge {
     pub to: Arc<str>,
     /// The kind of the edge.
     pub kind: EdgeKind,
-    /// The current proxy, which gets all events of the edge.
+    /// The name of the proxy that currently receives all events of the edge, if there is one.
     pub proxy: Option<Arc<str>>,
 }
 

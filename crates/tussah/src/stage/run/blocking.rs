@@ -1,4 +1,4 @@
-//! Servlets of a handler that blocks: each works on an OS thread of a pool until nothing is queued.
+//! Servlets of a blocking handler: each runs on an OS thread of a pool until nothing is queued.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,19 +7,19 @@ use std::marker::PhantomData;
 use super::{Handler, SerialHandler};
 use crate::stage::event::Batch;
 
-/// A handler that [`each`] or [`each_mut`] makes from a closure.
+/// A handler that [`each`] or [`each_mut`] created from a closure.
 pub struct Each<E, F> {
     handle: F,
     event: PhantomData<fn(E)>,
 }
 
-/// Makes a handler from a closure that takes one event.
+/// Creates a handler from a closure that takes one event.
 ///
-/// The closure is called with the events of a batch one after the other. The handler awaits each
-/// future before it takes the next event. An event that is late or
-/// [cancelled](crate::stage::CancelHandle) by then is skipped.
+/// The handler calls the closure with one event of a batch at a time, and awaits each future before
+/// it takes the next event. It skips events that are late or
+/// [cancelled](crate::stage::CancelHandle) by then.
 ///
-/// Several servlets call the closure at the same time. For a serial stage, see [`each_mut`].
+/// Several servlets call the closure concurrently. For a serial stage, use [`each_mut`].
 ///
 /// # Examples
 /// ```
@@ -45,8 +45,8 @@ where
     each_mut(handle)
 }
 
-/// Makes a handler for a serial stage from a closure that takes one event and may change the values
-/// that it has captured. Otherwise the same as [`each`].
+/// Creates a handler for a serial stage from a closure that takes one event. Unlike with [`each`],
+/// the closure may change the values that it has captured.
 ///
 /// # Examples
 /// ```

@@ -1,9 +1,9 @@
-//! The watcher of a stage: it ends queued events that can no longer be answered in time.
+//! The watcher of a stage, which ends queued events that can no longer be answered in time.
 //!
-//! A stage with deadlines in its queue, or with a queue in an overload, has a watcher. This thread
-//! sleeps until the time at which the state has to check the queue. After a servlet has taken an
-//! event, or a stage was called with it, the batch checks the deadline when the handler takes the
-//! event.
+//! A stage has a watcher if its queue contains deadlines or if it is overloaded. The watcher is a
+//! thread that sleeps until the state has to check the queue. It does not cover events that a
+//! servlet has taken or that arrive by a call: their batch checks the deadline when the handler
+//! takes them.
 
 use std::sync::{Arc, Weak};
 

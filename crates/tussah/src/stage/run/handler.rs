@@ -31,23 +31,23 @@ use crate::stage::event::Batch;
     note = "a `SerialHandler` is given to a stage by `serial`, and a function that blocks by `blocking`; a closure that takes one event becomes a handler by `each`"
 )]
 pub trait Handler: Send + Sync + 'static {
-    /// The type of events.
+    /// The type of the events.
     type Event: Send + 'static;
 
-    /// Handles one batch. The servlet takes its next batch when the future has ended or has been
+    /// Handles one batch. The servlet takes its next batch when the future has completed or been
     /// dropped.
     fn handle(&self, batch: &mut Batch<Self::Event>) -> impl Future<Output = ()> + Send;
 }
 
-/// An event handler that processes one batch after the other: the next batch begins when the future
-/// has ended, including its awaits.
+/// An event handler that processes one batch at a time. The next batch starts when the future has
+/// completed, including its awaits.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a `SerialHandler`, which handles one batch after the other",
     label = "not a `SerialHandler`",
     note = "a `Handler` is given to a stage by `handler`, and a function that blocks by `blocking`; a closure that takes one event becomes a handler by `each`"
 )]
 pub trait SerialHandler: Send + 'static {
-    /// The type of events.
+    /// The type of the events.
     type Event: Send + 'static;
 
     /// Handles one batch.

@@ -1,4 +1,4 @@
-//! The hosts of handlers: several servlets use a handler at the same time, or only one does.
+//! The hosts of handlers, which let several servlets use a handler at the same time, or only one.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use crate::stage::event::Batch;
 
 /// The host of a handler. [`Many`] and [`One`] implement it; other crates cannot implement it.
 pub trait Host: sealed::Sealed + Send + Sync + 'static {
-    /// The type of the events. It is not a parameter: inside an `async` block, the compiler would
+    /// The type of the events. It is not a type parameter: in an `async` block, the compiler would
     /// lose the relation between the parameter and the handler's type if that type has a lifetime.
     #[doc(hidden)]
     type Event: Send + 'static;
@@ -29,7 +29,8 @@ pub trait Host: sealed::Sealed + Send + Sync + 'static {
         home: &'a dyn Home,
     ) -> impl Future<Output = Option<Self::Guard<'a>>> + Send;
 
-    /// Waits until no servlet uses the handler, if it has one user at a time, and bars further use.
+    /// Waits until no servlet uses the handler, if it allows one user at a time, and prevents
+    /// further use.
     #[doc(hidden)]
     fn retire(&self) -> impl Future<Output = ()> + Send;
 }
@@ -40,7 +41,7 @@ pub trait Home: Send + Sync {
     /// Returns the time of the stage's network.
     fn now_ns(&self) -> u64;
 
-    /// Returns whether the stage is not closed.
+    /// Returns whether the stage is open.
     fn is_open(&self) -> bool;
 
     /// Closes the stage because it can no longer have a handler.
@@ -54,11 +55,11 @@ pub trait Guard: Send {
 
     fn handle(&mut self, batch: &mut Batch<Self::Event>) -> impl Future<Output = ()> + Send;
 
-    /// Notes that the handler panicked.
+    /// Records that the handler panicked.
     fn broke(&mut self);
 
-    /// True if the handler's future may be dropped when its only event is cancelled: it has no
-    /// state for later batches.
+    /// True if the handler's future may be dropped when its only event is cancelled, because it
+    /// holds no state for later batches.
     const IS_DROPPED: bool;
 }
 
@@ -68,7 +69,7 @@ mod sealed {
     impl<H> Sealed for super::One<H> {}
 }
 
-/// The host of a [`Handler`], which several servlets use at the same time.
+/// The host of a [`Handler`], which several servlets use concurrently.
 pub struct Many<H>(pub(crate) Guarded<H>);
 
 impl<H: Handler> Host for Many<H> {
@@ -226,7 +227,8 @@ impl<H: SerialHandler> Guard for Entered<'_, H> {
     const IS_DROPPED: bool = false;
 }
 
-/// The error of a stage without a handler: it panicked too often, or the stage was destroyed.
+/// The error of using a stage without a handler: the handler panicked too often, or the stage was
+/// destroyed.
 #[doc(hidden)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gone;

@@ -1,5 +1,5 @@
-//! Cancelled events in a stage's queue: they are counted immediately, and swept out when they make
-//! up an eighth of their part.
+//! Cancelled events in a stage's queue: they are counted immediately, and removed when they make up
+//! an eighth of their class or key.
 
 use std::sync::Arc;
 

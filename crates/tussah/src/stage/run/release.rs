@@ -1,5 +1,5 @@
-//! The wake-ups after a change of a stage: they are determined under its lock, and performed after
-//! the lock is released.
+//! The wake-ups after a change to a stage: determined under its lock, performed after the lock is
+//! released.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,14 +1,15 @@
-//! The limit on restarts of a handler that panics.
+//! The limit on restarts of a panicking handler.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The number of times that a serial handler may be created again after a panic.
+/// The maximum number of times that a serial handler is created again after panics, within a
+/// period.
 ///
-/// The handler is created again as soon as it has panicked, in its servlet or in a call. A stage
-/// whose handler panics more often, or cannot be created, is closed immediately. Queued events are
-/// dropped with their callbacks, senders receive an error, an error is logged, and
-/// [`StageBuilder::on_close`](crate::stage::StageBuilder::on_close) is called. The stage's
+/// The handler is created again as soon as it has panicked, in its servlet or in a call. If it
+/// panics more often, or cannot be created, the stage is closed immediately. Its queued events are
+/// dropped with their callbacks, senders get an error, and an error is logged.
+/// [`StageBuilder::on_close`](crate::stage::StageBuilder::on_close) is called, and the stage's
 /// [statistics](crate::stage::observe::StageStats::closed) and status pages show the reason.
 #[derive(Clone, Debug)]
 pub struct Restarts {
@@ -25,7 +26,7 @@ impl Default for Restarts {
 }
 
 impl Restarts {
-    /// Allows at most `max` restarts in any `period`.
+    /// Allows at most `max` restarts in any interval of length `period`.
     #[must_use]
     pub fn new(max: usize, period: Duration) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! A servlet: the tussah thread that takes batches of a stage and runs the handler.
+//! A servlet: the tussah thread that takes batches from a stage and runs the handler.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};

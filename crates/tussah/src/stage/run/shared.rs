@@ -1,4 +1,4 @@
-//! A stage as senders and servlets share it: its state behind a lock.
+//! The part of a stage that senders and servlets share: its state behind a lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

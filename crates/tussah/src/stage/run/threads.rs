@@ -1,4 +1,4 @@
-//! Managers of servlets, for stages that share the resources that servlets need.
+//! Managers of servlets, for stages that share the resources that servlets use.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -10,23 +10,23 @@ use super::shared::{Inner, Shared};
 use crate::stage::network::Network;
 use crate::stage::state::{State, Wake};
 
-/// A manager that decides which servlets of its stages may start working.
+/// A manager that decides which servlets of its stages may become busy.
 ///
-/// A stage without a manager decides by itself, based on its controllers' settings; this is the
-/// default, and costs nothing. A stage with a manager asks it each time that a servlet is about to
-/// start working, after the stage's own settings have allowed that. Each stage keeps its idle
+/// A stage without a manager decides on its own, based on its controllers' settings; this is the
+/// default, and costs nothing. A stage with a manager asks it each time a servlet is about to
+/// become busy, after the stage's own settings have allowed that. Each stage keeps its idle
 /// servlets, because a servlet cannot work for another stage.
 ///
-/// While a handler waits, its servlet does not count as working, unless
-/// [`counts_waiting`](Self::counts_waiting) returns true. The servlet needs a new admission before
-/// it takes the next events.
+/// While a handler waits, its servlet does not count as busy, unless
+/// [`counts_waiting`](Self::counts_waiting) returns true. The servlet must be admitted again before
+/// it takes more events.
 ///
-/// A panic of a manager is contained: the servlet is admitted, and [leaves](Self::leave) like any
-/// other.
+/// If a manager panics, the panic is caught and the servlet is admitted. The servlet later
+/// [leaves](Self::leave) like any other.
 ///
 /// # Examples
-/// This manager admits one servlet at a time of a stage whose name begins with `b`, and any number
-/// of other servlets:
+/// This manager allows one busy servlet at a time in each stage whose name begins with `b`, and any
+/// number in other stages:
 /// ```
 /// use std::sync::Mutex;
 /// use tussah::stage::control::{Applicant, ThreadManager};
@@ -59,26 +59,27 @@ use crate::stage::state::{State, Wake};
 /// }
 /// ```
 pub trait ThreadManager: Send + Sync + 'static {
-    /// Returns whether one more servlet of a stage may start working. If not, the manager must
-    /// [call](Applicant::call) the stage when a servlet may start.
+    /// Returns whether one more servlet of a stage may become busy. If not, the manager must
+    /// [call](Applicant::call) the stage later, when a servlet may become busy.
     ///
-    /// The stage calls this under its lock, so an implementation must be short, and must not use a
+    /// The stage calls this under its lock, so an implementation must be fast and must not use a
     /// stage.
     fn enter(&self, stage: &Applicant) -> bool;
 
-    /// Notes that an admitted servlet no longer works. The stage calls this while it holds no lock,
-    /// so the manager can call waiting stages.
+    /// Notes that an admitted servlet is no longer busy. The stage calls this while it holds no
+    /// lock, so the manager can call waiting stages.
     fn leave(&self, stage: &Applicant);
 
-    /// Returns whether servlets count as working while their handlers wait. In that case, stages
-    /// that wait for each other, for example through a full queue, can deadlock: the waiting
-    /// servlets hold what the others need.
+    /// Returns whether servlets count as busy while their handlers wait. If so, stages that wait
+    /// for each other, for example because of a full queue, can deadlock: waiting servlets occupy
+    /// the places that other stages need.
     fn counts_waiting(&self) -> bool {
         false
     }
 }
 
-/// A stage that asks a [`ThreadManager`]. It is cheap to clone, and does not keep the stage alive.
+/// A handle of a stage that asks a [`ThreadManager`]. It is cheap to clone, and does not keep the
+/// stage alive.
 #[derive(Clone)]
 pub struct Applicant {
     name: Arc<str>,
@@ -94,14 +95,14 @@ impl Applicant {
     }
 
     /// Returns the stage's priority
-    /// ([`StageBuilder::priority`](crate::stage::StageBuilder::priority)): 0 comes before 1.
+    /// ([`StageBuilder::priority`](crate::stage::StageBuilder::priority)); 0 is the highest.
     #[must_use]
     pub fn priority(&self) -> u8 {
         self.priority
     }
 
-    /// Makes the stage ask again, if it still wants a servlet. Do not call this under a lock that
-    /// [`ThreadManager::enter`] takes.
+    /// Makes the stage ask again, if it still needs a servlet. Do not call this while holding a
+    /// lock that [`ThreadManager::enter`] takes.
     pub fn call(&self) {
         if let Some(stage) = self.stage.upgrade() {
             stage.apply();
@@ -133,12 +134,12 @@ impl<E: Send + 'static> Apply for Shared<E> {
     }
 }
 
-/// A bound on the number of busy servlets of all stages that share it. When a servlet leaves, the
-/// waiting stage with the highest priority may have another servlet; among several such stages, the
-/// one that has waited longest.
+/// A maximum number of busy servlets, for all stages that share it. When a servlet leaves, the
+/// waiting stage with the highest priority may have another one. Among several such stages, the one
+/// that has waited longest comes first.
 ///
 /// # Examples
-/// Two stages whose handlers block share at most three OS threads:
+/// Two stages with blocking handlers share at most three OS threads:
 /// ```
 /// use std::sync::Arc;
 /// use tussah::stage::control::Permits;
@@ -169,7 +170,7 @@ struct PermitState {
 }
 
 impl Permits {
-    /// Creates a bound of `max` busy servlets, at least one.
+    /// Creates a bound of `max` busy servlets; at least 1.
     #[must_use]
     pub fn new(max: usize) -> Self {
         Self {
@@ -182,8 +183,8 @@ impl Permits {
         }
     }
 
-    /// Counts servlets even while their handlers wait. [`ThreadManager::counts_waiting`] describes
-    /// how this can deadlock.
+    /// Counts servlets as busy even while their handlers wait. [`ThreadManager::counts_waiting`]
+    /// describes how this can deadlock.
     #[must_use]
     pub fn counting_waiting(mut self) -> Self {
         self.counts_waiting = true;
@@ -196,7 +197,7 @@ impl Permits {
         self.state.lock().busy
     }
 
-    /// Changes the bound, which is at least one. Surplus servlets continue until they are idle.
+    /// Changes the maximum, which is at least 1. Surplus servlets continue until they are idle.
     pub fn set_max(&self, max: usize) {
         self.state.lock().max = max.max(1);
         self.call();
@@ -251,8 +252,8 @@ impl ThreadManager for Permits {
 }
 
 impl Network {
-    /// Sets the manager of servlets for stages that are built from now on without their own
-    /// manager. Networks can share a manager, for example one for the whole process.
+    /// Sets the default manager for stages that are built from now on. Networks can share a
+    /// manager, for example one for the whole process.
     pub fn set_threads(&self, manager: Arc<dyn ThreadManager>) {
         let manager = Some(Guarded::new(manager));
         // The old manager's destructor is foreign code: it runs without the lock.

@@ -10,7 +10,7 @@ use crate::stage::event::{Event, Reason, Refusal};
 use crate::stage::run::Host;
 use crate::sync::oneshot;
 
-/// An event whose sender waits for a value: a stage of `Ask<T, R>` takes `T` and returns `R`.
+/// An event whose sender waits for a value. A stage of `Ask<T, R>` takes `T` and returns `R`.
 ///
 /// # Examples
 /// ```
@@ -43,16 +43,16 @@ use crate::sync::oneshot;
 /// # }).expect("the network can be made");
 /// ```
 pub struct Ask<T, R> {
-    /// The value that was sent.
+    /// The value from the sender.
     pub value: T,
-    /// Takes the value to return.
+    /// The sender for the value to return.
     pub reply: ReplySender<R>,
 }
 
-/// The handler's end of an [`Ask`]. It remains usable after the handler has returned.
+/// The handler's end of an [`Ask`]. It can be used even after the handler has returned.
 ///
-/// Dropping it without a value ends the ask as [`AskError::Unanswered`], once the handler's batch
-/// has ended or been [settled](crate::stage::Batch::settle).
+/// If it is dropped without sending a value, the ask ends as [`AskError::Unanswered`] once the
+/// handler's batch has ended or been [settled](crate::stage::Batch::settle).
 pub struct ReplySender<R>(Arc<Slot<R>>);
 
 /// Shared by the reply and the event's drop callback. The first of them that has an outcome takes
@@ -60,7 +60,7 @@ pub struct ReplySender<R>(Arc<Slot<R>>);
 type Slot<R> = Mutex<Option<oneshot::Sender<Result<R, Reason>>>>;
 
 impl<R> ReplySender<R> {
-    /// Returns the value to the caller. The value is dropped if the caller no longer waits.
+    /// Returns the value to the caller. If the caller no longer waits, the value is dropped.
     pub fn send(self, value: R) {
         complete(&self.0, Ok(value));
     }
@@ -84,27 +84,27 @@ fn complete<R>(slot: &Slot<R>, outcome: Result<R, Reason>) {
     }
 }
 
-/// The error of an [`Ask`] that returned no value.
+/// The error of an [`Ask`] that did not return a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AskError {
     /// The stage refused the event.
     Refused {
-        /// The stage.
+        /// The name of the stage.
         stage: Arc<str>,
-        /// The reason.
+        /// The reason for the refusal.
         why: Refusal,
     },
     /// The event ended without being handled, or its handler panicked.
     Ended {
-        /// The stage that was asked.
+        /// The name of the stage.
         stage: Arc<str>,
-        /// The reason.
+        /// The reason why the event ended.
         reason: Reason,
     },
     /// The handler dropped the [`ReplySender`].
     Unanswered {
-        /// The stage that was asked.
+        /// The name of the stage.
         stage: Arc<str>,
     },
 }
@@ -131,15 +131,15 @@ impl fmt::Display for AskError {
 impl std::error::Error for AskError {}
 
 impl<T: Send + 'static, R: Send + 'static> Sender<Ask<T, R>> {
-    /// Sends a value, and waits for the value that the handler returns. If the queue is full, this
-    /// waits for room as [`send`](Self::send) does.
+    /// Sends a value, and waits for the value that the handler returns. If the queue is full, it
+    /// first waits for room like [`send`](Self::send).
     ///
-    /// Takes a value or an [`Event`], which may have a class, a deadline or a cost. The error
-    /// replaces the event's drop callback.
+    /// `value` is a plain value or an [`Event`], which may have a class, a deadline or a cost.
+    /// Errors are returned here, so the event's own drop callback is not called.
     ///
     /// # Errors
     /// Returns an error if the stage refuses the event, if the event ends without being handled, or
-    /// if the handler returns nothing.
+    /// if the handler returns no value.
     ///
     /// # Cancellation
     /// Dropping the future [cancels](crate::stage::CancelHandle) the event.
@@ -153,11 +153,11 @@ impl<T: Send + 'static, R: Send + 'static> Sender<Ask<T, R>> {
         answer
     }
 
-    /// Sends a value if there is room, as [`try_send`](Self::try_send) does, and waits for the
-    /// value that the handler returns; otherwise the same as [`ask`](Self::ask).
+    /// Sends a value if there is room, like [`try_send`](Self::try_send), and waits for the value
+    /// that the handler returns. Otherwise it behaves like [`ask`](Self::ask).
     ///
     /// # Errors
-    /// Same as for [`ask`](Self::ask). A full queue is also an error.
+    /// Same as for [`ask`](Self::ask). If the queue is full, that is also an error.
     ///
     /// # Cancellation
     /// Dropping the future [cancels](crate::stage::CancelHandle) the event.
@@ -181,7 +181,7 @@ where
     ///
     /// # Errors
     /// Returns an error if the stage is closed, if the value's deadline has passed, or if the
-    /// callee returns nothing.
+    /// callee returns no value.
     pub async fn ask(&self, value: impl Into<Event<T>>) -> Result<R, AskError> {
         let (event, answer) = question(value.into());
         let called = self.send(event).await;
@@ -195,7 +195,7 @@ impl<T: Send + 'static, R: Send + 'static> AnyCall<Ask<T, R>> {
     ///
     /// # Errors
     /// Returns an error if the stage is closed, if the value's deadline has passed, or if the
-    /// callee returns nothing.
+    /// callee returns no value.
     pub async fn ask(&self, value: impl Into<Event<T>>) -> Result<R, AskError> {
         let (event, answer) = question(value.into());
         let called = self.send(event).await;

@@ -7,17 +7,17 @@ use crate::stage::event::{Batch, Event};
 use crate::stage::run::{Gone, Guard, Host, Present, Shared};
 
 /// An edge that calls a stage whose handler has the host `C`, without a queue, admission or a
-/// separate servlet. A panic in the callee is also the caller's panic.
-/// [`To::call`](crate::stage::To::call) creates it.
+/// separate servlet. A panic in the callee also counts as a panic in the caller.
+/// [`To::call`](crate::stage::To::call) creates the edge.
 ///
-/// While other callers use a serial or keyed callee, a call waits for it.
+/// If the callee is serial or keyed, a call waits while other callers use it.
 pub struct Call<E, C> {
     pub(crate) stage: Arc<Shared<E>>,
     pub(crate) host: Arc<C>,
     pub(crate) from: u32,
 }
 
-/// An edge that calls a stage that was found by its name; otherwise the same as [`Call`].
+/// An edge that calls a stage found by name. Otherwise it behaves like [`Call`].
 pub struct AnyCall<E> {
     pub(crate) stage: Arc<Shared<E>>,
     /// The handler that the stage had when the edge was made.
@@ -25,8 +25,8 @@ pub struct AnyCall<E> {
     pub(crate) from: u32,
 }
 
-/// The error of calling a closed stage: it was destroyed, or its handler has panicked too often.
-/// The events that the stage did not take are still in the batch.
+/// The error of calling a closed stage, which was destroyed or whose handler panicked too often.
+/// Events that the stage did not take are still in the batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CallError;
 
@@ -45,8 +45,7 @@ impl From<Gone> for CallError {
 }
 
 impl<E: Send + 'static, C: Host<Event = E>> Call<E, C> {
-    /// Calls the callee with the batch. The events that the callee leaves are still in the batch
-    /// afterwards.
+    /// Calls the callee with the batch. Events that the callee does not take stay in the batch.
     ///
     /// # Errors
     /// Returns an error if the stage is closed.
@@ -73,8 +72,7 @@ impl<E: Send + 'static, C: Host<Event = E>> Call<E, C> {
 }
 
 impl<E: Send + 'static> AnyCall<E> {
-    /// Calls the callee with the batch. The events that the callee leaves are still in the batch
-    /// afterwards.
+    /// Calls the callee with the batch. Events that the callee does not take stay in the batch.
     ///
     /// # Errors
     /// Returns an error if the stage is closed.

@@ -1,4 +1,4 @@
-//! A direct edge: a handler that never waits is called like a function, with one event.
+//! A direct edge: a function call of a handler that never waits, with one event.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::stage::event::Batch;
 use crate::stage::network::EdgeKind;
 use crate::stage::run::{Handler, Many, Shared};
 
-/// A handler of one event at a time that never waits: it neither awaits nor blocks. Other stages
-/// can [call](To::direct) such a stage directly. Events in its queue are handled as in any other
+/// A handler that takes one event at a time and never waits: it neither awaits nor blocks. Other
+/// stages can [call](To::direct) it directly. It handles events from its queue as in any other
 /// stage.
 ///
 /// # Examples
@@ -67,7 +67,7 @@ pub trait DirectHandler: Send + Sync + 'static {
     fn handle(&self, event: Self::Event);
 }
 
-/// A [`DirectHandler`] as a [`Handler`].
+/// An adapter that makes a [`DirectHandler`] a [`Handler`].
 pub struct Directly<H>(pub(crate) H);
 
 impl<H: DirectHandler> Handler for Directly<H> {
@@ -83,20 +83,20 @@ impl<H: DirectHandler> Handler for Directly<H> {
 /// The host of a [`DirectHandler`].
 pub type DirectHost<H> = Arc<Many<Directly<H>>>;
 
-/// An edge that calls a [`DirectHandler`] from the sender, with no queue and no admission, for the
-/// price of a function call. [`To::direct`] creates it, and it is cheap to clone.
+/// An edge that calls a [`DirectHandler`] at the cost of a function call, with no queue and no
+/// admission. [`To::direct`] creates it. It is cheap to clone.
 ///
-/// The event goes to the stage's queue instead if a plain call is not possible: the handler was
-/// replaced, the event is traced, the stage is keyed, or there is a proxy. There is no order
-/// between called and queued events: a called event may be handled before events that its sender
-/// sent earlier.
+/// If a plain call is not possible, the event goes to the stage's queue instead. This happens if
+/// the handler was replaced, if the event is traced, if the stage is keyed, or if there is a proxy.
+/// Calls and queued events are not ordered: a called event may be handled before events that its
+/// sender sent earlier.
 ///
-/// As with any call, the caller's stage counts the event and its panic, and waits for the end of
+/// As with any call, the caller's stage counts the event and any panic, and waits for the end of
 /// the call when it is drained. The called stage counts the event as
 /// [`called`](crate::stage::observe::StageStats::called). While the called stage is paused or
 /// drained, it still accepts calls, and does not wait for them to end.
-/// [`Network::drain`](crate::stage::Network::drain) drains the callers first. After the called
-/// stage was [destroyed](crate::stage::Stage::destroy), no new call begins.
+/// [`Network::drain`](crate::stage::Network::drain) drains the callers first. Once the called stage
+/// has been [destroyed](crate::stage::Stage::destroy), no new call starts.
 pub struct Direct<E, H> {
     stage: Arc<Shared<E>>,
     host: DirectHost<H>,
@@ -104,7 +104,7 @@ pub struct Direct<E, H> {
 }
 
 impl<E: Send + 'static, H: DirectHandler<Event = E>> Direct<E, H> {
-    /// Sends an event.
+    /// Calls the handler with an event, or queues the event if a call is not possible.
     ///
     /// # Errors
     /// Returns the event in the error if the stage is closed, or if the event had to be queued and
@@ -135,12 +135,12 @@ impl<E: Send + 'static, H: DirectHandler<Event = E>> Direct<E, H> {
 }
 
 impl<E: Send + 'static, H: DirectHandler<Event = E>> To<'_, E, DirectHost<H>> {
-    /// Makes an edge by function calls. Where a call is not possible, the event goes to the stage's
-    /// queue, which gets room for at least `room` credits.
+    /// Creates an edge that uses function calls. If a call is not possible, the event goes to the
+    /// stage's queue, which gets room for at least `room` credits.
     ///
     /// # Errors
-    /// Returns an error if the edge closes a cycle of awaited sends and calls, or if the stage is
-    /// closed or belongs to another network. So no handler can call itself.
+    /// Returns an error if the edge would close a cycle of awaited sends and calls, if the stage is
+    /// closed, or if it belongs to another network. A handler can therefore never call itself.
     pub fn direct(self, room: u64) -> Result<Direct<E, H>, BuildError> {
         self.connect(EdgeKind::Call)?;
         self.stage.make_room(room);

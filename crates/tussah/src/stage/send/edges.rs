@@ -1,4 +1,4 @@
-//! The edges of a handler, made together with the handler.
+//! The edges of a handler, created together with the handler.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,8 +10,8 @@ use crate::stage::error::BuildError;
 use crate::stage::network::{Any, EdgeKind, Network, Stage};
 use crate::stage::run::{Host, Shared};
 
-/// A factory for the edges that start at one stage, passed to the function that makes the stage's
-/// handler. The network's graph shows the edges.
+/// A factory for edges that start at one stage. The function that creates the stage's handler
+/// receives it. The network's graph shows the edges.
 #[derive(Debug)]
 pub struct Edges<'a> {
     pub(crate) network: &'a Network,
@@ -21,9 +21,9 @@ pub struct Edges<'a> {
     pub(crate) making: u32,
 }
 
-/// An edge to a stage, whose kind has not been chosen yet.
+/// An edge to a stage, before its kind is chosen.
 ///
-/// The choice between a queue and a call is one word: `edges.to(&next).queue(100)` or
+/// Choose between a queue and a call with one word: `edges.to(&next).queue(100)` or
 /// `edges.to(&next).call()`.
 #[must_use = "an edge is made by `queue`, `offer`, `call` or `direct`"]
 pub struct To<'a, E, C = Any> {
@@ -36,13 +36,13 @@ pub struct To<'a, E, C = Any> {
 }
 
 impl Edges<'_> {
-    /// Returns the name of the stage at which the edges start.
+    /// Returns the name of the stage where the edges start.
     #[must_use]
     pub fn from(&self) -> &str {
         &self.from
     }
 
-    /// Begins an edge to a stage of the same network.
+    /// Starts an edge to a stage of the same network.
     pub fn to<'a, E: Send + 'static, C: Clone>(&'a self, stage: &Stage<E, C>) -> To<'a, E, C> {
         To {
             edges: self,
@@ -53,8 +53,8 @@ impl Edges<'_> {
         }
     }
 
-    /// Returns an error for a failure of the function that makes the handler:
-    /// [`BuildError::Handler`] with the stage's name.
+    /// Converts an error in the function that creates the handler to [`BuildError::Handler`], which
+    /// includes the stage's name.
     ///
     /// # Examples
     /// ```
@@ -80,7 +80,7 @@ impl Edges<'_> {
         }
     }
 
-    /// Begins an edge to the stage of this name.
+    /// Starts an edge to the stage with this name.
     ///
     /// # Errors
     /// Returns an error if there is no such stage, or if the stage takes events of another type.
@@ -90,14 +90,14 @@ impl Edges<'_> {
 }
 
 impl<E: Send + 'static, C> To<'_, E, C> {
-    /// Makes an edge through the stage's queue, which gets room for at least `room` credits. A
-    /// sender may wait for room.
+    /// Creates an edge through the stage's queue, which gets room for at least `room` credits.
+    /// Senders may wait for room.
     ///
     /// All senders to the stage share the queue.
     ///
     /// # Errors
-    /// Returns an error if the edge closes a cycle of awaited sends and calls, or if the stage is
-    /// closed or belongs to another network.
+    /// Returns an error if the edge would close a cycle of awaited sends and calls, if the stage is
+    /// closed, or if it belongs to another network.
     pub fn queue(self, room: u64) -> Result<Sender<E>, BuildError> {
         self.connect(EdgeKind::Queue)?;
         self.stage.make_room(room);
@@ -108,18 +108,18 @@ impl<E: Send + 'static, C> To<'_, E, C> {
         })
     }
 
-    /// Makes an edge through the stage's queue that never waits, and may therefore be part of a
-    /// cycle. Like [`queue`](Self::queue), this edge adds room for at least `room` credits.
+    /// Creates an edge through the stage's queue that never waits, and may therefore be part of a
+    /// cycle. Like [`queue`](Self::queue), it adds room for at least `room` credits.
     ///
     /// An edge in a cycle gets its own `room` credits in addition to the shared room. Otherwise new
     /// events, which fill the queue as fast as it drains, would starve the events in the cycle.
-    /// `room` must be enough for all events that can be on their way back at once: those in service
-    /// in this stage and in the stages of the cycle. A sender that needs more takes room from the
-    /// other senders.
+    /// Choose `room` for all events that can return at the same time: those in service in this
+    /// stage and in the other stages of the cycle. If a sender needs more, it takes room from other
+    /// senders.
     ///
-    /// Events of such an edge precede senders that wait for room. They also have the additional
-    /// room above the [bound of their class](crate::stage::StageBuilder::class_queue), and
-    /// controllers do not reject them. Controllers may still shed them from the queue.
+    /// Events of such an edge precede senders that wait for room. Their additional room also
+    /// exceeds the [bound of their class](crate::stage::StageBuilder::class_queue), and controllers
+    /// never reject them. Controllers may still shed them from the queue.
     ///
     /// # Errors
     /// Returns an error if the stage is closed or belongs to another network.
@@ -156,11 +156,12 @@ impl<E: Send + 'static, C> To<'_, E, C> {
 }
 
 impl<E: Send + 'static, H: Host<Event = E>> To<'_, E, Arc<H>> {
-    /// Makes a call edge: the stage's handler runs in the sending servlet, on its batch.
+    /// Creates a call edge: the stage's handler runs in the caller's servlet, on the caller's
+    /// batch.
     ///
     /// # Errors
-    /// Returns an error if the edge closes a cycle of awaited sends and calls, if the stage is
-    /// closed or belongs to another network, or if its handler blocks.
+    /// Returns an error if the edge would close a cycle of awaited sends and calls. Also returns an
+    /// error if the stage is closed, belongs to another network, or has a handler that blocks.
     pub fn call(self) -> Result<Call<E, H>, BuildError> {
         self.connect(EdgeKind::Call)?;
         Ok(Call {
@@ -172,11 +173,12 @@ impl<E: Send + 'static, H: Host<Event = E>> To<'_, E, Arc<H>> {
 }
 
 impl<E: Send + 'static> To<'_, E, Any> {
-    /// Makes a call edge: the stage's handler runs in the sending servlet, on its batch.
+    /// Creates a call edge: the stage's handler runs in the caller's servlet, on the caller's
+    /// batch.
     ///
     /// # Errors
-    /// Returns an error if the edge closes a cycle of awaited sends and calls, if the stage is
-    /// closed or belongs to another network, or if its handler blocks.
+    /// Returns an error if the edge would close a cycle of awaited sends and calls. Also returns an
+    /// error if the stage is closed, belongs to another network, or has a handler that blocks.
     pub fn call(self) -> Result<AnyCall<E>, BuildError> {
         self.connect(EdgeKind::Call)?;
         Ok(AnyCall {

@@ -1,11 +1,11 @@
-//! The collection of sent events: one lock and one wake-up for many events.
+//! Collecting sent events, so that many events need only one lock and one wake-up.
 //!
-//! While a servlet is polled, events that its handler sends to a busy stage are collected, up to a
-//! chunk. They are handed over when the chunk is full, when the stage is idle at a further send,
-//! after each run of batches, and when the poll ends. So a handler's events are in the queues
-//! before it waits for anything. An event with metadata, such as a deadline to watch, is handed
-//! over immediately. Room is reserved before an event is collected, so a collected event has
-//! already been admitted.
+//! During a poll of a servlet, events that its handler sends to a busy stage are collected, up to a
+//! chunk. The chunk is handed over when it is full, when the handler sends to the stage while that
+//! stage is idle, after each run of batches, and when the poll ends. All events are therefore in
+//! their queues before the handler waits for anything. An event with metadata, such as a deadline
+//! to watch, is handed over immediately. Room is reserved before an event is collected, so a
+//! collected event has already been admitted.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;

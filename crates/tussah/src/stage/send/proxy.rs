@@ -1,4 +1,4 @@
-//! Proxies: stages that are put between two others while these run, and removed again.
+//! Proxies: stages that are inserted between two running stages, and removed again.
 
 use std::fmt;
 use std::pin::pin;
@@ -41,17 +41,18 @@ pub struct Between<E> {
 }
 
 impl<E: Send + 'static, C> Stage<E, C> {
-    /// Puts this stage between two running stages: events that `from` sends to `to`, or calls it
-    /// with, go to this stage instead. This stage's handler can inspect, count, change or drop the
-    /// events, and sends them to `to` over an edge of its own.
+    /// Inserts this stage as a proxy between two running stages: events that `from` sends to `to`,
+    /// or calls it with, go to this stage instead. The handler of this stage can inspect, count,
+    /// change or drop the events, and sends them to `to` over an edge of its own.
     ///
-    /// No event is lost, and none overtakes another of its sender. But calls after the proxy's
-    /// removal do not wait for its queued events. A proxy may serve several pairs of stages, and
-    /// stand between another proxy and its target. It makes senders send event by event.
+    /// No event is lost, and events of a sender keep their order. However, calls made after the
+    /// proxy's removal do not wait for its queued events. A proxy may serve several pairs of
+    /// stages, and may stand between another proxy and its target. It makes senders hand over
+    /// events one by one.
     ///
     /// # Errors
-    /// Returns an error if `to` belongs to another network, `from` has no edge to it or already a
-    /// proxy there, the route would close a cycle, or this stage blocks and is called.
+    /// Returns an error if `to` is in another network, or if `from` has no edge or already a proxy
+    /// to it. Also returns an error if a cycle would close, or if this stage blocks and is called.
     ///
     /// # Examples
     /// ```
@@ -127,11 +128,11 @@ impl<E: Send + 'static, C> Stage<E, C> {
 }
 
 impl<E: Send + 'static> Between<E> {
-    /// Removes the proxy when it holds no event. Senders that can wait do so until then, so that no
-    /// event is overtaken. Others still use the proxy, which stays as long as they do.
+    /// Removes the proxy once it holds no events. Until then, senders that can wait do so, which
+    /// keeps events in order. Other senders still use the proxy, which stays as long as they do.
     ///
     /// # Cancellation
-    /// A dropped future leaves the proxy. [`Stage::destroy`] then removes it, but keeps no order.
+    /// If the future is dropped, the proxy stays; [`Stage::destroy`] removes it but keeps no order.
     pub async fn remove(self) {
         let target = &self.to.shared;
         let Some((holding, passed)) = self.hold() else {

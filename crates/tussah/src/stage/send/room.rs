@@ -1,4 +1,5 @@
-//! Waiting for a stage's room: a sender is refused, is woken, and sends with the room handed to it.
+//! Waiting for room in a stage's queue: a refused sender is woken, and sends with the room handed
+//! to it.
 
 use std::future::poll_fn;
 use std::sync::Arc;

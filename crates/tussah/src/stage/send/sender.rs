@@ -23,7 +23,7 @@ pub struct Sender<E> {
     pub(crate) offers: bool,
 }
 
-/// A sender that never waits: an edge that may be part of a cycle. It is cheap to clone.
+/// A sender that never waits, for an edge that may be part of a cycle. It is cheap to clone.
 pub struct TrySender<E>(pub(crate) Sender<E>);
 
 impl<E> Clone for TrySender<E> {
@@ -33,16 +33,16 @@ impl<E> Clone for TrySender<E> {
 }
 
 impl<E: Send + 'static> TrySender<E> {
-    /// Sends an event as [`Sender::try_send`] does.
+    /// Sends an event like [`Sender::try_send`].
     ///
     /// # Errors
-    /// Returns the event in the error.
+    /// Returns the event in the error if the stage refuses it.
     #[inline]
     pub fn try_send(&self, event: impl Into<Event<E>>) -> Result<(), SendError<E>> {
         self.0.try_send(event)
     }
 
-    /// Sends an event as [`Sender::send_or`] does.
+    /// Sends an event like [`Sender::send_or`].
     pub fn send_or(&self, event: impl Into<Event<E>>, or: impl FnOnce(Event<E>, Refusal)) {
         self.0.send_or(event, or);
     }
@@ -58,14 +58,14 @@ impl<E> Clone for Sender<E> {
     }
 }
 
-/// A refused event with the reason. This type is `Sync` if the event's value is `Sync`, whatever
-/// the drop callback is, so that it converts to `Box<dyn Error + Send + Sync>`.
+/// A refused event and the reason. This type is `Sync` if the event's value is `Sync`, even if the
+/// drop callback is not. It therefore converts to `Box<dyn Error + Send + Sync>`.
 pub struct SendError<E> {
-    /// The event, as it was sent.
+    /// The refused event, unchanged.
     pub event: Event<E>,
-    /// The stage that refused the event.
+    /// The name of the stage that refused the event.
     pub stage: Arc<str>,
-    /// The reason.
+    /// The reason for the refusal.
     pub why: Refusal,
 }
 
@@ -88,29 +88,29 @@ impl<E> fmt::Display for SendError<E> {
 impl<E> std::error::Error for SendError<E> {}
 
 impl<E: Send + 'static> Sender<E> {
-    /// Sends an event if the stage's controllers admit it and there is free room. Room that other
-    /// senders wait for, or have [reserved](crate::stage#what-a-handler-sends), is not free.
+    /// Sends an event if the stage's controllers admit it and the queue has free room. Room that
+    /// other senders wait for or have [reserved](crate::stage#what-a-handler-sends) is not free.
     ///
     /// # Errors
-    /// Returns the event in the error.
+    /// Returns the event in the error if the stage refuses it.
     #[inline]
     pub fn try_send(&self, event: impl Into<Event<E>>) -> Result<(), SendError<E>> {
         outgoing::send(self, event.into(), false).map_err(|(event, why)| self.refused(event, why))
     }
 
-    /// Sends an event, and waits while the queue is full.
+    /// Sends an event, and waits for room if the queue is full.
     ///
-    /// Waiting senders get room in the order in which they arrived, one event each in turn. This
-    /// does not guarantee equal shares: a sender that is not running, because the system has taken
-    /// the CPU from its OS thread, does not ask for its next turn.
+    /// Waiting senders get room in order of arrival, one event at a time. This does not guarantee
+    /// equal shares: if the system has taken the CPU from a sender's OS thread, the sender does not
+    /// queue for its next turn.
     ///
-    /// If there is room, this call sends the event; the future is only needed if the queue is full.
-    /// Dropping the future drops an event that has not been queued. A future that is neither polled
-    /// nor dropped keeps its place, and its room, until the stage is drained or closed. So await
-    /// several futures in the order in which they were made.
+    /// If there is room, the call itself sends the event, and the future completes immediately. If
+    /// the future is dropped, an event that has not been queued is dropped with it. If the future
+    /// is neither polled nor dropped, it keeps its place and its room until the stage is drained or
+    /// closed. Await several futures in the order in which you created them.
     ///
     /// # Errors
-    /// Returns the event in the error if the stage is closed or a controller rejects the event.
+    /// Returns the event in the error if the stage is closed, or if a controller rejects the event.
     #[inline(always)]
     pub fn send(&self, event: impl Into<Event<E>>) -> Sending<'_, E> {
         match outgoing::send(self, event.into(), true) {
@@ -154,18 +154,18 @@ impl<E: Send + 'static> Sender<E> {
         Sending(Some(Box::new(rest)))
     }
 
-    /// Sends all remaining events of a batch with their metadata, and waits while the queue is
+    /// Sends all remaining events of a batch with their metadata. Waits for room while the queue is
     /// full.
     ///
-    /// If no event needs an individual check, the events are handed over without being copied. The
+    /// If no event needs an individual check, the events are handed over without copying. The
     /// fastest handler changes events in place ([`Batch::events_mut`]) and then forwards them.
     ///
-    /// Returns the number of events that the stage's controllers rejected; these events are
-    /// dropped, and their drop callbacks are called. If the future is dropped, the events that have
-    /// not been sent stay in the batch.
+    /// Returns the number of events that the stage's controllers rejected; these events are dropped
+    /// with their callbacks. If the future is dropped, events that have not been sent stay in the
+    /// batch.
     ///
     /// # Errors
-    /// Returns an error if the stage is closed; the events that were not sent stay in the batch.
+    /// Returns an error if the stage is closed. Events that have not been sent stay in the batch.
     pub async fn forward(&self, batch: &mut Batch<E>) -> Result<u64, Refusal> {
         let mut turned_away = 0;
         let mut turn = false;
@@ -364,7 +364,7 @@ impl<E: Send + 'static> Drop for Waiting<'_, E> {
     }
 }
 
-/// Drops the event and calls its drop callback: a policy for [`Sender::send_or`].
+/// Drops the event with its callback. Use this as a policy for [`Sender::send_or`].
 pub fn shed<E>(event: Event<E>, _why: Refusal) {
     event.end(Reason::Shed);
 }

@@ -1,4 +1,4 @@
-//! The counts of a stage, and the controllers that receive samples of them.
+//! The counters of a stage, and the controllers that receive samples of them.
 
 mod shown;
 

@@ -1,4 +1,4 @@
-//! Percentiles of times, in a fixed amount of memory.
+//! Percentiles of times, in constant memory.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,9 +9,10 @@ const PART_BITS: u32 = PARTS.trailing_zeros();
 const BUCKETS: usize = ((64 - PART_BITS + 1) * PARTS) as usize;
 
 /// A histogram of times, such as the response times of a stage. Percentiles are at most 1/16 too
-/// high: each bucket is a sixteenth of a power of two, as in HdrHistogram. It takes 4 KB.
+/// high: each bucket spans a sixteenth of a power of two, as in HdrHistogram. A histogram takes 4
+/// KB of memory.
 ///
-/// [`Network::stats_and_times`](crate::stage::Network::stats_and_times) has an example.
+/// See [`Network::stats_and_times`](crate::stage::Network::stats_and_times) for an example.
 #[derive(Clone)]
 pub struct Digest {
     counts: Box<[u32; BUCKETS]>,
@@ -93,7 +94,7 @@ impl Digest {
         0
     }
 
-    /// Returns the times that were added since `earlier`, an older copy of this histogram.
+    /// Returns a histogram of the times added since `earlier`, an older copy of this histogram.
     #[must_use]
     pub fn since(&self, earlier: &Digest) -> Digest {
         let mut since = self.clone();
@@ -129,14 +130,14 @@ impl Digest {
         Duration::from_nanos(u64::try_from(self.sum_ns).unwrap_or(u64::MAX))
     }
 
-    /// Returns the time that is not exceeded by this share of the times, in thousandths; 500
-    /// returns the median. Returns zero if there are no times.
+    /// Returns a percentile of the times, where `permille` is in thousandths: 500 is the median.
+    /// Returns zero if the histogram is empty.
     #[must_use]
     pub fn percentile(&self, permille: u64) -> Duration {
         Duration::from_nanos(self.permille(permille))
     }
 
-    /// Returns the number of times that did not exceed this time, to within a sixteenth of it.
+    /// Returns the number of times that are at most `time`, to within a sixteenth of it.
     #[must_use]
     pub fn at_most(&self, time: Duration) -> u64 {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);

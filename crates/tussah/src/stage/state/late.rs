@@ -1,10 +1,10 @@
 //! Queued events that end before their turn, because their deadline has passed or the controller
-//! names them as overdue.
+//! considers them overdue.
 //!
-//! Checking a whole queue for deadlines costs a few nanoseconds per event. So the state does it at
-//! most once per [`PAUSE_NS`], and once per [`PAUSE_EVENT_NS`] for each queued event. For overdue
-//! events it checks only the oldest event of each class, so a check costs no more than the events
-//! that it ends.
+//! Checking a whole queue for deadlines costs a few nanoseconds per event. Between two checks, the
+//! state therefore waits at least [`PAUSE_NS`], and at least [`PAUSE_EVENT_NS`] per queued event.
+//! For overdue events, it only checks the oldest event of each class, so a check costs no more than
+//! the events that it ends.
 
 use super::State;
 use super::work::departure;

@@ -1,4 +1,4 @@
-//! The number of servlets of all stages of a network.
+//! The number of servlets in all stages of a network.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 

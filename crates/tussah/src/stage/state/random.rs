@@ -1,18 +1,18 @@
-//! Random numbers.
+//! A random number generator.
 
-/// A generator of random numbers from a seed: SplitMix64, from Steele, Lea and Flood, "Fast
-/// splittable pseudorandom number generators" (OOPSLA 2014).
+/// A random number generator with a seed: SplitMix64, from Steele, Lea and Flood, "Fast splittable
+/// pseudorandom number generators" (OOPSLA 2014).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Creates a generator; one seed always gives the same numbers.
+    /// Creates a generator. Equal seeds give equal numbers.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Returns the next number of 64 bits.
+    /// Returns the next 64-bit random number.
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "it never ends")]
     pub fn next(&mut self) -> u64 {
@@ -22,7 +22,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns a number between 0 and 1, both excluded.
+    /// Returns a random number between 0 and 1, both excluded.
     pub fn unit(&mut self) -> f64 {
         ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }

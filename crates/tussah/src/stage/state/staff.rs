@@ -1,4 +1,4 @@
-//! The accounting of a stage's servlets: which of them start working, park or end.
+//! The accounting of a stage's servlets: which of them become busy, park or end.
 
 use super::{Gate, Kind, State};
 

@@ -1,4 +1,4 @@
-//! The settings of a stage and the controllers that decide them.
+//! The settings of a stage, and the controllers that decide them.
 
 use super::account::Now;
 use super::{Bounds, Kind, State};

@@ -1,4 +1,4 @@
-//! Filling, splitting and passing on batches.
+//! Filling, splitting and forwarding batches.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! The events of a batch that are traced, or may be late or cancelled.
+//! The events of a batch that are traced, or that may be late or cancelled.
 
 use std::sync::{Arc, Weak};
 

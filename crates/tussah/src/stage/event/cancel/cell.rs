@@ -1,5 +1,5 @@
-//! The cell: where a cancellable event is, and whether it was cancelled. The rules are in
-//! [`cancel`](super).
+//! The cell: the location of a cancellable event, and whether it was cancelled. [`cancel`](super)
+//! documents the rules.
 
 use super::sync::{AtomicBool, Mutex, Ordering};
 

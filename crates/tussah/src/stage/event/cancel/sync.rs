@@ -1,4 +1,4 @@
-//! The atomic and the lock of a cell; they are loom's in its models.
+//! The atomic and the lock of a cell; the loom models use loom's versions.
 
 pub(crate) use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,4 +1,4 @@
-//! The last step of a builder: it creates the stage, still without a handler.
+//! The last step of a builder, which creates the stage without a handler.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Samples for controllers, as differences of counts.
+//! Samples for controllers, computed as differences of counters.
 
 use super::{ClassCounts, Counts, Now};
 use crate::stage::control::{ClassSample, Sample};
