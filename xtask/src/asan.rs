@@ -13,7 +13,7 @@ use crate::record;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Run only the tests that match, and record nothing
+    /// Run only tests that match this filter, and record nothing
     filters: Vec<String>,
 }
 

@@ -39,9 +39,9 @@ pub(crate) struct Options {
 /// One step of CI, in the order in which they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Step {
-    /// The formatting is that of `cargo fmt`
+    /// The code is formatted with `cargo fmt`
     Fmt,
-    /// The house rules hold (`cargo xtask tidy`)
+    /// The code follows the house rules (`cargo xtask tidy`)
     Tidy,
     /// Clippy has no warnings
     Clippy,
@@ -51,7 +51,8 @@ pub(crate) enum Step {
     Api,
     /// All tests pass
     Test,
-    /// The tests of a project that `tussah new` makes pass; this runs only with `--only new`
+    /// A new project that `tussah new` creates passes its tests; this step runs only with `--only
+    /// new`
     New,
     /// The code compiles with the oldest supported Rust
     Msrv,
@@ -59,7 +60,7 @@ pub(crate) enum Step {
     Loom,
     /// Miri finds no undefined behavior in the selected tests
     Miri,
-    /// Curl, wrk and a browser get correct responses
+    /// curl, wrk and a browser get correct responses
     Clients,
 }
 

@@ -32,8 +32,8 @@ pub(crate) struct Options {
     /// Make only this system call fail (repeatable, or a comma-separated list)
     #[arg(long, value_name = "CALL", value_delimiter = ',')]
     call: Vec<String>,
-    /// The calls that fail, by their number in each OS thread (1 is the first). Some runs count
-    /// from `main`, and others from the time at which the program is ready
+    /// Numbers of the calls that fail, counted in each OS thread from 1. Some runs count from
+    /// `main`, and others from the time when the program is ready
     #[arg(
         long,
         value_name = "N",

@@ -51,7 +51,8 @@ enum Task {
     Tidy(TidyOptions),
     /// Compare the public interface of the libraries with the listings in api/
     ///
-    /// Needs the nightly of xtask/src/api.rs, which is installed through rustup if it is missing.
+    /// Needs the nightly toolchain that xtask/src/api.rs names, and installs it through rustup if
+    /// it is missing.
     Api(api::Options),
     /// Build the book of the documents into target/book
     ///
@@ -75,10 +76,10 @@ enum Task {
     Faults(faults::Options),
     /// Break the core on purpose, and report the breaks that no test detects
     ///
-    /// Each mutant of xtask/mutants.toml replaces one piece of text in one file, in a copy of the
-    /// tree under target, and the tests that it names have to fail. A mutant that survives makes
-    /// the exit status non-zero, unless the table explains why it survives. The result goes to
-    /// record/mutants.txt. Each mutant takes about a minute.
+    /// Each mutant in xtask/mutants.toml replaces one piece of text in one file, in a copy of the
+    /// tree under target. The tests that the mutant names then have to fail. A mutant that survives
+    /// makes the exit status non-zero, unless the table explains why it survives. The result goes
+    /// to record/mutants.txt. Each mutant takes about a minute.
     Mutants(mutants::Options),
     /// Stress the scheduler with all of its functions at the same time, for minutes or hours
     ///
@@ -99,11 +100,11 @@ enum Task {
     ///
     /// Builds tussah-bench and runs its workloads with all their variants; the runs of the peers
     /// alternate. Each file contains the command and its output. The measurement takes some hours.
-    /// Run nothing else on the machine during that time. `disk` compares with fio if it is
-    /// installed. `fifo` with many idle pairs needs a high limit on open files (ulimit -Hn). If
-    /// valgrind is installed, the command also counts the instructions for each thread of `spawn`.
-    /// With --web, the peers are servers that scripts/peers installs; the tables name those that
-    /// are missing. Counting system calls and limiting memory require root.
+    /// Run nothing else on the machine during that time. If fio is installed, `disk` compares
+    /// tussah with it. `fifo` with many idle pairs needs a high limit on open files (ulimit -Hn).
+    /// If valgrind is installed, the command also counts the instructions for each thread of
+    /// `spawn`. With --web, the peers are servers that scripts/peers installs; the tables name
+    /// those that are missing. Counting system calls and limiting memory require root.
     #[command(
         after_help = "Example:\n  cargo xtask record record/today wake burst 'echo --connections 1'"
     )]

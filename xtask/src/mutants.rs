@@ -31,8 +31,8 @@ pub(crate) struct Options {
     #[arg(long)]
     list: bool,
     /// Minimum time limit for the tests of a mutant, in seconds. A mutant counts as caught if its
-    /// tests take longer than that and longer than four times the time without it. Models have a
-    /// limit of half an hour
+    /// tests take longer than this limit, and more than four times as long as without the mutant.
+    /// Models have a limit of half an hour
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     limit: u64,
 }

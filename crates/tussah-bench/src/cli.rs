@@ -41,7 +41,7 @@ pub struct Options {
     #[arg(long)]
     pub json: bool,
 
-    /// Steps of work in an event (table2, steal, readers); 0 means none [default: about 80 ns in
+    /// Steps of work per event (table2, steal, readers); 0 means none [default: about 80 ns in
     /// table2, 8 µs in steal, none in readers]
     #[arg(long, value_name = "N")]
     pub work: Option<u32>,
@@ -58,11 +58,12 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub flows: Option<u64>,
 
-    /// CPU work of each stage on each event, in approximate nanoseconds (stages, flow) [default: 0]
+    /// Approximate CPU time that each stage spends on an event, in nanoseconds (stages, flow)
+    /// [default: 0]
     #[arg(long, value_name = "NS")]
     pub work_ns: Option<u32>,
 
-    /// Yield between two entries (contended, transfer, readers)
+    /// Yield between two entries into a color (contended, transfer, readers)
     #[arg(long = "yield")]
     pub yield_between: bool,
 
@@ -89,8 +90,8 @@ pub struct Options {
     #[arg(long)]
     pub direct: bool,
 
-    /// Folder for the file of `disk`, which is kept for the next run [default: the folder of this
-    /// program]
+    /// Folder for the file that `disk` reads; the file is kept for the next run [default: the
+    /// folder of this program]
     #[arg(long, value_name = "PATH")]
     pub dir: Option<std::path::PathBuf>,
 
@@ -107,7 +108,7 @@ pub struct Options {
     #[arg(long)]
     pub memory: bool,
 
-    /// Factor for all counts and durations; below 1 for a quick look
+    /// Factor that scales all counts and durations; use less than 1 for a quick look
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     pub scale: f64,
 

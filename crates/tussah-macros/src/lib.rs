@@ -14,12 +14,12 @@ use crate::expand::Entry;
 
 /// Runs an `async fn main` as the first thread of a runtime.
 ///
-/// The body runs as a thread on the workers, and `main` waits for it. Everything the body holds
-/// across an await, and its return value, must therefore be `Send`, as in
-/// `Result<(), Box<dyn Error + Send + Sync>>`. If the body panics, `main` panics.
+/// The body runs as a thread on the workers, and `main` waits for it. Its return value, and
+/// everything that it holds across an `.await`, must therefore be `Send`. `Result<(), Box<dyn Error
+/// + Send + Sync>>` is a suitable return type. If the body panics, `main` panics.
 ///
-/// The runtime ends when the body returns, without a grace period: other threads are dropped, and
-/// unfinished work such as a file copy stays incomplete.
+/// When the body returns, the runtime ends without a grace period: it drops other threads, and
+/// leaves work such as a file copy unfinished.
 ///
 /// | argument | meaning | default |
 /// |---|---|---|
@@ -39,8 +39,8 @@ pub fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Runs an `async fn` as a test, in its own runtime.
 ///
-/// It takes the arguments of `#[tussah::main]`; the default is 2 workers. Further attributes, such
-/// as `#[should_panic]`, are kept.
+/// It takes the same arguments as `#[tussah::main]`, but starts 2 workers by default. Other
+/// attributes of the function, such as `#[should_panic]`, still apply.
 ///
 /// ```ignore
 /// #[tussah::test]
@@ -53,7 +53,7 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::entry(Entry::Test, arguments.into(), item.into()).into()
 }
 
-/// Makes a struct a module of flow graphs. It is applied to an `impl` block of the struct.
+/// Makes a struct a module for flow graphs. Apply it to an `impl` block of the struct.
 ///
 /// | method | meaning |
 /// |---|---|
@@ -62,8 +62,8 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `#[port] fn name` | handles an item of the input port `name` |
 /// | `start` | produces items: the module is a source, and has no input |
 ///
-/// All other items of the block stay as they are. The arguments of a method that handles items
-/// are, in any order:
+/// Other items in the block stay as they are. A method that handles items takes these arguments, in
+/// any order:
 ///
 /// | argument | meaning |
 /// |---|---|
@@ -92,30 +92,30 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `ordered` | the module handles items in parallel, and its output leaves in their order |
 /// | `flows` | two further parameters bound the open flows of each output port: `flows`, their number, and `idle`, the time without an item; the idlest flow ends |
 ///
-/// On the struct itself, `#[module]` makes the struct's documentation that of the module, if the
-/// block has none.
+/// The module's documentation is that of the block. If the block has none, apply `#[module]` to the
+/// struct as well: the module then takes the struct's documentation.
 #[proc_macro_attribute]
 pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
     module::module(arguments.into(), item.into()).into()
 }
 
-/// Compiles the graphs of a file in Weave into the program. The argument is the path of the file,
+/// Compiles the graphs in a Weave file into the program. The argument is the path of the file,
 /// relative to the source file that calls the macro.
 ///
-/// Each graph without ports of its own becomes a unit struct of its name, with two functions:
+/// Each graph that has no ports of its own becomes a unit struct with the graph's name and two
+/// functions:
 ///
 /// | function | meaning |
 /// |---|---|
 /// | `modules() -> Modules` | the modules that the graph uses |
 /// | `graph(&Params) -> Result<Graph, WeaveError>` | the graph with these values of its parameters |
 ///
-/// The modules are looked up where the macro is called, under their paths in the file. The compiler
-/// checks every edge: the ports exist, and both ends have the same type. It also checks that the
-/// arguments of each instance fit to the module's parameters. The compiler's messages name the
-/// place in the file.
+/// Rust resolves the paths of modules at the macro's call site. The compiler checks that the ports
+/// of every edge exist, and that both ends have the same type. It also checks that the arguments of
+/// each instance fit the module's parameters. Its messages name the place in the Weave file.
 ///
-/// A parameter of the graph can have a Rust type, such as `server: Arc<Server>`. The type is looked
-/// up where the macro is called, and `Params::typed` sets the value.
+/// A parameter of the graph can have a Rust type, such as `server: Arc<Server>`. Rust resolves the
+/// type at the macro's call site, and `Params::typed` sets the value.
 ///
 /// ```ignore
 /// tussah::flow::weave_file!("web.weave");
@@ -127,8 +127,8 @@ pub fn weave_file(input: TokenStream) -> TokenStream {
     weave::file(input.into()).into()
 }
 
-/// Compiles graphs in Weave that stand in the program itself; otherwise the same as `weave_file!`.
-/// Errors point at the wrong part of the graph.
+/// Compiles Weave graphs that are written in the program itself; otherwise the same as
+/// `weave_file!`. Errors point at the faulty part of the graph.
 ///
 /// ```ignore
 /// tussah::flow::weave! {
@@ -147,7 +147,7 @@ pub fn weave(input: TokenStream) -> TokenStream {
     weave::inline(input.into()).into()
 }
 
-/// Implements `Fields` for a struct with named fields, so that graphs in Weave can name them:
+/// Implements `Fields` for a struct with named fields, so that Weave graphs can refer to them:
 /// `pages = Pages() * 4 by path`.
 ///
 /// The type of each field must be a `FieldValue`; `#[fields(skip)]` leaves a field out.

@@ -1,4 +1,4 @@
-//! A web server, a load generator, and modules for HTTP in graphs, as libraries. They show how
+//! A web server, a load generator, and HTTP modules for flow graphs, as libraries. They show how
 //! tussah works in practice.
 
 #![forbid(unsafe_code)]

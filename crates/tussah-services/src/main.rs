@@ -27,7 +27,7 @@ enum Command {
     #[command(flatten)]
     Graph(cli::Command),
     New(new::Arguments),
-    /// Print a shell completion script.
+    /// Print a script for shell completion.
     ///
     /// To enable completion in the current bash: source <(tussah completions bash)
     ///

@@ -1,7 +1,7 @@
-//! Modules for HTTP in graphs.
+//! HTTP modules for flow graphs.
 //!
 //! [`HttpListen`] is a source of [`Request`]s, and [`HttpReply`] sends the [`Response`]s that a
-//! graph makes of them. Both use the connections of the [web server](crate::web).
+//! graph makes for them. Both use the connections of the [web server](crate::web).
 //!
 //! ```
 //! use tussah::flow::{Out, Params, module};
@@ -48,8 +48,8 @@ pub use self::http_reply::HttpReply;
 pub use self::request::Request;
 pub use self::response::{Body, Response};
 
-/// Returns the standard modules of tussah and the modules for HTTP, with the generic ones for
-/// requests and responses.
+/// Returns the standard modules of tussah and the HTTP modules. The generic modules are
+/// instantiated for requests and responses.
 #[must_use]
 pub fn standard() -> Modules {
     modules::standard()

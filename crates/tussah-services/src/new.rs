@@ -22,14 +22,14 @@ const FILES: &[(&str, &str)] = &[
 pub struct Arguments {
     /// Name of the project, and of its directory
     name: String,
-    /// Directory of the crate tussah, or the address of its git repository
+    /// Directory of the tussah crate, or URL of its git repository
     ///
-    /// By default, it is the directory that this command was built from.
+    /// The default is the directory that this command was built from.
     #[arg(long, value_name = "PATH|GIT")]
     tussah: Option<String>,
 }
 
-/// Runs `tussah new`. Exits with 0, or with 2 if the project cannot be made.
+/// Runs `tussah new`. Returns exit status 0, or 2 if the project cannot be created.
 #[must_use]
 pub fn run(arguments: &Arguments) -> ExitCode {
     match create(arguments) {

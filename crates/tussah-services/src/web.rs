@@ -1,4 +1,4 @@
-//! A web server: a network of stages, with a connection as a color.
+//! A web server: a network of stages in which each connection is a color.
 
 pub(crate) mod answer;
 pub(crate) mod connection;

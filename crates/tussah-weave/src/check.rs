@@ -23,7 +23,7 @@ mod scope;
 mod unify;
 mod values;
 
-/// The graphs of a file with their errors.
+/// The result of checking a file.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
     /// The graphs, in the order of the file. A graph with errors lacks some parts.
@@ -34,9 +34,9 @@ pub struct Checked {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Checks a file, against the signatures of modules if there are some.
+/// Checks a file, and also checks it against the signatures of modules if `modules` is given.
 ///
-/// Without signatures, ports and types are taken on trust.
+/// Without signatures, ports and types are not checked.
 #[must_use]
 pub fn check(file: &File, modules: Option<&Modules>) -> Checked {
     let mut checker = Checker {

@@ -2,7 +2,7 @@
 
 use crate::token::Span;
 
-/// An error or a warning about a text.
+/// An error or a warning about a source text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Diagnostic {
@@ -10,23 +10,23 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// The error in one line, without a position.
     pub message: String,
-    /// The place that is wrong.
+    /// The faulty part of the text.
     pub span: Span,
-    /// A short text beside the place; empty if the message says enough.
+    /// A short label for this part; empty if the message is sufficient.
     pub label: String,
-    /// Further places that explain the first.
+    /// Other places in the text that help to explain the fault.
     pub others: Vec<Label>,
     /// The advice to the user.
     pub help: Option<String>,
 }
 
-/// A place that explains a diagnostic.
+/// A place in the text that helps to explain a diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Label {
     /// The place.
     pub span: Span,
-    /// A short text beside the place.
+    /// A short label for the place.
     pub text: String,
 }
 
@@ -38,7 +38,7 @@ pub struct Label {
     serde(rename_all = "lowercase")
 )]
 pub enum Severity {
-    /// The graph works, but a part of it has no effect.
+    /// The graph works, but part of it has no effect.
     Warning,
     /// The graph cannot be built.
     Error,

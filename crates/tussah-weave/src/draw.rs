@@ -19,14 +19,14 @@ mod svg;
 
 /// Draws a graph as SVG: the instances from left to right, with their queues.
 ///
-/// The parallelism of modules is drawn if there are signatures.
+/// With `modules`, the drawing also shows the parallelism of each module.
 #[must_use]
 pub fn svg(graph: &Graph, modules: Option<&Modules>) -> String {
     let scene = scene(graph, modules);
     svg::write(&scene, &place::place(&scene))
 }
 
-/// Writes a graph in the language DOT of Graphviz.
+/// Returns a graph in DOT, the language of Graphviz.
 #[must_use]
 pub fn dot(graph: &Graph, modules: Option<&Modules>) -> String {
     let scene = scene(graph, modules);

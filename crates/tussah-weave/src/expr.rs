@@ -23,7 +23,7 @@ pub struct Expr {
 pub enum ExprKind {
     /// A literal.
     Value(Value),
-    /// The value of a parameter, or `workers`: the number of workers of the runtime.
+    /// The name of a parameter, or `workers` for the runtime's number of workers.
     Param(String),
     /// An operator before its operand.
     Unary(UnaryOp, Box<Expr>),
@@ -101,10 +101,10 @@ impl BinaryOp {
     }
 }
 
-/// An expression without a value, or without a kind.
+/// The error for an expression that has no value or no kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvalError {
-    /// The part of the expression.
+    /// The faulty part of the expression.
     pub span: Span,
     /// The cause.
     pub cause: EvalCause,
@@ -113,13 +113,13 @@ pub struct EvalError {
 /// The causes of an [`EvalError`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EvalCause {
-    /// There is no parameter of this name.
+    /// No parameter has this name.
     Unknown(String),
-    /// The operator has no meaning for operands of these kinds.
+    /// The operator does not apply to operands of these kinds.
     Operands(&'static str, Vec<Kind>),
     /// The divisor is zero.
     DivisionByZero,
-    /// The result is too large, or it is negative but has a kind without negative values.
+    /// The result is too large, or is negative although its kind has no negative values.
     OutOfRange,
 }
 
@@ -168,8 +168,8 @@ impl Expr {
     ///
     /// # Errors
     ///
-    /// Returns an error if a parameter is unknown, an operator does not suit its operands, or the
-    /// result is out of range.
+    /// Returns an error if a parameter is unknown, an operator does not apply to its operands, or
+    /// the result is out of range.
     pub fn eval(&self, lookup: &dyn Fn(&str) -> Option<Value>) -> Result<Value, EvalError> {
         let error = |cause| EvalError {
             span: self.span,
@@ -197,11 +197,11 @@ impl Expr {
         }
     }
 
-    /// Returns the kind of the value, from the kinds of the parameters.
+    /// Returns the kind of the value, derived from the kinds of the parameters.
     ///
     /// # Errors
     ///
-    /// Returns an error if a parameter is unknown, or an operator does not suit its operands.
+    /// Returns an error if a parameter is unknown, or an operator does not apply to its operands.
     pub fn kind(&self, lookup: &dyn Fn(&str) -> Option<Kind>) -> Result<Kind, EvalError> {
         let error = |cause| EvalError {
             span: self.span,

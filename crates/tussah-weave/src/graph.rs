@@ -8,12 +8,12 @@ use crate::token::Span;
 use crate::types::Type;
 use crate::value::Kind;
 
-/// A graph whose names are resolved. The graphs inside this graph are expanded.
+/// A graph in which all names are resolved and all nested graphs are expanded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
     /// The name.
     pub name: String,
-    /// The documentation, or empty.
+    /// The documentation; may be empty.
     pub doc: String,
     /// The parameters.
     pub params: Vec<Param>,
@@ -23,13 +23,14 @@ pub struct Graph {
     pub edges: Vec<Edge>,
     /// The rules that reject items.
     pub sheds: Vec<Shed>,
-    /// The bounds of sets of instances.
+    /// The bounds on the number of items inside sets of instances.
     pub limits: Vec<Limit>,
-    /// The edges from the graph's own inputs. A graph with inputs is a component of other graphs.
+    /// The edges from the graph's own inputs. A graph with inputs can only be used inside other
+    /// graphs.
     pub inputs: Vec<Boundary>,
     /// The edges to the graph's own outputs.
     pub outputs: Vec<Boundary>,
-    /// The graphs inside this one.
+    /// The nested graphs.
     pub groups: Vec<Group>,
     /// The position of the name.
     pub span: Span,
@@ -58,10 +59,10 @@ impl Graph {
     }
 }
 
-/// A graph inside another, expanded into its nodes.
+/// A nested graph, expanded into its nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// The name of the instance, with the names of the graphs around it.
+    /// The name of the instance, prefixed with the names of the graphs that contain it.
     pub name: String,
     /// The name of the graph.
     pub graph: String,
@@ -80,9 +81,9 @@ pub struct Param {
     pub name: String,
     /// The kind.
     pub kind: Kind,
-    /// The value if the user gives none.
+    /// The default value.
     pub default: Option<Expr>,
-    /// The documentation, or empty.
+    /// The documentation; may be empty.
     pub doc: String,
     /// The position of the name.
     pub span: Span,
@@ -99,17 +100,17 @@ pub struct Node {
     pub module: String,
     /// The arguments of a generic module.
     pub types: Vec<Type>,
-    /// The arguments. With signatures, each argument has a name.
+    /// The arguments. If the graph was checked against signatures, each argument has a name.
     pub args: Vec<Arg>,
     /// The shards, if the instance is split.
     pub shards: Option<Shards>,
     /// The condition under which the instance exists.
     pub condition: Option<Expr>,
-    /// True if some edge must lead to the instance. Always false without signatures.
+    /// True if at least one edge must lead to the instance. Always false without signatures.
     pub needs_input: bool,
     /// The outputs that must be connected. Empty without signatures.
     pub needs_outputs: Vec<String>,
-    /// The documentation, or empty.
+    /// The documentation; may be empty.
     pub doc: String,
     /// The position of the instance's name.
     pub span: Span,
@@ -137,7 +138,7 @@ pub struct Arg {
 pub struct Shards {
     /// The number of shards.
     pub count: Expr,
-    /// The field of the items that chooses the shard.
+    /// The field of an item that selects its shard.
     pub by: Option<String>,
     /// The position.
     pub span: Span,
@@ -159,15 +160,15 @@ pub struct Edge {
     pub from: PortRef,
     /// The input.
     pub to: PortRef,
-    /// The way in which items pass the edge.
+    /// The way in which items travel along the edge.
     pub via: Via,
     /// The delay.
     pub after: Option<Expr>,
     /// True if the edge closes a cycle.
     pub back: bool,
-    /// The condition under which the edge exists, apart from the conditions of its nodes.
+    /// The condition under which the edge exists. Its nodes have conditions of their own.
     pub condition: Option<Expr>,
-    /// The type of the items, if it is known from signatures.
+    /// The type of the items, if signatures specify it.
     pub item: Option<Type>,
     /// The position.
     pub span: Span,
@@ -177,21 +178,21 @@ pub struct Edge {
     pub to_span: Span,
 }
 
-/// The way in which items pass an edge.
+/// The way in which items travel along an edge.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Via {
-    /// The queue of the receiver.
+    /// The sender puts items into the receiver's queue.
     Queue {
-        /// The bound, in items; the engine's default if there is none.
+        /// The bound of the queue, in items; `None` means the engine's default.
         room: Option<Expr>,
-        /// The policy of a full queue.
+        /// The policy for a full queue.
         when_full: WhenFull,
     },
-    /// A call by the sender.
+    /// The sender calls the receiver.
     Call,
 }
 
-/// The policy of a full queue.
+/// The policy for a full queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
     /// The sender waits.
@@ -226,7 +227,7 @@ pub struct Shed {
     pub node: usize,
     /// The 90th percentile of the response time above which the instance rejects items.
     pub above: Expr,
-    /// The input that rejected items go to.
+    /// The input that receives rejected items.
     pub to: Option<PortRef>,
     /// The condition under which the rule exists.
     pub condition: Option<Expr>,
@@ -254,7 +255,7 @@ pub struct Boundary {
     pub port: String,
     /// The port of the node.
     pub inner: PortRef,
-    /// The way in which items pass the edge, if the graph states it.
+    /// The way in which items travel along the edge, if the graph states it.
     pub via: Option<Via>,
     /// The delay.
     pub after: Option<Expr>,
@@ -295,7 +296,8 @@ pub enum Step {
     },
     /// Sends items.
     Send {
-        /// The input that receives the items, or the output that seems to send them.
+        /// The input that receives the items, or the output that the test pretends to send them
+        /// from.
         to: Place,
         /// The items.
         values: Vec<Expr>,
@@ -304,11 +306,11 @@ pub enum Step {
     },
     /// Expects that items arrive, or that none do.
     Expect {
-        /// The port that is watched.
+        /// The port to watch.
         at: Place,
-        /// The items; none if nothing may arrive.
+        /// The expected items; empty if nothing may arrive.
         values: Vec<Expr>,
-        /// The time that the items may take.
+        /// The time limit for their arrival.
         within: Option<Expr>,
         /// The position.
         span: Span,
@@ -319,8 +321,8 @@ pub enum Step {
     Drain(Span),
 }
 
-/// A port that a test sends to or watches. Nodes have names here, because a condition can choose
-/// between several nodes of one name.
+/// A port that a test sends to or watches. It refers to a node by name, because a condition can
+/// choose between several nodes of one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// An input of a node.

@@ -8,7 +8,7 @@ const TEXT_LEN_MAX: usize = 1 << 20;
 /// Bound, in errors: a text with more is not Weave.
 pub(crate) const ERRORS_MAX: usize = 100;
 
-/// The tokens of a text.
+/// The result of splitting a text into tokens.
 #[derive(Clone, Debug, Default)]
 pub struct Lexed {
     /// The tokens.
@@ -28,8 +28,8 @@ pub struct Comment {
 
 /// Splits a text into tokens.
 ///
-/// A macro's front end can pass the text of one literal or of joined punctuation and then set the
-/// spans of the tokens.
+/// A macro can pass the text of one literal, or of joined punctuation, and then set the spans of
+/// the tokens.
 #[must_use]
 pub fn lex(text: &str) -> Lexed {
     let mut lexer = Lexer {

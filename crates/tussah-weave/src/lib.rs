@@ -1,4 +1,4 @@
-//! The Weave language: it describes a service as a graph of modules.
+//! The Weave language, which describes a service as a graph of modules.
 //!
 //! Text becomes [tokens](lex), then a [tree](parse), then [checked graphs](check). A graph becomes
 //! a [plan](Graph::instantiate) once its parameters have values. No code here reads a file, a clock

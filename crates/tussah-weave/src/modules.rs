@@ -9,15 +9,15 @@ use crate::value::Kind;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Modules {
-    /// The signatures by full path.
+    /// The signatures, by the full paths of the modules.
     pub signatures: BTreeMap<String, Signature>,
-    /// The fields of item types, by the type as it is displayed.
+    /// The field names of each item type. The key is the displayed form of the type.
     #[cfg_attr(feature = "serde", serde(default))]
     pub items: BTreeMap<String, Vec<String>>,
 }
 
 impl Modules {
-    /// Adds a signature under its name.
+    /// Adds the signature of a module.
     pub fn insert(&mut self, signature: Signature) {
         self.signatures.insert(signature.name.clone(), signature);
     }
@@ -38,10 +38,10 @@ pub struct Signature {
     /// The parameters, in the order of positional arguments.
     #[cfg_attr(feature = "serde", serde(default))]
     pub params: Vec<ParamSignature>,
-    /// The input ports. Empty if the module is a source.
+    /// The input ports; empty for a source.
     #[cfg_attr(feature = "serde", serde(default))]
     pub inputs: Vec<PortSignature>,
-    /// The output ports, `dropped` and `failed` included.
+    /// The output ports, including `dropped` and `failed`.
     #[cfg_attr(feature = "serde", serde(default))]
     pub outputs: Vec<PortSignature>,
     /// The parallelism.
@@ -89,7 +89,7 @@ pub struct ParamSignature {
     pub name: String,
     /// The kind.
     pub kind: Kind,
-    /// True if the argument may be missing.
+    /// True if the argument may be omitted.
     #[cfg_attr(feature = "serde", serde(default))]
     pub optional: bool,
     /// The documentation.
@@ -105,7 +105,7 @@ pub struct PortSignature {
     pub name: String,
     /// The type of the items.
     pub item: Type,
-    /// True if an output must be connected. This has no effect for an input.
+    /// True if an output must be connected; ignored for an input.
     #[cfg_attr(feature = "serde", serde(default))]
     pub required: bool,
     /// The documentation.
@@ -113,7 +113,7 @@ pub struct PortSignature {
     pub doc: String,
 }
 
-/// The items of a module that may run at the same time.
+/// The set of items that a module may handle at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
@@ -121,18 +121,18 @@ pub struct PortSignature {
     serde(rename_all = "lowercase")
 )]
 pub enum Parallelism {
-    /// All of them.
+    /// Any items.
     #[default]
     Element,
     /// All of them; the output leaves in the order of the input.
     Ordered,
     /// Items of different flows.
     Flow,
-    /// No two items: they run one after the other.
+    /// One item at a time.
     Serial,
 }
 
-/// The kind of a module's code.
+/// The way in which a module's code may wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",

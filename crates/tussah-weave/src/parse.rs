@@ -20,10 +20,10 @@ mod test;
 /// Bound, in levels: the parser recurses, and no graph is nested this deeply by hand.
 const DEPTH_MAX: usize = 32;
 
-/// The tree of a file with its errors.
+/// The result of parsing a file.
 #[derive(Clone, Debug, Default)]
 pub struct Parsed {
-    /// The tree. The tree lacks the parts with errors.
+    /// The tree, without the parts that contain errors.
     pub file: File,
     /// The errors.
     pub diagnostics: Vec<Diagnostic>,
@@ -48,7 +48,8 @@ pub fn parse(text: &str) -> Parsed {
     parsed
 }
 
-/// Parses the tokens of a macro. `end` is the position of an error about a missing token.
+/// Parses the tokens of a macro. An error about a token missing at the end refers to the position
+/// `end`.
 #[must_use]
 pub fn parse_tokens(tokens: &[Token], end: Span) -> Parsed {
     let mut parser = Parser::new(tokens, end);

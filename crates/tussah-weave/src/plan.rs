@@ -10,7 +10,7 @@ use crate::value::Value;
 
 mod instantiate;
 
-/// A graph with values in place of expressions. Parts whose condition is false are left out.
+/// A graph whose expressions have been evaluated. Parts whose condition is false are left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// The name of the graph.
@@ -21,7 +21,7 @@ pub struct Plan {
     pub edges: Vec<PlanEdge>,
     /// The rules that reject items.
     pub sheds: Vec<PlanShed>,
-    /// The bounds of sets of instances.
+    /// The bounds on the number of items inside sets of instances.
     pub limits: Vec<PlanLimit>,
     /// The edges from the graph's own inputs. `from` has no node: its port is a port of the graph.
     pub inputs: Vec<PlanBoundary>,
@@ -64,7 +64,7 @@ pub struct PlanArg {
 pub struct PlanShards {
     /// The number of shards, at least 1.
     pub count: u64,
-    /// The field of the items that chooses the shard.
+    /// The field of an item that selects its shard.
     pub by: Option<String>,
 }
 
@@ -75,13 +75,13 @@ pub struct PlanEdge {
     pub from: PortRef,
     /// The input.
     pub to: PortRef,
-    /// The way in which items pass the edge.
+    /// The way in which items travel along the edge.
     pub via: PlanVia,
     /// The delay.
     pub after: Option<Duration>,
     /// True if the edge closes a cycle.
     pub back: bool,
-    /// The type of the items, if it is known from signatures.
+    /// The type of the items, if signatures specify it.
     pub item: Option<Type>,
     /// The position.
     pub span: Span,
@@ -95,17 +95,17 @@ impl fmt::Display for PlanEdge {
     }
 }
 
-/// The way in which items pass an edge.
+/// The way in which items travel along an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanVia {
-    /// The queue of the receiver.
+    /// The sender puts items into the receiver's queue.
     Queue {
-        /// The bound, in items, at least 1; the engine's default if there is none.
+        /// The bound of the queue, in items, at least 1; `None` means the engine's default.
         room: Option<u64>,
-        /// The policy of a full queue.
+        /// The policy for a full queue.
         when_full: WhenFull,
     },
-    /// A call by the sender.
+    /// The sender calls the receiver.
     Call,
 }
 
@@ -116,7 +116,7 @@ pub struct PlanShed {
     pub node: usize,
     /// The 90th percentile of the response time above which the instance rejects items.
     pub above: Duration,
-    /// The input that rejected items go to.
+    /// The input that receives rejected items.
     pub to: Option<PortRef>,
     /// The position.
     pub span: Span,
@@ -140,7 +140,7 @@ pub struct PlanBoundary {
     pub port: String,
     /// The port of the node.
     pub inner: PortRef,
-    /// The way in which items pass the edge, if the graph states it.
+    /// The way in which items travel along the edge, if the graph states it.
     pub via: Option<PlanVia>,
     /// The delay.
     pub after: Option<Duration>,

@@ -13,7 +13,8 @@ const BEFORE_PLACE: usize = 60;
 const TAB: &str = "    ";
 
 impl Span {
-    /// Returns the line and the column where the span begins, from 1. A column is a character.
+    /// Returns the line and column where the span begins, both counted from 1. A column is one
+    /// character.
     ///
     /// ```
     /// use tussah_weave::Span;
@@ -28,7 +29,7 @@ impl Span {
 }
 
 impl Diagnostic {
-    /// Returns the diagnostic as text, with excerpts of the file that it is about.
+    /// Returns the diagnostic as text, with excerpts from its file.
     ///
     /// ```
     /// let text = "graph A { a -> }";

@@ -1,4 +1,4 @@
-//! The tree of a file: the file as it is written, before names are resolved.
+//! The syntax tree of a file, in which names are not resolved yet.
 
 use crate::expr::Expr;
 use crate::graph::{Arg, Param, Shards, WhenFull};
@@ -14,7 +14,7 @@ pub struct File {
     pub graphs: Vec<Definition>,
     /// The tests.
     pub tests: Vec<TestCase>,
-    /// True if a part of the file did not parse, so that uses of names may be missing.
+    /// True if part of the file did not parse. Uses of names may then be missing from the tree.
     pub is_broken: bool,
 }
 
@@ -70,7 +70,7 @@ pub struct Definition {
     pub params: Vec<Param>,
     /// The statements.
     pub body: Vec<Statement>,
-    /// True if a part of the graph did not parse, so that parameters and edges may be missing.
+    /// True if part of the graph did not parse. Parameters and edges may then be missing.
     pub is_broken: bool,
     /// The instances whose statements did not parse.
     pub lost: Vec<Name>,
@@ -119,21 +119,21 @@ pub struct TypeRef {
     pub span: Span,
 }
 
-/// Edges that follow each other.
+/// A chain of edges.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chain {
-    /// The beginning of the first edge.
+    /// The end at which the first edge begins.
     pub first: End,
     /// The edges; there is at least one.
     pub hops: Vec<Hop>,
 }
 
-/// An edge of a chain: it begins where the hop before it ends.
+/// An edge of a chain. It begins where the previous edge ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hop {
-    /// The end of the edge.
+    /// The end to which the edge leads.
     pub to: End,
-    /// The kind of the edge, if it is written.
+    /// The kind of the edge, if the text states it.
     pub kind: Option<HopKind>,
     /// The delay.
     pub after: Option<Expr>,
@@ -148,7 +148,7 @@ pub enum HopKind {
     Queue {
         /// The bound, in items.
         room: Option<Expr>,
-        /// The policy of a full queue.
+        /// The policy for a full queue.
         when_full: Option<WhenFull>,
         /// The position.
         span: Span,
@@ -160,7 +160,7 @@ pub enum HopKind {
 pub struct End {
     /// The instance, `in` or `out`.
     pub name: Name,
-    /// The port, if it is written.
+    /// The port, if the text states it.
     pub port: Option<Name>,
 }
 
@@ -180,7 +180,7 @@ pub struct ShedRule {
     pub name: Name,
     /// The 90th percentile of the response time above which the instance rejects items.
     pub above: Expr,
-    /// The port that rejected items go to.
+    /// The port that receives rejected items.
     pub to: Option<End>,
     /// The position.
     pub span: Span,
@@ -197,7 +197,7 @@ pub struct LimitRule {
     pub span: Span,
 }
 
-/// Statements that depend on parameters.
+/// Statements that apply under a condition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// The condition.
@@ -228,7 +228,7 @@ pub struct TestCase {
 pub enum TestStep {
     /// `replace name with Module(..)`
     Replace {
-        /// The instance; a name with a dot is that of an instance inside a graph.
+        /// The instance. A name with a dot refers to an instance inside a nested graph.
         name: End,
         /// The module that replaces the instance's module.
         module: Path,
@@ -246,9 +246,9 @@ pub enum TestStep {
     Expect {
         /// The port.
         at: End,
-        /// The items; none for `expect nothing at end`.
+        /// The expected items; empty for `expect nothing at end`.
         values: Vec<Expr>,
-        /// The time that the items may take.
+        /// The time limit for their arrival.
         within: Option<Expr>,
     },
     /// `advance time`

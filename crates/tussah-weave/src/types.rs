@@ -11,13 +11,13 @@ const DEPTH_MAX: usize = 32;
 /// References are named `&`, `&mut` or `&'a`, tuples `()`, slices `[]`, and arrays `[; 4]`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Type {
-    /// The name; for a path, with `::` between its parts.
+    /// The name. The parts of a path are separated by `::`.
     pub name: String,
     /// The arguments.
     pub args: Vec<Type>,
 }
 
-/// The error of a text that is not a type.
+/// The error for a text that is not a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeError {
     text: String,
@@ -42,7 +42,7 @@ impl Type {
         }
     }
 
-    /// Parses a type as Rust spells it: paths with arguments, references, tuples, slices, arrays.
+    /// Parses a type in Rust's syntax: paths with arguments, references, tuples, slices, arrays.
     ///
     /// # Errors
     ///
@@ -68,8 +68,8 @@ impl Type {
         })
     }
 
-    /// Returns whether two types can be the same: the paths in one may be written with more of
-    /// their parts.
+    /// Returns whether two spellings can denote the same type: one may spell out more of a path
+    /// than the other.
     ///
     /// ```
     /// use tussah_weave::Type;

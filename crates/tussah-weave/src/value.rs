@@ -29,9 +29,9 @@ pub enum Kind {
     Rate,
     /// Text.
     Text,
-    /// The path of a file. A string is a path where a path is expected.
+    /// The path of a file. Where a path is expected, a string is read as one.
     Path,
-    /// A host and a port. A string is an address where an address is expected.
+    /// A host and a port. Where an address is expected, a string is read as one.
     Address,
     /// A Rust type. Only graphs that are compiled into a program have such parameters.
     Rust(Type),
@@ -116,7 +116,7 @@ pub enum Value {
     Size(u64),
     /// A length of time.
     Duration(Duration),
-    /// A number of items a second, finite and not negative.
+    /// A number of items per second, finite and not negative.
     Rate(f64),
     /// Text.
     Text(String),
@@ -128,7 +128,7 @@ pub enum Value {
     Rust(String),
 }
 
-/// The error of a text or a value that does not suit a kind.
+/// The error for a text or a value that does not fit a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueError {
     message: String,
@@ -143,7 +143,8 @@ impl fmt::Display for ValueError {
 impl Error for ValueError {}
 
 impl Value {
-    /// Returns the kind. The kind of a Rust value has the parameter's name in place of the type.
+    /// Returns the kind. For a value of a Rust type, the kind contains the parameter's name in
+    /// place of the type.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
@@ -160,7 +161,8 @@ impl Value {
         }
     }
 
-    /// Converts the value to a kind: a count to a number, text to a path or an address.
+    /// Converts the value to a kind: for example, a count to a number, or text to a path or an
+    /// address.
     ///
     /// # Errors
     ///
@@ -186,7 +188,7 @@ impl Value {
         }
     }
 
-    /// Parses a value as a user types it on a command line: strings have no quotes.
+    /// Parses a value from a command line, where strings have no quotes.
     ///
     /// # Errors
     ///

@@ -63,8 +63,8 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     seeds: Option<u32>,
 
-    /// Also run the scenarios on a real runtime, in an open loop, and report whether the order is
-    /// the same; scenarios that take minutes run only by name
+    /// Also run the scenarios on a real runtime, in an open loop, and report whether the
+    /// controllers rank in the same order; scenarios that take minutes run only if you name them
     #[arg(long)]
     real: bool,
 
@@ -77,7 +77,7 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
 
-    /// Fail if a requirement is not met or, with --real, if the order differs
+    /// Fail if a requirement is not met or, with --real, if the controllers rank in another order
     #[arg(long)]
     check: bool,
 }

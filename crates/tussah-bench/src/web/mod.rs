@@ -75,16 +75,16 @@ pub struct Common {
     )]
     peers: Vec<String>,
 
-    /// The server that is compared with the others, and to which the aims apply
+    /// Server to compare with the others; the aims apply to it
     #[arg(long, global = true, value_name = "NAME", default_value = "tussah")]
     base: String,
 
-    /// Number of rounds, each of which measures every server once [default: 40 for costs, which
-    /// make a figure that you can quote, and fewer for slow or deterministic scenarios]
+    /// Number of rounds; each round measures every server once [default: 40 for costs, enough for a
+    /// figure that you can quote; fewer for slow or deterministic scenarios]
     #[arg(long, global = true, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
 
-    /// Time to measure a server in a round, in milliseconds
+    /// Measuring time per server and round, in milliseconds
     #[arg(long, global = true, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(10..))]
     slice_ms: u32,
 
@@ -92,11 +92,11 @@ pub struct Common {
     #[arg(long, global = true, default_value_t = 1)]
     workers: usize,
 
-    /// Seed of the random numbers: the order of the servers, and the clients' requests
+    /// Seed that determines the order of the servers and the clients' requests
     #[arg(long, global = true, default_value_t = 1)]
     seed: u64,
 
-    /// The command `tussah` [default: in the folder of this program]
+    /// Path of the `tussah` program [default: in the folder of this program]
     #[arg(long, global = true, value_name = "PATH")]
     tussah: Option<PathBuf>,
 
@@ -110,7 +110,7 @@ pub struct Common {
     )]
     tussah_flags: String,
 
-    /// One more server: `tussah web` with other flags, named tussah-NAME
+    /// Additional server: `tussah web` with other flags, listed as tussah-NAME
     #[arg(
         long,
         global = true,
@@ -119,8 +119,8 @@ pub struct Common {
     )]
     variant: Vec<String>,
 
-    /// Load generator of `one-file` and `files`: the clients of this program, which pause between
-    /// slices after all responses have arrived, or `tussah load`
+    /// Load generator for `one-file` and `files`: `tussah load`, or the clients in this program,
+    /// which pause between slices after all responses have arrived
     #[arg(long, global = true, value_enum, default_value_t = Load::Own)]
     load: Load,
 
@@ -132,7 +132,7 @@ pub struct Common {
 /// The load generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Load {
-    /// The clients of this program.
+    /// The clients in this program.
     Own,
     /// The command `tussah load`.
     Tussah,
@@ -142,26 +142,27 @@ enum Load {
 enum Scenario {
     /// Start and check every server, and list the available ones
     List,
-    /// One file of 4 KB on keep-alive connections: CPU per request
+    /// CPU per request for one 4 KB file on keep-alive connections
     OneFile {
         /// Number of connections
         #[arg(long, default_value_t = 64)]
         connections: usize,
     },
-    /// A file set like that of SPECweb99, ten requests per connection: CPU per request, p99
+    /// CPU per request and p99 for a file set like that of SPECweb99, with ten requests per
+    /// connection
     Files {
         /// Number of clients
         #[arg(long, default_value_t = 256)]
         clients: usize,
     },
-    /// The file set of `files`: CPU per request of two workers relative to one
+    /// CPU per request of two workers relative to one, for the file set of `files`
     SpeedUp {
         /// Number of clients
         #[arg(long, default_value_t = 256)]
         clients: usize,
     },
-    /// The file set of `files`: the base with two workers compared with two copies of it with one
-    /// worker
+    /// The base server with two workers compared with two copies of it that have one worker each,
+    /// for the file set of `files`
     NCopy {
         /// Number of clients
         #[arg(long, default_value_t = 256)]
@@ -173,32 +174,33 @@ enum Scenario {
         #[arg(long, value_name = "FILE")]
         plot: Option<PathBuf>,
     },
-    /// The corpus of requests: differences between tussah, nginx and hyper, in the form of
+    /// Differences between tussah, nginx and hyper on the corpus of requests, in the format of
     /// docs/http.md
     Corpus {
         /// Folder of the requests
         #[arg(long, value_name = "PATH", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../tussah-wire/tests/corpus"))]
         folder: PathBuf,
     },
-    /// Time from the start of a server to its first response
+    /// Time from starting a server to its first response
     Start,
-    /// 3.3 GB of files, 1 GB of memory and a cache of 200 MB, as root; loaded by `tussah load`
+    /// 3.3 GB of files with 1 GB of memory and a 200 MB cache, loaded by `tussah load`; requires
+    /// root
     Big {
         /// Number of clients
         #[arg(long, default_value_t = 1024)]
         clients: usize,
-        /// Time to measure a server in a round, in seconds
+        /// Measuring time per server and round, in seconds
         #[arg(long, default_value_t = 20)]
         seconds: u32,
         /// Warm-up before each measurement, in seconds, to fill the server's caches
         #[arg(long, default_value_t = 20)]
         warm_up_seconds: u32,
-        /// Folder of the files, which are kept for the next run [default: a folder for temporary
+        /// Folder for the files; they are kept for the next run [default: a folder for temporary
         /// files]
         #[arg(long, value_name = "PATH")]
         folder: Option<PathBuf>,
     },
-    /// An overloaded page that takes 20 ms of CPU and 20 ms of waiting; only tussah takes part,
+    /// Overload of a page that takes 20 ms of CPU time and 20 ms of waiting; measures only tussah,
     /// loaded by `tussah load`
     Bottleneck {
         /// Number of clients
@@ -207,20 +209,21 @@ enum Scenario {
         /// Target for the response time of pages, in milliseconds
         #[arg(long, default_value_t = 5000)]
         target_ms: u32,
-        /// Clients honor Retry-After after a 503; otherwise they return after 20 ms
+        /// Make clients honor Retry-After after a 503; without this flag they retry after 20 ms
         #[arg(long)]
         honor_retry_after: bool,
-        /// Length of the measurement, in seconds [default: until a client has 20 pages on average]
+        /// Length of the measurement, in seconds [default: until each client has received 20 pages
+        /// on average]
         #[arg(long)]
         seconds: Option<u32>,
     },
-    /// User instructions per request, counted by valgrind, with one file of 4 KB
+    /// User-space instructions per request for one 4 KB file, counted by valgrind
     Instructions {
         /// Number of connections
         #[arg(long, default_value_t = 64)]
         connections: usize,
     },
-    /// System calls per request, counted by strace, with one file of 4 KB
+    /// System calls per request for one 4 KB file, counted by strace
     Syscalls {
         /// Number of connections
         #[arg(long, default_value_t = 64)]
@@ -232,7 +235,7 @@ enum Scenario {
         #[arg(long, default_value_t = 10_000)]
         connections: usize,
     },
-    /// Fairness between clients: Jain's index in the worst window, p99 relative to p50
+    /// Fairness between clients: Jain's index in the worst window, and p99 relative to p50
     Fairness {
         /// Number of connections
         #[arg(long, default_value_t = 8000)]

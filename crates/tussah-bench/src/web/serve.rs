@@ -31,7 +31,7 @@ struct Options {
     /// Number of workers
     #[arg(long, default_value_t = 1)]
     workers: usize,
-    /// Most memory for cached files, in MB (hyper)
+    /// Maximum memory for cached files, in MB (hyper)
     #[arg(long)]
     cache_megabytes: Option<u64>,
 }

@@ -26,13 +26,14 @@ use crate::units::show_count;
 /// Generate load on a web server and report how it performs.
 ///
 /// Every client uses one connection at a time. In a closed loop, the default, a client sends a
-/// request, waits for the whole answer, pauses for --think, and sends the next. In an open loop
-/// (--rate), requests are due at even intervals whatever the server does. Their latency counts from
-/// the due time, so that a stall of the server also counts for the requests that it delayed.
+/// request, waits for the complete response, pauses for --think, and sends the next request. In an
+/// open loop (--rate), requests are due at even intervals whatever the server does. Their latency
+/// counts from the due time, so that a stall of the server also counts for the requests that it
+/// delayed.
 ///
 /// First all clients connect, a few at a time so that the server's accept queue does not overflow.
-/// Then they make requests for the time of --warm-up. These do not count. The measurement then
-/// starts, and counts every request that ends before it stops.
+/// Then they make requests for the duration of --warm-up, which are not counted. The measurement
+/// then starts, and counts every request that ends before it stops.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_long_help = MORE)]
 pub struct Arguments {
@@ -51,8 +52,8 @@ enum Command {
     Compare(compare::Arguments),
 }
 
-/// Runs the command and returns its exit status: 0; 1 if nothing was served or the run failed; 2
-/// for invalid arguments; 3 if an expectation is not met.
+/// Runs the command and returns its exit status: 0 for success, 1 if nothing was served or the run
+/// failed, 2 for invalid arguments, 3 if an expectation is not met.
 pub fn run(arguments: Arguments) -> ExitCode {
     match (arguments.command, arguments.options) {
         (Some(Command::Files(arguments)), _) => files::run(&arguments),

@@ -14,7 +14,7 @@ use crate::web::config::{
 };
 use crate::web::{Routes, Running};
 
-/// Accepts connections and sends their HTTP/1.1 requests, each connection in a flow of its own.
+/// Accepts connections and sends their HTTP/1.1 requests into the graph. Each connection is a flow.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
@@ -25,25 +25,27 @@ use crate::web::{Routes, Running};
 /// | `patience` | duration, default 30 s | the time for a whole body, and the time for which a client may stall while reading a response |
 /// | `idle` | duration, default 60 s | the time from a response to the next request |
 ///
-/// A head has to arrive within 10 seconds. `patience` and `idle` are longer than zero. The module
+/// A head must arrive within 10 seconds. `patience` and `idle` must be longer than zero. The module
 /// holds a body in memory until the request is dropped.
 ///
-/// Outputs: `out`, [`Request`]; `bad`, optional: the proposed [`Response`] to a request that is not
-/// valid HTTP, has too long a head or announces too long a body, or asks for a tunnel (`CONNECT`);
-/// `listening`, optional: the address, once. Without an edge at `bad`, the client gets the proposed
-/// response. The connection itself answers a chunked body that turns out to be too long or wrong
-/// (413, 400), and a client that exceeds a time limit (408); it closes after each of these.
+/// The output `out` has the [`Request`]s. The optional output `listening` has the address, once.
+/// The optional output `bad` has a proposed [`Response`] to each request that is not valid HTTP,
+/// has too long a head, announces too long a body, or asks for a tunnel (`CONNECT`). Without an
+/// edge at `bad`, the client gets the proposed response. The connection itself responds to a
+/// chunked body that turns out to be too long (413) or malformed (400), and to a client that
+/// exceeds a time limit (408). It then closes.
 ///
-/// Each request gets exactly one answer, by [`HttpReply`](super::HttpReply) or when it is dropped
-/// (see [`Request`]). The next request of a connection follows after the answer, so answers keep
-/// the order of pipelined requests. If the graph does not take requests, they wait: one of each
-/// connection.
+/// Each request gets exactly one answer, from [`HttpReply`](super::HttpReply) or when it is dropped
+/// (see [`Request`]). The module sends the next request of a connection only after the answer, so
+/// answers keep the order of pipelined requests. While the graph does not accept requests, one
+/// request of each connection waits.
 ///
-/// The flow of a connection ends when its client has gone. A request whose client has gone before
-/// the graph has taken it is not sent on. When the graph is stopped, the module accepts no further
-/// connections, and open connections end with the answers to their requests.
+/// The flow of a connection ends when the client disconnects. If a client disconnects before the
+/// graph has accepted its request, the module does not send the request. When the graph stops, the
+/// module accepts no further connections, and each open connection ends with the answers to its
+/// requests.
 ///
-/// The start of the graph fails if the address cannot be bound, with the reason.
+/// If the address cannot be bound, starting the graph fails with the reason.
 pub struct HttpListen {
     address: SocketAddr,
     /// `None` after the start.

@@ -8,14 +8,15 @@ use super::{Request, Response};
 
 /// Sends responses to the requests of [`HttpListen`](super::HttpListen).
 ///
-/// Inputs: `run` takes [`Response`]; `busy` takes [`Dropped<Request>`], from a port `dropped` or an
-/// edge `shed`: it answers 500 if the handling of the request panicked, and otherwise 503 with
-/// `Retry-After: 1`. Without an edge to `busy`, these requests get the same status when they are
-/// dropped.
+/// The input `run` takes a [`Response`]. The input `busy` takes a [`Dropped<Request>`] from a port
+/// `dropped` or an edge `shed`. It answers with 500 if handling the request panicked, and otherwise
+/// with 503 and `Retry-After: 1`. Without an edge to `busy`, such a request gets the same status
+/// when it is dropped.
 ///
-/// A call writes as much as the connection has room for, and the connection itself sends the rest.
-/// So a slow client holds up nobody. `HttpListen` has the time limits for that. A response to a
-/// client that has disconnected has no effect. It sends any number of responses at a time.
+/// A call writes as much of the response as the connection has room for, and the connection itself
+/// sends the rest. A slow client therefore delays no other client, and the time limits of
+/// `HttpListen` apply to it. A response to a client that has disconnected has no effect. The module
+/// sends any number of responses at a time.
 #[derive(Default)]
 pub struct HttpReply;
 

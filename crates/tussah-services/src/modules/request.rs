@@ -16,11 +16,11 @@ use crate::web;
 /// [`HttpReply`](super::HttpReply).
 ///
 /// If all clones of a request and of its responses are dropped without an answer, the client gets
-/// 500 during a panic, and 503 otherwise. So a request that an edge sheds, that expires, or that no
-/// edge takes is answered, too.
+/// 500 during a panic, and 503 otherwise. So the client also gets an answer if an edge sheds the
+/// request, if the request expires, or if no edge takes it.
 ///
-/// Graphs can name the fields `path`, `method` and `host`, which are texts. A clone copies the head
-/// and the body.
+/// Graphs can refer to the fields `path`, `method` and `host`, which are strings. A clone copies
+/// the head and the body.
 #[derive(Clone)]
 pub struct Request {
     request: web::Request,
@@ -33,15 +33,15 @@ impl Request {
     }
 
     /// Returns the host to which the request is addressed, with the port if the client gives one.
-    /// Invalid UTF-8 makes it empty.
+    /// Returns an empty string if the host is not valid UTF-8.
     #[must_use]
     pub fn host(&self) -> &str {
         let host = self.request.head.host(&self.request.bytes);
         str::from_utf8(host.unwrap_or_default()).unwrap_or_default()
     }
 
-    /// Returns whether nobody waits for an answer any more: the client has disconnected, or has got
-    /// one.
+    /// Returns whether the request no longer needs an answer: the client has disconnected, or has
+    /// been answered.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.answer.is_over()
@@ -54,7 +54,7 @@ impl Request {
         Response::new(Status::OK, body.into(), self.answer)
     }
 
-    /// Makes a response with a status, and the status's name as the text.
+    /// Makes a response with a status, and with the status's name as the body.
     #[must_use]
     pub fn status(self, status: Status) -> Response {
         Response::of_status(status, self.answer)

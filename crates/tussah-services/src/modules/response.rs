@@ -13,8 +13,8 @@ use crate::web::connection::response::Piece;
 
 /// A response to a [`Request`](super::Request), on its way to [`HttpReply`](super::HttpReply).
 ///
-/// The first response to a request that arrives there is sent, and further ones have no effect. The
-/// body is shared by clones.
+/// If several responses to a request arrive there, only the first one is sent. Clones share the
+/// body.
 #[derive(Clone)]
 pub struct Response {
     status: Status,
@@ -29,14 +29,14 @@ pub struct Response {
 pub enum Body {
     /// Bytes in memory.
     Bytes(Arc<[u8]>),
-    /// A file, from its beginning, and the number of bytes to send. If the file has fewer when they
-    /// are sent, the connection is closed.
+    /// A file, from its beginning, and the number of bytes to send. If the file has become shorter
+    /// by the time it is sent, the connection is closed.
     File(Arc<File>, u64),
 }
 
 impl Body {
-    /// Makes a body of a regular file. The system sends it, without a copy in this process where
-    /// that is possible.
+    /// Makes a body from a regular file. Where possible, the kernel sends the file without copying
+    /// it into this process.
     ///
     /// # Errors
     /// Returns the system's error, or an error of the kind `InvalidInput` if the file is not
@@ -134,9 +134,9 @@ impl Response {
         self
     }
 
-    /// Adds a field. The date, the server's name, the type and the length of the body, and the
-    /// fields about the connection are added to each response; they are ignored here, as are
-    /// fields with invalid bytes.
+    /// Adds a header field. The server itself adds the date, its name, the type and length of the
+    /// body, and the fields about the connection. It ignores these fields here, and fields with
+    /// invalid bytes.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.fields.push((name.into(), value.into()));

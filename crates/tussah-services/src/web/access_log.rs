@@ -2,8 +2,8 @@
 //!
 //! Lines are collected in memory, and an OS thread writes them in batches, so that no worker waits
 //! for a disk. If the disk is too slow or full, lines are lost. The diagnostics report this
-//! immediately, and the log states the number of lost lines and the reason once it can be written
-//! again.
+//! immediately. Once the log can be written again, it states the number of lost lines and the
+//! reason.
 
 mod line;
 #[cfg(test)]
@@ -93,7 +93,7 @@ impl AccessLog {
         })
     }
 
-    /// Logs a request. It takes a lock for a short time and waits for nothing else.
+    /// Logs a request. The function only blocks on a lock that is held for a short time.
     pub fn log(&self, record: &Record<'_>) {
         thread_local! {
             static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -116,8 +116,8 @@ impl AccessLog {
         });
     }
 
-    /// Reopens the file: later lines go to the file that has the name at that time. If that file
-    /// cannot be opened, the log keeps the old file.
+    /// Reopens the file by its name: later lines go to the file that now has this name. If that
+    /// file cannot be opened, the log keeps the old file.
     pub fn reopen(&self) {
         let mut pending = self.shared.pending.lock();
         pending.reopen_at = Some(pending.lines.len());
@@ -125,8 +125,8 @@ impl AccessLog {
         self.shared.wanted.notify_one();
     }
 
-    /// Writes the remaining lines and closes the log; later lines are lost. The function blocks the
-    /// OS thread for at most five seconds, and returns whether everything was written.
+    /// Writes the remaining lines and closes the log; later lines are lost. Blocks the OS thread
+    /// for at most five seconds, and returns whether all lines were written.
     pub fn close(&self) -> bool {
         let Some(writer) = self.writer.lock().take() else {
             return true;

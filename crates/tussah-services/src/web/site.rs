@@ -1,8 +1,8 @@
 //! A directory of files as a site: the file at a path, and its metadata.
 //!
 //! Unless it follows all symbolic links ([`Symlinks::All`]), a [`Site`] opens files only beneath
-//! the directory: `..`, symbolic links and renames cannot lead out of it. The functions wait only
-//! for the file system, and [`Site::try_look_up`] not even for that.
+//! the directory: `..`, symbolic links and renames cannot lead out of it. The functions block only
+//! on the file system, and [`Site::try_look_up`] does not wait for a disk either.
 //!
 //! ```
 //! # let root = tempfile::tempdir()?;
@@ -98,16 +98,16 @@ impl Site {
         self.root.beneath()
     }
 
-    /// Looks up a path. This may block on disk I/O. The path is decoded and normalized: it begins
-    /// with a slash and has no dot segments. Any other path is not found.
+    /// Looks up a path; may block on disk I/O. The path must be decoded and normalized, beginning
+    /// with a slash and without dot segments. Any other path is not found.
     ///
     /// Compressed copies are files next to the original file. The first coding in `preferred` that
-    /// has a copy is used. A copy that is older than the file is stale and ignored. Only whole
-    /// seconds are compared, since archives and checkouts write both files within a second, in any
-    /// order.
+    /// has a copy is used. A copy that is older than the file is stale and ignored. The comparison
+    /// ignores fractions of a second, because unpacking an archive may write both files within one
+    /// second, in either order.
     ///
     /// # Errors
-    /// Returns an error if nothing is found or the system fails; never [`Missing::WouldBlock`].
+    /// Returns an error if nothing is found or a system call fails; never [`Missing::WouldBlock`].
     pub fn look_up(&self, path: &[u8], preferred: Codings) -> Result<Found, Missing> {
         self.find(path, preferred, Wait::Allowed)
     }
@@ -115,8 +115,8 @@ impl Site {
     /// Looks up a path as [`look_up`](Self::look_up) does, but never waits for a disk.
     ///
     /// # Errors
-    /// Returns the same errors. In addition it returns [`Missing::WouldBlock`] for listings, if a
-    /// name is not in the kernel's cache, or if the kernel does not support such a lookup.
+    /// Returns the same errors. Also returns [`Missing::WouldBlock`] for a listing, for a name that
+    /// is not in the kernel's cache, and if the kernel does not support lookups without waiting.
     pub fn try_look_up(&self, path: &[u8], preferred: Codings) -> Result<Found, Missing> {
         self.find(path, preferred, Wait::Never)
     }

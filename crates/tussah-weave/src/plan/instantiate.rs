@@ -14,13 +14,13 @@ use crate::token::Span;
 use crate::value::{Kind, Value};
 
 impl Graph {
-    /// Gives the parameters their values, and evaluates conditions, shards and arguments.
+    /// Assigns values to the parameters, and evaluates conditions, shards and arguments.
     ///
     /// # Errors
     ///
-    /// Returns an error if a parameter has no value or a value of another kind, or if an expression
-    /// has no value. Also returns an error if a condition leaves a port unconnected that must be
-    /// connected.
+    /// Returns an error if a parameter has no value or a value of the wrong kind, or if an
+    /// expression cannot be evaluated. Also returns an error if a condition leaves a required port
+    /// unconnected.
     pub fn instantiate(
         &self,
         args: &BTreeMap<String, Value>,

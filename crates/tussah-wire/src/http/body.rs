@@ -111,8 +111,8 @@ impl Decoder {
 
     /// Decodes the next bytes, starting with the first one not consumed.
     ///
-    /// Each call consumes something, unless there are no bytes or the body is done. A step yields
-    /// one piece of the body, so call `decode` again while bytes are left.
+    /// Each call consumes at least one byte, unless `bytes` is empty or the body has ended. A step
+    /// yields one piece of the body, so call `decode` again while bytes are left.
     ///
     /// # Errors
     ///

@@ -24,8 +24,8 @@ const CODINGS: usize = Coding::Zstd as usize + 1;
 impl Coding {
     const KNOWN: [Self; CODINGS] = [Self::Identity, Self::Gzip, Self::Brotli, Self::Zstd];
 
-    /// Returns the name in `Content-Encoding`. The name of the identity coding is used only in
-    /// requests.
+    /// Returns the name that `Content-Encoding` uses. The name of the identity coding is used only
+    /// in requests.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Identity => "identity",
@@ -86,7 +86,7 @@ impl Codings {
         })
     }
 
-    /// Returns the codings and their order as a number.
+    /// Returns a number that encodes the codings and their order.
     pub const fn bits(self) -> u8 {
         self.0
     }

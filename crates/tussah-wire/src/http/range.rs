@@ -1,4 +1,4 @@
-//! Range requests (RFC 9110, section 14): parsing the requested ranges, and sending them.
+//! Range requests (RFC 9110, section 14): parsing the requested ranges, and writing the response.
 
 use std::fmt;
 
@@ -69,7 +69,8 @@ impl Ranges {
     /// - It is malformed, or its unit is not bytes.
     /// - It has more than [`RANGES_MAX`] ranges.
     /// - It asks for more bytes than the representation has, which only overlapping ranges can do.
-    ///   Such ranges are useless, and let a small request cause a lot of work (section 17.15).
+    ///   Such ranges serve no purpose, and a small request could cause a lot of work (section
+    ///   17.15).
     ///
     /// An empty representation has no ranges and is sent whole.
     ///
@@ -188,7 +189,7 @@ pub struct ContentRange {
 }
 
 impl ContentRange {
-    /// Describes that `range` of a representation of `len` bytes is sent.
+    /// Creates the value for a response with `range` of a representation of `len` bytes.
     pub fn of(range: ByteRange, len: u64) -> Self {
         Self {
             range: Some(range),
@@ -196,7 +197,7 @@ impl ContentRange {
         }
     }
 
-    /// Describes that no part is sent, for 416.
+    /// Creates the value for a response with status 416, which contains no range.
     pub fn none(len: u64) -> Self {
         Self { range: None, len }
     }

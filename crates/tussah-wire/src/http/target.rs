@@ -60,7 +60,7 @@ pub fn path(raw: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
 ///
 /// # Errors
 ///
-/// Same as [`path`], except for encoded separators and control characters.
+/// Refuses the same paths as [`path`], except those with encoded separators or control characters.
 pub fn path_with_escapes(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
     normal(raw, Escapes::Separators)
 }

@@ -119,12 +119,12 @@ pub(super) struct Options {
     #[arg(short, long, value_parser = some_duration)]
     duration: Option<Duration>,
 
-    /// Open loop: all clients together send this many requests a second, evenly, whatever the
-    /// server does
+    /// Open loop: send this many requests per second in total, evenly spaced, whatever the server
+    /// does
     #[arg(short, long, value_name = "PER_SECOND", value_parser = rate)]
     rate: Option<f64>,
 
-    /// Pause of a client between an answer and its next request
+    /// Pause between a response and the client's next request
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration, conflicts_with = "rate")]
     think: Duration,
 
@@ -140,7 +140,7 @@ pub(super) struct Options {
     #[arg(short = 'X', long, default_value = "GET", value_parser = method, help_heading = REQUESTS)]
     pub(super) method: String,
 
-    /// Header field to send, in place of a default field of the same name; repeatable
+    /// Header field to send; replaces a default field of the same name; repeatable
     #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = field, help_heading = REQUESTS)]
     pub(super) header: Vec<(String, String)>,
 
@@ -152,35 +152,35 @@ pub(super) struct Options {
     #[arg(long, value_name = "PATH", help_heading = REQUESTS)]
     pub(super) body_file: Option<PathBuf>,
 
-    /// Request the files of a SPECweb99-like set below the URL, by popularity: give the directory
-    /// that `tussah load files` created, or the size of the set
+    /// Request the files of a SPECweb99-like set below the URL, popular files more often. DIR is a
+    /// directory that `tussah load files` created; SIZE is the size of the set
     #[arg(long, value_name = "DIR|SIZE", help_heading = REQUESTS)]
     pub(super) files: Option<String>,
 
-    /// With --files: compare every Nth body of a client with the file byte by byte; 0 compares
-    /// none. Lengths are always compared
+    /// With --files: compare every Nth body that a client receives with the file, byte by byte; 0
+    /// compares none. Lengths are always compared
     #[arg(long, value_name = "N", default_value_t = 100, help_heading = REQUESTS)]
     check_every: u32,
 
-    /// Requests that a client sends together before it waits for their answers
+    /// Number of requests that a client sends together before it waits for the responses
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256), help_heading = REQUESTS)]
     pipeline: u16,
 
-    /// Time limit for an answer, or for all answers to requests sent together
+    /// Time limit for a response, or for all responses to requests sent together
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = some_duration, help_heading = REQUESTS)]
     timeout: Duration,
 
-    /// In a closed loop, after a 503, wait for the time that Retry-After names, plus up to one
-    /// random second
+    /// In a closed loop, wait after a 503 for the time in Retry-After, plus a random time of up to
+    /// one second
     #[arg(long, conflicts_with = "rate", help_heading = REQUESTS)]
     honor_retry_after: bool,
 
-    /// In a closed loop, pause of a client after a failure, or after a 503 whose Retry-After is not
-    /// honored
+    /// In a closed loop, pause for this long after a failure, or after a 503 whose Retry-After is
+    /// not honored
     #[arg(long, value_name = "DURATION", default_value = "20ms", value_parser = duration, help_heading = REQUESTS)]
     retry_pause: Duration,
 
-    /// Seed of random choices; equal seeds make equal choices
+    /// Seed for random choices; equal seeds lead to equal choices
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = REQUESTS)]
     seed: u64,
 
@@ -188,7 +188,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = CONNECTIONS)]
     pub(super) requests_per_connection: Option<u32>,
 
-    /// How a connection ends after --requests-per-connection
+    /// How to end a connection after --requests-per-connection
     #[arg(long, value_name = "HOW", default_value = "header", help_heading = CONNECTIONS)]
     pub(super) close_by: CloseBy,
 
@@ -196,9 +196,9 @@ pub(super) struct Options {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = some_duration, help_heading = CONNECTIONS)]
     pub(super) connect_timeout: Duration,
 
-    /// Local addresses to connect from, in turn. Each address adds about 28,000 ports. A port may
-    /// be unusable for a minute after its connection has closed. For a server on this machine, use
-    /// 127.0.0.2 and so on
+    /// Local addresses to connect from, used in rotation. Each address adds about 28,000 ports. A
+    /// port may be unusable for a minute after its connection has closed. For a server on this
+    /// machine, use 127.0.0.2 and so on
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',', help_heading = CONNECTIONS)]
     pub(super) source: Vec<IpAddr>,
 
@@ -218,25 +218,27 @@ pub(super) struct Options {
     #[arg(long, help_heading = MEASURING)]
     pub(super) pid: Option<u32>,
 
-    /// Length of the windows in which fairness is judged [default: enough seconds for each client
-    /// to get 20 answers]
+    /// Length of the windows in which fairness is measured [default: enough seconds for each client
+    /// to receive 20 responses]
     #[arg(long, value_name = "DURATION", value_parser = some_duration, help_heading = MEASURING)]
     window: Option<Duration>,
 
-    /// Report the requests served within this time, as a share and per second (goodput)
+    /// Report the share of requests that are served within this time, and their number per second
+    /// (goodput)
     #[arg(long, value_name = "DURATION", value_parser = some_duration, help_heading = MEASURING)]
     within: Option<Duration>,
 
-    /// Requirement for the results, such as 'p99<20ms', 'errors<0.1%', 'rate>1000' or 'jain>0.99';
-    /// if it is not met, the exit status is 3; repeatable
+    /// Requirement that the results must meet, such as 'p99<20ms', 'errors<0.1%', 'rate>1000' or
+    /// 'jain>0.99'; otherwise the exit status is 3; repeatable
     #[arg(long, value_name = "BOUND", help_heading = MEASURING)]
     pub(super) expect: Vec<Expectation>,
 
-    /// Write the results as JSON; `-` writes them to standard output, instead of the table
+    /// Write the results as JSON to this file; `-` writes them to standard output in place of the
+    /// table
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(super) json: Option<PathBuf>,
 
-    /// Write an SVG chart of the latencies by percentile and of the requests per second
+    /// Write an SVG chart of the latency percentiles and of the requests per second
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(super) svg: Option<PathBuf>,
 }

@@ -8,8 +8,8 @@ use crate::units::{show_bytes, show_ns};
 /// Ratios closer to 1 than this count as equal.
 const SAME: f64 = 0.01;
 
-/// Returns a table of the results of two runs, with ratios, the better value of each pair, and
-/// anything that makes the comparison doubtful.
+/// Returns a table that compares the results of two runs: the ratio of each pair of values, which
+/// of the two is better, and reasons to doubt the comparison.
 #[must_use]
 pub fn compare(before: &Summary, after: &Summary) -> String {
     let mut text = format!(

@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::load::run::settings::CloseBy;
 
-/// The version of the format. It changes when a field is removed or changes its meaning, not when a
-/// field is added.
+/// The version of the format. Removing a field or changing its meaning changes the version; adding
+/// a field does not.
 pub const VERSION: u32 = 1;
 
-/// The results of a run. Names end with the unit of their times; latencies are in nanoseconds.
+/// The results of a run. The name of a time ends with its unit; latencies are in nanoseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
     /// [`VERSION`].
     pub version: u32,
     /// The URL that was loaded.
     pub url: String,
-    /// The generator: `tussah load` with its version.
+    /// The name and version of the generator.
     pub generator: String,
     /// The end of the measurement, in seconds since 1970.
     pub ended_unix_s: u64,
@@ -27,23 +27,23 @@ pub struct Summary {
     pub interrupted: bool,
     /// The length of the measurement, to which all rates refer.
     pub measured_s: f64,
-    /// The time for making the first connections, before the measurement.
+    /// The time that the clients took to connect before the measurement.
     pub connecting_s: f64,
     /// The outcomes of requests.
     pub requests: Requests,
     /// Served requests per second.
     pub served_per_s: f64,
-    /// Requests served in time; `null` if no time is given.
+    /// Requests served within the time of `--within`; `null` if it was not given.
     pub within: Option<Within>,
-    /// Bytes received, heads and bodies.
+    /// The number of bytes received, in heads and bodies.
     pub bytes: u64,
     /// Bytes received per second.
     pub bytes_per_s: f64,
     /// Latency of served requests: from sending, or in an open loop from the due time, to the last
     /// byte.
     pub latency: Times,
-    /// Like `latency`, but for the first request on a connection it is measured from its due time
-    /// and includes connecting.
+    /// Like `latency`, except for the first request on a connection, whose time starts when it is
+    /// due and includes connecting.
     pub response: Times,
     /// Latency of requests answered with 503.
     pub rejected_latency: Times,
@@ -51,14 +51,14 @@ pub struct Summary {
     pub connect: Times,
     /// Duration of connecting, TLS included, for connections made before the measurement.
     pub connect_before: Times,
-    /// Delay in sending requests of an open loop whose connection was free, which is the
-    /// generator's own contribution.
+    /// In an open loop, the time from the due time of a request to sending it, if its connection
+    /// was free. The generator itself causes this delay.
     pub lag: Times,
-    /// Failed requests by kind, with an entry for every kind.
+    /// The number of failed requests by kind of error; every kind has an entry.
     pub errors: BTreeMap<String, u64>,
-    /// Clients that could not connect before the measurement, by kind.
+    /// The number of clients that could not connect before the measurement, by kind of error.
     pub errors_before: BTreeMap<String, u64>,
-    /// The message of one error of each kind.
+    /// One sample message for each kind of error.
     pub error_samples: BTreeMap<String, String>,
     /// Answers by status.
     pub statuses: BTreeMap<u16, u64>,
@@ -66,7 +66,7 @@ pub struct Summary {
     pub fairness: Fairness,
     /// CPU time during the measurement.
     pub cpu: Cpu,
-    /// The seconds of the measurement.
+    /// The counts of each second of the measurement.
     pub seconds: Vec<Second>,
     /// Reasons to doubt the results.
     pub warnings: Vec<String>,
@@ -120,16 +120,16 @@ pub struct Requests {
     pub rejected: u64,
     /// Requests that failed for any reason.
     pub failed: u64,
-    /// Requests in flight at the end. They count among all requests in an open loop, but not in a
-    /// closed loop, where each client has some.
+    /// Requests in flight at the end. In an open loop they count as attempted. In a closed loop
+    /// they do not, because each client always has some.
     pub unfinished: u64,
-    /// Requests that were due but never sent, in an open loop; each is an error.
+    /// Requests that were due but never sent, in an open loop; each counts as an error.
     pub never_sent: u64,
     /// Unfinished requests that had been due for longer than [`Parameters::timeout_s`]; in an open
-    /// loop each is an error.
+    /// loop each counts as an error.
     #[serde(default)]
     pub overdue: u64,
-    /// The time for which the oldest unfinished request had been due.
+    /// The time since the oldest unfinished request was due.
     pub unfinished_wait_ns: u64,
 }
 
@@ -141,11 +141,11 @@ pub struct Within {
     /// The share of these requests among all requests that ended, or had been due for longer than
     /// `within_ms` at the end; from 0 to 1.
     pub share: f64,
-    /// The number of these requests per second: the goodput.
+    /// The goodput: the number of these requests per second.
     pub per_s: f64,
 }
 
-/// A distribution of times, in nanoseconds; all fields are 0 if there are no times.
+/// A distribution of times, in nanoseconds. All fields are 0 if no time was recorded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     /// The number of times.
@@ -176,7 +176,8 @@ pub struct Times {
     pub max: u64,
 }
 
-/// The fairness between clients, by Jain's index: 1 is even.
+/// The fairness between clients, measured by Jain's index: 1 means that all clients were served
+/// equally.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fairness {
     /// The index over the whole measurement.
@@ -185,14 +186,14 @@ pub struct Fairness {
     pub jain_worst: f64,
     /// The length of a window.
     pub window_s: f64,
-    /// The average number of requests of a client served in a window.
+    /// The average number of requests served for a client in a window.
     pub window_completions: f64,
-    /// The index in each window. A new window begins every second, or every window length if that
-    /// is shorter.
+    /// The index in each window. A window begins every second, or every `window_s` if that is
+    /// shorter.
     pub windows: Vec<f64>,
-    /// The lowest number of served requests of a client.
+    /// The lowest number of requests served for any client.
     pub served_min: u64,
-    /// The highest number of served requests of a client.
+    /// The highest number of requests served for any client.
     pub served_max: u64,
 }
 
@@ -207,7 +208,7 @@ pub struct Cpu {
     pub generator_busy: f64,
 }
 
-/// CPU time of the server with its descendants.
+/// CPU time of the server's process and its descendants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerCpu {
     /// The server's process ID.
@@ -252,7 +253,7 @@ impl Summary {
         }
     }
 
-    /// Returns the number of failed requests, without the rejected requests. In an open loop it
+    /// Returns the number of failed requests; rejected requests do not count. In an open loop it
     /// includes requests that were never sent, or that had no response within the time limit when
     /// the run ended.
     #[must_use]

@@ -10,7 +10,7 @@ use tussah::OpError;
 pub enum Fault {
     /// No server listens at the address.
     Refused,
-    /// There was no connection within the time limit.
+    /// The connection was not established within the time limit.
     ConnectTimeout,
     /// No port is free on this side (`EADDRNOTAVAIL`).
     NoPort,
@@ -18,25 +18,25 @@ pub enum Fault {
     NoDescriptor,
     /// The TLS handshake failed.
     Tls,
-    /// Connecting failed in another way.
+    /// Connecting failed for another reason.
     Connect,
     /// The connection was reset.
     Reset,
     /// The connection was closed before the first byte of the response.
     Closed,
-    /// The connection was closed within the response.
+    /// The connection was closed in the middle of the response.
     Truncated,
-    /// There was no complete response within the time limit.
+    /// The response was not complete within the time limit.
     Timeout,
     /// The response is not valid HTTP.
     BadResponse,
-    /// The server sent more than the requests of the connection asked for.
+    /// The server sent more data than the requests on the connection called for.
     Unsolicited,
     /// The body differs from the file, in length or in contents.
     WrongBody,
     /// The status is an error: 4xx or 5xx, but not 503.
     Status,
-    /// Reading or writing failed in another way.
+    /// Reading or writing failed for another reason.
     Other,
 }
 
@@ -60,7 +60,7 @@ impl Fault {
         Self::Other,
     ];
 
-    /// Returns the name in the results.
+    /// Returns the name that the results use.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

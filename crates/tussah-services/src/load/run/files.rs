@@ -1,10 +1,11 @@
 //! The file set of SPECweb99: names, sizes, contents, and popularity.
 //!
-//! A directory has 36 files in four classes of nine, from 102 to 921,600 bytes, 4.88 MiB in all.
-//! The classes get 35, 50, 14 and 1 % of the requests. Within a class, file 5 is the most popular,
-//! then 4, 6, 3, 7, 2, 8, 9 and 1, by Zipf's law. Directories follow Zipf's law in their order.
-//! (Nahum, "Deconstructing SPECweb99", 2002; the numbers within a class are those of its table,
-//! 35.3 % for file 5 to 3.9 % for file 1.)
+//! A directory has 36 files in four classes of nine. Each file has 102 to 921,600 bytes; a
+//! directory has 4.88 MiB in all. The classes get 35, 50, 14 and 1 % of the requests. Within a
+//! class, file 5 is the most popular, then 4, 6, 3, 7, 2, 8, 9 and 1, by Zipf's law. The popularity
+//! of directories follows Zipf's law, the first directory being the most popular. (Nahum,
+//! "Deconstructing SPECweb99", 2002; the numbers within a class are those of its table, 35.3 % for
+//! file 5 to 3.9 % for file 1.)
 
 mod generate;
 
@@ -22,7 +23,7 @@ const PER_CLASS: usize = 9;
 /// it.
 const STEPS: [u64; CLASSES] = [102, 1_024, 10_240, 102_400];
 
-/// The length of all files of a directory, in bytes.
+/// The total length of the files in a directory, in bytes.
 pub const DIRECTORY_BYTES: u64 = 45 * (102 + 1_024 + 10_240 + 102_400);
 
 /// The share of each class in the requests.
@@ -48,7 +49,7 @@ impl FileSet {
     /// Returns the set with `directories` directories.
     ///
     /// # Errors
-    /// Returns a sentence that states what was expected, unless there are 1 to 100,000 directories.
+    /// Returns a sentence that states what was expected if `directories` is outside 1 to 100,000.
     pub fn of(directories: usize) -> Result<Self, String> {
         match directories {
             1..=DIRECTORIES_MAX => Ok(Self { directories }),
@@ -58,8 +59,8 @@ impl FileSet {
         }
     }
 
-    /// Returns the largest set within a size. `3.3GB` is the set of the SEDA paper, which is
-    /// slightly larger than that.
+    /// Returns the largest set within a size. As an exception, `3.3GB` gives the set of the SEDA
+    /// paper, which is slightly larger.
     ///
     /// # Errors
     /// Returns a sentence that states what was expected, if the text is not a size, or the size is

@@ -10,11 +10,11 @@ use super::pace::Pace;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CloseBy {
-    /// The last request says `Connection: close`
+    /// Send `Connection: close` with the last request
     Header,
-    /// The client closes the connection after the last answer
+    /// Close the connection after the last response
     Client,
-    /// The client resets the connection after the last answer, so that no port stays in TIME_WAIT
+    /// Reset the connection after the last response, so that no port stays in TIME_WAIT
     Reset,
 }
 

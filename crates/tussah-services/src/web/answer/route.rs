@@ -12,7 +12,7 @@ use tussah::sync::Limit;
 use tussah_wire::http::head::Head;
 use tussah_wire::http::{Method, Status, target};
 
-/// A request for a handler.
+/// A request, as a handler receives it.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub(crate) head: Head,
@@ -123,7 +123,7 @@ impl Reply {
         Self::new("text/html; charset=utf-8", page.into())
     }
 
-    /// Creates a body of any type with status 200.
+    /// Creates a response with status 200 and a body of any media type.
     pub fn new(media_type: impl Into<String>, body: impl Into<Vec<u8>>) -> Self {
         Self {
             status: Status::OK,
@@ -133,7 +133,7 @@ impl Reply {
         }
     }
 
-    /// Creates a response with a status, and the status's name as the text.
+    /// Creates a response with a status, and with the status's name as the body.
     #[must_use]
     pub fn status(status: Status) -> Self {
         Self {
@@ -159,14 +159,14 @@ type Handler = Arc<dyn Fn(Request) -> Answering + Send + Sync>;
 /// therefore rejects only its own requests. All routes share the CPUs.
 ///
 /// # Cancellation
-/// A client that disconnects before its answer cancels its request.
+/// If a client disconnects before it has received the response, its request is cancelled.
 ///
 /// - A queued request ends immediately and frees its room in the queue.
 /// - A request in a handler is cancelled by dropping the handler's future at its next `.await`.
 ///   This applies to GET and HEAD, which are safe to cancel (RFC 9110, section 9.2.1), and to other
 ///   methods if the route is [`cancellable`](Self::cancellable).
-/// - Work that a handler has spawned, or given to [`tussah::spawn_blocking`], continues. Use one of
-///   these for work that has to be completed.
+/// - Work that a handler has spawned, or passed to [`tussah::spawn_blocking`], continues. Use one
+///   of these for work that must be completed.
 ///
 /// ```
 /// use tussah_services::web::{Reply, Request, Route, Web, config::Config};
@@ -214,7 +214,7 @@ impl Route {
     }
 
     /// Declares that the handler may wait for any length of time, as for a long poll. The route
-    /// then has no target: its response times are no sign of overload, and each request starts
+    /// then has no target: long response times do not count as overload, and each request starts
     /// immediately. Only the number of connections bounds the requests in service.
     #[must_use]
     pub fn waits(mut self) -> Self {
@@ -248,7 +248,7 @@ pub struct Routes {
 
 impl Routes {
     /// Adds a route for a path, with any method. A path that ends in `/*` matches all paths with
-    /// that prefix. The later of two routes for the same path takes effect.
+    /// that prefix. A later route for the same path replaces an earlier one.
     #[must_use]
     pub fn route<F, A>(self, path: &str, handler: F) -> Self
     where

@@ -9,7 +9,7 @@ impl Config {
     /// untouched.
     ///
     /// # Errors
-    /// Returns the errors with which a server of this configuration would fail, one sentence each.
+    /// Returns the errors that would make a server with this configuration fail, one sentence each.
     pub fn check(&self) -> Result<(), Vec<String>> {
         let mut problems = Vec::new();
         if let Err(error) = Site::open(&self.root, self.site.clone()) {

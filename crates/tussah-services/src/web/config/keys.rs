@@ -191,7 +191,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         One "colors", "colors", "connection|one", RUNNING,
-        "Give each connection its own color, so that connections run in parallel; or one color to all, to measure what colors gain",
+        "Give each connection its own color, so that connections run in parallel; or give all connections one color, to measure what colors gain",
         colors = Value::choice,
         |c| show::choice(&c.colors)
     ),
@@ -257,7 +257,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         One "limits.headers", "limit-headers", "N", LIMITS,
-        "Most header fields in a request (else 431)",
+        "Maximum number of header fields in a request (else 431)",
         limits.headers = |v| v.count(8..=1000),
         |c| show::plain(&c.limits.headers)
     ),
@@ -269,7 +269,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         One "limits.connections", "limit-connections", "N", LIMITS,
-        "Most open connections of the process. At the limit, a new connection evicts an idle one; if none is idle, it gets 503",
+        "Maximum number of open connections of the process. At the limit, a new connection evicts an idle one; if none is idle, it gets 503",
         limits.connections = |v| v.count(1..=10_000_000),
         |c| show::plain(&c.limits.connections)
     ),

@@ -32,7 +32,7 @@ impl Config {
     /// comes completely from one source.
     ///
     /// # Errors
-    /// Returns every error in any source, even if another source overrides the value.
+    /// Returns the errors in all sources, even in values that another source overrides.
     pub fn load(arguments: &Arguments) -> Result<Self, ConfigErrors> {
         Self::load_from(arguments, std::env::vars_os())
     }

@@ -34,7 +34,7 @@ pub struct Config {
     pub listen: Vec<ListenAddress>,
     /// The number of workers; `None` means one for each CPU.
     pub workers: Option<usize>,
-    /// The unit that has its own color.
+    /// The objects that have a color of their own.
     pub colors: Colors,
     /// The time within which each route answers, unless the route has its own target. A request
     /// that cannot be answered in time is rejected with 503.
@@ -43,14 +43,14 @@ pub struct Config {
     pub overload: Mode,
     /// The handling of a dynamic request whose client has closed its side of the connection.
     pub half_close: HalfClose,
-    /// The time for requests in flight to finish in a shutdown.
+    /// The time limit for finishing requests in flight during a shutdown.
     pub drain: Duration,
-    /// The value of `Server`, or none.
+    /// The value of the header field `Server`; `None` omits the field.
     pub server_header: Option<String>,
     /// The proxies whose `X-Forwarded-For` is trusted. List every proxy on this machine; see
     /// [`Status::from`].
     pub trusted_proxies: Vec<Peers>,
-    /// True if the page `/work` exists, whose cost is set by its query.
+    /// True to serve the page `/work`, which does the amount of work that its query states.
     pub work: bool,
     /// The page cache.
     pub cache: Cache,
@@ -58,7 +58,7 @@ pub struct Config {
     pub limits: Limits,
     /// The time limits for a client.
     pub timeouts: Timeouts,
-    /// The files for TLS, or none for plain HTTP.
+    /// The files for TLS; without them the server speaks plain HTTP.
     pub tls: Tls,
     /// The access log.
     pub log: Log,
@@ -68,7 +68,8 @@ pub struct Config {
     pub status: Status,
     /// The options of the served files.
     pub site: SiteOptions,
-    /// The sources of the values, for [`show`](Self::show). Set it only by `..Default::default()`.
+    /// The sources of the values, for [`show`](Self::show). Set this field only through
+    /// `..Default::default()`.
     pub origins: Origins,
 }
 
@@ -117,20 +118,19 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-/// The unit that has its own color: events of one color run one at a time.
+/// The objects that have a color of their own. Events of one color run one at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Colors {
     /// Each connection.
     #[default]
     Connection,
-    /// No unit has its own color: all connections share one. Use this to measure the gain from
-    /// colors.
+    /// None: all connections share one color. Use this to measure the gain from colors.
     One,
 }
 
-/// The handling of a dynamic request whose client has closed its side of the connection (FIN). A
-/// client that has left looks like this, and so does a client that only has nothing more to send,
-/// such as `nc -N`. A reset always cancels the request.
+/// The handling of a dynamic request whose client has closed its side of the connection (FIN). The
+/// server cannot tell a client that has left from one that merely has nothing more to send, such as
+/// `nc -N`. A reset always cancels the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HalfClose {
     /// The request is cancelled, since the client has most likely left.
@@ -231,8 +231,8 @@ pub struct Timeouts {
     /// The minimum rate at which a client reads a response, on average over `write`, in bytes per
     /// second.
     pub rate: Option<u64>,
-    /// The time for which a client may continue to send after the server has closed its side. In a
-    /// shutdown, it is also the time for a request that is on its way.
+    /// The time for which a client may continue to send after the server has closed its side.
+    /// During a shutdown, it is also the time limit for a request that is on its way.
     pub linger: Duration,
 }
 
@@ -310,7 +310,7 @@ pub struct Diagnostics {
 pub enum DiagnosticsLevel {
     /// No messages.
     Off,
-    /// Failures, after which something is lost or not done.
+    /// Failures that lose something or leave something undone.
     Error,
     /// Degraded service.
     #[default]
@@ -336,11 +336,11 @@ pub enum DiagnosticsFormat {
 pub struct Status {
     /// The path; `None` disables the page.
     pub path: Option<String>,
-    /// The clients that may see the page; for other clients it does not exist. For a client of a
-    /// [trusted](Config::trusted_proxies) proxy, the address that the proxy specifies decides;
-    /// through any other proxy the page does not exist. A proxy that is not trusted and adds no
-    /// field (`X-Forwarded-For`, `Forwarded`) looks like a client: through such a proxy on this
-    /// machine, every client sees the page.
+    /// The clients that may see the page; for others it does not exist. For a client of a
+    /// [trusted](Config::trusted_proxies) proxy, the address that the proxy specifies decides. For
+    /// clients of any other proxy the page does not exist. However, an untrusted proxy that adds
+    /// neither `X-Forwarded-For` nor `Forwarded` looks like a client. If it runs on this machine,
+    /// every client sees the page through it.
     pub from: Vec<Peers>,
 }
 

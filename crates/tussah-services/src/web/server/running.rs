@@ -46,10 +46,10 @@ pub(crate) struct Instance {
     looking: JoinHandle<()>,
 }
 
-/// The outcome of a server's connections after the server has stopped.
+/// The outcome of stopping a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped {
-    /// The number of connections that did not end in time, and were cut.
+    /// The number of connections that did not end in time, and were cut off.
     pub cut: usize,
 }
 
@@ -120,7 +120,7 @@ impl Running {
         }
     }
 
-    /// Applies another configuration to new connections. Open connections end after their current
+    /// Applies a new configuration to new connections. Open connections end after their current
     /// request. The number of workers stays the same.
     ///
     /// # Errors
@@ -171,9 +171,9 @@ impl Running {
         Ok(())
     }
 
-    /// Shuts down the server gracefully. It accepts no further connections, serves one more request
-    /// from clients that had already connected, and finishes requests in flight. [`Config::drain`]
-    /// limits the time. Connections from before a [`reload`](Self::reload) are included, each with
+    /// Shuts down the server gracefully. The server accepts no further connections, serves one more
+    /// request from each client that has already connected, and finishes requests in flight.
+    /// [`Config::drain`] limits the time. A connection from before a [`reload`](Self::reload) has
     /// the limit of its own configuration.
     pub async fn stop(mut self) -> Stopped {
         self.ending.retain(|ending| !ending.is_finished());

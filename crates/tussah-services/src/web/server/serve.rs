@@ -55,10 +55,11 @@ impl Web {
     /// Each route has its own queue and admission. If more requests arrive than the route can
     /// answer within [`Config::target`], the server rejects the rest with 503. Other routes are not
     /// affected. `Retry-After` tells a rejected client when to retry, in the order of the
-    /// rejections. The next request of that connection for the route then goes ahead of other
+    /// rejections. The next request for the route on the same connection then goes ahead of other
     /// requests.
     ///
-    /// A client that disconnects before the response cancels its request; see [`Route`].
+    /// If a client disconnects before it has received the response, its request is cancelled; see
+    /// [`Route`].
     #[must_use]
     pub fn route<F, A>(self, path: &str, handler: F) -> Self
     where
@@ -83,7 +84,7 @@ impl Web {
         self
     }
 
-    /// Sets the source of a new configuration, for a reload on SIGHUP.
+    /// Sets the function that loads the new configuration when SIGHUP arrives.
     #[must_use]
     pub fn reload_by(
         mut self,

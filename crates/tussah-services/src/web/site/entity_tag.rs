@@ -12,9 +12,9 @@ const TAG_MAX: usize = 3 * 16 + 4;
 /// A strong entity tag with its quotes. For a file it consists of the time of the last change
 /// (`ctime`), the length and the inode.
 ///
-/// The modification time is not enough: a program that copies files may set it, so that other
-/// contents of the same length and age would get the same tag. Only the kernel sets the time of
-/// change, whenever it writes contents, length or times.
+/// The modification time is not enough, because a program that copies files may set it. Other
+/// contents with the same length and modification time would then get the same tag. Only the kernel
+/// sets the time of change, whenever it writes contents, length or times.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct EntityTag {
     bytes: [u8; TAG_MAX],

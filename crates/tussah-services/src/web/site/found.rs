@@ -11,7 +11,7 @@ use tussah_wire::http::encoding::Coding;
 
 use super::entity_tag::EntityTag;
 
-/// The object at a path.
+/// The result of looking up a path.
 #[derive(Debug)]
 pub enum Found {
     /// A regular file, open for reading.
@@ -26,7 +26,7 @@ pub enum Found {
     Listing(Vec<u8>),
 }
 
-/// The reason why there is nothing to serve at a path.
+/// The reason why nothing can be served at a path.
 #[derive(Debug)]
 pub enum Missing {
     /// The file does not exist or is not visible: hidden files, and links that leave the root. The
@@ -36,7 +36,7 @@ pub enum Missing {
     Forbidden,
     /// The path names a socket, pipe or device. The status is 403.
     NotAFile,
-    /// The kernel would have to wait for a disk: repeat the lookup where waiting is allowed. Only
+    /// The lookup would have to wait for a disk; repeat it where blocking is allowed. Only
     /// [`Site::try_look_up`](super::Site::try_look_up) returns this.
     WouldBlock,
     /// The disk failed, or there are no free descriptors: the status is 500 or 503.
@@ -78,8 +78,9 @@ pub struct Meta {
     pub len: u64,
     /// The time of the last change of the contents.
     pub modified: SystemTime,
-    /// A strong tag: other contents have another tag, unless they have the same length and the file
-    /// was changed in place within one tick of the file system's clock.
+    /// A strong tag: different contents have different tags. The only exception is a file that was
+    /// changed in place, to contents of the same length, within one tick of the file system's
+    /// clock.
     pub etag: EntityTag,
     /// The file system of the file. Files in different file systems may have the same tag.
     pub(crate) device: u64,

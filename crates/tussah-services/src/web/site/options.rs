@@ -8,10 +8,10 @@ use tussah_wire::http::encoding::Codings;
 /// The symbolic links to follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Symlinks {
-    /// No links on the path of a request.
+    /// No links.
     None,
-    /// Links that stay beneath the root. An absolute link stays if its target begins with the path
-    /// of the root, either as given or with links resolved.
+    /// Links that stay beneath the root. The target of an absolute link must begin with the path of
+    /// the root, either as given or with links resolved.
     #[default]
     Inside,
     /// All links, wherever they lead, except for the kernel's magic links (`/proc/PID/fd/N`).
@@ -24,7 +24,7 @@ pub enum Dotfiles {
     /// Names that begin with a dot do not exist, except `.well-known`.
     #[default]
     Hidden,
-    /// Names that begin with a dot are those of ordinary files.
+    /// Names that begin with a dot are served like any other name.
     Served,
 }
 
@@ -47,13 +47,13 @@ pub struct SiteOptions {
     /// The file to serve where nothing is found and the last segment of the path has no dot, for
     /// applications that do their own routing. The path is relative to the root.
     pub fallback: Option<String>,
-    /// The pages of errors, by status code. The paths are relative to the root.
+    /// The error pages, by status code. The paths are relative to the root.
     pub error_pages: BTreeMap<u16, String>,
-    /// Media types by extension without the dot, which override the known types.
+    /// Additional media types by file extension, without the dot. They override the built-in types.
     pub types: BTreeMap<String, String>,
-    /// The `Cache-Control` of every page for which no rule sets it.
+    /// The value of `Cache-Control` for pages for which no rule sets one.
     pub cache_control: Option<String>,
-    /// The header fields to add by path. Later rules override earlier ones.
+    /// The rules that add header fields by path. Later rules override earlier ones.
     pub rules: Vec<FieldRule>,
 }
 

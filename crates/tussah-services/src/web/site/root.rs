@@ -20,15 +20,15 @@ pub(super) enum Wait {
     Allowed,
 }
 
-/// The way to open files beneath the root, determined when the root is opened.
+/// The method of opening files beneath the root. Opening the root determines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beneath {
     /// Use openat2(2), which can avoid waiting for a disk (Linux 5.12).
     Kernel,
-    /// Use openat2(2), which may always wait for a disk (Linux 5.6).
+    /// Use openat2(2) on a kernel where it cannot avoid waiting for a disk (Linux 5.6).
     KernelWaits,
-    /// Open one component at a time, since openat2(2) is missing or forbidden. This may always
-    /// wait.
+    /// Open one component at a time, because openat2(2) is missing or forbidden. Each step may wait
+    /// for a disk.
     Steps,
 }
 

@@ -131,7 +131,7 @@ fn check_field(name: &str, value: &str) -> Result<(), FieldRuleError> {
 /// The reason why a rule is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldRuleError {
-    /// No path begins like the pattern.
+    /// The pattern cannot match any path, because paths begin with a slash.
     Pattern,
     /// The name is not a field name.
     Name(String),

@@ -12,7 +12,7 @@ const PIECE: usize = 64 * 1024;
 /// The number of bytes of an existing file to compare.
 const LOOKED_AT: usize = 64;
 
-/// The result of a generation.
+/// The result of [`generate`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Made {
     /// Files that were written.
@@ -23,12 +23,12 @@ pub struct Made {
 
 /// Writes a file set into a directory, and creates the directory if necessary.
 ///
-/// Existing files are kept, so that an interrupted call can be repeated. `progress` is called after
-/// each directory with the number of complete directories.
+/// Existing files are kept, so that an interrupted call can be repeated. After each directory, the
+/// function calls `progress` with the number of complete directories.
 ///
 /// # Errors
-/// Returns the system's error with the path. For a full disk, the error states how much space is
-/// missing.
+/// Returns the system's error with the path. If the disk is full, the error states how much space
+/// is missing.
 pub fn generate(set: FileSet, root: &Path, mut progress: impl FnMut(usize)) -> io::Result<Made> {
     let mut made = Made::default();
     let mut buffer = vec![0; PIECE];
@@ -102,7 +102,7 @@ fn is_there(file: FileNumber, path: &Path) -> bool {
 }
 
 impl FileSet {
-    /// Returns the set that [`generate`] has written into a directory.
+    /// Returns the set that [`generate`] wrote into a directory.
     ///
     /// # Errors
     /// Returns a sentence that states what is missing.
