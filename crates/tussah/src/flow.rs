@@ -1,10 +1,10 @@
-//! Flow graphs: a service as serial modules, and a picture of how they are connected.
+//! Flow graphs: services composed of serial modules, and graphs that connect them.
 //!
-//! A *module* is a plain struct whose `impl` block carries [`#[module]`](module). It takes items at
-//! its input ports and sends items to its output ports, and knows nothing about the modules at the
-//! other ends. A *graph* has *instances* of modules and the *edges* between their ports. Each
-//! instance is a [stage](crate::stage), with the queue, controllers, statistics and tracing of a
-//! stage.
+//! A *module* is a plain struct whose `impl` block has the attribute [`#[module]`](module). It
+//! receives items at its input ports and sends items to its output ports, without knowing the
+//! modules at the other ends. A *graph* consists of *instances* of modules and of *edges* between
+//! their ports. Each instance is a [stage](crate::stage), with a stage's queue, controllers,
+//! statistics and tracing.
 //!
 //! ```
 //! use tussah::flow::{Args, Graph, Out, module};
@@ -65,8 +65,8 @@
 //! ```
 //!
 //! # Parallelism
-//! The signatures of a module's methods determine how many items the module handles at the same
-//! time, and the borrow checker enforces this:
+//! The signatures of a module's methods determine how many items the module handles concurrently.
+//! The borrow checker enforces this:
 //!
 //! | receiver and arguments | parallelism |
 //! |---|---|
@@ -75,28 +75,28 @@
 //! | `&self, flow: &mut State, item` | *flow*: one item of each flow at a time, in order |
 //! | `&mut self, item` | *serial*: one item at a time, in order |
 //!
-//! A module without `&mut` cannot change what two calls share, except through a lock or an atomic
-//! that it holds. Such sharing is free of data races, but its results may depend on the order of
+//! Without `&mut`, two calls of a module can only change shared data through a lock or an atomic in
+//! the module. Such sharing is free of data races, but its results may depend on the order of
 //! calls.
 //!
 //! # Sending
 //! An output port is an argument: `out: &impl Out<T>` in a plain `fn`, and `out: &impl AsyncOut<T>`
-//! in an `async fn`. The argument's name is the port's name. [`Out::send`] never fails and never
-//! waits. Items for which a receiver has no room stay in an outbox, and the sending instance takes
-//! its next item when its outbox is empty. [`AsyncOut::send`] waits until there is room for the
-//! item.
+//! in an `async fn`. The name of the argument is the name of the port. [`Out::send`] never fails
+//! and never waits. If a receiver has no room, the item stays in an outbox. The sending instance
+//! takes its next item when its outbox is empty. [`AsyncOut::send`] waits until there is room for
+//! the item.
 //!
 //! # Weave
-//! [Weave](tussah_weave) is the language for graphs. [`Modules`] makes a [`Graph`] from a text, and
+//! [Weave](tussah_weave) is a language for graphs. [`Modules`] creates a [`Graph`] from a text, and
 //! reports all errors of the text before anything starts. [`weave_file!`] compiles the graphs of a
 //! file into a program, and rustc checks every edge and every argument.
 //!
 //! # Ends
-//! Each item has exactly one outcome. If an item is shed or expires, or the call that handles it
-//! panics or is [stopped](Running::stop), the item goes as a [`Dropped`] to the port `dropped` of
-//! the instance that held it. If `run` returns an error, the error goes to the port `failed`.
-//! Delivery is at most once. The port `dropped` never waits: the receiver counts items for which it
-//! has no room as refused. An output without an edge discards its items.
+//! Each item has exactly one outcome. If an item is shed or expires, or if the call that handles it
+//! panics or is [stopped](Running::stop), the item becomes a [`Dropped`] and goes to the port
+//! `dropped` of the instance that held it. If `run` returns an error, the error goes to the port
+//! `failed`. Delivery is at most once. Sending to `dropped` never waits; if the receiver has no
+//! room, it counts the item as refused. An output port without an edge discards its items.
 
 mod args;
 mod call;
@@ -155,7 +155,7 @@ pub use tussah_weave::Value;
 
 #[doc(hidden)]
 pub mod expansion {
-    //! The names that the expansion of `#[module]` uses.
+    //! Names for the expansion of `#[module]`.
 
     pub use super::args::Args;
     pub use super::compiled::{Given, ParamSpec, missing_arguments, wrong_argument};

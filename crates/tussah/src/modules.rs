@@ -1,8 +1,8 @@
 //! Standard modules for graphs: networks, files, and modules for items of any type.
 //!
-//! They use the public interface only, so a program can have modules like these of its own.
-//! [`standard`] lists them for graphs from text. The generic ones are listed once for each type of
-//! items: [`generic`] and [`by_field`] do that for the types of a program.
+//! These modules use only the public interface, so a program can define its own modules in the same
+//! way. [`standard`] lists them for graphs from text. Generic modules must be listed once for each
+//! item type: [`generic`] and [`by_field`] do that for the types of a program.
 //!
 //! ```
 //! use tussah::flow::{Out, Params, module};
@@ -52,8 +52,8 @@ pub use self::net::{Peer, Reply, TcpListen, TcpSend, UdpListen, UdpSend};
 
 use crate::flow::{Fields, Modules};
 
-/// Returns the standard modules: those that are not generic, and the generic ones for the items of
-/// these.
+/// Returns the standard modules: all modules that are not generic, and the generic modules for the
+/// item types of those.
 #[must_use]
 pub fn standard() -> Modules {
     Modules::new()
@@ -74,9 +74,9 @@ pub fn standard() -> Modules {
         .and(generic::<u64>())
 }
 
-/// Returns the modules for items of any type, for items of type `T` and failed attempts at them.
+/// Returns the generic modules for items of type `T`, and for failed attempts at such items.
 ///
-/// [`Join`] has two types, and is not among them.
+/// [`Join`] is not included, because it has two type parameters.
 #[must_use]
 pub fn generic<T: Clone + Debug + Send + 'static>() -> Modules {
     Modules::new()
@@ -95,7 +95,7 @@ fn each<T: Clone + Debug + Send + 'static>() -> Modules {
         .with::<Throttle<T>>("Throttle")
 }
 
-/// Returns the modules that look at the fields of items, for items of type `T`.
+/// Returns the modules that use fields of items, for items of type `T`.
 #[must_use]
 pub fn by_field<T: Fields + Clone + Send + 'static>() -> Modules {
     Modules::new()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::compiled::ParamSpec;
 use super::open_file::making;
 
-/// The arguments of an instance, by the names of the module's parameters.
+/// The arguments of an instance, keyed by the names of the module's parameters.
 ///
 /// # Examples
 /// ```
@@ -35,13 +35,13 @@ struct Value {
 }
 
 impl Args {
-    /// Returns no arguments.
+    /// Creates an empty set of arguments.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds an argument. The type of the value must be that of the parameter.
+    /// Adds an argument. The value must have the type of the parameter.
     #[must_use]
     pub fn with<T: Clone + Send + Sync + 'static>(mut self, name: &str, value: T) -> Self {
         let value = Value {
@@ -52,7 +52,7 @@ impl Args {
         self
     }
 
-    /// Returns the names of the arguments.
+    /// Returns an iterator over the names of the arguments.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.values.keys().map(String::as_str)
     }
@@ -80,16 +80,16 @@ impl Args {
         self
     }
 
-    /// Calls `f`, which makes the instance.
+    /// Calls `f`, which creates the instance.
     #[doc(hidden)]
     pub fn making<R>(&self, f: impl FnOnce() -> R) -> R {
         making(self.instance.clone(), f)
     }
 
-    /// Returns the value of an argument. `read` converts a value of Weave.
+    /// Returns the value of an argument. `read` converts a value from Weave.
     ///
     /// # Errors
-    /// Returns an error if the argument is missing or of another type.
+    /// Returns an error if the argument is missing or has another type.
     #[doc(hidden)]
     pub fn get<T: Clone + 'static>(&self, name: &str, read: Option<Read<T>>) -> Result<T, String> {
         let value = self.values.get(name).ok_or_else(|| {
@@ -111,10 +111,10 @@ impl Args {
         Ok(typed.clone())
     }
 
-    /// Returns the value of an argument, if there is one.
+    /// Returns the value of an argument, or `None` if it is missing.
     ///
     /// # Errors
-    /// Returns an error if the argument is of another type.
+    /// Returns an error if the argument has another type.
     #[doc(hidden)]
     pub fn get_if<T: Clone + 'static>(
         &self,

@@ -1,6 +1,7 @@
-//! The command line of programs that run graphs in Weave.
+//! A command line for programs that run graphs in Weave.
 //!
-//! [`main!`](super::main) gives a program these commands over its modules:
+//! [`main!`](super::main) creates a program with these commands, which work on graphs of its
+//! modules:
 //!
 //! | command | what it does |
 //! |---|---|
@@ -12,27 +13,27 @@
 //! | `describe` | prints the manifest of the modules, as JSON |
 //!
 //! # Parameters
-//! The parameter `at_once` of the graph `WebServer` takes its value from the first of these places
-//! that sets it:
+//! The value of a parameter comes from the first of these places that sets it. For the parameter
+//! `at_once` of the graph `WebServer`, they are:
 //!
 //! 1. the option `--at-once`
-//! 2. the variable `WEB_SERVER_AT_ONCE` of the environment
-//! 3. the key `at_once` of a TOML file, which `--params FILE` names
+//! 2. the environment variable `WEB_SERVER_AT_ONCE`
+//! 3. the key `at_once` of the TOML file in `--params FILE`
 //! 4. the default in the graph
 //!
-//! Write a value as in Weave, but a text without quotes. `run` reports all wrong values before it
+//! Write values as in Weave, but texts without quotes. `run` reports all invalid values before it
 //! starts anything. The parameters `graph`, `params`, `workers` and `help` have no option.
 //!
 //! # Signals
-//! The first Ctrl-C or SIGTERM stops the sources, and `run` ends when all items are handled. The
-//! second one ends the program at once.
+//! The first Ctrl-C or SIGTERM stops the sources, and `run` exits when all items have been handled.
+//! The second one ends the program immediately.
 //!
 //! # Exit codes
 //! | code | `run` | other commands |
 //! |---|---|---|
-//! | 0 | all items are handled | no errors |
-//! | 1 | an instance could not start, a source failed, or a second signal came | a file has errors or is not formatted, or a test failed |
-//! | 2 | the command line or the graph is wrong | the command line is wrong, or a file cannot be read |
+//! | 0 | all items have been handled | there are no errors |
+//! | 1 | an instance could not start, a source failed, or a second signal arrived | a file has errors or is not formatted, or a test failed |
+//! | 2 | the command line or the graph is invalid | the command line is invalid, or a file cannot be read |
 
 mod check;
 mod describe;
@@ -57,25 +58,24 @@ use super::modules::Modules;
 /// A program with a command line for graphs.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The name in messages.
+    /// The name of the program, for messages.
     pub name: String,
     /// The modules that graphs can use.
     pub modules: Modules,
-    /// The treatment of other modules by `check` and `draw`.
+    /// The treatment of unknown modules by `check` and `draw`.
     pub others: Others,
 }
 
-/// The treatment of modules that a program lacks, by `check` and `draw`.
+/// The treatment of modules that the program does not have, by `check` and `draw`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Others {
-    /// They are errors.
+    /// Unknown modules are errors.
     Refused,
-    /// `check` and `draw` take the ports and types of these modules on trust: the modules may
-    /// belong to another program.
+    /// Unknown modules may belong to another program, so their ports and types are not checked.
     Trusted,
 }
 
-/// The commands for graphs. `clap` parses them as subcommands.
+/// The commands for graphs, as subcommands for `clap`.
 #[derive(Subcommand)]
 pub enum Command {
     #[doc(hidden)]
@@ -107,9 +107,9 @@ impl Command {
     }
 }
 
-/// Runs the command that the program's arguments name, over these modules.
+/// Runs the command given in the program's arguments, with these modules.
 ///
-/// [`main!`](super::main) calls this. Call this function directly if the modules are not a plain
+/// [`main!`](super::main) calls this function. Call it yourself if the modules are not a fixed
 /// list.
 #[must_use]
 pub fn main(name: &str, modules: Modules) -> ExitCode {
@@ -129,10 +129,10 @@ pub fn main(name: &str, modules: Modules) -> ExitCode {
     }
 }
 
-/// Makes a command-line program from modules. Its [commands](crate::flow::cli) work on Weave graphs
-/// that use these modules. The name of a module in Weave is its path.
+/// Creates a command-line program from modules. Its [commands](crate::flow::cli) work on Weave
+/// graphs that use these modules. In Weave, the name of a module is its path.
 ///
-/// The macro adds two functions: `main`, and `modules`, which returns the [`Modules`].
+/// The macro defines two functions: `main`, and `modules`, which returns the [`Modules`].
 ///
 /// ```no_run
 /// use tussah::flow::module;

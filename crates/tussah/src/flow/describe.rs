@@ -1,4 +1,4 @@
-//! The signature of a module, made from its types.
+//! The signature of a module, derived from its types.
 
 use std::any::type_name;
 #[cfg(feature = "cli")]
@@ -10,7 +10,7 @@ use super::compiled::ParamSpec;
 #[cfg(feature = "cli")]
 use super::text::{AnyText, Text};
 
-/// A signature that is being made. `#[module]` calls the methods.
+/// A builder of a module's signature. `#[module]` calls its methods.
 pub struct Describe {
     pub(crate) signature: Signature,
     /// The arguments of the signature's type parameters.
@@ -23,7 +23,7 @@ pub struct Describe {
 }
 
 impl Describe {
-    /// Begins the signature of a module.
+    /// Starts the signature of a module.
     #[must_use]
     pub fn new(doc: &str, parallelism: Parallelism, body: Body) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl Describe {
         }
     }
 
-    /// Sets the documentation of the module's type, unless the module's block has its own.
+    /// Sets the documentation from the module's type, unless the `impl` block has its own.
     #[must_use]
     pub fn doc_of(mut self, doc: &str) -> Self {
         if self.signature.doc.is_empty() {
@@ -57,7 +57,7 @@ impl Describe {
         self
     }
 
-    /// Adds a parameter. If it has no kind, the signature lists its type by the type's name.
+    /// Adds a parameter. If it has no kind, the signature shows the name of its Rust type.
     #[must_use]
     pub fn param<T>(mut self, param: &ParamSpec) -> Self {
         let kind = param.kind.clone();
@@ -70,7 +70,7 @@ impl Describe {
         self
     }
 
-    /// Adds an input port. `spelled` is the type as it is written in the module's block.
+    /// Adds an input port. `spelled` is the type as written in the `impl` block.
     #[must_use]
     pub fn input<T>(mut self, name: &str, spelled: &str, fields: &'static [&'static str]) -> Self {
         if !fields.is_empty() {
@@ -81,7 +81,7 @@ impl Describe {
         self
     }
 
-    /// Adds an output port. `spelled` is the type as it is written in the module's block.
+    /// Adds an output port. `spelled` is the type as written in the `impl` block.
     #[must_use]
     pub fn output<T>(mut self, name: &str, spelled: &str, required: bool) -> Self {
         let port = self.port::<T>(name, spelled, required);
@@ -89,7 +89,7 @@ impl Describe {
         self
     }
 
-    /// Adds the conversions of a port's type from and to text, for tests of graphs.
+    /// Adds the conversions between text and a port's type, for tests of graphs.
     #[must_use]
     #[cfg_attr(not(feature = "cli"), expect(unused_mut, unused_variables))]
     pub fn text<T: Send + 'static>(

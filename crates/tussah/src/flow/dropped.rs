@@ -6,12 +6,12 @@ use super::flows::Flow;
 use super::outlet::Outlet;
 use crate::stage::Reason;
 
-/// An item that ended without being handled, as an instance sends it to its port `dropped`.
+/// An item that ended without being handled. An instance sends it to its port `dropped`.
 pub struct Dropped<T> {
-    /// The item. It is `None` if a call that panicked had taken the item, and the item cannot be
-    /// cloned.
+    /// The item. It is `None` if a call had already taken the item when it panicked, and the item's
+    /// type is not `Clone`.
     pub item: Option<T>,
-    /// The reason.
+    /// The reason why the item was not handled.
     pub reason: Reason,
     /// The flow of the item.
     pub flow: Flow,
@@ -38,7 +38,7 @@ impl<T: fmt::Debug> fmt::Debug for Dropped<T> {
 }
 
 impl<T: Send + 'static> Outlet<Dropped<T>> {
-    /// Keeps a copy of an item while it is handled, in case the handling panics.
+    /// Keeps a copy of an item while it is handled, in case the call panics.
     #[inline]
     pub fn keep<'a>(
         &'a self,
@@ -54,7 +54,7 @@ impl<T: Send + 'static> Outlet<Dropped<T>> {
         })
     }
 
-    /// Sends an item that ended without being handled.
+    /// Sends an item that ended without being handled to the port `dropped`.
     pub fn dropped(&self, item: T, flow: &Flow, reason: Reason) {
         if !self.is_connected() {
             return;
@@ -68,7 +68,7 @@ impl<T: Send + 'static> Outlet<Dropped<T>> {
     }
 }
 
-/// An item that is being handled. If its handling panics or is dropped, the item goes to the port
+/// An item that is being handled. If its call panics or is dropped, the item goes to the port
 /// `dropped`.
 pub struct Kept<'a, T: Send + 'static> {
     outlet: &'a Outlet<Dropped<T>>,
@@ -78,7 +78,7 @@ pub struct Kept<'a, T: Send + 'static> {
 }
 
 impl<T: Send + 'static> Kept<'_, T> {
-    /// Notes that the item is handled.
+    /// Marks the item as handled.
     #[inline]
     pub fn handled(mut self) {
         self.is_handled = true;

@@ -1,79 +1,79 @@
-//! The errors of making a graph.
+//! The errors of creating a graph.
 
 use std::fmt;
 
 use crate::stage::BuildError;
 
-/// The reason why a graph could not be made or used.
+/// The error of creating or using a graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum GraphError {
-    /// The graph already has an instance of this name.
+    /// The graph already has an instance with this name.
     NameTaken {
-        /// The name.
+        /// The name that is taken.
         name: String,
     },
-    /// The graph has no instance of this name.
+    /// The graph has no instance with this name.
     NoInstance {
         /// The requested name.
         name: String,
-        /// The existing names.
+        /// The names of all instances.
         known: Vec<String>,
     },
     /// An instance has no such port.
     NoPort {
-        /// The instance.
+        /// The name of the instance.
         instance: String,
         /// The requested port.
         port: String,
-        /// The ports that it has.
+        /// The names of the ports that the instance has.
         known: Vec<String>,
     },
     /// The two ends of an edge have different types.
     WrongType {
         /// The output port.
         from: String,
-        /// The type that it sends.
+        /// The type of the items that the output port sends.
         sends: &'static str,
         /// The input port.
         to: String,
-        /// The type that it takes.
+        /// The type of the items that the input port takes.
         takes: &'static str,
     },
-    /// A port with several edges has items that cannot be cloned.
+    /// An output port has several edges, but its items cannot be cloned.
     NotClone {
         /// The output port.
         from: String,
-        /// The type that it sends.
+        /// The type of the items that the output port sends.
         item: &'static str,
     },
-    /// An output port has no edge.
+    /// A required output port has no edge.
     Unconnected {
         /// The output port.
         from: String,
     },
-    /// An instance has shards, but one of them was expected.
+    /// An instance has shards, but the call needs a single shard.
     Shards {
-        /// The instance.
+        /// The name of the instance.
         instance: String,
-        /// The names of its shards.
+        /// The names of the instance's shards.
         shards: Vec<String>,
     },
-    /// An argument of an instance is missing or wrong, or the instance could not be made.
+    /// An argument of an instance is missing or invalid, or the instance could not be created.
     Instance {
-        /// The instance.
+        /// The name of the instance.
         instance: String,
         /// The reason.
         why: String,
     },
-    /// A source ended early, while the graph was running.
+    /// A source failed while the graph was running.
     Source {
-        /// The instance.
+        /// The name of the instance.
         instance: String,
         /// The reason.
         why: String,
     },
-    /// A stage or an edge could not be made.
+    /// A stage or an edge could not be created.
     Stage(BuildError),
 }
 

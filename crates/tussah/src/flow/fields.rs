@@ -1,4 +1,4 @@
-//! The fields of items: graphs choose shards by them, and modules compare them.
+//! The fields of items, by which graphs choose shards, and which modules compare.
 
 use std::hash::Hasher;
 use std::net::SocketAddr;
@@ -10,11 +10,11 @@ use tussah_weave::Value;
 
 use super::param::{Rate, Size};
 
-/// An item with fields that a graph can name: a field chooses the shard in `* 4 by path`, and
-/// modules such as [`Filter`](crate::modules::Filter) compare its value.
+/// An item with fields that a graph can name. In `* 4 by path`, for example, a field chooses the
+/// shard, and modules such as [`Filter`](crate::modules::Filter) compare the value of a field.
 ///
-/// `#[derive(Fields)]` implements it for a struct with named fields. Each field must be a
-/// [`FieldValue`]; `#[fields(skip)]` leaves a field out.
+/// `#[derive(Fields)]` implements this trait for a struct with named fields. Each field must be a
+/// [`FieldValue`]; `#[fields(skip)]` excludes a field.
 ///
 /// # Examples
 /// ```
@@ -38,11 +38,11 @@ pub trait Fields {
     /// The names of the fields.
     const NAMES: &'static [&'static str];
 
-    /// Returns the value of a field, or `None` if this item has none.
+    /// Returns the value of a field, or `None` if this item does not have it.
     fn field(&self, name: &str) -> Option<Value>;
 }
 
-/// A type of fields.
+/// A type that a field of an item may have.
 ///
 /// | type | kind |
 /// |---|---|
@@ -55,13 +55,13 @@ pub trait Fields {
 /// | [`Duration`] | duration |
 /// | [`Size`] | size |
 /// | [`Rate`] | rate |
-/// | `Option` of one of these | the same; `None` is no value |
+/// | `Option` of one of these | the same kind; `None` means no value |
 #[diagnostic::on_unimplemented(
     message = "a field of the type `{Self}` has no value in graphs",
     note = "`#[fields(skip)]` leaves a field out"
 )]
 pub trait FieldValue {
-    /// Returns the value.
+    /// Returns the value of the field, or `None` if it has no value.
     fn value(&self) -> Option<Value>;
 }
 
@@ -100,7 +100,7 @@ impl<T: FieldValue> FieldValue for Option<T> {
     }
 }
 
-/// A function that writes the value of a field into a hash.
+/// A function that hashes the value of a field.
 pub type HashField<T> = fn(&T, &str, &mut dyn Hasher);
 
 /// Writes the value of a field into a hash. Items without a value have the same hash.

@@ -1,9 +1,10 @@
-//! Flows: items that belong together, such as those of one connection, and the state that modules
-//! keep for them.
+//! Flows: groups of related items, such as those of one connection, and the state that modules keep
+//! for each flow.
 //!
-//! The flow itself holds its state, in one slot for each instance that keeps state. So a call finds
-//! the state without a look-up; Aspen (§4) uses a hash table. Each item holds its flow. The state
-//! therefore ends when the flow is closed and its last item is gone, without a separate count.
+//! The flow itself holds its state, in one slot per instance that keeps state. A call therefore
+//! finds the state without a look-up, whereas Aspen (§4) uses a hash table. Each item holds its
+//! flow, so the state is dropped when the flow is closed and its last item is gone. No separate
+//! count is needed.
 
 use std::any::Any;
 use std::borrow::Borrow;
@@ -21,11 +22,11 @@ use tussah_core::{Notify, quietly};
 use super::turns::Ticket;
 use crate::sync::{Limit, LimitPermit};
 
-/// The name of a flow, among the flows of one output port.
+/// The name of a flow, unique among the flows of one output port.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub enum Key {
-    /// A number, such as that of a connection.
+    /// A number, such as the number of a connection.
     Number(u64),
     /// A text, such as the name of a room.
     Text(Arc<str>),
@@ -64,7 +65,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// The flow of an item. All clones are the same flow. An item outside of any flow holds an empty
+/// The flow of an item. Clones refer to the same flow. An item outside of any flow has an empty
 /// `Flow`.
 #[derive(Clone, Default)]
 pub struct Flow(Option<Arc<Handle>>);
@@ -304,13 +305,13 @@ impl Flow {
         }
     }
 
-    /// Returns the flow's name, or `None` outside of any flow.
+    /// Returns the name of the flow, or `None` for an empty `Flow`.
     #[must_use]
     pub fn key(&self) -> Option<&Key> {
         self.inner().map(|inner| &inner.key)
     }
 
-    /// Returns a number that no other open flow of this process has; 0 outside of any flow.
+    /// Returns a number that no other open flow of this process has, or 0 for an empty `Flow`.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.inner()
@@ -358,7 +359,7 @@ impl fmt::Debug for Flow {
     }
 }
 
-/// An item on its way, with its flow.
+/// An item in transit, with its flow.
 // The item comes first: a processor stalls where it loads a part of what it has just stored at
 // another alignment, and the flow would shift the item by a word.
 #[repr(C)]

@@ -23,7 +23,7 @@ use super::via::Via;
 use crate::stage::{Network, collected};
 use crate::sync::Limit;
 
-/// A graph that does not run yet: instances of modules, and the edges between their ports.
+/// A graph that has not been started: instances of modules, and edges between their ports.
 pub struct Graph {
     name: String,
     instances: Vec<Named>,
@@ -47,7 +47,7 @@ struct End {
 }
 
 impl Graph {
-    /// Creates a graph without instances.
+    /// Creates an empty graph.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -59,10 +59,10 @@ impl Graph {
         }
     }
 
-    /// Adds an instance of a module. The instance is made when the graph starts.
+    /// Adds an instance of a module. The instance is created when the graph starts.
     ///
     /// # Errors
-    /// Returns an error if the name is taken, or if an argument has no parameter.
+    /// Returns an error if the name is taken, or if the module has no parameter for an argument.
     pub fn add<M: Module>(&mut self, name: &str, args: Args) -> Result<(), GraphError> {
         self.check_name(name)?;
         args.check(M::PARAMS).map_err(|why| GraphError::Instance {
@@ -76,17 +76,17 @@ impl Graph {
         Ok(())
     }
 
-    /// Adds several instances of a module, the shards, which divide the items of each input port.
-    /// Edges name all shards together, as one instance. Statistics and errors name each shard, such
-    /// as `name#0`.
+    /// Adds several instances of a module, called shards, which share the items of each input port.
+    /// An edge connects to all shards together, as if they were one instance. Statistics and errors
+    /// name a single shard, such as `name#0`.
     ///
-    /// Items with the same value of the field `by` go to the same shard, whatever port they arrive
-    /// at. The type of these items has to derive [`Fields`](super::Fields). Without a field, the
-    /// shards of a port take turns.
+    /// Items with the same value of the field `by` go to the same shard, at any input port. The
+    /// type of these items must derive [`Fields`](super::Fields). Without a field, the shards of a
+    /// port take turns.
     ///
     /// # Errors
-    /// Returns an error if the name is taken, if an argument has no parameter, or if the number of
-    /// shards is 0. The field is checked when the graph starts.
+    /// Returns an error if the name is taken, if the module has no parameter for an argument, or if
+    /// the number of shards is 0. The field is checked when the graph starts.
     pub fn add_shards<M: Module>(
         &mut self,
         name: &str,
@@ -138,17 +138,17 @@ impl Graph {
         self.instances.push(Named { name, instance });
     }
 
-    /// Adds an edge by a queue. An end is the name of an instance, followed by a dot and the name
-    /// of a port. Without a port, an edge begins at the port `out` and ends at the port `run`.
+    /// Adds an edge that uses a queue. An end is the name of an instance, a dot, and the name of a
+    /// port. If the port is omitted, an edge starts at the port `out` and ends at the port `run`.
     ///
     /// # Errors
-    /// Returns an error if there is no such instance. Ports and types are checked when the graph
+    /// Returns an error if an instance does not exist. Ports and types are checked when the graph
     /// starts.
     pub fn connect(&mut self, from: &str, to: &str) -> Result<(), GraphError> {
         self.connect_via(from, to, Via::default())
     }
 
-    /// Adds an edge as [`connect`](Self::connect) does, with options such as its room or a delay.
+    /// Adds an edge like [`connect`](Self::connect), with options such as its room or a delay.
     ///
     /// # Errors
     /// Same as for [`connect`](Self::connect).
@@ -158,12 +158,12 @@ impl Graph {
         Ok(())
     }
 
-    /// Sets the time within which an instance should handle an item, from its arrival to its end.
-    /// Items that would take longer are rejected, and go to the port `dropped`; see
-    /// [`StageBuilder::target`](crate::stage::StageBuilder::target).
+    /// Sets the latency target of an instance, from the arrival of an item to the end of its
+    /// handling. The instance rejects items that would miss the target, and sends them to the port
+    /// `dropped`; see [`StageBuilder::target`](crate::stage::StageBuilder::target).
     ///
     /// # Errors
-    /// Returns an error if there is no such instance.
+    /// Returns an error if the instance does not exist.
     pub fn target(&mut self, instance: &str, target: Duration) -> Result<(), GraphError> {
         for place in self.place(instance)? {
             self.instances[place].instance.set_target(target);
@@ -171,17 +171,17 @@ impl Graph {
         Ok(())
     }
 
-    /// Makes all instances on the caller's runtime, and starts the graph. If the graph cannot
-    /// start, nothing of it remains.
+    /// Creates all instances on the current runtime, and starts the graph. If the graph cannot
+    /// start, everything created so far is removed.
     ///
     /// # Errors
     /// Returns an error if a port is unknown or not connected, or if the two ends of an edge have
     /// different types. Also returns an error if a cycle of edges could deadlock, or if an instance
-    /// cannot be made.
+    /// cannot be created.
     ///
     /// # Panics
-    /// Panics outside of a runtime, or if an instance panics while it is made. Then nothing of the
-    /// graph remains, either.
+    /// Panics outside of a runtime, or if the creation of an instance panics. In both cases,
+    /// nothing of the graph remains.
     #[track_caller]
     pub fn start(self) -> Result<Running, GraphError> {
         let mut running = Running {

@@ -1,9 +1,9 @@
-//! Limits: a bound on the number of items inside a set of instances.
+//! Limits on the number of items inside a set of instances.
 //!
-//! An item takes a permit when an edge brings it into the set. The permit is in the item's flow, so
-//! everything that is sent for the item inside the set holds it, too. An edge out of the set leaves
-//! it behind. The permit is free when nothing of the item is inside any more. So a cycle inside the
-//! set cannot fill up with items that come from outside.
+//! An item takes a permit when it enters the set over an edge. The permit belongs to the item's
+//! flow, so everything that is sent for the item inside the set holds it, too. An edge that leaves
+//! the set drops the permit. The permit is free when nothing of the item is left inside. A cycle
+//! inside the set can therefore not fill up with items from outside.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

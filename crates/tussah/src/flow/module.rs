@@ -14,21 +14,21 @@ use super::outlet::{Held, Outs};
 use super::wake::Wake;
 use crate::stage::{BuildError, Reason};
 
-/// A module: the behavior of an instance in a graph. Implemented by [`#[module]`](super::module).
+/// The behavior of an instance in a graph. [`#[module]`](super::module) implements this trait.
 pub trait Module: Sized + Send + 'static {
-    /// The items of all input ports.
+    /// The type of the items of all input ports.
     #[doc(hidden)]
     type Item: Send + 'static;
 
-    /// The output ports.
+    /// The type of all output ports.
     #[doc(hidden)]
     type Outs: Outs;
 
-    /// The name of the type.
+    /// The name of the module's type.
     #[doc(hidden)]
     const NAME: &'static str;
 
-    /// The kind of the module's calls.
+    /// The kind of the module's methods.
     #[doc(hidden)]
     const BODY: Body;
 
@@ -40,7 +40,7 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     const HAS_STATE: bool;
 
-    /// True if the module handles one item at a time although it could handle more.
+    /// True if the module handles one item at a time, although its signature would allow more.
     #[doc(hidden)]
     const IS_SERIAL: bool;
 
@@ -48,12 +48,13 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     const IS_ORDERED: bool;
 
-    /// True if the parameters `flows` and `idle` bound the open flows of the output ports.
+    /// True if the parameters `flows` and `idle` bound the number of open flows of the output
+    /// ports.
     #[doc(hidden)]
     const BOUNDS_FLOWS: bool;
 
-    /// Makes the item that asks for `tick`, if the module has one; the others ask for `wake` and
-    /// `end`.
+    /// A function that creates the item for a call of `tick`, if the module has that method. The
+    /// constants below do the same for `wake` and `end`.
     #[doc(hidden)]
     const TICK: Option<fn() -> Self::Item>;
     #[doc(hidden)]
@@ -61,22 +62,23 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     const END: Option<fn() -> Self::Item>;
 
-    /// The parameters.
+    /// The names of the parameters.
     #[doc(hidden)]
     const PARAMS: &'static [ParamSpec];
 
-    /// Makes the instance.
+    /// Creates the instance.
     ///
     /// # Errors
-    /// Returns the reason if an argument is missing or wrong, or if the instance cannot be made.
+    /// Returns the reason if an argument is missing or invalid, or if the instance cannot be
+    /// created.
     #[doc(hidden)]
     fn make(args: &Args) -> Result<Self, String>;
 
-    /// Returns the signature.
+    /// Returns the signature of the module.
     #[doc(hidden)]
     fn describe() -> Describe;
 
-    /// Returns the output ports, without edges.
+    /// Creates the output ports, without edges.
     #[doc(hidden)]
     fn outs() -> Self::Outs;
 
@@ -84,26 +86,27 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     fn ports(entry: &mut Entry<Self::Item>);
 
-    /// Sends an item that ended without being handled to its port. Returns the item if it asks for
-    /// `wake`.
+    /// Sends an item that ended without being handled to its port. If the item stands for a call of
+    /// `wake`, returns it instead.
     #[doc(hidden)]
     fn dropped(item: Self::Item, flow: &Flow, why: Reason, outs: &Self::Outs)
     -> Option<Self::Item>;
 
-    /// Gives the instance's stage its handler.
+    /// Installs the handler of the instance's stage.
     ///
     /// # Errors
-    /// Returns an error if the instance or an edge cannot be made.
+    /// Returns an error if the instance or an edge cannot be created.
     #[doc(hidden)]
     fn install(node: Node<Self>) -> Result<Installed, BuildError>;
 }
 
-/// A module that handles any number of items at a time.
+/// A module that handles any number of items concurrently.
 ///
-/// This trait and the next two have two methods: `call_now` of a module whose methods are all plain
-/// functions, and `call` of other modules. The expansion implements one of them.
+/// This trait and the next two have two methods. `call_now` is for modules whose methods are all
+/// plain functions, and `call` is for other modules. The expansion of the attribute implements one
+/// of them.
 pub trait Element: Module + Sync {
-    /// Handles an item. Returns false if it failed.
+    /// Handles an item. Returns false if the method failed.
     fn call(
         &self,
         _item: Self::Item,
@@ -113,7 +116,8 @@ pub trait Element: Module + Sync {
         async { unreachable!("a plain module") }
     }
 
-    /// Handles an item. Items without room are put into `held`.
+    /// Handles an item, and puts items without room into `held`. Returns false if the method
+    /// failed.
     fn call_now<'a>(
         &self,
         _item: Self::Item,
@@ -127,7 +131,7 @@ pub trait Element: Module + Sync {
 
 /// A module that handles one item at a time.
 pub trait Serial: Module {
-    /// Handles an item. Returns false if it failed.
+    /// Handles an item. Returns false if the method failed.
     fn call(
         &mut self,
         _item: Self::Item,
@@ -137,7 +141,8 @@ pub trait Serial: Module {
         async { unreachable!("a plain module") }
     }
 
-    /// Handles an item. Items without room are put into `held`.
+    /// Handles an item, and puts items without room into `held`. Returns false if the method
+    /// failed.
     fn call_now<'a>(
         &mut self,
         _item: Self::Item,
@@ -151,10 +156,10 @@ pub trait Serial: Module {
 
 /// A module that handles one item of each flow at a time, with its state for the flow.
 pub trait PerFlow: Module + Sync {
-    /// The state.
+    /// The type of the state.
     type State: Send + 'static;
 
-    /// Handles an item. Returns false if it failed.
+    /// Handles an item. Returns false if the method failed.
     fn call(
         &self,
         _state: &mut Option<Self::State>,
@@ -166,7 +171,8 @@ pub trait PerFlow: Module + Sync {
         async { unreachable!("a plain module") }
     }
 
-    /// Handles an item. Items without room are put into `held`.
+    /// Handles an item, and puts items without room into `held`. Returns false if the method
+    /// failed.
     fn call_now<'a>(
         &self,
         _state: &mut Option<Self::State>,
@@ -180,9 +186,9 @@ pub trait PerFlow: Module + Sync {
     }
 }
 
-/// A module that has no input.
+/// A module without input ports.
 pub trait Source: Module + Sync {
-    /// Produces items until there are no more. Returns the reason if the source failed.
+    /// Produces items until the source ends. Returns the reason if the source failed.
     fn start(
         &self,
         flow: &Flow,
@@ -190,46 +196,46 @@ pub trait Source: Module + Sync {
     ) -> impl Future<Output = Result<(), String>> + Send;
 }
 
-/// The items of several input ports: one of the first, or one of the others.
+/// An item of a module with several input ports.
 pub enum Ports<A, B> {
-    /// An item of the first port.
+    /// An item that arrived at the first port.
     This(A),
-    /// An item of another port.
+    /// An item that arrived at another port.
     Other(B),
 }
 
-/// The items of no input port.
+/// The item type of a module without input ports.
 pub enum Never {}
 
-/// The item that asks for `tick`.
+/// An item that stands for a call of `tick`.
 pub struct Tick;
 
-/// The item that asks for `wake`, with the number of its alarm.
+/// An item that stands for a call of `wake`, with the number of the alarm.
 pub struct Woken(pub u64);
 
-/// The item that asks for `end`.
+/// An item that stands for a call of `end`.
 pub struct Ended;
 
-/// A module with the input port of this number, which is a hash of the port's name. `At` names the
-/// edge in messages.
+/// Implemented by modules with the input port `PORT`, a hash of the port's name. `At` names the
+/// edge in error messages.
 #[diagnostic::on_unimplemented(message = "the module `{Self}` has no input port `{At}`")]
 pub trait HasInput<const PORT: u64, At> {
-    /// The type of the items.
+    /// The type of the port's items.
     type Item;
 }
 
-/// A module with the parameter of this number, which is the parameter's place, or a hash of its
-/// name. `At` names the argument in messages.
+/// Implemented by modules with the parameter `PARAM`, the parameter's position or a hash of its
+/// name. `At` names the argument in error messages.
 #[diagnostic::on_unimplemented(message = "the module `{Self}` has no parameter `{At}`")]
 pub trait HasParam<const PARAM: u64, At> {
     /// The type of the argument.
     type Value;
 }
 
-/// A module with the output port of this number, which is a hash of the port's name. `At` names the
-/// edge in messages.
+/// Implemented by modules with the output port `PORT`, a hash of the port's name. `At` names the
+/// edge in error messages.
 #[diagnostic::on_unimplemented(message = "the module `{Self}` has no output port `{At}`")]
 pub trait HasOutput<const PORT: u64, At> {
-    /// The type of the items.
+    /// The type of the port's items.
     type Item;
 }

@@ -1,4 +1,4 @@
-//! Graphs from text: the modules that Weave may use, and the way from a text to a graph.
+//! Graphs from text: the modules that Weave may use, and the conversion of a text into a graph.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ use super::module::Module;
 use super::text::AnyText;
 use super::via::{Via, WhenFull};
 
-/// The modules that a graph in Weave may use, by their names in Weave.
+/// The modules that a Weave graph may use, by name.
 ///
 /// # Examples
 /// ```
@@ -84,7 +84,7 @@ pub struct Modules {
 type Add = fn(&mut Graph, &str, Args) -> Result<(), GraphError>;
 
 impl Modules {
-    /// Creates a list without modules.
+    /// Creates an empty set of modules.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -92,8 +92,8 @@ impl Modules {
 
     /// Adds a module under a name, such as `Parse` or `http::Listen`.
     ///
-    /// Add a generic module once for each type that graphs may use with it. A graph does not have
-    /// to write the type: the edges of the instance determine it.
+    /// Add a generic module once for each type with which graphs may use it. A graph does not have
+    /// to name the type; the edges of the instance determine it.
     ///
     /// ```
     /// use tussah::flow::{Modules, Out, module};
@@ -131,7 +131,7 @@ impl Modules {
         self
     }
 
-    /// Adds the modules of another list.
+    /// Adds all modules of another set.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         let mut add = other.add;
@@ -154,18 +154,18 @@ impl Modules {
         self.signatures.insert(signature);
     }
 
-    /// Returns the signatures.
+    /// Returns the signatures of the modules.
     #[must_use]
     pub fn signatures(&self) -> &tussah_weave::Modules {
         &self.signatures
     }
 
-    /// Makes a graph from a text. If the text has several graphs, this makes the last graph that is
-    /// not part of another graph.
+    /// Creates a graph from a text. If the text defines several graphs, this creates the last one
+    /// that is not part of another graph.
     ///
     /// # Errors
     /// Returns all errors in the text, with their positions in `file`. Also returns an error if an
-    /// argument is missing or wrong.
+    /// argument is missing or invalid.
     pub fn graph(&self, file: &str, text: &str, params: &Params) -> Result<Graph, WeaveError> {
         let parsed = tussah_weave::parse(text);
         let fails = |diagnostics: &[Diagnostic]| {
@@ -344,20 +344,20 @@ pub struct Params {
 }
 
 impl Params {
-    /// Creates an empty set of parameter values, so each parameter of the graph has its default.
+    /// Creates an empty set of values, so that every parameter has its default.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets a value. A text is converted to the kind of the parameter.
+    /// Sets the value of a parameter. A text is converted to the kind of the parameter.
     #[must_use]
     pub fn with(mut self, name: &str, value: Value) -> Self {
         self.values.insert(name.to_owned(), value);
         self
     }
 
-    /// Sets the value of a parameter of a Rust type.
+    /// Sets the value of a parameter to a value of a Rust type.
     #[must_use]
     pub fn typed<T: Clone + Send + Sync + 'static>(mut self, name: &str, value: T) -> Self {
         self.values
@@ -366,14 +366,14 @@ impl Params {
         self
     }
 
-    /// Sets the name of the graph, in a text with several graphs.
+    /// Selects a graph by name, for a text with several graphs.
     #[must_use]
     pub fn graph(mut self, name: &str) -> Self {
         self.graph = Some(name.to_owned());
         self
     }
 
-    /// Sets the value of `workers`; by default it is the number of CPUs.
+    /// Sets the value of `workers`; by default, it is the number of CPUs.
     #[must_use]
     pub fn workers(mut self, workers: u64) -> Self {
         self.workers = Some(workers);
@@ -381,7 +381,7 @@ impl Params {
     }
 }
 
-/// The errors of a text in Weave, as excerpts of the text with explanations.
+/// The errors in a Weave text, each shown as an excerpt of the text with an explanation.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WeaveError(String);
 

@@ -1,4 +1,4 @@
-//! Files that instances have opened, so that no two of them use one file in conflicting ways.
+//! Files opened by instances, with a check that no two instances use one file in conflicting ways.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// A file that an instance of a module has opened.
+/// A file opened by an instance of a module.
 ///
-/// Several instances may read one file, or append to it. Any other two uses of one file are refused
-/// with the names of both instances. A file that was opened in another way is not seen.
+/// Several instances may read the same file, or append to it. Any other combination is refused,
+/// with the names of both instances. Files that were opened in another way are not checked.
 ///
 /// # Examples
 /// ```
@@ -97,25 +97,26 @@ impl OpenFile {
     /// Opens a file for reading.
     ///
     /// # Errors
-    /// If the file cannot be opened, or another instance writes to it, with the path and the
-    /// reason.
+    /// Returns the path and the reason if the file cannot be opened, or if another instance writes
+    /// to it.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, String> {
         Self::open(path.as_ref(), Use::Read)
     }
 
-    /// Opens a file to append to it. A missing file is made.
+    /// Opens a file for appending, and creates it if it does not exist.
     ///
     /// # Errors
-    /// If the file cannot be opened, or another instance uses it in another way, with the path and
-    /// the reason.
+    /// Returns the path and the reason if the file cannot be opened, or if another instance uses it
+    /// in another way.
     pub fn append(path: impl AsRef<Path>) -> Result<Self, String> {
         Self::open(path.as_ref(), Use::Append)
     }
 
-    /// Opens an empty file for writing. The content of an existing file is lost.
+    /// Creates an empty file for writing. If the file exists, its content is lost.
     ///
     /// # Errors
-    /// If the file cannot be opened, or another instance uses it, with the path and the reason.
+    /// Returns the path and the reason if the file cannot be opened, or if another instance uses
+    /// it.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, String> {
         Self::open(path.as_ref(), Use::Create)
     }
@@ -154,13 +155,13 @@ impl OpenFile {
         &self.file
     }
 
-    /// Returns the path with which the file was opened.
+    /// Returns the path that was used to open the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the text of an error: `cannot VERB PATH: ..`.
+    /// Returns an error message: `cannot VERB PATH: ..`.
     #[must_use]
     pub fn context(&self, verb: &str, error: &io::Error) -> String {
         context(verb, &self.path, error)

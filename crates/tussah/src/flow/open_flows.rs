@@ -1,4 +1,4 @@
-//! The open flows of an output port, and the bounds on them.
+//! The open flows of an output port, and the bounds on their number.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;

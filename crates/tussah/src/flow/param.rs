@@ -1,4 +1,4 @@
-//! The types of parameters that have a kind in Weave.
+//! The parameter types that have a kind in Weave.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use tussah_weave::{Kind, Value};
 
-/// A number of bytes: a parameter that Weave writes as `200 MiB`.
+/// A number of bytes. Weave writes it as `200 MiB`, for example.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Size(pub u64);
 
-/// A number of items a second: a parameter that Weave writes as `10 k/s`.
+/// A number of items per second. Weave writes it as `10 k/s`, for example.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default)]
 pub struct Rate(pub f64);
 
-/// A type of parameters that has a kind in Weave.
+/// A parameter type that has a kind in Weave.
 ///
 /// | type | kind |
 /// |---|---|
@@ -28,12 +28,12 @@ pub struct Rate(pub f64);
 /// | [`PathBuf`] | path |
 /// | [`SocketAddr`] | address |
 ///
-/// A parameter of another type has no kind; only programs can give it a value.
+/// A parameter of any other type has no kind, and only Rust code can give it a value.
 pub trait Param: Sized {
     /// The kind.
     const KIND: Kind;
 
-    /// Converts a value of this kind.
+    /// Converts a value of that kind.
     ///
     /// # Errors
     /// Returns the expected kind and range if the value has another kind or is out of range.

@@ -10,8 +10,8 @@ use super::args::Read;
 use super::fields::{Fields, HashField, hash_field};
 use super::param::Param;
 
-/// Finds out what a type can do: `Probe::<T>::new().clone_fn()` is the method of this
-/// type if `T: Clone`, and that of [`NoProbe`] otherwise.
+/// A probe for the capabilities of a type: `Probe::<T>::new().clone_fn()` resolves to the method of
+/// this type if `T: Clone`, and to that of [`NoProbe`] otherwise.
 pub struct Probe<T>(PhantomData<fn() -> T>);
 
 impl<T> Probe<T> {
@@ -24,7 +24,7 @@ impl<T> Probe<T> {
 }
 
 impl<T: Clone> Probe<T> {
-    /// Returns the type's `clone`.
+    /// Returns `T::clone`.
     #[must_use]
     pub fn clone_fn(&self) -> Option<fn(&T) -> T> {
         Some(T::clone)
@@ -35,21 +35,21 @@ impl<T: Param> Probe<T> {
     /// The type's kind.
     pub const KIND: Option<Kind> = Some(T::KIND);
 
-    /// Returns the type's `read`.
+    /// Returns `T::read`.
     #[must_use]
     pub fn read_fn(&self) -> Option<Read<T>> {
         Some(T::read)
     }
 }
 
-/// A type of modules with documentation, to which `#[module]` is applied.
+/// A module type with a documentation comment. `#[module]` implements the trait for it.
 pub trait Documented {
     /// The documentation.
     const DOC: &'static str;
 }
 
 impl<T: Documented> Probe<T> {
-    /// Returns the type's documentation.
+    /// Returns the documentation of the type.
     #[must_use]
     pub fn doc(&self) -> &'static str {
         T::DOC
@@ -63,7 +63,7 @@ impl<T: Fields> Probe<T> {
         Some(hash_field::<T>)
     }
 
-    /// Returns the names of the type's fields.
+    /// Returns the names of the fields of the type.
     #[must_use]
     pub fn fields(&self) -> &'static [&'static str] {
         T::NAMES
@@ -71,7 +71,7 @@ impl<T: Fields> Probe<T> {
 }
 
 impl<T: FromStr> Probe<T> {
-    /// Returns the type's `from_str`.
+    /// Returns a function that parses the type with `FromStr`.
     #[must_use]
     pub fn parse_fn(&self) -> Option<fn(&str) -> Option<T>> {
         Some(|text| text.parse().ok())
@@ -79,7 +79,7 @@ impl<T: FromStr> Probe<T> {
 }
 
 impl<T: fmt::Display> Probe<T> {
-    /// Returns the type's `to_string`.
+    /// Returns a function that formats the type with `Display`.
     #[must_use]
     pub fn show_fn(&self) -> Option<fn(&T) -> String> {
         Some(T::to_string)
@@ -87,54 +87,54 @@ impl<T: fmt::Display> Probe<T> {
 }
 
 impl<T: fmt::Debug> Probe<T> {
-    /// Returns the function that shows the type by `Debug`.
+    /// Returns a function that formats the type with `Debug`.
     #[must_use]
     pub fn debug_fn(&self) -> Option<fn(&T) -> String> {
         Some(|item| format!("{item:?}"))
     }
 }
 
-/// The other half of [`Probe`]: no method finds anything.
+/// The fallback for [`Probe`], whose methods return nothing.
 pub trait NoProbe<T> {
-    /// The type has no kind in Weave.
+    /// Returns `None`: the type has no kind in Weave.
     const KIND: Option<Kind> = None;
 
-    /// The type cannot be cloned.
+    /// Returns `None`: the type cannot be cloned.
     fn clone_fn(&self) -> Option<fn(&T) -> T> {
         None
     }
 
-    /// The type cannot be made of text.
+    /// Returns `None`: the type cannot be parsed.
     fn parse_fn(&self) -> Option<fn(&str) -> Option<T>> {
         None
     }
 
-    /// The type has no `Display`.
+    /// Returns `None`: the type does not implement `Display`.
     fn show_fn(&self) -> Option<fn(&T) -> String> {
         None
     }
 
-    /// The type has no `Debug`.
+    /// Returns `None`: the type does not implement `Debug`.
     fn debug_fn(&self) -> Option<fn(&T) -> String> {
         None
     }
 
-    /// The type has no values in Weave.
+    /// Returns `None`: the type has no values in Weave.
     fn read_fn(&self) -> Option<Read<T>> {
         None
     }
 
-    /// The type has no fields to choose a shard by.
+    /// Returns `None`: the type has no fields.
     fn hash_fn(&self) -> Option<HashField<T>> {
         None
     }
 
-    /// The type has no documentation.
+    /// Returns an empty text: the type has no documentation.
     fn doc(&self) -> &'static str {
         ""
     }
 
-    /// The type has no fields to choose a shard by.
+    /// Returns an empty slice: the type has no fields.
     fn fields(&self) -> &'static [&'static str] {
         &[]
     }
@@ -142,8 +142,8 @@ pub trait NoProbe<T> {
 
 impl<T> NoProbe<T> for Probe<T> {}
 
-/// Calls a plain function of a module. The caller sends on what the function has sent before a
-/// panic goes on.
+/// Calls a plain function of a module, and catches a panic. The caller can then send the function's
+/// items before it continues the panic.
 ///
 /// # Errors
 /// Returns the payload of a panic.
@@ -156,12 +156,12 @@ pub fn unwound<R>(result: std::thread::Result<R>) -> R {
     result.unwrap_or_else(|payload| std::panic::resume_unwind(payload))
 }
 
-/// The result of a method that can fail.
+/// The return type of a method that may fail.
 #[diagnostic::on_unimplemented(
     message = "the method of a module returns nothing or a `Result<(), E>`, not `{Self}`"
 )]
 pub trait Fails {
-    /// The error, which goes to the port `failed`.
+    /// The type of the error, which goes to the port `failed`.
     type Error;
 }
 

@@ -1,4 +1,4 @@
-//! A graph that runs.
+//! A running graph.
 
 use std::any::Any;
 use std::fmt;
@@ -21,7 +21,7 @@ type Source = (String, JoinHandle<Result<(), String>>);
 /// Bound, in time: the wait of [`Running::stop`] for items on their way.
 const STOP: Duration = Duration::from_secs(1);
 
-/// A graph that runs. Dropping this value does not stop the graph; [`drain`](Self::drain),
+/// A running graph. Dropping this value does not stop the graph; [`drain`](Self::drain),
 /// [`stop`](Self::stop) and the end of the runtime do.
 pub struct Running {
     pub(super) network: Network,
@@ -36,17 +36,17 @@ pub struct Running {
 }
 
 impl Running {
-    /// Returns the network whose stages the instances are.
+    /// Returns the network that contains the stages of the graph's instances.
     #[must_use]
     pub fn network(&self) -> &Network {
         &self.network
     }
 
-    /// Returns the statistics of an instance. Each shard has its own, under its name such as
-    /// `pages#0`.
+    /// Returns the statistics of an instance. Each shard has statistics of its own, under a name
+    /// such as `pages#0`.
     ///
     /// # Errors
-    /// Returns an error if there is no such instance, or if the instance has shards.
+    /// Returns an error if the instance does not exist, or if it has shards.
     pub fn stats(&self, instance: &str) -> Result<StageStats, GraphError> {
         let all = self.network.stats();
         let is_shard = |name: &str| {
@@ -65,10 +65,10 @@ impl Running {
         found.ok_or_else(|| self.no_instance(instance))
     }
 
-    /// Returns the entry to an input port, for code outside of the graph.
+    /// Returns an entry to an input port, for code outside of the graph.
     ///
     /// # Errors
-    /// Returns an error if there is no such port, or if the port takes items of another type.
+    /// Returns an error if the port does not exist, or if it takes items of another type.
     pub fn input<T: Send + 'static>(&self, end: &str) -> Result<Input<T>, GraphError> {
         let whole = self.ports.iter().find(|(name, _)| name == end);
         let (instance, port) = match whole {
@@ -101,39 +101,39 @@ impl Running {
     }
 
     /// Waits until all sources have ended, all items have been handled, and all closed flows have
-    /// ended. Then it closes the graph.
+    /// ended. Then closes the graph.
     ///
-    /// Items from outside, by an [`Input`], end as [shut down](crate::stage::Reason::ShutDown) from
-    /// the call on. This also waits for items that an edge delays. Flows that are still open do not
-    /// get an `end`, and their alarms no longer go off.
+    /// From the call on, items sent through an [`Input`] end as [shut
+    /// down](crate::stage::Reason::ShutDown). The method also waits for items on edges with a
+    /// delay. Flows that are still open do not get an `end`, and their alarms no longer go off.
     ///
-    /// If an item circulates in a cycle forever, a module waits forever, or an instance is paused,
-    /// the future never completes; use [`drain_within`](Self::drain_within) or
-    /// [`stop`](Self::stop).
+    /// The future never completes if an item circulates in a cycle forever, if a module waits
+    /// forever, or if an instance is paused. In these cases, use
+    /// [`drain_within`](Self::drain_within) or [`stop`](Self::stop).
     ///
     /// # Cancellation
-    /// If the future is dropped, the sources continue, and another call waits for them.
+    /// If the future is dropped, the sources continue, and another call can wait for them.
     pub async fn drain(&self) {
         self.end_sources().await;
         self.quiet().await;
         self.close().await;
     }
 
-    /// Returns the sources that have panicked or returned an error, as a
-    /// [drain](Self::drain) has noticed.
+    /// Returns the errors of sources that panicked or returned an error, as far as a
+    /// [drain](Self::drain) has noticed them.
     #[must_use]
     pub fn failures(&self) -> Vec<GraphError> {
         self.failures.lock().clone()
     }
 
-    /// Drains the graph. If that takes longer than this time, stops the sources and everything that
+    /// Drains the graph. If that takes longer than `time`, stops the sources and everything that
     /// only waits.
     ///
-    /// After this time, these items end as [shut down](crate::stage::Reason::ShutDown): items that
-    /// circulate in a cycle, delayed items, and items of an `async fn` that waits. The future of
-    /// such a function is dropped, and with it an item that the function is sending. A plain
-    /// function that has begun also ends. If a function blocks its OS thread and never returns, the
-    /// future of this method never completes.
+    /// After `time` has passed, these items end as [shut down](crate::stage::Reason::ShutDown):
+    /// items that circulate in a cycle, delayed items, and the items of an `async fn` that waits.
+    /// The future of such a function is dropped, together with any item that it is sending. If a
+    /// plain function has started, the method waits for its end. If that function blocks its OS
+    /// thread and never returns, the future of this method never completes.
     pub async fn drain_within(&self, time: Duration) {
         if timeout(time, self.drain()).await.is_ok() {
             return;
@@ -144,8 +144,8 @@ impl Running {
         self.close().await;
     }
 
-    /// Stops the sources, and then does the same as [`drain_within`](Self::drain_within) one
-    /// second.
+    /// Stops the sources, and then drains the graph like [`drain_within`](Self::drain_within) with
+    /// one second.
     pub async fn stop(&self) {
         self.abort_sources();
         self.drain_within(STOP).await;
@@ -219,7 +219,7 @@ impl fmt::Debug for Running {
     }
 }
 
-/// The entry to an input port. It is cheap to clone.
+/// An entry to an input port. It is cheap to clone.
 pub struct Input<T> {
     edge: Arc<dyn Push<T>>,
     keepers: Arc<Keepers>,
@@ -235,8 +235,8 @@ impl<T> Clone for Input<T> {
 }
 
 impl<T: Send> Input<T> {
-    /// Sends an item outside of any flow, and waits until there is room for it. If the graph
-    /// drains, the item ends as [shut down](Reason::ShutDown).
+    /// Sends an item outside of any flow, and waits until there is room for it. If the graph is
+    /// draining, the item ends as [shut down](Reason::ShutDown).
     pub async fn send(&self, item: T) {
         if self.keepers.is_draining() {
             return self.edge.end(Flow::default(), item, Reason::ShutDown);

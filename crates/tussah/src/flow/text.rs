@@ -1,4 +1,4 @@
-//! Items as text, for the tests of graphs: where a test watches a port, and where it sends items.
+//! Conversion of items to and from text, for tests that watch ports and send items.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;

@@ -1,11 +1,11 @@
-//! The way of an edge.
+//! The options of an edge.
 
 use std::time::Duration;
 
 /// Bound, in items: the default room of an edge.
 const ROOM: u64 = 1024;
 
-/// The way of an edge: by a queue, or by a call.
+/// The options of an edge: a queue or a call, and the treatment of items.
 ///
 /// # Examples
 /// ```
@@ -22,24 +22,24 @@ pub struct Via {
     pub(crate) after: Duration,
 }
 
-/// The treatment of an item for which a queue has no room.
+/// The action to take if a queue has no room for an item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// The sender waits for room.
+    /// Wait for room.
     Wait,
-    /// The item ends, and goes to the receiver's port `dropped`. Such an edge may be part of a
-    /// cycle, where it has room of its own.
+    /// Drop the item, and send it to the port `dropped` of the receiver. The edge may then be part
+    /// of a cycle, where it has room of its own.
     Shed,
-    /// The oldest item in the queue ends instead, and goes to the receiver's port `dropped`. In the
-    /// queue of an instance that keeps state for each flow, this is the oldest item of some flow.
-    /// Such an edge may be part of a cycle, too.
+    /// Drop the oldest item in the queue instead, and send it to the port `dropped` of the
+    /// receiver. If the receiver keeps state for each flow, this is the oldest item of one of the
+    /// flows. The edge may then be part of a cycle.
     DropOldest,
 }
 
 impl Via {
-    /// Returns the way by the queue of the receiver, which gets room for at least `room` items. A
-    /// sender waits while the queue is full.
+    /// Creates options for an edge that uses the receiver's queue, which gets room for at least
+    /// `room` items. While the queue is full, senders wait.
     #[must_use]
     pub fn queue(room: u64) -> Self {
         Self {
@@ -50,7 +50,8 @@ impl Via {
         }
     }
 
-    /// Returns the way by a call in the sender's servlet, without a queue.
+    /// Creates options for an edge that calls the receiver in the sender's servlet, without a
+    /// queue.
     #[must_use]
     pub fn call() -> Self {
         Self {
@@ -59,15 +60,15 @@ impl Via {
         }
     }
 
-    /// Sets what happens to an item for which there is no room.
+    /// Sets the action to take if there is no room for an item.
     #[must_use]
     pub fn when_full(mut self, when_full: WhenFull) -> Self {
         self.when_full = when_full;
         self
     }
 
-    /// Delays each item by this time. Delayed items also need room. If there is no room for an
-    /// item, it is dropped: it goes to the receiver's port `dropped`.
+    /// Delays each item by `delay`. Delayed items also take room. If there is no room for an item,
+    /// it goes to the port `dropped` of the receiver.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.after = delay;

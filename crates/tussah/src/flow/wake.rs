@@ -1,13 +1,13 @@
-//! The alarm of a flow: an instance handles the flow again at a time of its choice.
+//! The alarm of a flow, which lets an instance handle the flow again at a later time.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The alarm of a flow, for a module that has a method `wake`. An argument of type `&Wake` is the
-/// alarm of the flow whose item the module is handling.
+/// The alarm of a flow, for modules with a method `wake`. An argument of type `&Wake` is the alarm
+/// of the flow whose item the module is handling.
 ///
-/// A flow with a set alarm is open: it ends only after `wake` was called.
+/// While its alarm is set, a flow stays open: it ends only after the call of `wake`.
 pub struct Wake {
     /// The time to the next alarm, in nanoseconds.
     after_ns: AtomicU64,
@@ -26,15 +26,15 @@ impl Wake {
         }
     }
 
-    /// Returns whether the alarm with this number is the last one that was set.
+    /// Returns whether the alarm with this number is the one that was set last.
     #[doc(hidden)]
     #[must_use]
     pub fn is(&self, number: u64) -> bool {
         self.number == number
     }
 
-    /// Sets the alarm: the flow's `wake` is called after this time. An alarm that was set before no
-    /// longer counts.
+    /// Sets the alarm: `wake` is called for the flow after `time`. This replaces an alarm that was
+    /// set before.
     pub fn after(&self, time: Duration) {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(NONE);
         self.after_ns.store(ns.min(NONE - 1), Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Messages in a stream of bytes: lines, or frames with their length in front.
+//! Messages in a byte stream: lines, or frames that start with their length.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Modules for items of any type that can be cloned.
 //!
-//! `#[module]` sees only the bounds of a block. Without `Clone`, a port could have one edge only,
-//! and an item at which the module panics would be lost.
+//! `#[module]` sees only the bounds of an `impl` block. Without `Clone`, a port could have only one
+//! edge, and an item would be lost if the module panics.
 
 mod counter;
 mod dead_letter;

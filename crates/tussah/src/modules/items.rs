@@ -1,4 +1,4 @@
-//! The items of the standard modules.
+//! The item types of the standard modules.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -8,26 +8,26 @@ use std::str::FromStr;
 use super::net::Peer;
 use crate::flow::{Fields, Value};
 
-/// Some bytes with the peer that they came from: a line, a frame or a datagram.
+/// A message with its peer: a line, a frame or a datagram.
 ///
 /// Graphs can name the fields `text` and `size`.
 #[derive(Clone)]
 pub struct Message {
-    /// The bytes, without the end of the line or the length of the frame.
+    /// The bytes of the message, without the line ending or the frame length.
     pub bytes: Vec<u8>,
-    /// The peer that [`Reply`](super::Reply) sends answers to.
+    /// The peer to which [`Reply`](super::Reply) sends answers.
     pub peer: Peer,
 }
 
 impl Message {
-    /// Creates a message to a peer, or from one.
+    /// Creates a message from a peer, or to a peer.
     #[must_use]
     pub fn new(peer: Peer, bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
         Self { bytes, peer }
     }
 
-    /// Returns the bytes as text. Invalid UTF-8 is replaced by U+FFFD.
+    /// Returns the bytes as text, with U+FFFD in place of invalid UTF-8.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)
@@ -68,10 +68,10 @@ impl Fields for Message {
     }
 }
 
-/// An item whose handling failed, on its way to [`Retry`](super::Retry) and back.
+/// A failed item, on its way to [`Retry`](super::Retry) and back.
 ///
-/// A module that can fail returns it as its error. It takes the items that are tried again at a
-/// port of its own.
+/// A module that can fail returns an attempt as its error. Items to try again arrive at a separate
+/// input port.
 ///
 /// ```
 /// use tussah::flow::module;
@@ -99,16 +99,16 @@ impl Fields for Message {
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Attempt<T> {
-    /// The item.
+    /// The item that failed.
     pub item: T,
-    /// The number of attempts that have failed.
+    /// The number of failed attempts.
     pub failures: u32,
-    /// The reason of the last failure.
+    /// The reason for the last failure.
     pub why: String,
 }
 
 impl<T> Attempt<T> {
-    /// Returns an item whose first attempt has failed.
+    /// Creates an attempt for an item whose first attempt has failed.
     #[must_use]
     pub fn first(item: T, why: impl fmt::Display) -> Self {
         Self {
@@ -118,7 +118,7 @@ impl<T> Attempt<T> {
         }
     }
 
-    /// Returns the item after one more failure.
+    /// Returns the attempt after one more failure.
     #[must_use]
     pub fn failed(self, why: impl fmt::Display) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The modules that `check` and `draw` know: those of the program, or those of a manifest.
+//! The modules known to `check` and `draw`: those of the program, or those in a manifest.
 
 use std::borrow::Cow;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The options of `run`: those of every graph, and one for each parameter of this graph.
+//! The options of `run`: common ones, and one for each parameter of the graph.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -1,5 +1,5 @@
-//! The graph of a test: recorders are at the ports that the test watches, and the test takes the
-//! place of the sources that it sends for.
+//! The graph of a test. Recorders are connected to the ports that the test watches, and the test
+//! replaces the sources for which it sends items.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

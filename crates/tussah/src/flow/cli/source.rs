@@ -1,4 +1,4 @@
-//! A file in Weave as the commands read it.
+//! A Weave file, as the commands read it.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

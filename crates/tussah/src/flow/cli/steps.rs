@@ -1,4 +1,4 @@
-//! The steps of a test, carried out under virtual time.
+//! The steps of a test, executed in virtual time.
 
 use std::time::Duration;
 

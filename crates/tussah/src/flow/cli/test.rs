@@ -1,4 +1,4 @@
-//! The command `test`, and the function that does the same for `cargo test`.
+//! The command `test`, and a function that does the same for `cargo test`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -44,12 +44,12 @@ impl TestArguments {
     }
 }
 
-/// Runs the tests of a file in Weave under virtual time, as the command `test` does.
+/// Runs the tests in a Weave file in virtual time, like the command `test`.
 ///
 /// The path is relative to the directory of the package, where `cargo test` runs tests.
 ///
 /// # Panics
-/// If the file is wrong or a test fails, with the places in the file.
+/// Panics if the file is invalid or a test fails; the message contains the positions in the file.
 ///
 /// # Examples
 /// ```no_run

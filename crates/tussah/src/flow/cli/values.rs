@@ -1,4 +1,4 @@
-//! The values of a graph's parameters: from options, the environment, and a file, in this order.
+//! The values of a graph's parameters: from options, the environment, or a file, in this order.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

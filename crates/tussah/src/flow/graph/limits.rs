@@ -1,4 +1,4 @@
-//! The limits of a graph: sets of instances, each with a bound.
+//! The limits of a graph: sets of instances, each with a maximum number of items.
 
 use super::Graph;
 use crate::flow::error::GraphError;
@@ -6,15 +6,15 @@ use crate::flow::shards::Group;
 use crate::sync::Limit;
 
 impl Graph {
-    /// Bounds the number of items inside a set of instances, in their queues or in service. An item
-    /// from outside of the set waits for a place. If its edge sheds, the item ends instead, and
-    /// goes to the receiver's port `dropped`. The item and everything that the instances send for
-    /// it count as one item, until all of this has left the set. A `tick`, a `wake` and an `end` of
-    /// an instance count as an item from outside, too. An alarm that is set takes no place.
+    /// Limits the number of items inside a set of instances, in their queues or in service. An item
+    /// from outside the set waits for a place. If its edge sheds, the item instead goes to the port
+    /// `dropped` of the receiver. An item counts as one, together with everything that the
+    /// instances send for it, until all of this has left the set. A `tick`, a `wake` and an `end`
+    /// of an instance also count as items from outside. A pending alarm takes no place.
     ///
     /// # Errors
-    /// Returns an error if there is no such instance, if one of the instances is in another set or
-    /// is a single shard, or if `items` is 0.
+    /// Returns an error if an instance does not exist, is in another set, or is a single shard, or
+    /// if `items` is 0.
     pub fn limit(&mut self, items: usize, instances: &[&str]) -> Result<(), GraphError> {
         let mut inside = Vec::new();
         for name in instances {

@@ -1,17 +1,17 @@
-//! A source of the files of a directory.
+//! A source of the files in a directory.
 
 use std::path::PathBuf;
 
 use crate::flow::{AsyncOut, module};
 use crate::fs::read_dir;
 
-/// Sends the paths of the regular files of a directory, in no particular order, and ends.
+/// Sends the paths of the regular files in a directory, in no particular order, and ends.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
 /// | `directory` | path | the directory; its subdirectories are not listed |
 ///
-/// Outputs: `out`, `PathBuf`, beginning with `directory`; `error`, optional: the reason why an
+/// Outputs: `out`, `PathBuf`, which starts with `directory`; `error`, optional: the reason why an
 /// entry is missing, as text.
 #[module]
 pub struct DirectoryList {

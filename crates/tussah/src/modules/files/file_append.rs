@@ -10,12 +10,12 @@ use crate::modules::{Attempt, Message};
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
-/// | `file` | path | the file, which is made if it does not exist |
+/// | `file` | path | the file, which is created if it does not exist |
 ///
-/// Inputs: `run` takes [`Message`], `again` takes [`Attempt<Message>`]. Outputs `failed` and
-/// `again_failed`: [`Attempt<Message>`], for [`Retry`](crate::modules::Retry); a line that failed
-/// may be there in part. It writes one line at a time, in order, on an OS thread, and does not wait
-/// until the line is on the disk.
+/// Inputs: `run` takes [`Message`], `again` takes [`Attempt<Message>`]. Outputs: `failed` and
+/// `again_failed`, [`Attempt<Message>`], for [`Retry`](crate::modules::Retry). After a failure, a
+/// part of the line may be in the file. The module writes one line at a time, in order, on an OS
+/// thread. It does not wait until the line is on the disk.
 pub struct FileAppend {
     file: OpenFile,
 }

@@ -1,4 +1,4 @@
-//! A source of the lines of a file.
+//! A source of the lines in a file.
 
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -9,17 +9,17 @@ use crate::modules::framing::{Decoder, Framing, LONGEST};
 use crate::modules::{Message, Peer};
 use crate::spawn_blocking;
 
-/// Sends the lines of a file, in order, and ends with the file.
+/// Sends the lines of a file in order, and ends at the end of the file.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
 /// | `file` | path | the file, which may be a pipe or `/dev/stdin` |
-/// | `longest` | size, default 64 KiB | the longest line |
+/// | `longest` | size, default 64 KiB | the maximum length of a line |
 ///
-/// Outputs: `out`, [`Message`] without the end of the line, from nobody; `error`, optional: the
-/// reason why the file was not read to its end, as text. That is an error of the system, or a line
-/// that is too long. Without an edge at `error`, the source fails. The file is read while the graph
-/// has room for its lines.
+/// Outputs: `out`, [`Message`] without the line ending and without a peer; `error`, optional: the
+/// reason why the file could not be read to its end, as text. The reason is a system error or a
+/// line that is too long. If `error` has no edge, the source fails instead. The source reads only
+/// while the graph has room for its lines.
 #[module]
 pub struct FileLines {
     file: Arc<OpenFile>,

@@ -1,14 +1,14 @@
-//! A module that writes messages to the standard output.
+//! A module that writes messages to standard output.
 
 use std::io::Write as _;
 
 use crate::flow::module;
 use crate::modules::{Attempt, Message};
 
-/// Writes each message to the standard output as a line.
+/// Writes each message to standard output as a line.
 ///
-/// Input `run`: [`Message`]. Output `failed`: [`Attempt<Message>`] for a line that could not be
-/// written. It writes one line at a time, in order, on an OS thread.
+/// Input: `run` takes [`Message`]. Output: `failed`, [`Attempt<Message>`] for a line that could not
+/// be written. The module writes one line at a time, in order, on an OS thread.
 #[derive(Default)]
 pub struct LinesOut;
 

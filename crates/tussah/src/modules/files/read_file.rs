@@ -7,12 +7,12 @@ use crate::flow::Out;
 use crate::flow::{Size, module};
 use crate::modules::Attempt;
 
-/// The contents of a file.
+/// The contents of a file, with its path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Contents {
-    /// The path, as it was asked for.
+    /// The path, as it was requested.
     pub path: PathBuf,
-    /// The bytes.
+    /// The bytes of the file.
     pub bytes: Vec<u8>,
 }
 
@@ -20,12 +20,12 @@ pub struct Contents {
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
-/// | `root` | path, optional | the directory of the files; paths that lead out of it by `..` or by beginning with `/` are refused |
-/// | `longest` | size, default 16 MiB | the longest file |
+/// | `root` | path, optional | the directory of the files; paths that start with `/` or lead out of it by `..` are refused |
+/// | `longest` | size, default 16 MiB | the maximum size of a file |
 ///
 /// Inputs: `run` takes `PathBuf`, `again` takes [`Attempt<PathBuf>`]. Outputs: `out`, [`Contents`];
-/// `failed` and `again_failed`: [`Attempt<PathBuf>`]. Symbolic links are followed. It reads up to
-/// 20 files at a time, on OS threads.
+/// `failed` and `again_failed`: [`Attempt<PathBuf>`]. The module follows symbolic links, and reads
+/// up to 20 files at a time on OS threads.
 pub struct ReadFile {
     root: Option<PathBuf>,
     longest: u64,

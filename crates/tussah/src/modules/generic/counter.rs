@@ -4,14 +4,14 @@ use std::marker::PhantomData;
 
 use crate::flow::{Out, module};
 
-/// Counts items, and reports the count at regular times.
+/// Counts items, and sends the count at regular intervals.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
 /// | `every` | duration, above 0 | the time between two reports |
 ///
-/// Input `run`: `T`. Outputs: `out`, optional, the same items in order; `total`: the number of
-/// items so far, as `u64`. It counts one item at a time.
+/// Input: `run` takes `T`. Outputs: `out`, optional, the same items in order; `total`: the number
+/// of items so far, as `u64`. The module counts one item at a time.
 #[module]
 pub struct Counter<T> {
     total: u64,

@@ -1,4 +1,4 @@
-//! A module that writes items that were lost to a file.
+//! A module that writes lost items to a file.
 
 use std::fmt::Debug;
 use std::io::Write as _;
@@ -7,15 +7,15 @@ use std::path::PathBuf;
 
 use crate::flow::{Dropped, OpenFile, module};
 
-/// Appends a line to a file for each item that was lost.
+/// Appends a line to a file for each lost item.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
-/// | `file` | path | the file, which is made if it does not exist |
+/// | `file` | path | the file, which is created if it does not exist |
 ///
-/// Inputs: `run` takes [`Dropped<T>`] and writes the reason and the item; `lost` takes `T`. Items
-/// are written with `Debug`, one at a time, on an OS thread. Output `failed`: the reason why a line
-/// could not be written, as text.
+/// Inputs: `run` takes [`Dropped<T>`], and writes the reason and the item; `lost` takes `T`. The
+/// module writes items with `Debug`, one at a time, on an OS thread. Output: `failed`, the reason
+/// why a line could not be written, as text.
 pub struct DeadLetter<T> {
     file: OpenFile,
     of: PhantomData<fn(T)>,

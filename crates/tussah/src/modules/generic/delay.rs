@@ -6,14 +6,15 @@ use std::time::Duration;
 use crate::flow::{AsyncOut, module};
 use crate::time::sleep;
 
-/// Sends each item on after a time.
+/// Delays each item by a fixed time.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
 /// | `time` | duration | the delay of each item |
 ///
-/// Input `run`: `T`. Output `out`: the same items. At most 1,000 items wait at a time; senders wait
-/// for more room. The delay of an edge (`after`) ends items without room instead.
+/// Input: `run` takes `T`. Output: `out`, the same items. At most 1,000 items are delayed at a
+/// time; then senders wait. On an edge with a delay (`after`), items without room are dropped
+/// instead.
 #[module]
 pub struct Delay<T> {
     time: Duration,

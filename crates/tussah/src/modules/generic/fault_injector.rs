@@ -1,4 +1,4 @@
-//! A module that makes faults, for tests.
+//! A module that injects faults, for tests.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::random::Random;
 use crate::flow::{AsyncOut, module};
 use crate::time::sleep;
 
-/// Loses, delays or panics at a share of the items, to test what the rest of a graph does then.
+/// Loses items, delays them, or panics, to test how the rest of a graph reacts.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
@@ -15,10 +15,10 @@ use crate::time::sleep;
 /// | `panic` | number from 0 to 1, default 0 | the share of items at which the module panics |
 /// | `slow` | number from 0 to 1, default 0 | the share of items that are delayed by `delay` |
 /// | `delay` | duration, default 0 | the delay |
-/// | `seed` | count, default 0 | the same seed makes the same choices |
+/// | `seed` | count, default 0 | the seed of the random choices |
 ///
-/// Input `run`: `T`. Outputs, of the same type: `out`, and `lost`, optional. It handles any number
-/// of items at a time; at most 1,000 are delayed.
+/// Input: `run` takes `T`. Outputs, of the same type: `out`, and `lost`, optional. The module
+/// handles any number of items at a time, and delays at most 1,000 of them.
 #[module]
 pub struct FaultInjector<T> {
     lose: f64,

@@ -1,20 +1,21 @@
-//! A module that sorts items by a field.
+//! A module that selects items by a field.
 
 use std::marker::PhantomData;
 
 use crate::flow::{Fields, Out, Value, module};
 
-/// Sends items on whose field has a value, and the others to another port.
+/// Sends items whose field has a given value to one port, and all others to another.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
 /// | `field` | text | the field |
-/// | `is` | text, optional | the value |
-/// | `at_least`, `at_most` | number, optional | the range; sizes in bytes, durations in seconds |
+/// | `is` | text, optional | the value of the field |
+/// | `at_least`, `at_most` | number, optional | the range of the field; sizes in bytes, durations in seconds |
 ///
-/// Input `run`: `T` with [`Fields`]. Outputs: `out` for items that meet all given conditions;
-/// `rest`, optional, for the others, and for items without the field. To sort items into more than
-/// two groups, connect `rest` to the next filter. It handles any number of items at a time.
+/// Input: `run` takes `T` with [`Fields`]. Outputs: `out` for items that meet all given conditions;
+/// `rest`, optional, for all other items, including those without the field. To sort items into
+/// more than two groups, connect `rest` to another filter. The module handles any number of items
+/// at a time.
 #[module]
 pub struct Filter<T> {
     field: String,

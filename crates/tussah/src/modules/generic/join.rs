@@ -1,26 +1,27 @@
-//! A module that joins the items of two inputs.
+//! A module that pairs the items of two inputs.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 
 use crate::flow::{Out, module};
 
-/// Sends pairs of the items of two inputs: in each flow, the first with the first, and so on.
+/// Sends pairs of items from two inputs. In each flow, it pairs the first items, then the second
+/// ones, and so on.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
-/// | `room` | count from 1 to 1,024, default 1,024 | items of a flow that wait for partners |
+/// | `room` | count from 1 to 1,024, default 1,024 | the maximum number of items in a flow that wait for a partner |
 ///
 /// Inputs: `run` takes `A`, `other` takes `B`. Outputs: `out`, `(A, B)`; `alone` and `other_alone`,
-/// optional, for an item that found no partner because its flow has ended or `room` is used up;
-/// then the oldest item gives way. It handles one item of each flow at a time.
+/// optional, for items without a partner. An item has no partner if its flow has ended, or if it is
+/// the oldest one when `room` is exceeded. The module handles one item of each flow at a time.
 #[module]
 pub struct Join<A, B> {
     room: usize,
     of: PhantomData<fn(A, B)>,
 }
 
-/// The items of a flow that wait for a partner, in a [`Join`].
+/// The items of a flow that wait for a partner in a [`Join`].
 pub struct Waiting<A, B> {
     these: VecDeque<A>,
     others: VecDeque<B>,

@@ -5,13 +5,14 @@ use std::marker::PhantomData;
 
 use crate::flow::{Out, module};
 
-/// Logs each item with `tracing`, at the level info and the target `tussah::modules`.
+/// Logs each item with `tracing`, at level info with the target `tussah::modules`.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
 /// | `label` | text, optional | the field `label` of the log lines |
 ///
-/// Input `run`: `T`. Output `out`, optional: the same items. It logs any number of items at a time.
+/// Input: `run` takes `T`. Output: `out`, optional, the same items. The module logs any number of
+/// items at a time.
 #[module]
 pub struct Logger<T> {
     label: String,

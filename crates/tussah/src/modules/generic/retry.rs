@@ -1,4 +1,4 @@
-//! A module that sends failed items back later.
+//! A module that sends failed items back after a pause.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::marker::PhantomData;
@@ -11,23 +11,23 @@ use crate::flow::{AsyncOut, module};
 use crate::modules::Attempt;
 use crate::time::sleep;
 
-/// Sends items that have failed back after a pause, which doubles with each failure of an item.
+/// Sends failed items back after a pause. The pause doubles with each failure of an item.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
-/// | `attempts` | count, at least 1 | the number of attempts for each item, the first one included |
+/// | `attempts` | count, at least 1 | the maximum number of attempts for each item, including the first |
 /// | `first` | duration | the pause after the first failure |
-/// | `longest` | duration, default 1 min | the longest pause |
-/// | `jitter` | number from 0 to 1, default 0 | the share of each pause by which it may be shorter, at random |
-/// | `seed` | count | the same seed makes the same pauses; random by default, and 0 under virtual time |
+/// | `longest` | duration, default 1 min | the maximum pause |
+/// | `jitter` | number from 0 to 1, default 0 | the maximum share by which a pause is shortened at random |
+/// | `seed` | count | the seed of the random pauses; random by default, and 0 in virtual time |
 ///
-/// With `jitter`, items that failed together do not come back together.
+/// With `jitter`, items that failed at the same time do not return at the same time.
 ///
-/// Input `run`: [`Attempt<T>`]. Outputs, of the same type: `out` for items to try again, `lost` for
-/// items whose attempts are used up. At most 1,000 items wait at a time; senders wait for more
-/// room. An item that waits is in the graph, so draining the graph waits for it.
+/// Input: `run` takes [`Attempt<T>`]. Outputs, of the same type: `out` for items to try again,
+/// `lost` for items that have used up their attempts. At most 1,000 items wait at a time; then
+/// senders wait. Waiting items are part of the graph, so draining the graph waits for them.
 ///
-/// The edge back to the module that failed closes a cycle, so it needs room of its own:
+/// The edge back to the failing module closes a cycle, so it needs room of its own:
 /// `send.failed -> retry -> send.again via queue(1000, when_full: shed)`.
 #[module]
 pub struct Retry<T> {

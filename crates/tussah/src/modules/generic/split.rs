@@ -1,21 +1,21 @@
-//! A module that names the flows of items.
+//! A module that assigns items to flows.
 
 use std::collections::{BTreeMap, HashMap};
 use std::marker::PhantomData;
 
 use crate::flow::{Fields, Key, Out, Value, module};
 
-/// Sends each item in the flow that one of its fields names.
+/// Sends each item in a flow that is named by one of its fields.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
 /// | `by` | text | the field |
-/// | `flows` | count, at least 1, default 10,000 | the number of open flows |
+/// | `flows` | count, at least 1, default 10,000 | the maximum number of open flows |
 ///
-/// Input `run`: `T` with [`Fields`]. Output `out`: the same items in order; an item without
-/// the field is in no flow. When one flow more than `flows` begins, the flow that had no item for
-/// the longest time ends. Flows do not end with the source, so modules that follow get no `end` for
-/// them when the graph is drained. It handles one item at a time.
+/// Input: `run` takes `T` with [`Fields`]. Output: `out`, the same items in order; an item without
+/// the field belongs to no flow. If a new flow would exceed `flows`, the flow that has been without
+/// items for the longest time ends. Flows do not end with the source, so later modules get no `end`
+/// for them when the graph is drained. The module handles one item at a time.
 #[module]
 pub struct Split<T> {
     by: String,

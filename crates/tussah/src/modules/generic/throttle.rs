@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use crate::flow::{AsyncOut, Rate, module};
 use crate::time::{now, sleep_until};
 
-/// Sends items on at a limited rate, in order. The senders wait.
+/// Sends items on in order at a limited rate. Senders wait.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
-/// | `rate` | rate, from 1/day to 1 G/s | the number of items a second |
-/// | `burst` | count, at least 1, default 1 | the number of items that may pass at once after a pause |
+/// | `rate` | rate, from 1/day to 1 G/s | the maximum number of items per second |
+/// | `burst` | count, at least 1, default 1 | the maximum number of items that may pass at once after a pause |
 ///
-/// Input `run`: `T`. Output `out`: the same items. It handles one item at a time, by the generic
-/// cell rate algorithm (ITU-T I.371, Annex A).
+/// Input: `run` takes `T`. Output: `out`, the same items. The module handles one item at a time,
+/// with the generic cell rate algorithm (ITU-T I.371, Annex A).
 #[module]
 pub struct Throttle<T> {
     period: Duration,

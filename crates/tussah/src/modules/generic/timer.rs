@@ -1,19 +1,19 @@
-//! A source that sends a number again and again.
+//! A source that sends numbers at regular intervals.
 
 use std::time::Duration;
 
 use crate::flow::{AsyncOut, module};
 use crate::time::interval;
 
-/// Sends the numbers 0, 1, 2 and so on, one each `every`; the first is sent at once.
+/// Sends the numbers 0, 1, 2 and so on, one in each interval `every`, starting immediately.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
 /// | `every` | duration, above 0 | the time between two items |
-/// | `count` | count, optional | the number of items; without it, the source does not end |
+/// | `count` | count, optional | the number of items; by default, the source does not end |
 ///
-/// Output `out`: `u64`. While the receiver has no room, the timer waits, and sends the missed
-/// numbers afterwards.
+/// Output: `out`, `u64`. While the receiver has no room, the timer waits; it then sends the missed
+/// numbers.
 #[module]
 pub struct Timer {
     every: Duration,

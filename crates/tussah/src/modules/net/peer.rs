@@ -11,9 +11,10 @@ use crate::net::{TcpStream, UdpSocket};
 use crate::sync::Mutex;
 use crate::time::timeout;
 
-/// The other end of a connection, the sender of a datagram, or nobody. It is cheap to clone.
+/// The other end of a connection, the sender of a datagram, or no one. It is cheap to clone.
 ///
-/// Two peers are equal if they are the same connection, or the same address at the same socket.
+/// Two peers are equal if they refer to the same connection, or to the same address at the same
+/// socket.
 #[derive(Clone)]
 pub struct Peer(Kind);
 
@@ -60,7 +61,7 @@ impl Connection {
 }
 
 impl Peer {
-    /// Returns the peer of messages that come from no peer, such as the lines of a file.
+    /// Returns the peer of messages without a source, such as the lines of a file.
     #[must_use]
     pub fn nobody() -> Self {
         Self(Kind::Nobody)
@@ -74,7 +75,7 @@ impl Peer {
         Self(Kind::Udp(Arc::clone(socket), address))
     }
 
-    /// Returns the address, or `None` for nobody.
+    /// Returns the address of the peer, or `None` for no one.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         match &self.0 {

@@ -5,18 +5,18 @@ use std::time::Duration;
 use crate::flow::module;
 use crate::modules::{Attempt, Message};
 
-/// Sends each message to its peer: over the connection that [`TcpListen`](super::TcpListen) has
-/// accepted, as a line or a frame as it reads them, or as a datagram from the socket of
-/// [`UdpListen`](super::UdpListen).
+/// Sends each message to its peer. For a connection from [`TcpListen`](super::TcpListen), it sends
+/// a line or a frame, as that source reads them. For a peer of [`UdpListen`](super::UdpListen), it
+/// sends a datagram from that socket.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
-/// | `patience` | duration, default 10 s | the time within which a peer takes a message |
+/// | `patience` | duration, default 10 s | the maximum time until a peer takes a message |
 ///
-/// Input `run`: [`Message`]. Output `failed`: [`Attempt<Message>`] for a message whose peer has
-/// gone. A connection that does not take a message in time is closed; with a patience of zero, that
-/// is one whose buffers in the system are full. The module writes one message of each flow at a
-/// time, in order. A line feed in a message for a connection of lines is not changed.
+/// Input: `run` takes [`Message`]. Output: `failed`, [`Attempt<Message>`] for a message whose peer
+/// has gone. If a connection does not take a message in time, it is closed; with a patience of
+/// zero, it is closed when the system's buffers are full. The module writes one message of each
+/// flow at a time, in order. It does not escape line feeds in messages for a connection with lines.
 #[module]
 pub struct Reply {
     patience: Duration,

@@ -14,24 +14,24 @@ use crate::net::TcpListener;
 use crate::sync::mpsc::{Sender, channel};
 use crate::time::{sleep, timeout};
 
-/// Accepts TCP connections, and sends the messages that come over them, each connection in a flow
-/// of its own.
+/// Accepts TCP connections, and sends the messages that arrive over them. Each connection is a
+/// flow.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
-/// | `listen` | address | the address; port 0 takes a free port |
-/// | `framing` | text, default `"lines"` | `"lines"`, or `"lengths"`, which are in front |
-/// | `connections` | count, at least 1, default 10,000 | the number of open connections; further ones wait |
-/// | `longest` | size, default 64 KiB | the longest message; a longer one closes the connection |
-/// | `idle` | duration, optional | closes a connection without input for this time |
+/// | `listen` | address | the address; port 0 selects a free port |
+/// | `framing` | text, default `"lines"` | `"lines"`, or `"lengths"` for frames that start with their length |
+/// | `connections` | count, at least 1, default 10,000 | the maximum number of open connections; further ones wait |
+/// | `longest` | size, default 64 KiB | the maximum length of a message; a longer one closes the connection |
+/// | `idle` | duration, optional | the time without input after which a connection is closed |
 ///
-/// A length is four bytes, the highest first. A line ends with a line feed; a carriage return
-/// before it is not part of the line.
+/// A length consists of four bytes, the most significant first. A line ends with a line feed; a
+/// carriage return before it is not part of the line.
 ///
 /// Outputs: `out`, [`Message`], whose peer is the connection; `listening`, optional: the address,
-/// once. A connection whose messages the graph does not take is not read. Its flow ends when the
-/// client has sent everything. It stays open for replies as long as a message or a module keeps its
-/// [`Peer`].
+/// sent once. If the graph has no room for messages of a connection, the source stops reading from
+/// it. The flow ends when the client has finished sending. The connection stays open for replies as
+/// long as a message or a module holds its [`Peer`].
 #[module]
 pub struct TcpListen {
     listener: Arc<TcpListener>,

@@ -1,4 +1,4 @@
-//! A module that sends messages over a TCP connection that it makes.
+//! A module that sends messages over a TCP connection to a server.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,23 +11,23 @@ use crate::modules::{Attempt, Message};
 use crate::net::TcpStream;
 use crate::time::timeout;
 
-/// Sends messages to a server, in order. It connects when the first message comes, and again after
-/// an error.
+/// Sends messages to a server, in order. The module connects when the first message arrives, and
+/// reconnects after an error.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
 /// | `to` | address | the server |
 /// | `framing` | text, default `"lines"` | as for [`TcpListen`](super::TcpListen) |
-/// | `patience` | duration, default 10 s | the time of each step: connect, send, answer |
-/// | `longest` | size, default 64 KiB | the longest answer |
+/// | `patience` | duration, default 10 s | the maximum time for each step: connect, send, answer |
+/// | `longest` | size, default 64 KiB | the maximum length of an answer |
 ///
-/// Inputs: `run` takes [`Message`], `again` takes [`Attempt<Message>`]. Outputs: `out`, optional:
-/// if it is connected, the module waits for one answer to each message before it sends the next,
-/// and sends the answer on, with the peer of the message. `failed` and `again_failed`:
-/// [`Attempt<Message>`], for [`Retry`](crate::modules::Retry).
+/// Inputs: `run` takes [`Message`], `again` takes [`Attempt<Message>`]. Outputs: `out`, optional;
+/// `failed` and `again_failed`: [`Attempt<Message>`], for [`Retry`](crate::modules::Retry). If
+/// `out` has an edge, the module waits for one answer to each message before it sends the next. It
+/// sends the answer to `out`, with the peer of the message.
 ///
-/// Without answers, a message counts as sent when the system has taken it. It is lost if the server
-/// ends before it reads it.
+/// Without answers, a message counts as sent when the system has accepted it. It is lost if the
+/// server ends before reading it.
 #[module]
 pub struct TcpSend {
     to: SocketAddr,

@@ -19,11 +19,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
-/// | `listen` | address | the address; port 0 takes a free port |
+/// | `listen` | address | the address; port 0 selects a free port |
 ///
-/// Outputs: `out`, [`Message`], whose peer is the sender; `listening`, optional: the address, once.
-/// Datagrams are in no flow. While the graph does not take them, the system keeps as many as fit
-/// into the buffer of the socket, and drops the others.
+/// Outputs: `out`, [`Message`], whose peer is the sender; `listening`, optional: the address, sent
+/// once. Datagrams belong to no flow. While the graph has no room, the system buffers as many
+/// datagrams as fit into the socket's buffer, and drops the rest.
 #[module]
 pub struct UdpListen {
     socket: Arc<UdpSocket>,
@@ -71,8 +71,9 @@ impl UdpListen {
 /// |---|---|---|
 /// | `to` | address | the receiver |
 ///
-/// Input `run`: [`Message`]. Output `failed`: [`Attempt<Message>`] for a message that the system
-/// did not take, such as one of more than 65,507 bytes. It sends any number of messages at a time.
+/// Input: `run` takes [`Message`]. Output: `failed`, [`Attempt<Message>`] for a message that the
+/// system did not accept, such as one of more than 65,507 bytes. The module sends any number of
+/// messages at a time.
 #[module]
 pub struct UdpSend {
     socket: UdpSocket,

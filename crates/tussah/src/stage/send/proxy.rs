@@ -45,10 +45,9 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// or calls it with, go to this stage instead. The handler of this stage can inspect, count,
     /// change or drop the events, and sends them to `to` over an edge of its own.
     ///
-    /// No event is lost, and events of a sender keep their order. However, calls made after the
-    /// proxy's removal do not wait for its queued events. A proxy may serve several pairs of
-    /// stages, and may stand between another proxy and its target. It makes senders hand over
-    /// events one by one.
+    /// No event is lost, and events of a sender keep their order. Calls made after the proxy's
+    /// removal do not wait for its queued events. A proxy may serve several pairs of stages, and
+    /// stand between another proxy and its target. Senders hand events over to it one by one.
     ///
     /// # Errors
     /// Returns an error if `to` is in another network, or if `from` has no edge or already a proxy
