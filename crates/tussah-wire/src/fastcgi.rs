@@ -2,7 +2,8 @@
 //!
 //! The numbers of sections refer to the FastCGI Specification by Mark R. Brown, version 1.0 of 29
 //! April 1996. A web server sends a request with the functions `push_*` and [`chunks`], and reads
-//! the response with [`Parser`].
+//! the response with [`Parser`]. The module [`cgi`](crate::cgi) makes the variables of the request,
+//! and reads the head of the response.
 //!
 //! ```
 //! use std::num::NonZeroU16;

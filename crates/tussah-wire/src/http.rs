@@ -17,7 +17,7 @@ mod method;
 pub mod range;
 mod refusal;
 pub mod response;
-mod span;
+pub(crate) mod span;
 mod status;
 pub(crate) mod syntax;
 pub mod target;

@@ -5,8 +5,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cgi;
 pub mod fastcgi;
 pub mod http;
+mod line;
 mod malformed;
 
 pub use malformed::Malformed;

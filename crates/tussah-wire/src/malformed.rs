@@ -1,4 +1,4 @@
-//! The error for bytes that break the rules of FastCGI.
+//! The error for bytes that break the rules of FastCGI or CGI.
 
 use std::error::Error;
 use std::fmt;
@@ -24,7 +24,9 @@ pub struct Malformed {
 /// The text or number that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
+    Byte(u8),
     Number(u64),
+    Text(&'static str),
 }
 
 impl Malformed {
@@ -56,7 +58,9 @@ impl fmt::Display for Malformed {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "byte {}: expected {}, found ", self.at, self.expected)?;
         match self.found {
+            Found::Byte(byte) => write!(out, "0x{byte:02x}"),
             Found::Number(number) => write!(out, "{number}"),
+            Found::Text(text) => out.write_str(text),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Tests of the protocols from outside.
 
 mod body;
+mod cgi;
 mod compare;
 mod corpus;
 mod differential;

@@ -1,0 +1,12 @@
+//! CGI/1.1 (RFC 3875), for a web server whose applications speak FastCGI.
+//!
+//! [`variables`] turns a request into the variables of an application, and [`parse`] reads the head
+//! of its response. A head that starts with a status line (section 5, "NPH") is refused.
+
+mod path;
+mod response;
+mod variables;
+
+pub use path::split_path_info;
+pub use response::{CgiHead, Limits, parse};
+pub use variables::{Context, Variable, variables};

@@ -1,0 +1,59 @@
+//! The parts of a path that leads to a script.
+
+/// Splits a decoded path into the name of a script and the path after it.
+///
+/// The script ends with the last occurrence of `extension` that has text before it, and a slash and
+/// more text after it. Without one, the whole path is the script. This is what nginx does with
+/// `fastcgi_split_path_info ^(.+\.php)(/.+)$`, except that a line feed counts as text, so that it
+/// cannot hide the path.
+///
+/// The script may be missing, and an existing file may be before it: for `/photo.jpg/x.php`, the
+/// script is the whole path. A server has to check that the script is a file.
+///
+/// ```
+/// use tussah_wire::cgi::split_path_info;
+///
+/// let parts = split_path_info(b"/shop.php/books/1", b".php");
+/// assert_eq!(parts, (&b"/shop.php"[..], &b"/books/1"[..]));
+/// assert_eq!(split_path_info(b"/shop.php", b".php"), (&b"/shop.php"[..], &b""[..]));
+/// ```
+pub fn split_path_info<'p>(path: &'p [u8], extension: &[u8]) -> (&'p [u8], &'p [u8]) {
+    // A slash at the very end has no text after it.
+    let slashes = (0..path.len().saturating_sub(1)).rev();
+    slashes
+        .filter(|&at| path[at] == b'/')
+        .find(|&at| at > extension.len() && path[..at].ends_with(extension))
+        .map_or((path, b""), |at| path.split_at(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The results of nginx with the pattern for `.php`.
+    #[test]
+    fn paths() {
+        let check = |path: &str, script: &str, info: &str| {
+            let parts = split_path_info(path.as_bytes(), b".php");
+            assert_eq!(parts, (script.as_bytes(), info.as_bytes()), "{path}");
+        };
+        check("/a.php/b", "/a.php", "/b");
+        check("/a.php/b/", "/a.php", "/b/");
+        check("/a.php//", "/a.php", "//");
+        check("/a.php", "/a.php", "");
+        check("/a.php/", "/a.php/", "");
+        check("/a.phpx/b", "/a.phpx/b", "");
+        check("/a.php/b.php/c", "/a.php/b.php", "/c");
+        check("/a.php/b.php", "/a.php", "/b.php");
+        check("/a.php/b.php/", "/a.php", "/b.php/");
+        check("/photo.jpg/x.php", "/photo.jpg/x.php", "");
+        check("/.php/a", "/.php", "/a");
+        check(".php/a", ".php/a", "");
+        check(".php/a.php/b", ".php/a.php", "/b");
+        check("/a.PHP/b", "/a.PHP/b", "");
+        check("/a/b", "/a/b", "");
+        check("/", "/", "");
+        check("", "", "");
+        check("/a.php/b\nc", "/a.php", "/b\nc");
+    }
+}
