@@ -1,15 +1,15 @@
 //! The memory of the process.
 
-/// Limits how many arenas the C library's allocator creates.
+/// Limits the number of arenas that the C library's allocator creates.
 ///
-/// By default glibc may create eight for each CPU (`M_ARENA_MAX` in mallopt(3)). Each OS thread
-/// allocates from one arena, and memory that another OS thread frees returns to it. When OS threads
-/// hand memory to each other, for example those that read files, each arena collects free memory
-/// that the others cannot use, and a server keeps growing. Fewer arenas reduce this, but OS threads
-/// that allocate a lot then contend for them.
+/// By default, glibc may create eight arenas per CPU (`M_ARENA_MAX` in mallopt(3)). Each OS thread
+/// allocates from one arena, and memory freed by another OS thread returns to that arena. If OS
+/// threads pass memory to each other, for example because some of them read files, each arena
+/// collects free memory that the others cannot use. A server then keeps growing. Fewer arenas
+/// reduce this effect, but OS threads that allocate a lot then contend for them.
 ///
-/// Call this function at the beginning of `main`. The function does nothing and returns false once
-/// the process has a second OS thread, and with any other C library. Another global allocator
+/// Call this function at the beginning of `main`. If the process already has a second OS thread, or
+/// another C library, the function does nothing and returns false. A different global allocator
 /// ignores the setting. `max` is raised to at least 1.
 ///
 /// # Examples

@@ -48,21 +48,21 @@ impl JoinError {
         }
     }
 
-    /// Returns true if the thread or job did not run to completion: it was aborted, its runtime or
+    /// Returns whether the thread or job did not run to completion: it was aborted, its runtime or
     /// pool shut down, or it [was nested too deep](Self::is_too_deep).
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         !self.is_panic()
     }
 
-    /// Returns true if the job never ran because more joins were nested than the blocking pool has
-    /// stacks for.
+    /// Returns whether the job did not run because joins were nested too deep for the stacks of the
+    /// blocking pool.
     #[must_use]
     pub fn is_too_deep(&self) -> bool {
         matches!(*self.kind, Kind::TooDeep)
     }
 
-    /// Returns true if the thread or job panicked.
+    /// Returns whether the thread or job panicked.
     #[must_use]
     pub fn is_panic(&self) -> bool {
         matches!(*self.kind, Kind::Panic(_))
@@ -83,7 +83,7 @@ impl JoinError {
     /// Returns the panic's payload, if the error is a panic.
     ///
     /// # Errors
-    /// Returns the error itself if it is not a panic.
+    /// Returns this error unchanged if it is not a panic.
     pub fn try_into_panic(self) -> Result<Box<dyn Any + Send>, JoinError> {
         match *self.kind {
             Kind::Panic(payload) => Ok(payload.into_inner()),
@@ -91,10 +91,10 @@ impl JoinError {
         }
     }
 
-    /// Resumes the panic in the caller, as if the joined code had been called directly.
+    /// Resumes the panic in the caller, as if the caller had called the joined code directly.
     ///
     /// # Panics
-    /// Always panics. A panic resumes with its original payload and without calling the panic hook
+    /// Always panics. A panic resumes with its original payload, without calling the panic hook
     /// again. A cancellation panics with the text of this error.
     pub fn resume(self) -> ! {
         match self.try_into_panic() {

@@ -1,4 +1,4 @@
-//! A value for each worker of a runtime, which that worker accesses without a lock.
+//! One value per worker of a runtime, accessed by that worker without a lock.
 //!
 //! # Why it is sound
 //! Only the OS thread that is worker *i* of the runtime accesses the value at place *i*:
@@ -23,7 +23,7 @@ use std::ops::{Deref, DerefMut};
 use crate::runtime::Handle;
 use crate::worker::Worker;
 
-/// A value for each worker of a runtime, which that worker accesses without a lock.
+/// One value per worker of a runtime, accessed by that worker without a lock.
 ///
 /// # Examples
 /// ```
@@ -57,7 +57,7 @@ struct Place<T> {
 unsafe impl<T: Send> Sync for PerWorker<T> {}
 
 impl<T> PerWorker<T> {
-    /// Makes a value for each current worker of the runtime. Workers that are added later have no
+    /// Creates a value for each current worker of the runtime. Workers that are added later have no
     /// value.
     pub fn new(runtime: &Handle, mut make: impl FnMut() -> T) -> Self {
         let place = |_| Place {
@@ -73,7 +73,7 @@ impl<T> PerWorker<T> {
     /// Returns the value of the worker on which the caller runs.
     ///
     /// Returns `None` outside the runtime's workers, on a worker that was added later, and while
-    /// the caller already holds the value.
+    /// the caller already holds a guard of the value.
     #[inline]
     pub fn get(&self) -> Option<PerWorkerGuard<'_, T>> {
         // SAFETY: the reference ends before this function returns.
@@ -89,7 +89,7 @@ impl<T> PerWorker<T> {
     }
 }
 
-/// A guard that gives access to one worker's value. It cannot leave its OS thread.
+/// A guard that gives access to the current worker's value. It cannot be sent to another OS thread.
 pub struct PerWorkerGuard<'a, T> {
     place: &'a Place<T>,
 }

@@ -6,13 +6,14 @@ use crate::quietly::quietly;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Candidate {
-    /// Priority of the color; 0 for a thread that is its own color. Larger values go first.
+    /// The color's priority; 0 for a thread that has a color of its own. Larger values go first.
     pub priority: i8,
-    /// True if the color ran last on this worker, so that its data are probably in the cache.
+    /// True if the color was the last to run on this worker, so that its data are probably in the
+    /// cache.
     pub ran_last: bool,
-    /// Average length of the color's measured turns in nanoseconds; 0 if none was measured.
+    /// The mean length of the color's measured turns, in nanoseconds; 0 if none was measured.
     pub turn_ns: u64,
-    /// Number of times that another candidate was taken instead of this one: 0 to
+    /// The number of times that the policy chose another candidate instead of this one; 0 to
     /// [`PASSED_OVER_MAX`].
     pub passed_over: u32,
 }
@@ -22,12 +23,12 @@ pub struct Candidate {
 pub const CANDIDATES_MAX: usize = 16;
 
 /// Bound, in turns: a candidate that was passed over this often goes next, whatever the policy
-/// chooses, so that no color starves.
+/// chooses, so no color starves.
 pub const PASSED_OVER_MAX: u32 = 64;
 
 /// A policy that chooses the runnable color that a worker takes next.
 ///
-/// Each worker has its own policy, made by the function given to
+/// Each worker has its own policy, created by the function passed to
 /// [`Builder::policy`](crate::Builder::policy). A policy cannot break a promise of the runtime:
 /// events of one color keep their order, and a color that was passed over [`PASSED_OVER_MAX`] times
 /// goes next.
@@ -51,16 +52,18 @@ pub const PASSED_OVER_MAX: u32 = 64;
 /// # std::io::Result::Ok(())
 /// ```
 pub trait Policy: Send {
-    /// Returns the index of the candidate to take. There is at least one candidate, and they are in
-    /// the order in which they became runnable. An index out of range selects the last one.
+    /// Returns the index of the candidate to run next. There is at least one candidate, and
+    /// candidates are in the order in which they became runnable. An index out of range selects the
+    /// last one.
     fn choose(&mut self, candidates: &[Candidate]) -> usize;
 }
 
-/// The default policy: first in, first out, except for priorities.
+/// The default policy: first in, first out, unless colors have priorities.
 ///
-/// It takes the candidate with the largest weight: its priority, plus one if it ran last on this
-/// worker. Ties go to the oldest (the thesis on libasync-mp, §3.4). While no color of the runtime
-/// has a priority, no candidates are weighed, and the queue is first in, first out.
+/// It chooses the candidate with the largest weight, which is the priority, plus one if the color
+/// was the last to run on this worker. Among equals, it chooses the oldest (the thesis on
+/// libasync-mp, §3.4). While no color of the runtime has a priority, candidates are not weighed,
+/// and the queue is first in, first out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Priorities;
 

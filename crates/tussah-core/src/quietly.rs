@@ -1,5 +1,5 @@
-//! Containment of panics in user code that has no caller to receive them: destructors, wakers,
-//! callbacks, policies.
+//! Catching panics in user code that has no caller to receive them: destructors, wakers, callbacks,
+//! policies.
 
 use std::any::Any;
 use std::fmt;
@@ -7,15 +7,16 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs `f` and drops the payload of its panic. The panic hook has already printed the panic.
+/// Runs `f`, and catches a panic. The payload is dropped; the panic hook has already printed the
+/// message.
 ///
-/// The payload is itself a value from user code, so its destructor may panic. The payload of that
-/// second panic is leaked, because its destructor could panic again, and so on forever.
+/// The payload is a user's value, so its destructor may also panic. The payload of that second
+/// panic is leaked, because its destructor could panic again, and so on.
 pub fn quietly(f: impl FnOnce()) {
     let _ = caught(f);
 }
 
-/// Runs `f` and returns its result, or `None` if it panics. The payload is dropped like that of
+/// Runs `f` and returns its result, or `None` if it panics. The payload is dropped as in
 /// [`quietly`].
 #[inline]
 pub fn caught<R>(f: impl FnOnce() -> R) -> Option<R> {
@@ -35,7 +36,7 @@ fn dispose(payload: Box<dyn Any + Send>) {
     }
 }
 
-/// A user's value that the runtime owns. A panic of its destructor is caught.
+/// A user's value that the runtime owns. Panics in its destructor are caught.
 pub struct Guarded<T>(ManuallyDrop<T>);
 
 impl<T> Guarded<T> {

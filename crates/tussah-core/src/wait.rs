@@ -40,22 +40,22 @@ const WAKE_BATCH: usize = 32;
 #[cfg(loom)]
 const WAKE_BATCH: usize = 1;
 
-/// An event without a value that threads can wait for.
+/// An event without a value, for which threads can wait.
 ///
 /// It behaves like `tokio::sync::Notify`:
 ///
 /// - [`notify_one`](Self::notify_one) wakes the thread that has waited longest. If no thread waits,
 ///   it stores one *permit*, and the next [`notified`](Self::notified) completes immediately. There
 ///   is never more than one permit.
-/// - [`notify_waiters`](Self::notify_waiters) wakes every future that exists at that moment,
-///   whether or not it has been polled. It stores no permit.
+/// - [`notify_waiters`](Self::notify_waiters) wakes every existing future, polled or not. It stores
+///   no permit.
 ///
 /// A woken thread sees everything that happened before the notification.
 ///
 /// # Waiting for a condition
 ///
-/// Create the future first, then test the condition, then wait. This way no `notify_waiters` after
-/// the test is missed:
+/// Create the future first, then test the condition, and then wait. This way, no `notify_waiters`
+/// after the test is missed:
 ///
 /// ```
 /// # mod tussah { pub use tussah_core as sync; }
@@ -81,13 +81,13 @@ const WAKE_BATCH: usize = 1;
 /// # });
 /// ```
 ///
-/// With `notify_one`, the permit does the same for a single waiting thread. If several threads may
-/// wait, call [`Notified::enable`] before the test.
+/// With `notify_one`, the permit has the same effect for a single waiting thread. If several
+/// threads may wait, call [`Notified::enable`] before the test.
 ///
 /// # Leaks
 ///
-/// Leaking a polled [`Notified`], for example in a leaked `Box`, is sound. Its node keeps its place
-/// in the line forever, so one `notify_one` is lost on it.
+/// Leaking a polled [`Notified`] is sound. Its node keeps its place in the queue forever, so one
+/// `notify_one` has no effect.
 pub struct Notify {
     state: Mutex<State>,
 }
@@ -153,14 +153,13 @@ impl Notify {
     /// Waits for a notification.
     ///
     /// The future receives every [`notify_waiters`](Self::notify_waiters) from this call on. It
-    /// takes its place in the line for [`notify_one`](Self::notify_one), or the permit, when it is
+    /// takes its place in the queue for [`notify_one`](Self::notify_one), or the permit, when it is
     /// first polled or [enabled](Notified::enable).
     ///
     /// # Cancellation
     ///
-    /// Dropping the future gives up its place in the line. If a `notify_one` had selected the
-    /// future and the future had not completed, the notification passes to the next in line or
-    /// becomes the permit.
+    /// Dropping the future gives up its place in the queue. If a `notify_one` had already selected
+    /// the future, the notification passes to the next future in the queue, or becomes the permit.
     pub fn notified(&self) -> Notified<'_> {
         let broadcasts = self.lock().broadcasts;
         Notified {
@@ -245,7 +244,7 @@ impl fmt::Debug for Notify {
 
 /// The future of [`Notify::notified`]; 32 bytes.
 ///
-/// Polling it again after completion returns `Ready` again.
+/// If it is polled after completion, it returns `Ready` again.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Notified<'a> {
     place: Place<'a>,
@@ -266,10 +265,10 @@ impl UnwindSafe for Notified<'_> {}
 impl RefUnwindSafe for Notified<'_> {}
 
 impl Notified<'_> {
-    /// Takes the place in the line, or the permit, without waiting. Returns true if the future is
+    /// Takes a place in the queue, or the permit, without waiting. Returns whether the future is
     /// complete.
     ///
-    /// A notification wakes the thread only if the future is polled afterwards.
+    /// A later notification wakes the thread only if the future has been polled.
     ///
     /// ```
     /// # mod tussah { pub use tussah_core as sync; }

@@ -34,19 +34,19 @@ use crate::stats::Site;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Stuck {
-    /// Index of the worker.
+    /// The number of the worker.
     pub worker: usize,
-    /// The time that the worker has spent in the event, to the precision of one look: 10 ms, or a
-    /// quarter of the limit if that is shorter.
+    /// The time that the worker has spent in the event, with the precision of one check: 10 ms, or
+    /// a quarter of the limit if that is shorter.
     pub held: Duration,
-    /// True if the event or waker has ended; `held` is then the whole length of the event or waker.
-    /// False in the first report. If the event or waker is still running when the runtime stops its
-    /// workers, there is no second report.
+    /// True if the event or waker has ended; `held` is then its total duration. False in the first
+    /// report. If the event or waker is still running when the runtime stops its workers, there is
+    /// no second report.
     pub ended: bool,
-    /// The type of the closure or future; its path names the function. `None` if the worker is not
-    /// in an event. The worker is then calling wakers, because descriptors are ready, file
-    /// operations have completed or timers have expired; a waker that blocks belongs to another
-    /// executor.
+    /// The type of the closure or future; its path contains the name of the function. `None` if the
+    /// worker is not in an event. The worker is then calling wakers, because descriptors are ready,
+    /// file operations have completed, or timers have expired. A waker that blocks belongs to
+    /// another executor.
     pub event: Option<&'static str>,
     /// The source location that posted or spawned the event.
     pub location: Option<&'static Location<'static>>,

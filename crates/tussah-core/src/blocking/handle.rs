@@ -12,13 +12,13 @@ use super::slot::Outcome;
 use crate::color::held::assert_may_wait;
 use crate::join_error::JoinError;
 
-/// The handle of a job on a [`BlockingPool`](super::BlockingPool): a future of its result.
+/// The handle of a job on a [`BlockingPool`](super::BlockingPool), and a future of its result.
 ///
-/// Dropping the handle detaches the job: it still runs, and its result is dropped. Dropping it in
-/// the middle of an `await` (a timeout, a `select`) has the same effect.
+/// Dropping the handle detaches the job: it still runs, and its result is dropped. A timeout or a
+/// `select` that drops the handle has the same effect.
 ///
-/// Inside a blocking job, polling the handle runs a queued job on the same OS thread, so nested
-/// jobs need no further OS thread. Elsewhere polling never blocks.
+/// If a blocking job polls the handle of a queued job, that job runs on the same OS thread, so
+/// nested jobs need no additional OS threads. Elsewhere, polling never blocks.
 #[must_use = "dropping the handle detaches the job; its result and its panic are lost"]
 pub struct BlockingHandle<T> {
     outcome: Arc<dyn Outcome<T>>,
@@ -35,21 +35,21 @@ impl<T> BlockingHandle<T> {
         }
     }
 
-    /// Blocks this OS thread until the job has ended, and returns its result.
+    /// Blocks this OS thread until the job has ended, and returns the job's result.
     ///
     /// A job that is still queued runs on the caller's stack. Do not use this in `async` code:
     /// `await` the handle there.
     ///
     /// # Errors
-    /// Fails if the job panicked, was aborted, was still queued when its pool shut down, or is
-    /// [nested too deep](JoinError::is_too_deep).
+    /// Returns an error if the job panicked, was aborted, was still queued when its pool shut down,
+    /// or is [nested too deep](JoinError::is_too_deep).
     ///
     /// # Panics
-    /// Panics if it is called inside an event, or inside a closure that has entered a color, like
-    /// [`block_on`](crate::Handle::block_on). Joining an ended job never panics.
+    /// Panics inside an event or inside a closure that has entered a color, like
+    /// [`block_on`](crate::Handle::block_on), unless the job has already ended.
     ///
     /// # Deadlocks
-    /// A join never returns if the job waits, directly or through others, for a job below it on the
+    /// A join never returns if the job waits, directly or indirectly, for a job below it on the
     /// stack or for a job that waits for it.
     #[track_caller]
     pub fn join(self) -> Result<T, JoinError> {
@@ -60,11 +60,11 @@ impl<T> BlockingHandle<T> {
         self.outcome.wait_take()
     }
 
-    /// Removes the job from the queue and drops its closure. The handle then returns a
-    /// cancellation.
+    /// Removes the job from the queue and drops its closure. The handle then returns a cancellation
+    /// error.
     ///
-    /// Returns false and does nothing if the job has begun, because blocking code cannot be
-    /// interrupted.
+    /// If the job has already started, returns false and does nothing, because blocking code cannot
+    /// be interrupted.
     pub fn abort(&self) -> bool {
         self.pool.abort(self.ticket)
     }

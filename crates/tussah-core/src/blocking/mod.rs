@@ -2,40 +2,40 @@
 //!
 //! # No job is forgotten
 //!
-//! *While the queue is not empty, the pool has at least one OS thread. The OS threads that are
-//! awake or about to be woken are at least as many as the queued jobs, or else are all OS threads
-//! that run no job.*
+//! *While the queue is not empty, the pool has at least one OS thread. Let A be the number of OS
+//! threads that are awake or about to be woken. Then A is at least the number of queued jobs, or
+//! every OS thread without a job is among the A.*
 //!
-//! - `submit` puts the job into the queue and asks the policy under the same lock. If there is no
-//!   OS thread, the policy asks for one, whatever its bound. The OS thread is started under the
-//!   lock, so `threads` counts only OS threads that exist. If the system refuses to start the first
-//!   OS thread, the job leaves the queue again and the caller gets the closure back.
-//! - An OS thread ends only under the lock and only if the queue is empty, even after its idle time
-//!   or in a shutdown.
-//! - An OS thread goes to sleep only if it has seen the queue empty, and releases the lock as it
-//!   falls asleep. So a job that comes later finds it asleep, and `submit` wakes one sleeper per
-//!   job. An OS thread that wakes, or has ended its job, checks the queue before it sleeps or ends,
-//!   even if its idle time has just expired.
+//! - `submit` queues the job and consults the policy under the same lock. If there is no OS thread,
+//!   the policy adds one, whatever its bound. The OS thread is started under the lock, so `threads`
+//!   counts only OS threads that exist. If the system refuses to start the first OS thread,
+//!   `submit` removes the job from the queue and returns its closure to the caller.
+//! - An OS thread ends only under the lock and only if the queue is empty, even after its idle
+//!   timeout or during a shutdown.
+//! - An OS thread goes to sleep only if it has seen an empty queue, and releases the lock as it
+//!   falls asleep. A job that is submitted later therefore finds it asleep, and `submit` wakes one
+//!   sleeper per job. An OS thread that wakes or has finished its job checks the queue before it
+//!   sleeps or ends, even if its idle timeout has just expired.
 //!
-//! Jobs leave the queue in the order of their submission. So a job waits forever only if every OS
+//! Jobs leave the queue in order of submission. A job therefore waits forever only if every OS
 //! thread of the pool is inside a job that never ends.
 //!
 //! # Nested joins do not deadlock
 //!
 //! Suppose that jobs wait only for handles of other jobs, without a cycle. Then all of these jobs
-//! end. A waiter for a queued job takes that job out of the queue and runs it on its own OS thread,
-//! but runs no other job. So every awaited job is running or done, and a job waits for the jobs
-//! above it on its stack. Follow "waits for" from any job: without a cycle the path ends at a job
-//! that waits for nothing. That job is running, and ends.
+//! end. A waiter for a queued job removes that job from the queue and runs it on its own OS thread,
+//! but runs no other job. Every awaited job is therefore running or done, and a job waits only for
+//! the jobs above it on its stack. Follow "waits for" from any job: without a cycle, the path leads
+//! to a job that waits for nothing. That job is running, and ends.
 //!
 //! Polling a handle inside a blocking job counts as waiting, because the poll may run the job: a
 //! `select` over a handle and another future is then blocked until the job has ended. This holds
 //! for the jobs of all pools, not only for those of the handle's pool. Otherwise two pools of one
 //! OS thread each, whose jobs wait for queued jobs of the other pool, would stall without a cycle.
 //!
-//! A file operation on the pool counts as a job. A job that waits for a file operation runs the
-//! operation on the job's own OS thread, together with the operations ahead of it in the file's
-//! queue (`driver/file/order.rs`).
+//! A file operation on the pool counts as a job. A job that waits for a file operation runs it on
+//! its own OS thread, together with the operations ahead of it in the file's queue
+//! (`driver/file/order.rs`).
 //!
 //! Two cases remain: a cycle of joins, and jobs that wait for a queued job by means other than its
 //! handle, such as a channel or a lock. Such jobs need one OS thread each, and they get up to
@@ -45,8 +45,8 @@
 //!
 //! One stack holds at most `INLINE_DEPTH_MAX` jobs. The next job runs on a separate OS thread,
 //! which does not count against the pool's `threads_max`: it adds no parallelism, because the OS
-//! thread that started it only waits. After `EXTRA_STACKS_MAX` such stacks, or if the system
-//! refuses one, the job does not run and its join returns an error
+//! thread that started it only waits. If there are already `EXTRA_STACKS_MAX` such stacks, or if
+//! the system refuses one, the job does not run and its join returns an error
 //! ([`JoinError::is_too_deep`](crate::JoinError::is_too_deep)). Waiting instead could take forever:
 //! in a pool of one OS thread, only the waiter could run the job.
 //!

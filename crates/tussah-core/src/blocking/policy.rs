@@ -15,10 +15,10 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The bounds within which a blocking pool grows and shrinks.
 ///
-/// A job that finds no idle OS thread gets a new one, up to `threads_max`. SEDA's pools (Welsh,
+/// If a job finds no idle OS thread, the pool starts one, up to `threads_max`. SEDA's pools (Welsh,
 /// Culler, Brewer, SOSP 2001, section 3.4) wait until the queue is long. Those pools ran the
 /// handlers of one stage, where another OS thread helps only if work accumulates. Here, jobs block
-/// in the kernel and are unrelated, so it is a waste to let a job wait behind another one.
+/// in the kernel and are unrelated, so there is no reason for a job to wait behind another one.
 ///
 /// # Examples
 /// ```
@@ -32,12 +32,12 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PoolPolicy {
-    /// Bound, in OS threads: each costs a stack, and more than the device's parallelism do not
-    /// help. Zero counts as 1.
+    /// Bound, in OS threads: each costs a stack, and more than the device's parallelism bring no
+    /// gain. Zero counts as 1.
     pub threads_max: usize,
     /// The idle time after which an OS thread ends.
     pub idle_timeout: Duration,
-    /// Bound, in jobs: the memory of queued closures. A full queue returns the closure. Zero counts
+    /// Bound, in jobs: queued closures take memory. A full queue returns the closure. Zero counts
     /// as 1.
     pub queue_max: usize,
 }

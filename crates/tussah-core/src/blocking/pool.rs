@@ -1,4 +1,4 @@
-//! The queue of the blocking pool, with the OS threads that serve it.
+//! The queue of the blocking pool, and the OS threads that serve it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use super::submit_error::SubmitError;
 use crate::color::held::assert_may_wait;
 use crate::join_error::JoinError;
 
-/// A pool of OS threads for calls that block: files without io_uring, name resolution, foreign
-/// libraries, long computations.
+/// A pool of OS threads for blocking calls: file operations without io_uring, name resolution,
+/// foreign libraries, long computations.
 ///
-/// A [`PoolPolicy`] adds and removes OS threads. Jobs start in the order of their submission, but a
+/// A [`PoolPolicy`] adds and removes OS threads. Jobs start in order of submission, except that a
 /// waiter for a queued job runs it immediately. Dropping the pool shuts it down immediately.
 ///
 /// # Examples
@@ -36,9 +36,9 @@ pub struct BlockingPool {
     shared: Arc<Shared>,
 }
 
-/// The current state and the past activity of a pool.
+/// The current state of a pool, and its counters.
 ///
-/// Each job is in exactly one of the five counts of jobs, except for a moment during a change.
+/// Each job is in exactly one of the five job counts, except for a moment during a transition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct BlockingStats {
@@ -46,9 +46,9 @@ pub struct BlockingStats {
     pub threads: usize,
     /// The number of idle OS threads.
     pub idle: usize,
-    /// The number of additional OS threads, for joins that are nested too deep for one stack.
+    /// The number of additional OS threads for joins that are too deeply nested for one stack.
     pub extra_stacks: usize,
-    /// The number of waiting jobs.
+    /// The number of queued jobs.
     pub queued: usize,
     /// The number of running jobs, on OS threads of the pool or inside a join.
     pub running: usize,
@@ -56,19 +56,22 @@ pub struct BlockingStats {
     pub completed: u64,
     /// The number of jobs that panicked.
     pub panicked: u64,
-    /// The number of jobs that never ran: aborted, left over at the shutdown, or nested too deep.
+    /// The number of jobs that never ran, because they were aborted, left at the shutdown, or
+    /// nested too deep.
     pub cancelled: u64,
     /// The number of times that the system refused to start an OS thread.
     pub starts_failed: u64,
 }
 
-/// The jobs that a shutdown left undone.
+/// The jobs that a shutdown did not finish.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[must_use = "jobs may have been dropped"]
 pub struct ShutdownOutcome {
-    /// Jobs that did not run: they were dropped, and their handles return a cancellation.
+    /// The number of jobs that did not run: they were dropped, and their handles return a
+    /// cancellation error.
     pub cancelled: usize,
-    /// Jobs that were still running at the deadline. Their handles return the results later.
+    /// The number of jobs that were still running at the deadline. Their handles return the results
+    /// later.
     pub running: usize,
 }
 
@@ -130,7 +133,7 @@ impl BlockingPool {
         }
     }
 
-    /// Returns the current state and the past activity of the pool.
+    /// Returns the current state of the pool, and its counters.
     #[must_use]
     pub fn stats(&self) -> BlockingStats {
         let counters = &self.shared.counters;
@@ -148,14 +151,15 @@ impl BlockingPool {
         }
     }
 
-    /// Refuses further jobs, runs the queue until the deadline, then drops the remaining jobs.
+    /// Rejects new jobs, runs the queued jobs until the deadline, and then drops the remaining
+    /// ones.
     ///
     /// Blocks until every OS thread has left the pool, or until the deadline. A job that is running
-    /// at the deadline continues, because blocking code cannot be interrupted. A job that shuts
-    /// down its own pool waits until the deadline.
+    /// at the deadline continues, because blocking code cannot be interrupted. If a job shuts down
+    /// its own pool, the call waits until the deadline.
     ///
     /// # Panics
-    /// With a future deadline, panics in the same places as [`block_on`](crate::Handle::block_on).
+    /// If the deadline is in the future, panics where [`block_on`](crate::Handle::block_on) panics.
     pub fn shutdown(&self, deadline: Instant) -> ShutdownOutcome {
         if Instant::now() < deadline {
             assert_may_wait("a blocking pool was shut down");

@@ -1,9 +1,9 @@
-//! The error of a job that the blocking pool refused.
+//! The error of a rejected job.
 
 use std::error::Error;
 use std::{fmt, io};
 
-/// The error of a refused job, with its unused closure.
+/// The error of a rejected job, which contains the unused closure.
 pub struct SubmitError<F> {
     f: F,
     kind: Kind,

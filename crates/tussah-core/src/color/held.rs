@@ -1,9 +1,9 @@
 //! Detection of OS threads that must not block because they hold a color or are workers.
 //!
-//! No user code waits while it holds a color, so a call that would block the OS thread is refused
-//! in these places. An event holds both its color and its worker. An OS thread that is not a worker
+//! No user code waits while it holds a color, so calls that would block the OS thread panic in
+//! these places. An event holds both its color and its worker. An OS thread that is not a worker
 //! holds a color inside a closure that entered inline (for one color, for several, or for reading).
-//! It also holds one while a runtime's shutdown drops queued events.
+//! It also holds a color while a runtime's shutdown drops queued events.
 
 use std::cell::Cell;
 

@@ -18,8 +18,8 @@ pub use reference::ColorRef;
 /// The name of a serialization domain (libasync-smp, USENIX 2003, "Coordinating callbacks").
 ///
 /// Events of one color run one at a time, in the order in which they were posted. Events of
-/// different colors may run in parallel. Any value may be used: a connection's number, the address
-/// of a shared structure, a hash.
+/// different colors may run in parallel. Any value can serve as a color: the number of a
+/// connection, the address of a shared structure, a hash.
 ///
 /// Equal values are the same color, and different values are never merged. The paper's colors were
 /// 32 bits wide and folded into 1,024 buckets; these are 64 bits wide and exact.
@@ -35,7 +35,7 @@ pub use reference::ColorRef;
 pub struct Color(pub u64);
 
 impl Color {
-    /// The color of every event that is posted without a color.
+    /// The color of all events that are posted without a color.
     pub const DEFAULT: Color = Color(0);
 }
 
@@ -49,7 +49,7 @@ pub enum ColorName {
     Value {
         /// The type of the value.
         type_name: &'static str,
-        /// The number of the value among the values of its type, in the order of their creation.
+        /// The number of the value among the values of its type, in order of creation.
         number: u64,
     },
 }

@@ -1,9 +1,9 @@
 //! Removal of cancelled requests from the queue of a color.
 //!
-//! A request whose future was dropped has nothing to run, but its node stays in the color's queue.
-//! While the color runs a long event, a caller that repeatedly gives up and asks again, such as a
-//! loop with a timeout, would otherwise fill the memory. So each cancellation is counted, and from
-//! time to time a cancellation also removes the cancelled nodes:
+//! If the future of a request is dropped, there is nothing left to run, but the request's node
+//! stays in the color's queue. A caller that repeatedly gives up and asks again, such as a loop
+//! with a timeout, could then fill the memory while the color runs a long event. Each cancellation
+//! is therefore counted, and some cancellations also remove the cancelled nodes:
 //!
 //! - *From the inbox*, on any OS thread. The walk takes a lock, then sets `PRUNING` in the state
 //!   word, which requires a non-empty inbox. It unlinks cancelled nodes below the newest one, which

@@ -1,4 +1,4 @@
-//! A color reference that skips the table.
+//! A reference to a color, which avoids look-ups in the table.
 
 use std::fmt;
 use std::ptr::NonNull;
@@ -10,15 +10,14 @@ use crate::runtime::Shared;
 
 /// A handle to a color of one runtime.
 ///
-/// Posting through it needs no look-up. It keeps the runtime from forgetting the color, and is
-/// cheap to clone.
+/// Posting through it needs no look-up. While it exists, the runtime does not forget the color. It
+/// is cheap to clone.
 ///
-/// The runtime may forget a color that was given by number, is idle, and has no references left.
-/// The color's priority and depth limit are then forgotten, too. A runtime remembers up to 4,096
-/// such colors. It forgets further colors when their last reference is dropped. If such a color had
-/// events at that moment, the runtime forgets it step by step as the program names other colors. It
-/// has forgotten all such colors after at most about as many new colors as there were colors to
-/// forget.
+/// The runtime may forget a color that was given by number, is idle, and has no references. The
+/// color's priority and depth limit are then lost. A runtime remembers up to 4,096 such colors, and
+/// forgets others when their last reference is dropped. If a color had events at that moment, the
+/// runtime forgets it gradually, as the program names other colors. After about as many new colors
+/// as there were colors to forget, all of them are forgotten.
 pub struct ColorRef {
     cell: NonNull<ColorCell>,
     /// Declared after the cell's pointer and released after its handle, because the cell uses its
@@ -51,12 +50,13 @@ impl ColorRef {
 
     /// Sets the color's priority; see [`Policy`](crate::Policy).
     ///
-    /// Priorities are hints about the order of colors. They never reorder events within a color.
+    /// A priority influences the order among colors. It never reorders events within a color.
     pub fn set_priority(&self, priority: i8) {
         self.get().set_priority(priority);
     }
 
-    /// Sets how many posted events may be queued in the color before posts fail.
+    /// Sets the maximum number of posted events that may be queued in the color. Further posts
+    /// fail.
     pub fn set_depth_max(&self, events: u32) {
         self.get().set_depth_max(events);
     }

@@ -2,9 +2,9 @@
 //!
 //! # Hashing
 //!
-//! Numbers may come from outside (a connection's number, the hash of a name). Each table hashes
-//! them with random keys of its own, so an attacker cannot choose numbers that collide in one shard
-//! or one run of buckets.
+//! Numbers may come from outside: the number of a connection, or the hash of a name. Each table
+//! hashes them with its own random keys, so an attacker cannot choose numbers that collide in one
+//! shard or in one sequence of buckets.
 //!
 //! # Which colors are remembered
 //!

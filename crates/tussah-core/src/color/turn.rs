@@ -1,5 +1,5 @@
-//! A color's turn: it runs a bounded number of events, then gives the token back or is queued
-//! again.
+//! A color's turn: it runs a bounded number of events, and then gives the token back or queues the
+//! color again.
 
 use std::ptr::NonNull;
 

@@ -1,5 +1,4 @@
-//! Requests to several colored values at once: either all of their colors are entered, or tickets
-//! are queued.
+//! Requests to several colored values at once: they enter all colors, or queue a ticket in each.
 
 use std::pin::Pin;
 use std::ptr::NonNull;
@@ -72,18 +71,18 @@ all_colored!(A 0, B 1, C 2, D 3);
 
 /// Runs a closure on several colored values once all of their colors are free.
 ///
-/// If all colors are idle, the closure runs at once. Otherwise, the request takes a place in every
-/// color's queue in one step, so requests for several colors cannot deadlock, and no request is
-/// overtaken. The closure runs in the `tracing` span that was current when the request was first
-/// polled.
+/// If all colors are idle, the closure runs immediately. Otherwise the request takes a place in the
+/// queue of every color in one step. Requests for several colors can therefore not deadlock, and no
+/// request is overtaken. The closure runs in the `tracing` span that was current when the request
+/// was first polled.
 ///
 /// # Cancellation
 /// Same as for [`Colored::with`]. Queues skip the places of a cancelled request, or remove them
 /// earlier.
 ///
 /// # Panics
-/// Panics if one color is given twice, or if the values belong to different runtimes; otherwise as
-/// for [`Colored::with`].
+/// Panics if the same color is given twice, or if the values belong to different runtimes.
+/// Otherwise panics like [`Colored::with`].
 ///
 /// # Examples
 /// ```

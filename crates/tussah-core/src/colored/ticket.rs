@@ -1,9 +1,9 @@
 //! A request that waits for several colors.
 //!
-//! The fast path enters all the colors by compare-and-swap, or none. The slow path reserves: under
-//! one process-wide lock it pushes a *ticket* into the queue of each color. A ticket that reaches
-//! the head of its queue keeps the color. The last ticket to do so runs the closure and releases
-//! the colors.
+//! The fast path enters all colors by compare-and-swap, or none. The slow path takes one
+//! process-wide lock and pushes a *ticket* into the queue of each color. A ticket that reaches the
+//! head of its queue keeps the color. The last ticket to do so runs the closure and releases the
+//! colors.
 //!
 //! All such requests are pushed under the same lock, so they have the same order in every queue
 //! that they share. Of two requests, the request that is behind in one queue is ahead in none, so

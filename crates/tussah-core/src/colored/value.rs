@@ -16,13 +16,13 @@ use crate::loom::atomic::Ordering;
 use crate::runtime::{Handle, PostError, Shared};
 use crate::worker::{InColor, Worker};
 
-/// A value that only events of one color touch: shared state without a lock to hold.
+/// A shared value that only events of one color access, without a lock.
 ///
-/// Each `Colored` is a color of its own, outside the 64 bits of [`Color`](crate::Color). Clones
-/// refer to the same value. After the last clone is gone, the value is dropped as the last event of
-/// its color, on whichever OS thread that event runs.
+/// Each `Colored` has its own color, which is not one of the 64-bit numbers of
+/// [`Color`](crate::Color). Clones refer to the same value. When the last clone is dropped, the
+/// value is dropped by the last event of its color, on whichever OS thread that event runs.
 ///
-/// Closures are sent to the value; no reference to the value escapes:
+/// Send closures to the value; no reference to the value leaves a closure:
 ///
 /// ```compile_fail
 /// # use tussah_core as tussah;
@@ -92,29 +92,29 @@ impl<T: Send + 'static> Colored<T> {
     ///
     /// If the color is idle, the closure runs immediately, on this OS thread and without
     /// allocation, at the cost of an uncontended lock. Otherwise the closure is queued as an event
-    /// of the color, and the future completes with the closure's result. No OS thread blocks.
+    /// of the color. The future completes with the closure's result. No OS thread blocks.
     ///
     /// Requests run in the order in which they were first polled. Each closure runs in the
-    /// `tracing` span that was current at that poll, whether or not it was queued.
+    /// `tracing` span that was current at its first poll, even if it was queued.
     ///
-    /// Requests are exempt from the color's depth limit: each one has a waiting thread, so the
-    /// number of threads bounds them.
+    /// Requests do not count against the color's depth limit: a thread waits for each of them, so
+    /// the number of threads bounds them.
     ///
     /// # Cancellation
-    /// Dropping the future cancels a closure that is still queued, and discards the result of a
-    /// closure that is running or has run. It never blocks. Cancelled requests leave the queue in
-    /// batches. A color holds at most three times as many cancelled requests as the largest number
-    /// of other events that have waited in it at once, or 192 if that is larger.
+    /// Dropping the future cancels the closure if it is still queued, and otherwise discards its
+    /// result. It never blocks. Cancelled requests leave the queue in batches. A color holds at
+    /// most 192 cancelled requests, or three times the largest number of other events that have
+    /// waited in it at once, if that is more.
     ///
     /// # Panics
     /// If the closure panics, the panic resumes in the caller. The value stays as the closure left
-    /// it, and nothing is poisoned. Awaiting a request that the runtime's shutdown dropped panics
-    /// as well.
+    /// it, and nothing is poisoned. The future also panics if the runtime's shutdown dropped the
+    /// request.
     ///
     /// The closure holds the color, so it must not wait for other events. Inside it,
-    /// [`block_on`](Handle::block_on) and this library's other blocking calls panic, on whichever
-    /// OS thread the closure runs. Other ways of waiting, such as a lock of the standard library or
-    /// another executor, are not detected and can deadlock.
+    /// [`block_on`](Handle::block_on) and other blocking calls of this library panic, on any OS
+    /// thread. Other ways of waiting, such as a lock of the standard library or another executor,
+    /// are not detected and can deadlock.
     pub fn with<F, R>(&self, f: F) -> With<'_, T, Write<F>, R>
     where
         F: FnOnce(&mut T) -> R + Send + 'static,
@@ -123,7 +123,8 @@ impl<T: Send + 'static> Colored<T> {
         With::new(self, Write(f))
     }
 
-    /// Does the same as [`with`](Colored::with), as the counterpart of [`read`](Colored::read).
+    /// Runs a closure on the value: an alias of [`with`](Colored::with), the counterpart of
+    /// [`read`](Colored::read).
     pub fn write<F, R>(&self, f: F) -> With<'_, T, Write<F>, R>
     where
         F: FnOnce(&mut T) -> R + Send + 'static,
@@ -134,8 +135,8 @@ impl<T: Send + 'static> Colored<T> {
 
     /// Runs a closure that only reads the value, concurrently with other readers.
     ///
-    /// The closure enters immediately unless a writer runs or events are queued, so a reader never
-    /// passes a queued writer. Otherwise it behaves like [`with`](Colored::with).
+    /// The closure runs immediately unless a writer is running or events are queued, so a reader
+    /// never overtakes a queued writer. Otherwise it behaves like [`with`](Colored::with).
     pub fn read<F, R>(&self, f: F) -> With<'_, T, Read<F>, R>
     where
         T: Sync,
@@ -148,7 +149,7 @@ impl<T: Send + 'static> Colored<T> {
     /// Runs a closure on the value if its color is idle.
     ///
     /// # Errors
-    /// Gives the closure back if the color is in use.
+    /// Returns the closure if the color is in use.
     ///
     /// # Panics
     /// Panics if the closure panics.
@@ -160,7 +161,7 @@ impl<T: Send + 'static> Colored<T> {
     /// Posts a closure to the value without waiting for a result.
     ///
     /// # Errors
-    /// Gives the closure back if the color is full or the runtime has shut down.
+    /// Returns the closure if the color is full or the runtime has shut down.
     #[inline(always)]
     #[track_caller]
     pub fn post<F: FnOnce(&mut T) + Send + 'static>(&self, f: F) -> Result<(), PostError<F>> {
@@ -176,7 +177,7 @@ impl<T: Send + 'static> Colored<T> {
         }
     }
 
-    /// Returns the value's color. Events posted to the color are serialized with the events of the
+    /// Returns the value's color. Events posted to it never run at the same time as closures on the
     /// value.
     pub fn color(&self) -> ColorRef {
         self.cell().retain();

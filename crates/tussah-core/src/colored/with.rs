@@ -16,11 +16,11 @@ use crate::thread::again;
 use crate::tiny_waker::TinyWaker;
 use crate::worker::{Budget, Worker};
 
-/// An operation that a request performs on a `T`, returning an `R`. Only [`Write`] and [`Read`]
-/// implement it.
+/// An operation of a request on a `T`, with the result `R`. Only [`Write`] and [`Read`] implement
+/// it.
 #[allow(private_bounds)]
 pub trait Operation<T, R>: Sealed + Sized {
-    /// True if the operation only reads, so that other operations may read at the same time.
+    /// True if the operation only reads, so that several of them may run at the same time.
     #[doc(hidden)]
     const READS: bool;
     /// Runs the closure.

@@ -7,10 +7,10 @@ use super::outage::log_removal;
 use super::slot::{FULL, HALF, Inner, POLLED};
 use super::source::Source;
 
-/// The part of a connection that a peer has closed.
+/// The extent to which a peer has hung up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hangup {
-    /// The peer will send no more data, but it may still read: its FIN has arrived.
+    /// The peer will send no more data, but may still read: its FIN has arrived.
     Half,
     /// The connection is over: it was reset, it failed, or both sides have closed it.
     Full,
@@ -30,8 +30,8 @@ impl Source {
     ///
     /// Unread bytes do not hide a hang-up, and no operation is tried. All calls of this function
     /// share one place with the readers that use [`poll_io`](Self::poll_io) and
-    /// [`poll_ready`](Self::poll_ready): only the last caller is woken. Use it for connected
-    /// streams.
+    /// [`poll_ready`](Self::poll_ready): only the last caller is woken. Use this function for
+    /// connected streams.
     ///
     /// # Errors
     /// Same as for [`poll_ready`](Self::poll_ready).
@@ -54,7 +54,7 @@ impl Source {
 
     /// Returns whether the driver has reported that the peer hung up at least as far as `hangup`.
     ///
-    /// The driver reports nothing about a descriptor that no thread has waited for.
+    /// Before the first wait for a descriptor, the driver reports nothing about it.
     #[must_use]
     #[inline]
     pub fn has_hung_up(&self, hangup: Hangup) -> bool {

@@ -20,11 +20,11 @@ use crate::worker::Worker;
 
 /// A non-blocking descriptor (such as a socket or a pipe) that threads of a runtime can wait for.
 ///
-/// An operation is a closure. It is tried first, and tried again whenever the driver reports that
-/// it may succeed. The descriptor is registered with a driver when a thread first has to wait for
-/// it. Any number of threads may wait at the same time; all are woken, and try again. Another
-/// executor may poll the futures, too: a worker calls that executor's wakers, so the wakers must
-/// not block the worker.
+/// An operation is a closure. It is tried immediately, and tried again whenever the driver reports
+/// that it may succeed. The descriptor is registered with a driver when a thread first has to wait
+/// for it. Any number of threads may wait at the same time; a report wakes all of them, and they
+/// try again. If another executor polls the futures, a worker calls that executor's wakers, so the
+/// wakers must not block the worker.
 ///
 /// # Examples
 /// ```
@@ -59,7 +59,7 @@ unsafe impl Send for Source {}
 unsafe impl Sync for Source {}
 
 impl Source {
-    /// Takes a descriptor for the runtime in which the caller runs.
+    /// Takes over a descriptor, for the current runtime.
     ///
     /// # Panics
     /// Panics outside of a runtime.
@@ -68,7 +68,7 @@ impl Source {
         Handle::with_current(|handle| Self::new_in(handle, fd))
     }
 
-    /// Takes a descriptor for the given runtime.
+    /// Takes over a descriptor, for the given runtime.
     pub fn new_in(handle: &Handle, fd: OwnedFd) -> Self {
         let shared = handle.shared.clone();
         let slot = NonNull::from(shared.sources.take());
@@ -81,15 +81,15 @@ impl Source {
     }
 
     /// Distributes this descriptor, and others like it, over the workers in rotation instead of
-    /// registering it with the worker that first waits for it. Use it for connections that one
-    /// worker accepts: all workers then share the load from the beginning, without stealing.
+    /// registering it with the worker that first waits for it. Use this for connections that a
+    /// single worker accepts: all workers then share the load from the start, without stealing.
     #[must_use]
     pub fn spread(mut self) -> Self {
         self.spreads = true;
         self
     }
 
-    /// Returns the runtime to which the descriptor belongs.
+    /// Returns the runtime that the descriptor belongs to.
     pub fn handle(&self) -> Handle {
         Handle {
             shared: self.shared.clone(),
@@ -103,11 +103,11 @@ impl Source {
         self.fd.take().expect("it is there until now")
     }
 
-    /// Tries an operation, and tries it again whenever it may succeed, until it returns something
-    /// other than `WouldBlock`. An operation that returns `Interrupted` is retried immediately.
+    /// Tries an operation until it returns something other than `WouldBlock`, again whenever it may
+    /// succeed. An operation that returns `Interrupted` is retried immediately.
     ///
     /// # Cancellation
-    /// Dropping the future leaves an unfinished operation undone.
+    /// If the future is dropped, the operation is not tried again.
     ///
     /// # Errors
     /// Returns the operation's error, the system's error if the descriptor cannot be registered, or
@@ -124,8 +124,8 @@ impl Source {
         }
     }
 
-    /// Does the same as [`io`](Self::io), for `poll_` functions. Only the last caller for a
-    /// direction is woken.
+    /// Works like [`io`](Self::io), for `poll_` functions. Only the last caller for a direction is
+    /// woken.
     ///
     /// # Errors
     /// Same as for [`io`](Self::io).
@@ -139,9 +139,8 @@ impl Source {
     }
 
     /// Waits until the driver reports that an operation may succeed. Tries no operation, and makes
-    /// no system call except to register the descriptor once.
-    /// Only the last caller of this function or [`poll_io`](Self::poll_io) for a direction is
-    /// woken.
+    /// no system call except for registering the descriptor once. Only the last caller of this
+    /// function or [`poll_io`](Self::poll_io) for a direction is woken.
     ///
     /// # Errors
     /// Returns the system's error if the descriptor cannot be registered, or `Other` if the runtime
@@ -166,8 +165,8 @@ impl Source {
     /// Tries an operation once. An operation that returns `Interrupted` is retried immediately.
     ///
     /// # Errors
-    /// Returns the operation's error. If an operation has returned `WouldBlock` and nothing has
-    /// been reported since, this returns `WouldBlock` without trying.
+    /// Returns the operation's error. If an operation has returned `WouldBlock` and the driver has
+    /// reported nothing since, returns `WouldBlock` without trying.
     pub fn try_io<R>(
         &self,
         direction: Direction,
@@ -290,20 +289,20 @@ impl Source {
         Ok(())
     }
 
-    /// Records that an operation transferred fewer bytes than requested: there is no more data or
-    /// room until the driver reports it. `seen_before` is the [`marker`](Self::marker) from before
-    /// the operation.
+    /// Records that an operation transferred fewer bytes than requested, so there is no more data
+    /// or room until the driver reports it. `seen_before` is the [`marker`](Self::marker) from
+    /// before the operation.
     ///
-    /// Use this only for TCP, and for writing to a Unix stream. Elsewhere a read also comes short
-    /// at the end of a packet or of a message with descriptors, and at the mark of out-of-band
-    /// data. More data may follow there, and nothing would report it.
+    /// Use this only for TCP, and for writing to a Unix stream. Other reads may also end early at
+    /// the end of a packet, at a message with descriptors, or at the mark of out-of-band data. More
+    /// data may then follow without a report.
     #[inline]
     pub fn came_short(&self, direction: Direction, seen_before: Marker) {
         self.slot().came_short(direction, seen_before.0);
     }
 
-    /// Records that an operation made without [`io`](Self::io) and its variants returned
-    /// `WouldBlock`: there is no data or room until the driver reports it.
+    /// Records that an operation made without [`io`](Self::io) or its variants returned
+    /// `WouldBlock`, so there is no data or room until the driver reports it.
     pub fn would_block(&self, direction: Direction, seen_before: Marker) {
         self.slot().exhausted(direction, seen_before.0);
     }

@@ -9,11 +9,11 @@ use crate::color::held::assert_may_wait;
 use crate::time::TimerContext;
 
 impl Handle {
-    /// Polls a future on this OS thread until it is ready. Threads that it spawns run on the
+    /// Polls a future on this OS thread until it is ready. Threads spawned by the future run on the
     /// workers.
     ///
     /// # Panics
-    /// Panics inside an event, where it would block the worker, and if the future panics. Also
+    /// Panics if the future panics. Panics inside an event, because it would block the worker. Also
     /// panics inside a closure of [`with`](crate::Colored::with), `read`, `try_with` or
     /// [`with_all`](crate::with_all), on any OS thread, because the future may need the closure's
     /// color.

@@ -22,7 +22,7 @@ const STUCK_LIMIT: Duration = Duration::from_secs(1);
 /// The time that an event may wait behind another event before stealing it always pays off.
 const STEAL_DELAY: Duration = Duration::from_millis(1);
 
-/// Builds a [`Runtime`].
+/// A builder for a [`Runtime`].
 ///
 /// # Examples
 /// ```
@@ -74,8 +74,8 @@ impl Builder {
         }
     }
 
-    /// Sets the initial number of workers: 1 to 1,024. Default: one for each CPU that the process
-    /// may use, by its affinity mask and its cgroup's quota.
+    /// Sets the initial number of workers, 1 to 1,024. Default: one per CPU that the process may
+    /// use, according to its affinity mask and the quota of its cgroup.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = Some(workers);
         self
@@ -88,14 +88,14 @@ impl Builder {
         self
     }
 
-    /// Pins each worker to one of the CPUs that the process may use. Default: no.
+    /// Sets whether each worker is pinned to one of the CPUs that the process may use. Default: no.
     pub fn pin(mut self, pin: bool) -> Self {
         self.pin = pin;
         self
     }
 
-    /// Sets the seed of the runtime's random numbers, which choose the first steal victim and the
-    /// turns to measure.
+    /// Sets the seed of the runtime's random numbers, which select the first worker to steal from
+    /// and the turns to measure.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
@@ -114,22 +114,22 @@ impl Builder {
         self
     }
 
-    /// Makes [`spawn`](crate::Handle::spawn) put threads in
-    /// [`Color::DEFAULT`](crate::Color::DEFAULT) instead of colors of their own. A program written
-    /// for one CPU then keeps its assumptions, and can adopt colors step by step.
+    /// Sets whether [`spawn`](crate::Handle::spawn) puts threads in
+    /// [`Color::DEFAULT`](crate::Color::DEFAULT) instead of giving each its own color. A program
+    /// written for one CPU then remains correct, and can adopt colors step by step.
     pub fn one_color(mut self, one_color: bool) -> Self {
         self.one_color = one_color;
         self
     }
 
-    /// Sets the clock of the runtime's timers. Default: the real one.
+    /// Sets the clock of the runtime's timers. Default: the system clock.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Sets the function that makes each worker's [`Policy`], which chooses the next runnable
-    /// color. Default: [`Priorities`](crate::Priorities).
+    /// Sets the function that creates each worker's [`Policy`], which chooses the next color to
+    /// run. Default: [`Priorities`](crate::Priorities).
     pub fn policy<P: Policy + 'static>(
         mut self,
         make: impl Fn() -> P + Send + Sync + 'static,
@@ -138,27 +138,27 @@ impl Builder {
         self
     }
 
-    /// Sets how the runtime reports events that block their workers. Default: after 1 s, to
-    /// standard error.
+    /// Sets the limit above which an event counts as blocking its worker, and how this is reported.
+    /// Default: after 1 s, to standard error.
     ///
     /// `report` runs on a separate OS thread. The watchdog calls it twice for each event that runs
-    /// for longer than `limit`: when it finds the event, and, with the total length, when the event
-    /// has ended. It reports a blocking waker of another executor in the same way, if a
-    /// worker calls that waker.
+    /// for longer than `limit`: when it detects the event, and, with the total duration, when the
+    /// event has ended. If a worker calls a waker of another executor and that waker blocks, the
+    /// watchdog reports it in the same way.
     ///
-    /// The precision is the interval between two looks: 10 ms, or a quarter of `limit` if that is
+    /// The precision is the interval between two checks: 10 ms, or a quarter of `limit` if that is
     /// shorter. An event that is shorter than `limit` is never reported. An event that exceeds
-    /// `limit` by at least one such interval is always reported, as long as the system runs the
+    /// `limit` by at least one interval is always reported, as long as the system runs the
     /// watchdog's OS thread. The watchdog sleeps while no worker has anything to run.
     ///
-    /// If an event runs for longer than two looks, another worker serves the timers, descriptors
-    /// and files of the event's worker. If no worker can, the watchdog's OS thread serves them, so
-    /// that waiters outside of the runtime do not wait for the event. So neither `report` nor
-    /// wakers of other executors may block.
+    /// If an event runs for longer than two intervals, another worker serves the timers,
+    /// descriptors and files of the event's worker. If no worker can do this, the watchdog's OS
+    /// thread does, so that waiters outside of the runtime do not wait for the event. Therefore
+    /// neither `report` nor the wakers of other executors may block.
     ///
-    /// At each look, the watchdog makes the workers end their turns and check their timers. This
-    /// matters when events become longer all at once. It bounds the wait of other colors and timers
-    /// to one look, one event, and the time that the system takes to run the watchdog.
+    /// At each check, the watchdog makes the workers end their turns and check their timers. This
+    /// matters if events suddenly become longer. It limits the wait of other colors and timers to
+    /// one interval, one event, and the time that the system takes to run the watchdog.
     pub fn watchdog(
         mut self,
         limit: Duration,
@@ -169,8 +169,8 @@ impl Builder {
     }
 
     /// Disables the watchdog. An event that blocks its worker may then also delay the timers,
-    /// descriptors and files of that worker. If events become longer all at once, a color may wait
-    /// for 128 events of another color, and a timer for 1,024 events.
+    /// descriptors and files of that worker. If events suddenly become longer, a color may wait for
+    /// 128 events of another color, and a timer for 1,024 events.
     pub fn no_watchdog(mut self) -> Self {
         self.watchdog = None;
         self
@@ -189,13 +189,14 @@ impl Builder {
         self
     }
 
-    /// Starts the workers. Reports to `tracing`, at level `INFO`, which interface the runtime waits
-    /// on ([`Runtime::driver`](super::Handle::driver)).
+    /// Starts the workers, and logs the runtime's [drivers](super::Handle::driver) with `tracing`,
+    /// at level `INFO`.
     ///
     /// # Errors
     /// Returns `InvalidInput` if the number of workers is not 1 to 1,024, or if `TUSSAH_FILES` is
-    /// neither `io_uring` nor `pool`. Returns the failed call and the kernel's error if io_uring is
-    /// required and refused. Returns the system's error if an OS thread could not be started.
+    /// neither `io_uring` nor `pool`. If io_uring is required but not available, returns the
+    /// kernel's error with the call that failed. Returns the system's error if an OS thread could
+    /// not be started.
     pub fn build(self) -> io::Result<Runtime> {
         let workers = match self.workers {
             Some(workers) => workers,

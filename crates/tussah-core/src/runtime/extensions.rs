@@ -1,4 +1,4 @@
-//! Values that belong to a runtime as a whole, one of each type.
+//! Values that belong to a runtime as a whole, at most one of each type.
 
 use std::any::{Any, TypeId};
 use std::fmt;
@@ -58,17 +58,17 @@ impl fmt::Debug for Extensions {
 }
 
 impl Handle {
-    /// Returns the runtime's value of a type. The first call makes it. A library can use this to
+    /// Returns the runtime's value of a type. The first call creates it. Libraries can use this to
     /// keep per-runtime state.
     ///
-    /// The shutdown drops the value after the futures of all threads, so its destructor can end
-    /// whatever has to end with the runtime. A value that is first requested later, or whose
-    /// runtime has left a worker behind, lives as long as the runtime's memory. The value must hold
-    /// no [`Handle`], nor anything else that keeps that memory alive: otherwise neither might ever
-    /// be freed.
+    /// The shutdown drops the value after the futures of all threads, so the value's destructor can
+    /// end whatever must end with the runtime. If the value is first requested later, or if the
+    /// runtime leaves a worker behind, the value lives as long as the runtime's memory. The value
+    /// must not hold a [`Handle`] or anything else that keeps this memory alive: otherwise neither
+    /// might ever be freed.
     ///
-    /// If two first calls run at the same time, both may make a value. One value is dropped, and
-    /// both callers get the other.
+    /// If two first calls run concurrently, both may create a value. One of the values is dropped,
+    /// and both callers get the other one.
     ///
     /// # Examples
     /// ```

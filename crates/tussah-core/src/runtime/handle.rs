@@ -1,4 +1,4 @@
-//! The runtime as users hold it: spawning, posting, changing the number of workers.
+//! The public types of a runtime: spawning, posting, changing the number of workers.
 
 use std::fmt;
 use std::future::Future;
@@ -23,14 +23,14 @@ use crate::stats::Stats;
 use crate::thread::{self, JoinHandle};
 use crate::worker::Worker;
 use crate::world::Network;
-/// A runtime: workers, their colors, timers and blocking pool. Dropping it calls
+/// A runtime with its workers, colors, timers and blocking pool. Dropping it calls
 /// [`Runtime::shutdown`], on a new OS thread if the stack unwinds where waiting is forbidden.
 pub struct Runtime {
     handle: Handle,
 }
 
-/// A reference to a runtime that can be used from any OS thread. It is cheap to clone. It does not
-/// keep the runtime running.
+/// A handle of a runtime, usable from any OS thread. It is cheap to clone, and does not keep the
+/// runtime running.
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) shared: Arc<Shared>,
@@ -59,7 +59,7 @@ impl<F: FnOnce() + Send + 'static> Body for Plain<F> {
 }
 
 impl Handle {
-    /// Returns the runtime in which the caller runs.
+    /// Returns a handle of the current runtime.
     ///
     /// # Errors
     /// Returns [`NoRuntime`] outside of events, threads and `block_on`.
@@ -69,7 +69,7 @@ impl Handle {
             .ok_or(NoRuntime)
     }
 
-    /// Returns the runtime in which the caller runs.
+    /// Returns a handle of the current runtime.
     ///
     /// # Panics
     /// Panics outside of events, threads and `block_on`.
@@ -81,8 +81,8 @@ impl Handle {
         }
     }
 
-    /// Calls `f` with the runtime in which the caller runs. On a worker this avoids cloning the
-    /// handle, whose reference count all workers share.
+    /// Calls `f` with a handle of the current runtime. On a worker, this avoids cloning the handle,
+    /// whose reference count all workers share.
     ///
     /// # Panics
     /// Panics outside of events, threads and `block_on`.
@@ -100,7 +100,7 @@ impl Handle {
         }
     }
 
-    /// Starts a thread. It has a color of its own, unless the runtime was built with
+    /// Starts a thread. The thread has a color of its own, unless the runtime was built with
     /// [`one_color`](Builder::one_color).
     ///
     /// # Panics
@@ -195,7 +195,7 @@ impl Handle {
     /// Returns the closure if the color is full or the runtime has shut down.
     ///
     /// # Panics
-    /// Panics if the color belongs to another runtime. A panic of `f` stays in the event and is
+    /// Panics if the color belongs to another runtime. If `f` panics, the panic is caught and
     /// counted.
     #[inline(always)]
     #[track_caller]
@@ -224,12 +224,13 @@ impl Handle {
         }
     }
 
-    /// Returns a reference to a color of this runtime, which avoids later look-ups by number.
+    /// Returns a reference to a color of this runtime, which makes later look-ups by number
+    /// unnecessary.
     pub fn color(&self, color: impl AsColor) -> ColorRef {
         color.reference(&self.shared)
     }
 
-    /// Returns the runtime's pool for calls that block.
+    /// Returns the runtime's pool for blocking calls.
     #[track_caller]
     pub fn blocking(&self) -> &crate::blocking::BlockingPool {
         &self.shared.blocking
@@ -241,24 +242,25 @@ impl Handle {
         self.shared.world.network
     }
 
-    /// Returns the interface that the runtime waits on, and how its file operations run.
+    /// Returns the drivers of the runtime, and how its file operations run.
     #[cfg(not(loom))]
     pub fn driver(&self) -> DriverReport {
         DriverReport::new(&self.shared)
     }
 
-    /// Returns the runtime's statistics since its start, and the factors that limit its speed-up.
+    /// Returns the runtime's statistics since its start, including the factors that limit the
+    /// speed-up.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.shared)
     }
 
-    /// Returns the number of workers that take events from outside.
+    /// Returns the number of workers that accept events.
     pub fn workers(&self) -> usize {
         self.shared.workers.load(Ordering::Relaxed)
     }
 
-    /// Returns the number, counted from 0, of the caller's worker. Returns `None` outside of this
-    /// runtime's workers. No two OS threads have the same worker number at the same time.
+    /// Returns the number of the current worker, counted from 0, or `None` if the caller is not on
+    /// a worker of this runtime. No two OS threads have the same number at the same time.
     ///
     /// # Examples
     /// ```
@@ -276,14 +278,13 @@ impl Handle {
     }
 
     /// Changes the number of workers while the runtime runs. A removed worker finishes its current
-    /// event, and hands its colors and timers over to the other workers.
+    /// event, and hands its colors and timers to the other workers.
     ///
     /// # Errors
-    /// Returns `InvalidInput` outside of 1 to 1,024. Returns `WouldBlock` inside an event or a
-    /// closure that has entered a color, if another change is in progress or a removed worker is
-    /// still in its last event. In any other place, the call waits. Returns the system's error if
-    /// there are no descriptors for a worker (two each), or if an OS thread could not be started;
-    /// workers that have started stay.
+    /// Returns `InvalidInput` if the number is not 1 to 1,024. The call waits for another change or
+    /// a removed worker to finish; inside an event or a closure that has entered a color, it
+    /// returns `WouldBlock` instead. Returns the system's error if no descriptors are left (each
+    /// worker needs two) or an OS thread could not be started; workers that have started stay.
     pub fn set_workers(&self, workers: usize) -> io::Result<()> {
         shutdown::set_workers(&self.shared, workers)
     }
@@ -327,7 +328,7 @@ impl fmt::Debug for Handle {
 }
 
 impl Runtime {
-    /// Creates a builder with the defaults.
+    /// Creates a builder with default settings.
     pub fn builder() -> Builder {
         Builder::new()
     }
@@ -338,14 +339,13 @@ impl Runtime {
         }
     }
 
-    /// Returns a handle, which outlives the runtime but does not keep it running.
+    /// Returns a handle. A handle may outlive the runtime, but does not keep it running.
     pub fn handle(&self) -> &Handle {
         &self.handle
     }
 
-    /// Runs a future as a thread of the runtime, waits for it on this OS thread, and shuts the
-    /// runtime down, as `#[tussah::main]` does with the body of `main`. Threads that are still
-    /// running then are dropped.
+    /// Runs a future as a thread, waits for it on this OS thread, and then shuts the runtime down.
+    /// Other threads that still run are dropped. `#[tussah::main]` runs the body of `main` so.
     ///
     /// # Panics
     /// Panics in the same places as [`block_on`](Handle::block_on). If the future panics, the panic
@@ -363,11 +363,11 @@ impl Runtime {
         }
     }
 
-    /// Refuses new events and runs queued events for up to `drain`. Then drops the remaining
+    /// Rejects new events, and runs queued events for up to `drain`. Then drops the remaining
     /// events, in their colors and with their callbacks, and the futures of all waiting threads.
     ///
-    /// Waits until the running events have ended. If a worker's event does not end within a further
-    /// second, that worker is left behind and reported, and events queued with it never run.
+    /// The call waits until running events have ended. If a worker's event takes more than another
+    /// second, that worker is left behind and reported, and the events queued on it never run.
     ///
     /// # Panics
     /// Panics inside an event, and inside a closure that has entered a color, like

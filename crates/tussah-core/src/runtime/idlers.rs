@@ -1,4 +1,4 @@
-//! The threads that wait until a worker has nothing else to do.
+//! Threads that wait until a worker has nothing else to do.
 //!
 //! Each such thread is in a list of the runtime. A worker wakes the whole list instead of going to
 //! sleep. It does so when it has found nothing to run or steal, and its timers and descriptors have
@@ -73,17 +73,17 @@ impl Shared {
 }
 
 impl Handle {
-    /// Waits until a worker of this runtime has nothing else to run: no event that it could run or
-    /// steal, no timer that is due, and nothing to report from its descriptors.
+    /// Waits until a worker of this runtime has nothing else to do: no event to run or steal, no
+    /// timer that is due, and nothing to report from its descriptors.
     ///
-    /// This is an idle watcher of libev (ev(3), `ev_idle`), without priorities. Fairness among
-    /// workers is not a goal: the first worker that runs out of work wakes all waiters. A thread
-    /// that waits again and again keeps one worker busy.
+    /// This is an idle watcher as in libev (ev(3), `ev_idle`), without priorities. Workers are not
+    /// treated fairly: the first worker that runs out of work wakes all waiters. A thread that
+    /// waits repeatedly keeps one worker busy.
     ///
-    /// The future never completes once the runtime is shutting down.
+    /// Once the runtime is shutting down, the future never completes.
     ///
     /// # Cancellation
-    /// Dropping the future ends the wait.
+    /// Dropping the future stops waiting.
     ///
     /// # Examples
     /// ```

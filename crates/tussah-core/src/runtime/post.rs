@@ -10,7 +10,7 @@ use crate::color::cell::ColorCell;
 use crate::color::{Color, ColorRef, Full};
 use crate::event::Body;
 
-/// The error of a refused post, with the closure that was to run.
+/// The error of a rejected post, which contains the closure.
 pub struct PostError<F> {
     body: F,
     full: Option<u32>,
@@ -33,7 +33,7 @@ impl<F> PostError<F> {
         self.body
     }
 
-    /// Returns whether the color had reached its limit of queued events.
+    /// Returns whether the color's queue had reached its limit.
     pub fn is_full(&self) -> bool {
         self.full.is_some()
     }
@@ -61,7 +61,7 @@ impl<F> fmt::Debug for PostError<F> {
 
 impl<F> std::error::Error for PostError<F> {}
 
-/// A name of a color: its number, or a reference to it.
+/// A value that identifies a color: its number, or a reference to it.
 #[allow(private_bounds)]
 pub trait AsColor: Sealed {}
 

@@ -94,25 +94,25 @@ const FILES_LIMIT: Duration = Duration::from_secs(1);
 /// The interval at which the shutdown checks whether the queues are empty.
 const DRAIN_POLL: Duration = Duration::from_micros(200);
 
-/// The work that a shutdown left undone.
+/// The work that a shutdown did not finish.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct ShutdownReport {
     /// True if every queued event ran. Events in the queues of stages do not count: they wait for
-    /// their handlers, and the shutdown drops them and calls their callbacks. `Network::drain`
-    /// drains a network before its runtime.
+    /// their handlers, and the shutdown drops them with their callbacks. To prevent that, drain the
+    /// network with `Network::drain` before you shut the runtime down.
     pub drained: bool,
-    /// The number of threads whose futures were dropped before their end: they were waiting or
-    /// queued, or had not begun.
+    /// The number of threads whose futures were dropped before they ended, because they were
+    /// waiting, queued, or not yet started.
     pub threads_dropped: usize,
     /// The number of jobs of the blocking pool that did not run.
     pub jobs_dropped: usize,
-    /// The number of workers left behind because they were in one event for more than a second
-    /// after the shutdown had told them to end.
+    /// The number of workers that were left behind, because they stayed in one event for more than
+    /// a second after the shutdown had asked them to end.
     ///
-    /// If there are any such workers, queued events and waiting threads are not dropped, except for
-    /// threads that wait for a file. A join of such a thread waits forever, and the runtime's
-    /// memory is never freed.
+    /// If there are such workers, queued events and waiting threads are not dropped, except for
+    /// threads that wait for a file. Joining such a thread waits forever, and the runtime's memory
+    /// is never freed.
     pub workers_stuck: usize,
 }
 

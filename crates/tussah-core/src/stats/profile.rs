@@ -1,4 +1,4 @@
-//! The time spent by color: a sketch of bounded size that keeps the heaviest colors.
+//! The time spent per color: a sketch of constant size that keeps the heaviest colors.
 //!
 //! Space-Saving (Metwally, Agrawal, El Abbadi, "Efficient Computation of Frequent and Top-k
 //! Elements in Data Streams", ICDT 2005, §3): a color outside of the sketch replaces the lightest

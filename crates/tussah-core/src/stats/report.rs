@@ -1,4 +1,4 @@
-//! A report of the workers' activity and of the factors that limit the speed-up.
+//! A report of the workers' activity, and of the factors that limit the speed-up.
 
 use std::fmt;
 use std::panic::Location;
@@ -13,18 +13,18 @@ use crate::runtime::Shared;
 /// Bound, in colors: the length of a report.
 const COLORS_LISTED: usize = 16;
 
-/// A runtime's activity since it started. The shares are estimates from sampled turns.
+/// A runtime's activity since its start. The shares are estimates from sampled turns.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stats {
-    /// One entry per worker, including workers that were removed.
+    /// One entry per worker, including removed workers.
     pub workers: Vec<WorkerStats>,
-    /// The colors that took the most time, heaviest first; at most 16.
+    /// The colors that took the most time, in decreasing order; at most 16.
     pub colors: Vec<ColorStats>,
-    /// The largest speed-up that more CPUs can give: 1 divided by the share of the first of
-    /// `colors`. `None` if nothing was measured. The time of one color is serial, so this is
-    /// Amdahl's law with that color as the serial part (the thesis on libasync-mp, §5.2.2: a share
-    /// of 0.35 gives 2.85).
+    /// The maximum speed-up that more CPUs can give, or `None` if nothing was measured. It is 1
+    /// divided by the share of the first of `colors`. Because the events of a color run serially,
+    /// this is Amdahl's law with that color as the serial part (the thesis on libasync-mp, §5.2.2:
+    /// a share of 0.35 gives 2.85).
     pub speedup_max: Option<f64>,
     /// Number of remembered colors that were given by number.
     pub colors_remembered: usize,
@@ -38,13 +38,13 @@ pub struct Stats {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct WorkerStats {
-    /// Number of events begun.
+    /// Number of events started.
     pub events: u64,
     /// Number of turns: runnable colors taken from the queue.
     pub turns: u64,
     /// Number of runnable colors in the queue.
     pub queue_len: usize,
-    /// Median length of the last measured turns.
+    /// Median duration of the last measured turns.
     pub turn_median: Duration,
     /// Number of times that the worker stole from another worker.
     pub steals: u64,
@@ -62,11 +62,12 @@ pub struct WorkerStats {
 pub struct ColorStats {
     /// Name of the color.
     pub color: ColorName,
-    /// Total time of the color's events.
+    /// Total duration of the color's events.
     pub time: Duration,
-    /// That time as a fraction of all events' time, from 0 to 1.
+    /// Share of the color in the total duration of all events, from 0 to 1.
     pub share: f64,
-    /// The type of the closure or future that last ran in the color; its path names the function.
+    /// The type of the closure or future that last ran in the color; its path contains the name of
+    /// the function.
     pub event: Option<&'static str>,
     /// The source location that posted or spawned that event.
     pub location: Option<&'static Location<'static>>,

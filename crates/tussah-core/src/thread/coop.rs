@@ -1,4 +1,4 @@
-//! Cooperation: how a thread lets other threads run.
+//! Cooperative scheduling: how a thread lets other threads run.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,10 +6,10 @@ use std::task::{Context, Poll};
 use crate::thread::waker;
 use crate::worker::{Budget, Worker};
 
-/// Lets the other runnable colors of this worker run first: the thread goes to the end of the run
-/// queue.
+/// Lets the other runnable colors of this worker run first, by moving the thread to the end of the
+/// run queue.
 ///
-/// On another executor, the future wakes its task immediately and is pending once. Dropping the
+/// On another executor, the future is pending once and wakes its task immediately. Dropping the
 /// future has no effect.
 ///
 /// # Examples
@@ -46,17 +46,16 @@ impl Future for YieldNow {
     }
 }
 
-/// Returns whether the running poll has yielded, so that the thread is ready and waits only for its
-/// worker.
+/// Returns whether the current poll has yielded, so that the thread only waits for its worker.
 #[doc(hidden)]
 #[must_use]
 pub fn has_yielded() -> bool {
     Worker::with(|worker| worker.is_some_and(Worker::yields))
 }
 
-/// Spends one operation of the running poll's budget, and yields after the last operation. Use it
-/// in loops around operations that seldom wait. Each `with` that enters its color immediately also
-/// spends one operation.
+/// Spends one operation from the budget of the current poll, and yields when the budget is used up.
+/// Use it in loops around operations that seldom wait. Each `with` that enters its color
+/// immediately also spends one operation.
 ///
 /// Dropping the future has no effect. Outside of the workers, it never waits.
 pub async fn consume_budget() {

@@ -10,18 +10,18 @@ use std::task::{Context, Poll};
 use super::Header;
 use crate::join_error::JoinError;
 
-/// Waits for a thread and returns its result.
+/// A future of a thread's result, and a handle of the thread.
 ///
 /// The output is `Err` if the thread panicked ([`JoinError::into_panic`]) or was aborted. The
 /// handle may be awaited on any executor.
 ///
-/// Dropping the handle detaches the thread: it keeps running, and its result is dropped. If the
-/// thread panics after that, no other code receives the panic. The panic hook runs, which prints to
-/// standard error by default, and the worker counts the panic in
-/// [`WorkerStats::panics`](crate::WorkerStats::panics).
+/// Dropping the handle detaches the thread: it keeps running, and its result is dropped. If a
+/// detached thread panics, no code receives the panic. The panic hook runs, which prints to
+/// standard error by default, and [`WorkerStats::panics`](crate::WorkerStats::panics) counts the
+/// panic.
 ///
 /// # Panics
-/// Panics if it is polled again after it returned the result.
+/// Panics if it is polled again after it has returned the result.
 pub struct JoinHandle<T> {
     thread: NonNull<Header>,
     taken: bool,
@@ -52,10 +52,11 @@ impl<T> JoinHandle<T> {
         unsafe { self.thread.as_ref() }
     }
 
-    /// Requests that the thread end. The thread's next event, in its color, drops its future at an
+    /// Requests that the thread end. The thread's next event, in its color, drops the future at an
     /// await point.
     ///
-    /// The handle then returns [`JoinError::is_cancelled`], unless the thread had already ended.
+    /// The handle then returns an error with [`JoinError::is_cancelled`], unless the thread had
+    /// already ended.
     pub fn abort(&self) {
         Header::abort(self.thread);
     }

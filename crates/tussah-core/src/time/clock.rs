@@ -33,8 +33,8 @@ type Hook = Box<dyn Fn() + Send + Sync>;
 
 /// A source of time. Clones are cheap and show the same time.
 ///
-/// All timers of a runtime follow the runtime's clock. By default this is the operating system's
-/// monotonic clock ([`Clock::real`]). With [`Clock::manual`] time stands still until a
+/// All timers of a runtime follow its clock. By default, this is the monotonic clock of the
+/// operating system ([`Clock::real`]). With [`Clock::manual`], time stands still until a
 /// [`ManualClock`] advances it, which makes tests of timers fast and deterministic.
 ///
 /// ```
@@ -88,8 +88,8 @@ impl Clock {
         }
     }
 
-    /// Creates a clock that stands still until it is advanced. [`ManualClock::clock`] returns the
-    /// clock to give to a runtime.
+    /// Creates a clock that stands still until it is advanced. Pass [`ManualClock::clock`] to a
+    /// runtime.
     #[must_use]
     pub fn manual() -> ManualClock {
         let manual = Manual {
@@ -101,7 +101,7 @@ impl Clock {
         }
     }
 
-    /// Returns the current time. The time never runs backwards.
+    /// Returns the current time, which never decreases.
     #[must_use]
     pub fn now(&self) -> Instant {
         match &self.inner.manual {
@@ -110,8 +110,8 @@ impl Clock {
         }
     }
 
-    /// Returns the instant `duration` ahead. A duration too long for an `Instant` counts as a
-    /// hundred years.
+    /// Returns the instant `duration` from now. If an `Instant` cannot hold the result, the
+    /// duration counts as a hundred years.
     #[must_use]
     pub fn after(&self, duration: Duration) -> Instant {
         let now = self.now();
@@ -128,9 +128,9 @@ impl Clock {
     /// Calls `hook` after each [`ManualClock::advance`], until the returned guard is dropped.
     ///
     /// A runtime unparks its workers in its hook. The hook runs on the OS thread that advances the
-    /// clock, with no lock held. A call that has begun may still be running after the guard was
-    /// dropped. A hook that panics does not keep the other hooks from being called. On a real clock
-    /// the hook is never called.
+    /// clock, with no lock held. A call that has started may still be running after the guard was
+    /// dropped. If a hook panics, the other hooks are still called. On a real clock, hooks are
+    /// never called.
     #[must_use = "dropping the guard removes the hook"]
     pub fn on_advance(&self, hook: Box<dyn Fn() + Send + Sync>) -> AdvanceHook {
         let hook = Arc::new(hook);
@@ -166,8 +166,8 @@ impl Clock {
         }
     }
 
-    /// Returns the nanoseconds since the clock was made. Cheaper than the difference of two
-    /// [`Instant`]s.
+    /// Returns the number of nanoseconds since the clock was created. This is cheaper than
+    /// subtracting two [`Instant`]s.
     #[inline]
     #[must_use]
     pub fn now_ns(&self) -> u64 {
@@ -177,8 +177,8 @@ impl Clock {
         }
     }
 
-    /// Returns the instant at which [`now_ns`](Self::now_ns) returns `ns`. If `Instant` cannot hold
-    /// that instant, returns the instant a hundred years after the clock was made.
+    /// Returns the instant at which [`now_ns`](Self::now_ns) returns `ns`. If an `Instant` cannot
+    /// hold the result, returns the instant a hundred years after the clock was created.
     #[must_use]
     pub fn at_ns(&self, ns: u64) -> Instant {
         super::add(self.inner.start, Duration::from_nanos(ns))
@@ -255,7 +255,7 @@ impl Manual {
     }
 }
 
-/// The controller of a manual clock; made by [`Clock::manual`].
+/// The controller of a manual clock, created by [`Clock::manual`].
 #[derive(Clone, Debug)]
 pub struct ManualClock {
     clock: Clock,
@@ -268,11 +268,11 @@ impl ManualClock {
         self.clock.clone()
     }
 
-    /// Advances the clock by `duration`, and then calls the hooks of the runtimes that follow it.
+    /// Advances the clock by `duration`, and then calls the hooks of the runtimes that use it.
     ///
-    /// Timers that have become due fire on their workers; this call does not wait for them. The
-    /// clock stops 584 years after its start. A panic of a hook is caught, and the other hooks are
-    /// called.
+    /// Timers that become due fire on their workers; this call does not wait for them. The clock
+    /// stops 584 years after its start. If a hook panics, the panic is caught, and the other hooks
+    /// are called.
     pub fn advance(&self, duration: Duration) {
         let Some(manual) = &self.clock.inner.manual else {
             return;

@@ -69,14 +69,14 @@ impl Drop for Entered {
     }
 }
 
-/// Returns the current time of the clock of the caller's runtime, which may be a manual clock.
-/// Outside of a runtime, returns the operating system's time.
+/// Returns the current time of the current runtime's clock, which may be a manual clock. Outside of
+/// a runtime, returns the operating system's time.
 pub fn now() -> Instant {
     with_current(|context| context.map_or_else(Instant::now, |context| context.shard.clock().now()))
 }
 
 impl Handle {
-    /// Returns the clock that the runtime's timers follow.
+    /// Returns the clock of the runtime's timers.
     pub fn clock(&self) -> crate::time::Clock {
         self.shared.world.clock.clone()
     }

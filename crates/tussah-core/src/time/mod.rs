@@ -45,8 +45,8 @@ const FAR_YEARS: u64 = 100;
 
 const FAR: Duration = Duration::from_secs(FAR_YEARS * 365 * 24 * 60 * 60);
 
-/// Returns the instant `duration` after `instant`, or an instant a hundred years ahead if `Instant`
-/// cannot hold that.
+/// Returns the instant `duration` after `instant`, or an instant a hundred years ahead if an
+/// `Instant` cannot hold the result.
 #[doc(hidden)]
 #[must_use]
 pub fn add(instant: Instant, duration: Duration) -> Instant {

@@ -17,16 +17,16 @@ use super::{
     timer::{Timer, TimerEntry},
 };
 
-/// A future that completes at a deadline: never earlier and, on an idle runtime, less than a
-/// millisecond later.
+/// A future that completes at a deadline: never earlier, and less than a millisecond later if the
+/// runtime is idle.
 ///
-/// The first poll sets the timer in the wheel of the worker that polls; the timer's memory is part
-/// of the future. The timer stays in that wheel when its thread moves to another worker. If another
+/// The first poll sets the timer in the wheel of the current worker; the timer's memory is part of
+/// the future. The timer stays in that wheel even if its thread moves to another worker. If another
 /// executor polls the future, a worker calls that executor's waker, so the waker must not block the
 /// worker.
 ///
-/// A `Sleep` may outlive the runtime in which it was first polled. If it has not completed by then,
-/// it never completes, unless it is [reset](Self::reset) and polled in another runtime.
+/// A `Sleep` may outlive the runtime in which it was first polled. In that case it never completes,
+/// unless it is [reset](Self::reset) and polled in another runtime.
 ///
 /// # Cancellation
 ///
@@ -70,10 +70,10 @@ impl Sleep {
         self.entry.data.is_fired()
     }
 
-    /// Sets another deadline, whether or not the future has completed.
+    /// Sets a new deadline, whether or not the future has completed.
     ///
-    /// A pending timer is moved and will still wake the thread that polled it last. A future that
-    /// has completed must be polled to set the timer again.
+    /// A pending timer moves to the new deadline, and still wakes the thread that polled it last.
+    /// If the future has completed, poll it to set the timer again.
     pub fn reset(self: Pin<&mut Self>, deadline: Instant) {
         // SAFETY: nothing is moved out of the reference.
         let this = unsafe { self.get_unchecked_mut() };

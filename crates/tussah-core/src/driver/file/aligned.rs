@@ -1,4 +1,4 @@
-//! A buffer with an alignment, as direct I/O needs it.
+//! A buffer with a given alignment, for direct I/O.
 
 use std::alloc::{self, Layout};
 use std::ops::{Deref, DerefMut};
@@ -12,7 +12,7 @@ const ALIGN_MAX: usize = 2 * 1024 * 1024;
 
 /// A buffer whose address is a multiple of a given power of two, for files opened with `direct`.
 ///
-/// It has a fixed capacity and a length. It dereferences to the bytes up to the length.
+/// The buffer has a fixed capacity and a length. It dereferences to the bytes up to the length.
 ///
 /// # Examples
 /// ```

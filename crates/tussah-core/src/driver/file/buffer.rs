@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 /// Bytes to write.
 ///
-/// The operation owns the buffer until the operation has ended, even if its future is dropped
-/// earlier. In that case the buffer is dropped when the kernel has finished with it.
+/// The operation owns the buffer until it has ended, even if its future is dropped earlier. In that
+/// case, the buffer is dropped when the kernel no longer uses it.
 ///
 /// # Safety
-/// As long as `self` lives and no other method of `self` is used, `bytes` returns the same memory
-/// on every call, even after `self` was moved. During that time the memory does not change.
+/// While `self` lives and no other method of `self` is called, `bytes` must return the same memory
+/// on every call, even after `self` was moved. The memory must not change during that time.
 ///
-/// An operation calls `bytes` once, in its first poll, and keeps the result. From then on, the
-/// operation uses the memory until it has ended, and does not use `self`. If `bytes` panics, that
-/// poll panics, and nothing is written.
+/// An operation calls `bytes` once, in its first poll, and keeps the result. It then uses the
+/// memory until it has ended, and does not use `self`. If `bytes` panics, that poll panics, and
+/// nothing is written.
 pub unsafe trait IoBuf: Send + Unpin + 'static {
     /// Returns the bytes to write.
     fn bytes(&self) -> &[u8];
@@ -21,18 +21,18 @@ pub unsafe trait IoBuf: Send + Unpin + 'static {
 
 /// Memory to read into.
 ///
-/// The operation owns the buffer until the operation has ended, even if its future is dropped
-/// earlier. In that case the buffer is dropped when the kernel has finished with it.
+/// The operation owns the buffer until it has ended, even if its future is dropped earlier. In that
+/// case, the buffer is dropped when the kernel no longer uses it.
 ///
 /// # Safety
-/// As long as `self` lives and only these two methods are used, `start` and `capacity` return the
-/// same memory on every call, even after `self` was moved. During that time, the memory is valid
-/// for writes of `capacity` bytes, and nothing else uses it.
+/// While `self` lives and only these two methods are called, `start` and `capacity` must return the
+/// same memory on every call, even after `self` was moved. During that time, the memory must be
+/// valid for writes of `capacity` bytes, and nothing else may use it.
 ///
-/// An operation calls both methods before it begins: once to read what the page cache contains, and
-/// once more if it has to wait. It keeps the results. From then on, the operation uses the memory
-/// until it has ended, and does not use `self`. It calls `set_filled` in the poll that returns the
-/// result, unless the result is an error. If a method panics, the poll that called it panics.
+/// An operation calls both methods before it starts: once to read what the page cache contains, and
+/// again if it has to wait. It keeps the results. It then uses the memory until it has ended, and
+/// does not use `self`. In the poll that returns the result, it calls `set_filled`, unless the
+/// result is an error. If a method panics, the poll that called it panics.
 pub unsafe trait IoBufMut: Send + Unpin + 'static {
     /// Returns the start of the memory.
     fn start(&mut self) -> *mut u8;
@@ -40,8 +40,8 @@ pub unsafe trait IoBufMut: Send + Unpin + 'static {
     /// Returns the length of the memory, in bytes.
     fn capacity(&self) -> usize;
 
-    /// Reports that a read has filled the first `len` bytes of the memory. A buffer that has a
-    /// length adopts `len` as its new length.
+    /// Reports that a read has filled the first `len` bytes of the memory. If the buffer has a
+    /// length, it becomes `len`.
     ///
     /// # Safety
     /// The first `len` bytes must have been written, and `len` must be at most `capacity`.

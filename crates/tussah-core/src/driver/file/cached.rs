@@ -1,5 +1,4 @@
-//! Reads from the page cache before an operation is started: as with sockets, the system call is
-//! tried first.
+//! Reads from the page cache, which are tried before an operation starts, as with sockets.
 //!
 //! preadv2(2) with `RWF_NOWAIT` copies the data that is in the page cache and refuses to read the
 //! rest from the device. So a read of cached pages costs one system call, but no operation and no

@@ -24,15 +24,15 @@ const NEEDED: [(u8, &str); 7] = [
     (opcode::Statx::CODE, "statx"),
 ];
 
-/// The way in which a runtime performs file operations: see
+/// The way in which a runtime performs file operations; see
 /// [`Builder::files`](crate::Builder::files).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FileDriver {
-    /// Uses io_uring where the kernel offers and permits it, and otherwise the blocking pool. The
-    /// environment variable `TUSSAH_FILES` (`io_uring` or `pool`) overrides this.
+    /// Uses io_uring if the kernel offers and permits it, and otherwise the blocking pool. The
+    /// environment variable `TUSSAH_FILES` (`io_uring` or `pool`) overrides this choice.
     #[default]
     Auto,
-    /// Uses io_uring. Building a runtime fails without it.
+    /// Uses io_uring. If it is not available, building a runtime fails.
     IoUring,
     /// Uses the blocking pool.
     Pool,

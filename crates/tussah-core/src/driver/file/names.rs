@@ -16,7 +16,7 @@ use super::op::symlink::Symlink;
 use super::op::unlink::Unlink;
 use super::run::Run;
 
-/// Returns the metadata of the file at a path, or of the symbolic link itself if `follow` is false.
+/// Returns the metadata of the file at a path or, if `follow` is false, of a symbolic link itself.
 ///
 /// # Errors
 /// Returns the error of statx(2).

@@ -1,4 +1,4 @@
-//! Open files, below the types that users see.
+//! Open files, the basis of the public file types.
 
 use std::future::poll_fn;
 use std::io;
@@ -33,7 +33,7 @@ pub(super) struct Opened {
     cached: Cached,
 }
 
-/// An open file. All clones share the same descriptor.
+/// An open file. Clones share the same descriptor.
 ///
 /// The file is closed when the last clone has been dropped and the last operation in flight has
 /// ended. Operations that change the file run one at a time, in the order in which they were first
@@ -55,8 +55,8 @@ fn check_offset(offset: u64) -> io::Result<()> {
 /// Opens a file.
 ///
 /// # Errors
-/// Returns `InvalidInput` if the combination of flags makes no sense or the path contains a NUL
-/// byte; otherwise the error of open(2).
+/// Returns `InvalidInput` if the flags contradict each other or the path contains a NUL byte, and
+/// otherwise the error of open(2).
 pub async fn open(path: &Path, how: &OpenHow) -> io::Result<OpenFile> {
     let open = Open {
         path: c_path(path)?,
@@ -67,11 +67,12 @@ pub async fn open(path: &Path, how: &OpenHow) -> io::Result<OpenFile> {
 }
 
 impl OpenFile {
-    /// Reads into a buffer: once, or until it is full or the file ends. Bytes in the page cache are
-    /// read immediately.
+    /// Reads into a buffer: once, or until the buffer is full or the file ends. Bytes in the page
+    /// cache are read immediately.
     ///
     /// # Errors
-    /// Returns `InvalidInput` if the offset exceeds `i64::MAX`; otherwise the error of pread(2).
+    /// Returns `InvalidInput` if the offset exceeds `i64::MAX`, and otherwise the error of
+    /// pread(2).
     pub async fn read<B: IoBufMut>(
         &self,
         mut buffer: B,
@@ -101,7 +102,7 @@ impl OpenFile {
         (read, buffer)
     }
 
-    /// Writes a buffer when the operation's turn comes, once or until everything is written.
+    /// Writes a buffer in the file's order, once or until everything is written.
     ///
     /// # Errors
     /// Same as for [`read`](Self::read), with pwrite(2).
@@ -115,8 +116,7 @@ impl OpenFile {
         Run::in_order(Write::new(file, buffer, at, whole), &self.0).await
     }
 
-    /// Flushes the file to the device when the operation's turn comes; see fsync(2) and
-    /// fdatasync(2).
+    /// Flushes the file to the device in the file's order; see fsync(2) and fdatasync(2).
     ///
     /// # Errors
     /// Returns the error of the call.
@@ -125,10 +125,10 @@ impl OpenFile {
         Run::in_order(Sync { file, data_only }, &self.0).await
     }
 
-    /// Sets the length of the file when the operation's turn comes; see ftruncate(2).
+    /// Sets the length of the file in the file's order; see ftruncate(2).
     ///
     /// # Errors
-    /// Returns `InvalidInput` if the length exceeds `i64::MAX`; otherwise the error of
+    /// Returns `InvalidInput` if the length exceeds `i64::MAX`, and otherwise the error of
     /// ftruncate(2).
     pub async fn set_len(&self, len: u64) -> io::Result<()> {
         check_offset(len)?;
@@ -144,11 +144,11 @@ impl OpenFile {
         Run::new(Stat::new(What::File(self.0.clone()))).await
     }
 
-    /// Closes the file if this is its last clone and no operation is in flight. Otherwise the last
-    /// holder closes it.
+    /// Closes the file if this is its last clone and no operation is in flight. Otherwise, the last
+    /// clone or operation closes it.
     ///
     /// # Errors
-    /// Returns the error of close(2). The file is closed even then.
+    /// Returns the error of close(2). The file is closed in any case.
     pub async fn close(self) -> io::Result<()> {
         match Arc::try_unwrap(self.0) {
             Ok(opened) => Run::new(Close::new(opened.fd)).await,

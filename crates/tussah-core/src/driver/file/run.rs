@@ -72,7 +72,8 @@ impl<R> Drop for Run<R> {
     }
 }
 
-/// Runs a closure on the pool of the caller's runtime, for calls that io_uring does not offer.
+/// Runs a closure on the blocking pool of the current runtime, for calls that io_uring does not
+/// offer.
 ///
 /// # Errors
 /// Returns the closure's error, or an error if the pool is full or the runtime has shut down.
@@ -81,7 +82,7 @@ impl<R> Drop for Run<R> {
 /// Panics outside of a runtime. If the closure panics, the panic resumes here with its payload.
 ///
 /// # Cancellation
-/// A closure that has begun runs to its end.
+/// If the closure has already started, it runs to its end.
 pub async fn call<T: Send + 'static>(
     f: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
