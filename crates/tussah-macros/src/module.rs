@@ -130,6 +130,11 @@ struct Module {
 }
 
 impl Module {
+    /// Returns whether the module takes batches.
+    fn takes_many(&self) -> bool {
+        self.ports.iter().any(Port::takes_many)
+    }
+
     /// Returns the parameters, with those that the engine reads instead of `init`: the name, the
     /// type, and whether the argument may be missing.
     fn params(&self) -> Vec<(String, Type, bool)> {
@@ -181,10 +186,15 @@ struct Port {
 
 enum Argument {
     Item(Type),
+    /// A batch of items of this type.
+    Items(Type),
     State(Type),
     Flow,
     Wake,
-    Out { name: Ident, optional: bool },
+    Out {
+        name: Ident,
+        optional: bool,
+    },
 }
 
 /// An output port.
@@ -209,9 +219,14 @@ impl Port {
 
     fn item(&self) -> Option<&Type> {
         self.arguments.iter().find_map(|argument| match argument {
-            Argument::Item(item) => Some(item),
+            Argument::Item(item) | Argument::Items(item) => Some(item),
             _ => None,
         })
+    }
+
+    fn takes_many(&self) -> bool {
+        let mut arguments = self.arguments.iter();
+        arguments.any(|argument| matches!(argument, Argument::Items(_)))
     }
 
     fn state(&self) -> Option<&Type> {

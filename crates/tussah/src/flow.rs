@@ -99,6 +99,7 @@
 //! room, it counts the item as refused. An output port without an edge discards its items.
 
 mod args;
+mod batch;
 mod call;
 #[cfg(feature = "cli")]
 pub mod cli;
@@ -138,6 +139,7 @@ pub use crate::__flow_main as main;
 pub use tussah_macros::{Fields, module, weave, weave_file};
 
 pub use self::args::Args;
+pub use self::batch::Batch;
 pub use self::dropped::Dropped;
 pub use self::error::GraphError;
 pub use self::fields::{FieldValue, Fields};
@@ -158,10 +160,11 @@ pub mod expansion {
     //! Names for the expansion of `#[module]`.
 
     pub use super::args::Args;
+    pub use super::batch::{Batch, Current};
     pub use super::compiled::{Given, ParamSpec, missing_arguments, wrong_argument};
     pub use super::describe::Describe;
     pub use super::edge::Entry;
-    pub use super::flows::Flow;
+    pub use super::flows::{Flow, Parcel};
     pub use super::install::{Installed, Node};
     pub use super::module::{
         Element, Ended, HasInput, HasOutput, HasParam, Module, Never, PerFlow, Ports, Serial,
@@ -172,6 +175,6 @@ pub mod expansion {
     pub use super::outlet::{Held, Outbox, Outlet};
     pub use super::probe::{Documented, Fails, NoProbe, Probe, call, unwound};
     pub use super::wake::Wake;
-    pub use crate::stage::{BuildError, Reason};
+    pub use crate::stage::{Batch as Events, BuildError, Reason};
     pub use tussah_weave::{Body, Kind, Parallelism};
 }

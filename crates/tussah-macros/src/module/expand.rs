@@ -18,8 +18,9 @@ impl Module {
     /// Returns the implementations.
     pub(super) fn expand(&self, block: &ItemImpl) -> TokenStream {
         let module = self.module(block);
-        let calls = match self.is_source {
-            true => self.source(block),
+        let calls = match self.takes_many() {
+            _ if self.is_source => self.source(block),
+            true => self.batches(block),
             false => self.calls(block),
         };
         let ports = self.ports_of(block);
@@ -57,19 +58,19 @@ impl Module {
             false => quote!(Plain),
         };
         let (is_serial, has_state) = (self.options.serial, self.state().is_some());
-        let is_plain = self.is_plain();
+        let (takes_many, is_plain) = (self.takes_many(), self.is_plain());
         let [tick, wake, end] = [Kind::Tick, Kind::Wake, Kind::End].map(|kind| self.ask(kind));
         let (make, params) = (self.make(), self.param_specs());
         let (bounds_flows, is_ordered) = (self.options.flows, self.options.ordered);
         let (inputs, dropped, pattern) = (self.inputs(), self.dropped(), self.pattern());
-        let install = self.install();
-        let describe = self.describe(block);
+        let (install, describe) = (self.install(), self.describe(block));
         quote! {
             impl #generics __flow::Module for #this #bounds {
                 type Item = #item;
                 type Outs = #outs;
                 const NAME: &'static str = #name;
                 const BODY: __flow::Body = __flow::Body::#body;
+                const TAKES_MANY: bool = #takes_many;
                 const IS_PLAIN: bool = #is_plain;
                 const HAS_STATE: bool = #has_state;
                 const IS_SERIAL: bool = #is_serial;
@@ -109,6 +110,29 @@ impl Module {
 
                 fn install(node: __flow::Node<Self>) -> ::core::result::Result<__flow::Installed, __flow::BuildError> {
                     node.#install()
+                }
+            }
+        }
+    }
+
+    /// Returns the implementation of the trait that handles batches.
+    fn batches(&self, block: &ItemImpl) -> TokenStream {
+        let (generics, _, bounds) = block.generics.split_for_impl();
+        let this = &block.self_ty;
+        let (of, receiver) = match self.is_exclusive() {
+            true => (quote!(__flow::Serial), quote!(&mut self)),
+            false => (quote!(__flow::Element), quote!(&self)),
+        };
+        let (pattern, call) = (self.pattern(), self.call_many());
+        quote! {
+            impl #generics #of for #this #bounds {
+                async fn call_many(
+                    #receiver,
+                    events: &mut __flow::Events<__flow::Parcel<Self::Item>>,
+                    outs: &Self::Outs,
+                ) {
+                    let #pattern = outs;
+                    #call
                 }
             }
         }

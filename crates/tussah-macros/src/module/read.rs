@@ -8,7 +8,7 @@ use syn::{FnArg, Ident, ImplItemFn, ItemImpl, ReturnType, Type};
 pub(super) use self::arguments::generic;
 use self::arguments::{is, name};
 
-use super::{Init, Kind, Module, Options, Output, Port, functions};
+use super::{Argument, Init, Kind, Module, Options, Output, Port, functions};
 
 impl Module {
     pub(super) fn read(block: &ItemImpl, options: Options) -> syn::Result<Self> {
@@ -161,7 +161,21 @@ impl Module {
                 "a module with state for each flow has no `tick`; expected `wake`, which is for one flow",
             );
         }
+        let one = |port: &Port| port.takes_many() && self.ports.len() == 1 && !has_state;
+        if let Some(Port { name, .. }) = self.ports.iter().find(|it| it.takes_many() && !one(it)) {
+            let message = "a method that takes a batch is the only one, and without state; expected an item by value";
+            return error(name, message);
+        }
+        let mut arguments = self.ports.iter().flat_map(|port| &port.arguments);
+        if self.takes_many() && arguments.any(|argument| matches!(argument, Argument::Flow)) {
+            let message = "a batch has items of several flows; expected `items.flow()`, the flow of the last one";
+            return error(&self.ports[0].name, message);
+        }
         let keeps = has_state || self.is_exclusive() || self.options.serial || self.is_source;
+        if self.options.ordered && self.takes_many() {
+            let message = "an ordered module takes its items one by one; expected an item by value";
+            return error(&self.ports[0].name, message);
+        }
         if self.options.ordered && keeps {
             let message = "a module keeps the order of all of its items, or of each flow; expected no `ordered`";
             return error(&self.ports[0].name, message);

@@ -35,6 +35,10 @@ fn signatures_of_modules() {
     is_module("fn run(&mut self, item: u64, out: &impl Out<u64>) -> Result<(), String> {}");
     is_module("async fn run(&self, state: &mut S, item: u64, out: &impl AsyncOut<u64>) {}");
     is_module("fn run(&self, item: &'static str, flow: &Flow, bad: Option<&impl Out<u64>>) {}");
+    is_module(
+        "fn run(&mut self, items: &mut Batch<u64>, out: &impl Out<u64>) -> Result<(), String> {}",
+    );
+    is_module("async fn run(&self, items: &mut Batch<'_, u64>, out: &impl AsyncOut<u64>) {}");
     is_module("async fn start(&self, out: &impl AsyncOut<u64>) {}");
     is_module(
         "fn run(&self, item: u64, state: &mut S, wake: &Wake) {} fn wake(&self, state: &mut S) {} fn end(&self, state: S) {}",
@@ -77,6 +81,20 @@ fn what_is_no_module() {
     check(
         "fn run(&mut self, a: u64, s: &mut S) {}",
         "a method of `&mut self` handles one item at a time, so state for each flow is of no use",
+    );
+    for second in ["#[port] fn b(&self, a: u64) {}", "fn tick(&self) {}"] {
+        check(
+            &format!("fn run(&self, items: &mut Batch<u64>) {{}} {second}"),
+            "a method that takes a batch is the only one, and without state; expected an item by value",
+        );
+    }
+    check(
+        "fn run(&self, items: &mut Batch<u64>, state: &mut S) {}",
+        "a method that takes a batch is the only one, and without state; expected an item by value",
+    );
+    check(
+        "fn run(&self, items: &mut Batch<u64>, flow: &Flow) {}",
+        "a batch has items of several flows; expected `items.flow()`, the flow of the last one",
     );
     check(
         "fn run<T>(&self, a: T) {}",

@@ -133,7 +133,7 @@ impl<M: Module> Instance for Planned<M> {
         if let Some(target) = self.target {
             stage = stage.target(target);
         }
-        if M::BODY != Body::Plain {
+        if M::BODY != Body::Plain && !M::TAKES_MANY {
             // Items of one batch would wait for each other.
             stage = stage.batch(1);
         }
@@ -287,6 +287,9 @@ impl<M: Module> Node<M> {
         declared.blocking(|edges| {
             let (module, outs) = maker.make(edges)?;
             Ok(move |batch: &mut Batch<Parcel<M::Item>>| {
+                if M::TAKES_MANY {
+                    return runtime.block_on(module.call_many(batch, &outs));
+                }
                 let call = |item, flow: &Flow, held: &_| module.call_now(item, flow, &outs, held);
                 match M::IS_ORDERED {
                     true => runtime.block_on(in_turn(batch, call)),

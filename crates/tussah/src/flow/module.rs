@@ -8,11 +8,11 @@ use super::args::Args;
 use super::compiled::ParamSpec;
 use super::describe::Describe;
 use super::edge::Entry;
-use super::flows::Flow;
+use super::flows::{Flow, Parcel};
 use super::install::{Installed, Node};
 use super::outlet::{Held, Outs};
 use super::wake::Wake;
-use crate::stage::{BuildError, Reason};
+use crate::stage::{Batch, BuildError, Reason};
 
 /// The behavior of an instance in a graph. [`#[module]`](super::module) implements this trait.
 pub trait Module: Sized + Send + 'static {
@@ -32,7 +32,11 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     const BODY: Body;
 
-    /// True if all methods are plain functions.
+    /// True if the only method takes a batch.
+    #[doc(hidden)]
+    const TAKES_MANY: bool;
+
+    /// True if all methods are plain functions of one item.
     #[doc(hidden)]
     const IS_PLAIN: bool;
 
@@ -104,7 +108,7 @@ pub trait Module: Sized + Send + 'static {
 ///
 /// This trait and the next two have two methods. `call_now` is for modules whose methods are all
 /// plain functions, and `call` is for other modules. The expansion of the attribute implements one
-/// of them.
+/// of them. This trait and the next also have `call_many`, for modules that take batches.
 pub trait Element: Module + Sync {
     /// Handles an item. Returns false if the method failed.
     fn call(
@@ -114,6 +118,15 @@ pub trait Element: Module + Sync {
         _outs: &Self::Outs,
     ) -> impl Future<Output = bool> + Send {
         async { unreachable!("a plain module") }
+    }
+
+    /// Handles items of a batch.
+    fn call_many(
+        &self,
+        _events: &mut Batch<Parcel<Self::Item>>,
+        _outs: &Self::Outs,
+    ) -> impl Future<Output = ()> + Send {
+        async { unreachable!("a module of single items") }
     }
 
     /// Handles an item, and puts items without room into `held`. Returns false if the method
@@ -139,6 +152,15 @@ pub trait Serial: Module {
         _outs: &Self::Outs,
     ) -> impl Future<Output = bool> + Send {
         async { unreachable!("a plain module") }
+    }
+
+    /// Handles items of a batch.
+    fn call_many(
+        &mut self,
+        _events: &mut Batch<Parcel<Self::Item>>,
+        _outs: &Self::Outs,
+    ) -> impl Future<Output = ()> + Send {
+        async { unreachable!("a module of single items") }
     }
 
     /// Handles an item, and puts items without room into `held`. Returns false if the method

@@ -1,5 +1,6 @@
 //! Flow graphs: modules, edges, flows, and the ends of items.
 
+mod batch;
 mod build;
 mod ends;
 mod flows;

@@ -9,7 +9,8 @@ use crate::module::{Argument, Kind, Module, Port, plain};
 impl Module {
     /// Returns whether no method waits, so that a call is a plain function.
     pub(super) fn is_plain(&self) -> bool {
-        self.ports.iter().all(|port| !port.is_async)
+        let mut ports = self.ports.iter();
+        ports.all(|port| !port.is_async && !port.takes_many())
     }
 
     pub(super) fn call(&self) -> TokenStream {
@@ -100,6 +101,44 @@ impl Module {
         }
     }
 
+    /// Returns the body of `call_many`.
+    pub(super) fn call_many(&self) -> TokenStream {
+        let port = &self.ports[0];
+        let (open, pass) = self.arguments(port);
+        let (name, item) = (&port.name, port.item());
+        let dropped = self.place(&port.end("dropped"));
+        let run = match port.is_async {
+            true => quote!(#(#open)* let result = self.#name(#(#pass),*).await;),
+            false => quote! {
+                let mut held = __flow::Held::default();
+                let result = __flow::call(|| { #(#open)* self.#name(#(#pass),*) });
+                held.flush().await;
+                let result = __flow::unwound(result);
+            },
+        };
+        let failed = port.fails.as_ref().map(|_| {
+            let failed = self.place(&port.end("failed"));
+            quote! {
+                let is_handled = match result {
+                    ::core::result::Result::Ok(()) => true,
+                    ::core::result::Result::Err(error) => {
+                        __flow::AsyncOut::send(&#failed.port_of(&current), error).await;
+                        false
+                    }
+                };
+            }
+        });
+        let ended = failed.unwrap_or_else(|| quote!(let () = result; let is_handled = true;));
+        quote! {
+            let current = __flow::Current::default();
+            let clone = __flow::Probe::<#item>::new().clone_fn();
+            let mut items = __flow::Batch::new(events, &current, #dropped, clone);
+            #run
+            #ended
+            items.end(is_handled);
+        }
+    }
+
     pub(super) fn start(&self) -> TokenStream {
         let start = &self.ports[0];
         let (open, pass) = self.arguments(start);
@@ -130,6 +169,7 @@ impl Module {
             match argument {
                 Argument::Item(_) if port.kind == Kind::End => pass.push(quote!(state)),
                 Argument::Item(_) => pass.push(quote!(item)),
+                Argument::Items(_) => pass.push(quote!(&mut items)),
                 Argument::State(_) => pass.push(quote!(state)),
                 Argument::Flow => pass.push(quote!(flow)),
                 Argument::Wake => pass.push(quote!(wake)),
@@ -142,6 +182,8 @@ impl Module {
                     };
                     let (outbox, async_port) = self.openers();
                     let opened = match port.is_async {
+                        _ if port.takes_many() && port.is_async => quote!(port_of(&current)),
+                        _ if port.takes_many() => quote!(outbox_of(&current, &held)),
                         true => async_port,
                         false => quote!(#outbox(flow, #held)),
                     };

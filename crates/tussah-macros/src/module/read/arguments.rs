@@ -2,7 +2,7 @@
 
 use quote::ToTokens;
 use syn::spanned::Spanned;
-use syn::{GenericArgument, Ident, Pat, PathArguments, Type, TypeParamBound};
+use syn::{GenericArgument, Ident, Pat, PathArguments, Type, TypeParamBound, TypeReference};
 
 use crate::module::{Argument, Output, Port, plain};
 
@@ -41,33 +41,13 @@ impl Port {
             add(outputs, output)?;
             return Ok(Argument::Out { name, optional });
         }
-        let is_static = |it: &syn::TypeReference| {
-            it.lifetime
-                .as_ref()
-                .is_some_and(|name| name.ident == "static")
-        };
         if let Type::Reference(reference) = of
-            && !is_static(reference)
+            && reference
+                .lifetime
+                .as_ref()
+                .is_none_or(|it| it.ident != "static")
         {
-            if reference.mutability.is_none() && is(&reference.elem, "Flow") {
-                return Ok(Argument::Flow);
-            }
-            if reference.mutability.is_none() && is(&reference.elem, "Wake") {
-                return Ok(Argument::Wake);
-            }
-            if reference.mutability.is_none() {
-                return Err(syn::Error::new_spanned(
-                    of,
-                    "an item is taken by value, and the state of a flow by `&mut`",
-                ));
-            }
-            if self.state().is_some() {
-                return Err(syn::Error::new_spanned(
-                    of,
-                    "a flow has one state; expected one argument by `&mut`",
-                ));
-            }
-            return Ok(Argument::State((*reference.elem).clone()));
+            return self.reference(of, reference);
         }
         if self.item().is_some() {
             return Err(syn::Error::new_spanned(
@@ -76,6 +56,35 @@ impl Port {
             ));
         }
         Ok(Argument::Item(of.clone()))
+    }
+
+    /// Reads an argument by reference that is no output.
+    fn reference(&self, of: &Type, reference: &TypeReference) -> syn::Result<Argument> {
+        if reference.mutability.is_none() && is(&reference.elem, "Flow") {
+            return Ok(Argument::Flow);
+        }
+        if reference.mutability.is_none() && is(&reference.elem, "Wake") {
+            return Ok(Argument::Wake);
+        }
+        if reference.mutability.is_none() {
+            return Err(syn::Error::new_spanned(
+                of,
+                "an item is taken by value, and the state of a flow by `&mut`",
+            ));
+        }
+        if is(&reference.elem, "Batch")
+            && let Some(item) = generic(&reference.elem, "Batch")
+            && self.item().is_none()
+        {
+            return Ok(Argument::Items(item.clone()));
+        }
+        if self.state().is_some() {
+            return Err(syn::Error::new_spanned(
+                of,
+                "a flow has one state; expected one argument by `&mut`",
+            ));
+        }
+        Ok(Argument::State((*reference.elem).clone()))
     }
 }
 

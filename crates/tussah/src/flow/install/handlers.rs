@@ -37,6 +37,10 @@ impl<M: Element> Handler for Elements<M> {
             outs,
             keepers,
         } = self;
+        if M::TAKES_MANY {
+            let call = keepers.unless_halted(module.call_many(batch, outs));
+            return call.await.unwrap_or_default();
+        }
         if M::IS_PLAIN {
             let call = |item, flow: &Flow, held: &_| module.call_now(item, flow, outs, held);
             return match M::IS_ORDERED {
@@ -119,6 +123,10 @@ impl<M: Serial> SerialHandler for Serials<M> {
             outs,
             keepers,
         } = self;
+        if M::TAKES_MANY {
+            let call = keepers.unless_halted(module.call_many(batch, outs));
+            return call.await.unwrap_or_default();
+        }
         if M::IS_PLAIN {
             let call = |item, flow: &Flow, held: &_| module.call_now(item, flow, outs, held);
             return plain(batch, call).await;

@@ -1,0 +1,219 @@
+//! Batches: the items that a method takes at once.
+
+use std::future::Future;
+use std::mem::take;
+
+use parking_lot::Mutex;
+
+use super::dropped::Dropped;
+use super::flows::{Flow, Key, Parcel};
+use super::module::{Never, Ports};
+use super::out::{AsyncOut, Out};
+use super::outlet::{Held, Outlet};
+use crate::stage::{Batch as Events, Reason};
+
+/// The items that a method takes at once: `items: &mut Batch<T>` in place of an item.
+///
+/// A batch has at most 100 items. The method takes as many of them as it wants; the others go back
+/// to the head of the queue. It must take at least one, or it is called with the same batch again.
+/// What the method sends is in the flow of the item that it took last.
+///
+/// All items that the method has taken end together when it returns: they are handled, or have
+/// failed if it returns an error. If it panics, they go to the port `dropped`.
+///
+/// # Examples
+/// ```
+/// use tussah::flow::{Batch, Out, module};
+///
+/// /// Adds up to ten numbers.
+/// #[derive(Default)]
+/// struct Sum;
+///
+/// #[module]
+/// impl Sum {
+///     fn run(&self, numbers: &mut Batch<u64>, out: &impl Out<u64>) {
+///         out.send(numbers.take(10).sum());
+///     }
+/// }
+/// ```
+pub struct Batch<'a, T: Send + 'static> {
+    events: &'a mut Events<Parcel<Ports<T, Never>>>,
+    /// The flow of the item that was taken last.
+    current: &'a Current,
+    dropped: &'a Outlet<Dropped<T>>,
+    clone: Option<fn(&T) -> T>,
+    /// The items that were taken. The flows keep their permits of limits.
+    taken: Vec<(Flow, Option<T>)>,
+}
+
+/// The flow of the item in hand, for the output ports. The lock is never contended.
+pub type Current = Mutex<Flow>;
+
+impl<'a, T: Send + 'static> Batch<'a, T> {
+    /// Creates a batch. Items go to `dropped` if the call does not end; `clone` copies them.
+    #[doc(hidden)]
+    pub fn new(
+        events: &'a mut Events<Parcel<Ports<T, Never>>>,
+        current: &'a Current,
+        dropped: &'a Outlet<Dropped<T>>,
+        clone: Option<fn(&T) -> T>,
+    ) -> Self {
+        Self {
+            events,
+            current,
+            dropped,
+            clone: clone.filter(|_| dropped.is_connected()),
+            taken: Vec::new(),
+        }
+    }
+
+    /// Returns the number of items that the method can still take. Some of them may expire before
+    /// that.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Returns whether no item is left.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// Returns the flow of the item that was taken last.
+    #[must_use]
+    pub fn flow(&self) -> Flow {
+        self.current.lock().clone()
+    }
+
+    /// Ends the items that were taken.
+    #[doc(hidden)]
+    pub fn end(mut self, is_handled: bool) {
+        let taken = take(&mut self.taken).len() as u64;
+        if !is_handled {
+            self.events.fail(taken);
+        }
+        self.events.settle();
+    }
+}
+
+impl<T: Send + 'static> Iterator for Batch<'_, T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        let Parcel { flow, item } = self.events.next()?;
+        let item = match item {
+            Ports::This(item) => item,
+            Ports::Other(never) => match never {},
+        };
+        let copy = self.clone.map(|clone| clone(&item));
+        self.taken.push((flow.clone(), copy));
+        *self.current.lock() = flow;
+        Some(item)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(self.len()))
+    }
+}
+
+impl<T: Send + 'static> Drop for Batch<'_, T> {
+    /// Drops the items that the call has taken and not handled.
+    fn drop(&mut self) {
+        let reason = match std::thread::panicking() {
+            true => Reason::Panicked,
+            false => Reason::ShutDown,
+        };
+        for (flow, item) in self.taken.drain(..) {
+            let dropped = Dropped {
+                item,
+                reason,
+                flow: flow.clone(),
+            };
+            self.dropped.offer(&flow, dropped);
+        }
+    }
+}
+
+impl<T: Send + 'static> Outlet<T> {
+    /// Opens the port for a plain call with a batch.
+    pub fn outbox_of<'a, 'c>(
+        &'a self,
+        current: &'c Current,
+        held: &'c Held<'a>,
+    ) -> OutboxOf<'a, 'c, T> {
+        OutboxOf {
+            outlet: self,
+            current,
+            held,
+        }
+    }
+
+    /// Opens the port for an async call with a batch.
+    pub fn port_of<'a>(&'a self, current: &'a Current) -> PortOf<'a, T> {
+        PortOf {
+            outlet: self,
+            current,
+        }
+    }
+}
+
+/// An output port during a plain call with a batch.
+pub struct OutboxOf<'a, 'c, T> {
+    outlet: &'a Outlet<T>,
+    current: &'c Current,
+    held: &'c Held<'a>,
+}
+
+impl<T: Send + 'static> Out<T> for OutboxOf<'_, '_, T> {
+    fn send(&self, item: T) {
+        let flow = self.current.lock().clone();
+        self.outlet.outbox(&flow, self.held).send(item);
+    }
+
+    fn to(&self, flow: impl Into<Key>, item: T) {
+        let current = self.current.lock().clone();
+        self.outlet.outbox(&current, self.held).to(flow, item);
+    }
+
+    fn close(&self, flow: impl Into<Key>) {
+        self.outlet.outbox(&Flow::default(), self.held).close(flow);
+    }
+
+    fn each_flow(&self, item: T)
+    where
+        T: Clone,
+    {
+        let current = self.current.lock().clone();
+        self.outlet.outbox(&current, self.held).each_flow(item);
+    }
+}
+
+/// An output port during an async call with a batch.
+pub struct PortOf<'a, T> {
+    outlet: &'a Outlet<T>,
+    current: &'a Current,
+}
+
+impl<T: Send + 'static> AsyncOut<T> for PortOf<'_, T> {
+    async fn send(&self, item: T) {
+        let flow = self.current.lock().clone();
+        self.outlet.port(&flow).send(item).await;
+    }
+
+    fn to(&self, flow: impl Into<Key> + Send, item: T) -> impl Future<Output = ()> + Send {
+        let (flow, outlet) = (flow.into(), self.outlet);
+        async move { outlet.port(&Flow::default()).to(flow, item).await }
+    }
+
+    fn close(&self, flow: impl Into<Key>) {
+        self.outlet.port(&Flow::default()).close(flow);
+    }
+
+    async fn each_flow(&self, item: T)
+    where
+        T: Clone,
+    {
+        self.outlet.port(&Flow::default()).each_flow(item).await;
+    }
+}
