@@ -11,9 +11,9 @@
 //! | `tcpconnect(host, port, callback)`, `dns_hostbyname` | [`tcp_connect`], [`resolve`] |
 //! | `amain()` | the workers of a [`Runtime`](crate::Runtime) |
 //!
-//! A program in which everything has one color, [`Color::DEFAULT`](crate::Color::DEFAULT), runs one
-//! event at a time, like a libasync program. It can then be colored step by step. Closures must not
-//! block their OS thread: use the `try_` functions of sockets.
+//! If all events of a program have one color, [`Color::DEFAULT`](crate::Color::DEFAULT), they run
+//! one at a time, as in a libasync program. You can then introduce more colors step by step.
+//! Closures must not block their OS thread: use the `try_` functions of sockets.
 //!
 //! These functions use the current runtime. The methods of [`Handle`] and [`HandleExt`] work from
 //! any OS thread. The model follows Zeldovich, "Concurrency Control for Multi-Processor
@@ -68,12 +68,12 @@ pub fn post<F: FnOnce() + Send + 'static>(f: F) -> Result<(), PostError<F>> {
 /// Returns the closure if the color's queue is full or the runtime is shut down.
 ///
 /// # Panics
-/// Panics if called outside a runtime, or if the color belongs to another runtime. A panic of `f`
-/// ends only that event and is counted.
+/// Panics if called outside a runtime, or if the color belongs to another runtime. If `f` panics,
+/// only that event ends, and the panic is counted.
 ///
 /// # Examples
-/// A handler in two halves with different colors. The second half has exclusive access to the
-/// table:
+/// This handler consists of two events with different colors. The second event has exclusive access
+/// to the table:
 /// ```
 /// use tussah::{Color, post_in};
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
@@ -106,8 +106,8 @@ pub fn post_in<F: FnOnce() + Send + 'static>(
 /// Posts an event with [`PostOptions`]: a deadline, a drop callback, a depth limit or a priority.
 ///
 /// # Errors
-/// Returns the closure if the color's queue is full or the runtime is shut down. The drop callback
-/// is not called in that case, because nothing was dropped.
+/// Returns the closure if the color's queue is full or the runtime is shut down. In that case, the
+/// drop callback is not called.
 ///
 /// # Panics
 /// Same as [`post_in`].
@@ -122,9 +122,9 @@ pub fn post_with<F: FnOnce() + Send + 'static>(
 
 /// Posts an event in a color after a delay, counted from this call.
 ///
-/// When the delay has elapsed, the event queues behind the events already waiting in the color. It
-/// never runs early. A panic of `f` ends only that event. A runtime that is shut down or shutting
-/// down drops the closure without an error.
+/// When the delay has elapsed, the event joins the end of the color's queue. It never runs early.
+/// If `f` panics, only that event ends. If the runtime is shut down or shutting down, the closure
+/// is dropped without an error.
 ///
 /// # Panics
 /// Panics if called outside a runtime, or if the color belongs to another runtime.
@@ -149,12 +149,12 @@ pub fn after(
     timer::after(&Handle::current(), delay, color, f)
 }
 
-/// Calls a closure in a color once per `period`, for the first time after one period.
+/// Calls a closure in a color once per `period`; the first call comes after one period.
 ///
 /// Each call is a separate event. If the color is too busy, missed calls are skipped, and the next
-/// call comes one period after the late one. A panic of `f` ends only that call; the timer
-/// continues. The closure is dropped in its color after [`cancel`](TimerHandle::cancel) or when the
-/// runtime ends.
+/// call comes one period after the late one. If `f` panics, only that call ends, and the timer
+/// continues. After [`cancel`](TimerHandle::cancel), or when the runtime ends, the closure is
+/// dropped in its color.
 ///
 /// # Panics
 /// Panics if `period` is zero, if called outside a runtime, or if the color belongs to another

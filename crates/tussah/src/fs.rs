@@ -1,41 +1,42 @@
-//! File operations that never block a worker: they use io_uring, or the blocking pool on kernels
-//! without it.
+//! File operations that never block a worker. They use io_uring, or the blocking pool on kernels
+//! without io_uring.
 //!
-//! A [`File`] is read and written at offsets. Its operations own their buffers until the kernel has
-//! finished with them. A [`Cursor`] adds a position and implements the traits of `futures_io`. The
-//! free functions take a path and work like their namesakes in `std::fs`.
+//! A [`File`] reads and writes at offsets. Each operation owns its buffer until the kernel has
+//! finished with it. A [`Cursor`] adds a position and implements the traits of `futures_io`. The
+//! free functions take a path and work like the functions of the same names in `std::fs`.
 //! [`Handle::driver`](crate::Handle::driver) reports which backend a runtime uses.
 //!
 //! # Order
 //! Operations that change a file (`write_at`, `append`, `set_len`, `sync_all`, `sync_data`) run one
-//! at a time, in the order in which their futures were first polled. Reads have no order, and
-//! neither do operations through another `File` of the same path.
+//! at a time, in the order in which their futures were first polled. Reads are not ordered, and
+//! neither are operations through another `File` with the same path.
 //!
 //! # Cancellation
 //! Dropping a future discards its result. The operation's buffer is dropped as soon as the kernel
 //! no longer uses it.
 //!
 //! - A read is cancelled in the kernel.
-//! - A change that has started is carried out. A change that still waits in the file's queue is not
-//!   carried out. To find out whether a change was carried out, await the future.
+//! - A change that has started is completed. A change that still waits in the file's queue is
+//!   discarded. To find out whether a change was made, await the future.
 //! - When the runtime ends, operations that have started get more time: half a second per worker
-//!   with io_uring, or the shutdown deadline on the blocking pool. Operations that have not ended
-//!   by then are abandoned.
+//!   with io_uring, or until the shutdown deadline on the blocking pool. Operations that have not
+//!   ended by then are abandoned.
 //!
-//! An operation that outlives its future keeps its memory until it has ended. Such operations are
-//! at most one write for each open file, reads that the kernel has not cancelled yet, and every
-//! close or change of a name. A program that starts many such operations and drops their futures
-//! must limit their number itself.
+//! If an operation outlives its future, it keeps its memory until it has ended. Per open file,
+//! there is at most one such write. In addition, there may be reads that the kernel has not
+//! cancelled yet, and any number of closes and changes of names. If a program starts many such
+//! operations and drops their futures, it must limit their number itself.
 //!
 //! # Errors
 //! Each error names the operation and its object:
-//! `open /x/y: No such file or directory (os error 2)`. Its [`kind`](std::io::Error::kind) is the
-//! system's, and [`OpError`](crate::OpError) has the error number. If the runtime shuts down
-//! meanwhile, the operation fails, and its error says so. An operation that the kernel does not
-//! release within half a second, for example on a network file system that hangs, never completes.
+//! `open /x/y: No such file or directory (os error 2)`. Its [`kind`](std::io::Error::kind) is that
+//! of the system's error, and [`OpError`](crate::OpError) provides the error number. If the runtime
+//! shuts down in the meantime, the operation fails with an error that says so. If the kernel does
+//! not release an operation within half a second, for example because a network file system hangs,
+//! the operation never completes.
 //!
 //! # Panics
-//! Every operation panics if it is first polled outside a runtime.
+//! All operations panic if they are first polled outside a runtime.
 //! # Examples
 //! ```
 //! use tussah::fs::{self, File};

@@ -4,11 +4,12 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// The operation, the object and the system's error behind an [`io::Error`] of this crate.
+/// The details of an [`io::Error`] from this crate: the operation, its object, and the system's
+/// error.
 ///
-/// Every [`io::Error`] of this crate that the operating system caused contains an `OpError`. The
-/// outer error has the same [`kind`](io::Error::kind) as the system's error. The error number is
-/// available here, because an [`io::Error`] cannot carry both a number and a message.
+/// If the operating system caused an [`io::Error`] of this crate, the error contains an `OpError`.
+/// The outer error has the same [`kind`](io::Error::kind) as the system's error. The error number
+/// is available here, because an [`io::Error`] cannot carry both a number and a message.
 ///
 /// # Examples
 /// ```

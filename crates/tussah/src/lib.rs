@@ -16,7 +16,8 @@
 //!   runs a closure on it: immediately if the value is idle, otherwise after the events already
 //!   queued. No reference leaves the closure, and no OS thread blocks.
 //! - **Events** ([`post_in`], [`after`], [`every`], [`Callback`]) are closures that run in a color
-//!   you name. [`events`] also calls closures for descriptors, signals and child processes.
+//!   you name. The module [`events`] also calls closures for descriptors, signals and child
+//!   processes.
 //! - **Stages** ([`stage::Network`]) are handlers behind bounded queues. Controllers adjust each
 //!   stage to its load and reject events that it cannot serve in time. A [graph](flow) builds
 //!   stages from serial modules, and finds the parallelism itself.
@@ -26,8 +27,8 @@
 //!
 //! # Guarantees
 //!
-//! - Colors cannot deadlock: a thread that awaits has left its color.
-//! - A panic ends only the event in which it happens; it poisons nothing.
+//! - Colors cannot deadlock: a thread leaves its color while it awaits.
+//! - A panic ends only the event in which it happens, and poisons nothing.
 //! - Every queue is bounded. If a queue is full, the caller waits for room or gets the item back.
 //!
 //! # A first program
@@ -100,7 +101,7 @@
 //! - `docs/guide`: a guide for newcomers, with one program per chapter.
 //! - `docs/promises.md`: what tussah promises, and the test for each promise.
 //! - `docs/overload.md`: how stages behave under overload.
-//! - `docs/bounds.md`: every limit.
+//! - `docs/bounds.md`: all limits.
 #![forbid(unsafe_code)]
 
 // The expansions of the macros name this crate so, also in `modules`.
@@ -142,8 +143,8 @@ pub use tussah_core::{
 };
 pub use tussah_macros::{main, test};
 
-/// Returns which driver and which file backend the current runtime uses, and why. The report is
-/// meant to be printed or logged.
+/// Returns which driver and which file backend the current runtime uses, and why. The report can be
+/// printed or logged.
 ///
 /// # Panics
 /// Panics if called outside a runtime; [`Handle::driver`] works anywhere.

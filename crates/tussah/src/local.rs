@@ -53,7 +53,7 @@ macro_rules! task_local {
     };
 }
 
-/// A key for a thread-local value, declared with [`task_local!`](crate::task_local).
+/// A thread-local value, declared with [`task_local!`](crate::task_local).
 pub struct LocalKey<T: 'static> {
     /// The value of the innermost scope that this OS thread is polling.
     slot: thread::LocalKey<RefCell<Option<T>>>,
@@ -67,14 +67,15 @@ impl<T: 'static> LocalKey<T> {
         Self { slot }
     }
 
-    /// Sets the local to `value` while `future` runs, including while it is dropped.
+    /// Returns a future that sets the local to `value` while `future` runs, and while it is
+    /// dropped.
     ///
     /// Scopes nest: an inner scope hides the outer one.
     ///
     /// # Panics
     ///
-    /// Polling the future inside [`with`](Self::with) of the same local panics. If `future` panics,
-    /// the panic propagates and the local gets its previous value back.
+    /// If the returned future is polled inside [`with`](Self::with) of the same local, it panics.
+    /// If `future` panics, the panic propagates and the local gets its previous value back.
     pub fn scope<F: Future>(&'static self, value: T, future: F) -> Scoped<T, F> {
         Scoped {
             key: self,
@@ -244,7 +245,7 @@ impl<T: 'static, F> fmt::Debug for Scoped<T, F> {
     }
 }
 
-/// The error returned by an access to a thread local that is not set.
+/// The error of accessing a local that is not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessError(());
 

@@ -1,9 +1,8 @@
 //! Sockets whose operations wait without blocking a worker.
 //!
-//! An operation is tried immediately. Only if it would block does its thread wait until the
-//! worker's driver reports that the socket is ready. The thread then continues in its color. A
-//! server can therefore use one thread per connection; an idle connection takes one thread and
-//! about 140 bytes.
+//! An operation is tried immediately. If it would block, its thread waits until the worker's driver
+//! reports that the socket is ready. The thread then continues in its color. A server can therefore
+//! use one thread per connection; an idle connection takes one thread and about 140 bytes.
 //!
 //! ```
 //! use tussah::net::{TcpListener, TcpStream};
@@ -97,14 +96,14 @@
 //!
 //! - Operations take `&self`, so any number of threads may use a socket at the same time.
 //! - Dropping the future of an operation never loses data that has arrived. Each operation
-//!   documents which part of its work may already have been done.
+//!   documents which part of its work may already be done.
 //! - Errors name the operation and the peer: see [`OpError`](crate::OpError). The `try_` functions
 //!   return the system's bare errors.
 //! - Interrupted system calls are retried.
-//! - A socket belongs to the runtime in which it was made. Its operations can be awaited elsewhere,
-//!   except those that need a timer: operations with a timeout, and operations of a stream with a
-//!   rate limit. When the runtime ends, the socket's operations fail.
-//! - A socket that is always ready does not starve others: each transfer uses up part of its
+//! - A socket belongs to the runtime in which it was created. Other executors can await its
+//!   operations, except those that need a timer: operations with a timeout, and operations of a
+//!   stream with a rate limit. When the runtime ends, the socket's operations fail.
+//! - A socket that is always ready does not starve others: each transfer spends a part of its
 //!   thread's cooperative budget.
 
 mod address;

@@ -1,9 +1,8 @@
 //! Pipes: one-way byte streams within one machine.
 //!
-//! Both ends work by readiness: an operation is tried first, and waits for the driver only if it
-//! would block. Operations take `&self`, so several threads may share an end. Each read returns one
-//! contiguous piece of the stream. A single [`Writer::write`] of up to 4,096 bytes is never
-//! interleaved with other writes.
+//! An operation is tried immediately, and waits for the driver only if it would block. Operations
+//! take `&self`, so several threads may share an end. A single [`Writer::write`] of up to 4,096
+//! bytes is never interleaved with other writes.
 //!
 //! The piped standard streams of a child process use the types of this module; see
 //! [`process`](crate::process).
@@ -137,8 +136,8 @@ impl Reader {
     /// Takes ownership of a readable descriptor that epoll supports (a pipe, a FIFO, a terminal),
     /// for the current runtime.
     ///
-    /// The descriptor is put into non-blocking mode, which affects everyone who shares its open
-    /// file description.
+    /// The call puts the descriptor into non-blocking mode, which affects all processes that share
+    /// its open file description.
     ///
     /// # Errors
     /// Returns the system's error.
@@ -180,7 +179,7 @@ impl Reader {
         self.end.wait_ready(direction).await
     }
 
-    /// Returns the descriptor, in blocking mode.
+    /// Puts the descriptor into blocking mode and returns it.
     ///
     /// # Errors
     /// Returns the system's error; the descriptor is then closed.
@@ -195,7 +194,7 @@ impl Reader {
     /// Returns the system's error, or `Other` when the runtime ends.
     ///
     /// # Cancellation
-    /// A dropped future has read nothing.
+    /// If the future is dropped early, nothing has been read.
     ///
     /// # Examples
     /// ```
@@ -239,8 +238,8 @@ impl Reader {
     /// Otherwise returns the errors of [`read`](Self::read).
     ///
     /// # Cancellation
-    /// The bytes read so far are in the buffer, but their number is lost. Use [`read`](Self::read)
-    /// where that matters.
+    /// The bytes read so far are in the buffer, but their number is lost. If you need it, use
+    /// [`read`](Self::read).
     ///
     /// # Examples
     /// See [`from_fd`](Self::from_fd).
@@ -261,7 +260,7 @@ impl Reader {
 
     /// Reads to the end of the stream, appends to `buffer`, and returns the number of bytes read.
     ///
-    /// The buffer grows without a limit.
+    /// The size of the buffer is not limited.
     ///
     /// # Errors
     /// Returns the errors of [`read`](Self::read). The bytes read so far are in the buffer.

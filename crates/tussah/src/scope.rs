@@ -2,7 +2,7 @@
 //!
 //! # Choosing a scope
 //! A scope can run its children in parallel, let them borrow from the parent, and be awaited. Each
-//! kind offers two of the three:
+//! kind of scope offers two of the three:
 //!
 //! | | parallel | borrows | awaited |
 //! |---|---|---|---|
@@ -10,9 +10,9 @@
 //! | [`Nursery`] | no: children run inside the parent | yes | yes |
 //! | [`std::thread::scope`] with [`Handle::block_on`] | yes, one OS thread per child | yes | no: it blocks, so use it outside the workers |
 //!
-//! A scope with all three properties would be unsound. The parent is a future, and leaking it with
-//! `mem::forget` would free the values its children borrow while they still run. The blocking scope
-//! needs nothing from tussah:
+//! A scope with all three properties would be unsound. The parent is a future; leaking it with
+//! `mem::forget` would free the values that its children borrow while the children still run. The
+//! blocking scope is that of the standard library:
 //!
 //! ```
 //! let runtime = tussah::Runtime::builder().workers(2).build()?;
@@ -46,17 +46,16 @@ pub use nursery::Nursery;
 /// Runs `body`, which may start child threads, and waits for all of them.
 ///
 /// No child outlives the scope: however the body ends, the scope waits for its children before it
-/// returns. The first error of the body or a child becomes the result: the scope drops the body and
-/// aborts the other children. A panic of a child has the same effect, and the scope then resumes
-/// the panic.
+/// returns. If the body or a child fails, the scope drops the body, aborts the other children, and
+/// returns the first error. If a child panics, the scope does the same, and then resumes the panic.
 ///
 /// Children run in parallel and are therefore `'static`. See [the module](self) for scopes whose
 /// children borrow.
 ///
 /// # Cancellation
 /// Dropping the scope's future drops the body and aborts all children. Each child ends at its next
-/// await, through an event of its own color. Only in this case can a child run slightly longer than
-/// its scope.
+/// await, in an event of its own color. Only in this case can a child run slightly longer than its
+/// scope.
 ///
 /// # Errors
 /// Returns the first error of the body or of a child.
@@ -97,7 +96,7 @@ where
 }
 
 /// Runs a scope like [`scope`], with its children in the runtime of `handle`. Use it in futures
-/// that run elsewhere, such as in a tokio program.
+/// that another executor polls, such as in a tokio program.
 ///
 /// # Errors
 /// Same as [`scope`].
@@ -160,9 +159,10 @@ async fn run_body<E, B: Future>(
     .await
 }
 
-/// Starts the children of a [`scope`]. `E` is the error type of the children and the body.
+/// A handle for starting children of a [`scope`]. `E` is the error type of the children and the
+/// body.
 ///
-/// Clones belong to the same scope, so a child that has a clone can start further children.
+/// Clones belong to the same scope, so a child that holds a clone can start more children.
 pub struct Scope<E> {
     handle: Handle,
     children: Arc<Children<E>>,
@@ -239,14 +239,14 @@ impl<E> Clone for Scope<E> {
     }
 }
 
-/// A future of the result of one child of a [`scope`].
+/// A future of the result of a scope's child.
 ///
-/// It resolves to the value that the child returned in `Ok`. If a child fails, the scope fails as
-/// well and drops its body and the other children, so inside the scope nobody observes a child
-/// without a result. Dropping a `Child` does not detach it: the scope still waits for it.
+/// It resolves to the value in the child's `Ok`. If a child fails, the scope fails as well, and
+/// drops its body and the other children. Inside the scope, no code therefore sees a child without
+/// a result. Dropping a `Child` does not detach it: the scope still waits for it.
 ///
 /// # Panics
-/// Panics if it is awaited outside the scope and the child failed or was aborted.
+/// Panics if it is awaited outside the scope, and the child failed or was aborted.
 pub struct Child<T, E> {
     thread: JoinHandle<Option<T>>,
     children: Arc<Children<E>>,

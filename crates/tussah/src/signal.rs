@@ -5,14 +5,15 @@
 //!
 //! # Delivery
 //!
-//! A signal delivered after [`signal`] has returned is received, by a waiting call or by the next
-//! one. Signals are not counted, however: the kernel may merge deliveries between two receives into
-//! one. After the last delivery there is at least one receive.
+//! If a signal is delivered after [`signal`] has returned, a pending or a later call of
+//! [`recv`](Signals::recv) reports it. However, signals are not counted: the kernel may merge
+//! several deliveries between two receives into one. After the last delivery, there is at least one
+//! receive.
 //!
 //! # The default action
 //!
 //! The first stream for a signal replaces the signal's previous action, such as ending the process,
-//! for the rest of the process's life. After the last stream is dropped, the signal does nothing.
+//! for the rest of the process's life. After the last stream is dropped, the signal has no effect.
 //! Handlers that were installed earlier, for example by a library, are still called.
 
 mod number;
@@ -66,13 +67,13 @@ pub fn signal(signal: Signal) -> io::Result<Signals> {
     Signals::new_in(&Handle::current(), signal)
 }
 
-/// Waits for the next Ctrl-C (`INT`) after the first poll.
+/// Waits for the next Ctrl-C (`INT`), counted from the first poll.
 ///
 /// The first poll disables the default action, which ends the process, for the rest of the
 /// process's life: see [the module](self). A second Ctrl-C therefore does nothing, even if the
 /// program hangs while shutting down. Wait for the second one, too, as in the [server with graceful
 /// shutdown](crate::net#a-server-with-graceful-shutdown). To wait repeatedly, create one stream
-/// with [`signal`], which misses nothing between two receives.
+/// with [`signal`], which misses no signal between two receives.
 ///
 /// # Errors
 /// Returns the errors of [`signal`] and [`Signals::recv`].
@@ -99,7 +100,7 @@ pub async fn ctrl_c() -> io::Result<()> {
 
 /// A stream of the deliveries of one signal, created by [`signal`]. Dropping it stops listening.
 ///
-/// It also implements `Stream`, without an end, for one thread at a time.
+/// It also implements `Stream`, which never ends, for one thread at a time.
 pub struct Signals {
     signal: Signal,
     /// The reading end of the pipe into which the handler writes.
@@ -131,17 +132,17 @@ impl Signals {
         self.signal
     }
 
-    /// Waits until the signal has been delivered since the last receive, or since the stream was
+    /// Waits for a delivery of the signal since the last receive or, at first, since the stream was
     /// created.
     ///
-    /// If several threads wait on one stream, each delivery goes to one of them.
+    /// If several threads wait for one stream, each delivery wakes one of them.
     ///
     /// # Errors
     /// Returns `Other` when the runtime ends, and the system's error if no descriptors are left to
     /// wait with.
     ///
     /// # Cancellation
-    /// A dropped future has received nothing.
+    /// If the future is dropped early, nothing has been received.
     ///
     /// # Examples
     /// See [`signal`](signal()).

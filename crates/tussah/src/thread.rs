@@ -43,8 +43,8 @@ where
 
 /// Starts a thread in a color: everything between two awaits runs as one event of that color.
 ///
-/// While the thread awaits, other events of the color can run. Threads do not inherit a color:
-/// whatever this thread spawns or posts runs in the color named in that call.
+/// While the thread awaits, other events of the color can run. Threads do not inherit a color: if
+/// this thread spawns or posts something, that call names the color.
 ///
 /// # Panics
 /// Panics if called outside a runtime, if the runtime is shut down, or if the color belongs to
@@ -71,10 +71,10 @@ where
     tussah_core::spawn_in(color, future)
 }
 
-/// Runs a closure that may block, on the blocking pool. The returned handle is a future of the
+/// Runs a closure that may block on the blocking pool. The returned handle is a future of the
 /// closure's result.
 ///
-/// A blocking job can wait for another job with [`BlockingHandle::join`] without risking a
+/// A blocking job can use [`BlockingHandle::join`] to wait for another job without risking a
 /// deadlock.
 ///
 /// # Cancellation
@@ -82,7 +82,7 @@ where
 /// that has not started.
 ///
 /// # Panics
-/// Panics if called outside a runtime, or if the pool rejects the closure, as described at
+/// Panics if called outside a runtime, or if the pool rejects the closure; see
 /// [`try_spawn_blocking`].
 ///
 /// # Examples
@@ -128,9 +128,9 @@ crate::task_local! {
     static NAME: Arc<str>;
 }
 
-/// Names a thread, or a part of one. [`thread_name`] returns the name.
+/// Gives a name to a thread, or to a part of one. [`thread_name`] returns the name.
 ///
-/// The name is kept in a wrapper around the future, so threads without a name pay nothing.
+/// The name is stored in a wrapper around the future, so threads without a name pay nothing.
 ///
 /// # Examples
 /// ```

@@ -1,7 +1,7 @@
 //! Sleeping, timeouts and intervals.
 //!
-//! All of these follow the clock of the runtime in which they are used, so tests can advance time
-//! by hand.
+//! All timers follow the clock of the runtime in which they are used, so tests can advance time by
+//! hand.
 
 use std::{
     error::Error,
@@ -32,15 +32,15 @@ pub fn sleep(duration: Duration) -> Sleep {
     sleep_until(add(now(), duration))
 }
 
-/// Waits until `deadline`. Otherwise like [`sleep`].
+/// Waits until `deadline`. Otherwise works like [`sleep`].
 pub fn sleep_until(deadline: Instant) -> Sleep {
     Sleep::new_until(deadline)
 }
 
-/// Waits for `future`, for at most `duration` from this call.
+/// Waits for `future` for at most `duration`, counted from this call.
 ///
-/// The future is polled first: if it is ready, it wins even when the time is up, and no timer is
-/// set.
+/// The future is polled before the timer. If the future is ready, its output is returned even if
+/// the time is up, and no timer is set.
 ///
 /// # Errors
 ///
@@ -61,7 +61,7 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
     timeout_at(add(now(), duration), future)
 }
 
-/// Waits for `future`, at most until `deadline`. Otherwise like [`timeout`].
+/// Waits for `future` until at most `deadline`. Otherwise works like [`timeout`].
 ///
 /// # Errors
 ///
@@ -181,7 +181,7 @@ impl Interval {
         poll_fn(|context| self.poll_tick(context)).await
     }
 
-    /// Polls for the next tick, like [`tick`](Self::tick), for futures written by hand.
+    /// Polls for the next tick like [`tick`](Self::tick), for hand-written futures.
     pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<Instant> {
         ready!(self.sleep.as_mut().poll(context));
         let due = self.due;
@@ -205,11 +205,11 @@ impl Interval {
 
 /// The way in which an [`Interval`] handles missed ticks.
 ///
-/// A tick is missed if it is taken so late that the following tick is due as well. A shorter delay
-/// never shifts the ticks that follow.
+/// A tick is missed if it is taken so late that the following tick is already due. A shorter delay
+/// never shifts later ticks.
 ///
-/// The default is `Delay`. A service that has fallen behind is under load, and `Burst` would add to
-/// that load. `Skip` may leave hardly any time between the late tick and the next one.
+/// The default is `Delay`. If a service has fallen behind, it is under load, and `Burst` would add
+/// to that load. With `Skip`, there may be hardly any time between the late tick and the next one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissedTicks {
     /// Delivers the missed ticks one after another, without waiting, until the interval has caught

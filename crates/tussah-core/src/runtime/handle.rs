@@ -344,8 +344,8 @@ impl Runtime {
         &self.handle
     }
 
-    /// Runs a future as a thread, waits for it on this OS thread, and then shuts the runtime down.
-    /// Other threads that still run are dropped. `#[tussah::main]` runs the body of `main` so.
+    /// Runs a future as a thread, waits for it on this OS thread, and then shuts the runtime down,
+    /// which drops all other threads. This is how `#[tussah::main]` runs the body of `main`.
     ///
     /// # Panics
     /// Panics in the same places as [`block_on`](Handle::block_on). If the future panics, the panic

@@ -69,9 +69,9 @@ impl Addresses {
         })
     }
 
-    /// Returns how long the addresses remain valid, in whole seconds, at most one day. This is the
-    /// shortest TTL of the records (RFC 1035, section 3.2.1), minus the time that they have been in
-    /// the cache.
+    /// Returns the time for which the addresses remain valid, in whole seconds, at most one day.
+    /// This is the shortest TTL of the records (RFC 1035, section 3.2.1), minus the time that they
+    /// have spent in the cache.
     #[must_use]
     pub fn ttl(&self) -> Duration {
         Duration::from_secs(self.ttl_seconds.into())
@@ -96,7 +96,7 @@ impl<'a> IntoIterator for &'a Addresses {
     }
 }
 
-/// The records of one type, at least one. Dereferences to a slice.
+/// One or more records of the same type. Dereferences to a slice.
 ///
 /// # Examples
 /// ```no_run
@@ -125,7 +125,7 @@ impl<T> Records<T> {
         self
     }
 
-    /// Returns how long the records remain valid, like [`Addresses::ttl`].
+    /// Returns the time for which the records remain valid, like [`Addresses::ttl`].
     #[must_use]
     pub fn ttl(&self) -> Duration {
         Duration::from_secs(self.ttl_seconds.into())
@@ -160,12 +160,13 @@ impl<T> IntoIterator for Records<T> {
 pub struct Srv {
     /// The priority. Servers with a lower number are tried first.
     pub priority: u16,
-    /// The share of clients that should choose this server, among those of equal priority. Zero
+    /// The share of clients that should choose this server among those of equal priority. Zero
     /// means a very small share.
     pub weight: u16,
     /// The port of the service.
     pub port: u16,
-    /// The host, as a full name with a final dot. `.` means that the service is not available.
+    /// The host name, fully qualified with a final dot. `.` means that the service is not
+    /// available.
     pub target: String,
 }
 
@@ -174,8 +175,8 @@ pub struct Srv {
 pub struct Mx {
     /// The preference. Hosts with a lower number are tried first (RFC 5321, section 5.1).
     pub preference: u16,
-    /// The host, as a full name with a final dot. `.` means that the domain accepts no mail (RFC
-    /// 7505).
+    /// The host name, fully qualified with a final dot. `.` means that the domain accepts no mail
+    /// (RFC 7505).
     pub exchange: String,
 }
 
@@ -188,8 +189,8 @@ pub struct Txt {
 }
 
 impl Txt {
-    /// Returns the strings concatenated, which is how most applications use them (RFC 7208, section
-    /// 3.3).
+    /// Returns the concatenation of the strings, which is what most applications use (RFC 7208,
+    /// section 3.3).
     #[must_use]
     pub fn concat(&self) -> Vec<u8> {
         self.strings.concat()

@@ -1,4 +1,4 @@
-//! Filtering of server answers: only the records that were asked for are trusted.
+//! Filtering of answers from servers: only requested records are trusted.
 
 use hickory_resolver::proto::op::{Message, Query, ResponseCode};
 use hickory_resolver::proto::rr::rdata::CNAME;

@@ -1,4 +1,4 @@
-//! Questions to several servers in turn. Equal questions are sent only once, and answers are
+//! Queries to several servers in turn. Identical queries are sent only once, and answers are
 //! cached.
 
 use std::collections::HashMap;

@@ -48,10 +48,10 @@ pub enum IpStrategy {
     Ipv4Only,
 }
 
-/// The order in which the resolver asks servers, one after the other.
+/// The order in which the resolver queries servers, one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerOrder {
-    /// In the listed order.
+    /// In the order of the list.
     #[default]
     Listed,
     /// Starting with a different server each time: `rotate` in resolv.conf(5).
@@ -60,8 +60,8 @@ pub enum ServerOrder {
 
 /// A builder for a [`Resolver`].
 ///
-/// Settings that the program does not set come from `/etc/resolv.conf`, or from the defaults of
-/// resolv.conf(5). The resolver does not read that file if servers are set.
+/// If the program does not set a value, it comes from `/etc/resolv.conf`, or is the default of
+/// resolv.conf(5). If servers are set, the resolver does not read that file.
 ///
 /// # Examples
 /// ```
@@ -110,7 +110,7 @@ impl ResolverBuilder {
         }
     }
 
-    /// Sets the servers to ask. `/etc/resolv.conf` is then not read.
+    /// Sets the servers to query. The resolver then does not read `/etc/resolv.conf`.
     pub fn servers(mut self, servers: impl IntoIterator<Item = SocketAddr>) -> Self {
         self.servers = servers.into_iter().collect();
         self
@@ -122,21 +122,21 @@ impl ResolverBuilder {
         self
     }
 
-    /// Sets the search list, the domains that complete a name. Invalid domains, and those after the
-    /// 16th, are ignored.
+    /// Sets the search list: the domains that are appended to incomplete names. Invalid domains,
+    /// and those after the 16th, are ignored.
     pub fn search<S: Into<String>>(mut self, domains: impl IntoIterator<Item = S>) -> Self {
         self.search = Some(domains.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Sets the minimum number of dots in a name that is tried unchanged before the search list is
-    /// applied. Default: 1.
+    /// Sets the number of dots in a name from which the name is tried unchanged before the search
+    /// list is applied. Default: 1.
     pub fn ndots(mut self, dots: usize) -> Self {
         self.ndots = Some(dots);
         self
     }
 
-    /// Sets how long to wait for one server's answer. Default: 5 s.
+    /// Sets the maximum time to wait for an answer from one server. Default: 5 s.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -149,8 +149,8 @@ impl ResolverBuilder {
         self
     }
 
-    /// Sets how many answers the cache holds. Default: 8192; 0 disables it. Answers that take more
-    /// than about 16 KiB of memory are not cached.
+    /// Sets the maximum number of cached answers. Default: 8192; 0 disables the cache. Answers that
+    /// take more than about 16 KiB of memory are not cached.
     pub fn cache_size(mut self, answers: u64) -> Self {
         self.cache_size = answers;
         self
@@ -169,8 +169,8 @@ impl ResolverBuilder {
         self
     }
 
-    /// Sets which addresses `lookup_ip` and connecting by name look for. Default: both families,
-    /// IPv6 first, or only IPv4 if `/etc/resolv.conf` has the option `no-aaaa`.
+    /// Sets the address families for `lookup_ip` and for connecting by name. Default: both
+    /// families, IPv6 first, or only IPv4 if `/etc/resolv.conf` has the option `no-aaaa`.
     pub fn ip_strategy(mut self, strategy: IpStrategy) -> Self {
         self.strategy = Some(strategy);
         self
@@ -183,7 +183,7 @@ impl ResolverBuilder {
         self
     }
 
-    /// Creates the resolver in the current runtime. Its first lookup reads the files.
+    /// Creates the resolver in the current runtime. The first lookup reads the files.
     ///
     /// # Panics
     /// Panics outside a runtime.

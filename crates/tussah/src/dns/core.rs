@@ -1,4 +1,4 @@
-//! A resolver with known settings, which tries the candidates for a name in turn.
+//! A resolver with complete settings, which tries the candidates for a name in turn.
 
 use std::io;
 use std::net::IpAddr;

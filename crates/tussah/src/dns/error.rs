@@ -11,8 +11,7 @@ use hickory_resolver::net::NetError;
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::RecordType;
 
-/// The reason why a name could not be resolved. It includes the name, the record type, the server
-/// and the failure.
+/// The error of a failed lookup. It contains the name, the record type, the server and the failure.
 ///
 /// It converts to an [`io::Error`] that contains this error and has one of these kinds:
 ///
@@ -85,7 +84,7 @@ impl Error {
         Self::new(name, asked, Failure { server, reason })
     }
 
-    /// Returns the name that was to be resolved, as given.
+    /// Returns the name to resolve, as given by the caller.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
@@ -97,15 +96,15 @@ impl Error {
         self.0.asked
     }
 
-    /// Returns the server that was asked last. Returns `None` if no server or several servers were
-    /// asked, or for a [negative answer](Self::is_not_found), which may come from the cache.
+    /// Returns the server that was queried last. Returns `None` if no server or several servers
+    /// were queried, or for a [negative answer](Self::is_not_found), which may come from the cache.
     #[must_use]
     pub fn server(&self) -> Option<SocketAddr> {
         self.0.failure.server
     }
 
     /// Returns whether the name does not exist (NXDOMAIN) or has no records of this type (RFC 2308,
-    /// section 2). A retry soon afterwards gives the same answer.
+    /// section 2). Trying again soon gives the same answer.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self.reason(), Reason::NoSuchName | Reason::NoRecords)
@@ -117,14 +116,14 @@ impl Error {
         matches!(self.reason(), Reason::NoSuchName)
     }
 
-    /// Returns whether no server answered in time. Retrying may help.
+    /// Returns whether no server answered in time. Trying again may help.
     #[must_use]
     pub fn is_timed_out(&self) -> bool {
         matches!(self.reason(), Reason::TimedOut(_))
     }
 
     /// Returns whether the server reported a failure: SERVFAIL, or any other code (RFC 1035,
-    /// section 4.1.1) that has no method of its own here.
+    /// section 4.1.1) for which this type has no method.
     #[must_use]
     pub fn is_server_failure(&self) -> bool {
         matches!(self.reason(), Reason::ServerFailure(_))

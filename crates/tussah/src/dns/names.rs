@@ -1,4 +1,4 @@
-//! The full names that a name may stand for.
+//! The fully qualified names that a name may stand for.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! The information about a host that is available before any server is asked, for connecting.
+//! The information about a host that is available without querying a server, for connecting.
 
 use std::net::IpAddr;
 

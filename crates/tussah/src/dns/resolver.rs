@@ -16,39 +16,39 @@ use super::config::ResolverBuilder;
 use super::core::Core;
 use super::error::{Error, Reason};
 
-/// A DNS resolver. It looks up names in the hosts file, in its cache, and by asking servers (a stub
-/// resolver: RFC 1034, section 5.3.1).
+/// A DNS resolver. It looks up names in the hosts file, in its cache, and by querying servers (a
+/// stub resolver: RFC 1034, section 5.3.1).
 ///
 /// Clones share one cache. Connecting by name uses [`Resolver::current`].
 ///
 /// - Literal addresses and names in `localhost` (RFC 6761, section 6.3) are resolved without a
 ///   server. Names in `invalid` never exist.
 /// - A name in the hosts file has only the addresses listed there.
-/// - A name without a final dot is completed according to resolv.conf(5). The next candidate is
-///   tried if a candidate does not exist or has no such records, or if all servers fail or refuse.
-///   It is not tried if no server answers.
-/// - Answers are cached for their TTL, and negative answers for as long as the zone specifies (RFC
-///   2308, section 5).
-/// - Identical concurrent questions are sent only once. The number of lookups is unlimited; at most
-///   128 questions are in flight.
-/// - A question is sent over UDP from a random port with a random ID, and again after a third of a
-///   second. If the answer is truncated, the question is repeated over TCP. Responses from other
-///   addresses or to other questions are ignored (RFC 5452, section 9). Only the requested records
-///   of an answer are used. If a server does not answer or its answer is useless, the next one is
-///   asked.
-/// - The files are read once, by the first lookup. Later changes require a new resolver. DNSSEC is
-///   not supported.
+/// - A name without a final dot is completed as described in resolv.conf(5). If a candidate does
+///   not exist, has no such records, or all servers fail or refuse, the next candidate is tried. If
+///   no server answers, no further candidate is tried.
+/// - Answers are cached for their TTL, and negative answers for the time that the zone specifies
+///   (RFC 2308, section 5).
+/// - Identical concurrent queries are sent only once. The number of lookups is unlimited; at most
+///   128 queries are in flight.
+/// - A query is sent over UDP from a random port with a random ID, and again after a third of a
+///   second. If the answer is truncated, the query is repeated over TCP. Responses from other
+///   addresses or to other queries are ignored (RFC 5452, section 9). Only the requested records of
+///   an answer are used. If a server does not answer, or its answer is unusable, the next server is
+///   queried.
+/// - The first lookup reads the files. To apply later changes, create a new resolver. DNSSEC is not
+///   supported.
 ///
 /// # Cancellation
 /// Dropping the future of a lookup closes its sockets immediately, unless another lookup waits for
-/// the same answer. A lookup from outside the resolver's runtime runs as a thread in that runtime;
-/// dropping its future aborts the thread.
+/// the same answer. If a lookup is made outside the resolver's runtime, it runs as a thread in that
+/// runtime; dropping its future aborts the thread.
 ///
 /// # Errors
 /// All lookups return [`Error`].
 ///
 /// # Panics
-/// Lookups from outside the resolver's runtime panic if that runtime is shut down.
+/// A lookup outside the resolver's runtime panics if that runtime is shut down.
 ///
 /// # Examples
 /// ```
@@ -82,7 +82,7 @@ impl Resolver {
         Self::builder().build()
     }
 
-    /// Creates a resolver like [`new`](Self::new), and reads the files right away.
+    /// Creates a resolver like [`new`](Self::new), and reads the files immediately.
     ///
     /// # Errors
     /// Returns an error if the blocking pool is full. Missing files are not an error.
@@ -142,10 +142,10 @@ impl Resolver {
         }
     }
 
-    /// Looks up the addresses of a name, by default of both families in parallel.
+    /// Looks up the addresses of a name. By default, it queries both families in parallel.
     ///
     /// # Errors
-    /// See [`Resolver`]. If only one family's lookup fails, the addresses of the other are
+    /// See [`Resolver`]. If the lookup of only one family fails, the addresses of the other are
     /// returned.
     pub async fn lookup_ip(&self, name: &str) -> Result<Addresses, Error> {
         self.run(
@@ -172,7 +172,7 @@ impl Resolver {
     }
 
     /// Looks up a service, such as `_imaps._tcp.example.com` (RFC 2782). Returns the records by
-    /// priority, and then by decreasing weight. The weighted random choice is left to the caller.
+    /// priority, and then by decreasing weight. It does not make the weighted random choice.
     ///
     /// # Errors
     /// See [`Resolver`].
@@ -223,8 +223,8 @@ impl Resolver {
     }
 
     /// Looks up the names of an address (PTR records: RFC 1035, section 3.5; RFC 3596, section
-    /// 2.5), each with a final dot. The owner of the address can claim any name: look up the
-    /// addresses of the name before trusting it.
+    /// 2.5), each with a final dot. The owner of the address can claim any name, so look up the
+    /// addresses of the name before you trust it.
     ///
     /// # Errors
     /// See [`Resolver`].

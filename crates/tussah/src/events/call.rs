@@ -11,7 +11,7 @@ use crate::net::{ConnectOptions, TcpStream, ToAddresses};
 
 /// A handle that cancels an operation started by [`tcp_connect`] or [`resolve`].
 ///
-/// Dropping the handle cancels nothing. Handles can be cloned.
+/// Dropping the handle does not cancel the operation. Handles can be cloned.
 #[derive(Clone)]
 pub struct CallHandle {
     /// `None` if the runtime was already shut down.
@@ -19,11 +19,10 @@ pub struct CallHandle {
 }
 
 impl CallHandle {
-    /// Cancels the operation. An event of the callback's color drops the callback. Does nothing if
-    /// the operation has ended.
+    /// Cancels the operation: an event of the callback's color drops the callback. If the operation
+    /// has ended, this has no effect.
     ///
-    /// When called from the callback's color, `cancel` guarantees that the callback is not called
-    /// afterwards.
+    /// If `cancel` is called in the callback's color, the callback is not called afterwards.
     pub fn cancel(&self) {
         if let Some(thread) = &self.thread {
             thread.abort();
@@ -63,19 +62,20 @@ where
     CallHandle { thread }
 }
 
-/// Connects to an address or to a host name, and calls back with the connection or the error.
+/// Connects to an address or a host name, and passes the connection or the error to a callback.
 ///
 /// This is libasync's `tcpconnect` (Zeldovich 2002, section 2.2). Name lookup and connecting are
 /// asynchronous, as in [`TcpStream::connect`]. The callback is called once, by an event of its
 /// color. The function works inside and outside runtimes.
 ///
-/// A runtime that is shut down or shutting down drops the callback.
+/// If the runtime is shut down or shutting down, the callback is dropped.
 ///
 /// # Errors
 /// The callback receives the errors of [`TcpStream::connect`].
 ///
 /// # Cancellation
-/// See [`CallHandle::cancel`]. Cancelling closes the connection or abandons the attempt.
+/// See [`CallHandle::cancel`]. Cancelling closes the connection, or abandons the attempt to
+/// connect.
 ///
 /// # Examples
 /// ```
@@ -147,7 +147,7 @@ pub fn tcp_connect_with(
     call_with(callback, async move { options.connect(address).await })
 }
 
-/// Looks up the addresses of a host, and calls back with the addresses or the error.
+/// Looks up the addresses of a host, and passes the addresses or the error to a callback.
 ///
 /// This is libasync's `dns_hostbyname`. It calls
 /// [`Resolver::lookup_ip`](crate::dns::Resolver::lookup_ip) on

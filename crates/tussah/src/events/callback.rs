@@ -7,13 +7,13 @@ use tussah_core::{AsColor, ColorRef, Handle, quietly};
 
 use super::refused::{Parcel, Refused, unpack};
 
-/// A closure that can be called many times, from anywhere. Each call is an event of the callback's
-/// color.
+/// A closure with a color that can be called many times, from anywhere. Each call is an event of
+/// that color.
 ///
-/// The color and the priority are fixed when the callback is made and travel with it. A function
-/// that takes a callback therefore need not know the color in which it runs (`cwrap` and `cpwrap`
-/// of libasync-mp: Zeldovich 2002, section 3.2). Clones refer to the same closure, which is freed
-/// with the last clone or the last queued call, whichever comes later.
+/// The color and the priority are set when the callback is created. A function that takes a
+/// callback therefore does not need to know the color in which it runs (`cwrap` and `cpwrap` of
+/// libasync-mp: Zeldovich 2002, section 3.2). Clones refer to the same closure, which is freed with
+/// the last clone or the last queued call, whichever comes later.
 ///
 /// # Examples
 /// ```
@@ -71,8 +71,8 @@ impl<A: Send + 'static> Callback<A> {
 
     /// Creates a callback with a priority, in the current runtime.
     ///
-    /// A priority is a hint that orders colors, never the events within one color. A color takes
-    /// the priority of the callback that was fired last.
+    /// A priority influences the order among colors, never the order of events within a color. A
+    /// color has the priority of the callback that was fired last.
     ///
     /// # Panics
     /// Panics if called outside a runtime.
@@ -105,7 +105,7 @@ impl<A: Send + 'static> Callback<A> {
     /// Queues a call of the closure as an event of its color. Calls run in the order in which they
     /// were fired.
     ///
-    /// A panic of the closure ends only that call. Later calls see the state it left behind.
+    /// If the closure panics, only that call ends. Later calls see the state that the closure left.
     ///
     /// # Errors
     /// Returns the argument if the color's queue is full or the runtime is shut down.

@@ -83,25 +83,24 @@ impl Sealed for Writer {
 /// This is libasync's `fdcb` (Zeldovich 2002, table 2.1). The callback carries its color and
 /// priority (section 3.2).
 ///
-/// - The runtime calls the callback again as long as the descriptor stays readable, even if the
-///   callback does not read. Each call is a separate event and queues behind the events already
-///   waiting in its color.
-/// - Readiness is checked in the event itself, before each call. Data that another callback has
-///   read in the meantime causes no call.
+/// - The runtime calls the callback repeatedly while the descriptor is readable, even if the
+///   callback does not read. Each call is a separate event, which joins the end of the color's
+///   queue.
+/// - The event itself checks for readiness before it calls the callback. If another callback has
+///   read the data in the meantime, there is no call.
 /// - Registering another callback for the same descriptor replaces this one, and `None` unregisters
 ///   it. Reading and writing are registered separately.
-/// - If code that runs in the callback's own color unregisters or replaces the callback, the
-///   callback is not called again. If other code does so, a call already under way completes and is
-///   the last one.
-/// - A panic ends only that call.
-/// - The descriptor stays open and the callback alive until the callback is unregistered or the
-///   runtime ends. A callback that owns its descriptor must therefore unregister it.
+/// - If code in the callback's own color unregisters or replaces the callback, it is not called
+///   again. If other code does so, a call in progress completes and is the last one.
+/// - If the callback panics, only that call ends.
+/// - The descriptor stays open, and the callback stays alive, until the callback is unregistered or
+///   the runtime ends. A callback that owns its descriptor must therefore unregister itself.
 ///
 /// A registration costs one thread and one table entry. Each call costs a system call (poll(2)) and
-/// one pass through the color's queue. Nothing runs while the descriptor is not ready. Where
-/// `read().await` fits, it is cheaper: it tries first, and waits only when no data is there.
+/// one pass through the color's queue. Nothing runs while the descriptor is not ready. If you can
+/// use `read().await`, it is cheaper, because it waits only if no data is there.
 ///
-/// A runtime that is shut down drops the callback.
+/// If the runtime is shut down, the callback is dropped.
 ///
 /// The function works inside and outside runtimes.
 ///
@@ -147,10 +146,10 @@ pub fn on_readable<S: Descriptor>(descriptor: &Arc<S>, callback: impl Into<Optio
 }
 
 /// Calls a callback whenever a write would not block, because the buffer has room or an error is
-/// pending. Otherwise like [`on_readable`].
+/// pending. Otherwise works like [`on_readable`].
 ///
-/// A connection is writable nearly all the time. Register this callback only while data waits to be
-/// written.
+/// A connection is writable nearly all the time, so register this callback only while data waits to
+/// be written.
 ///
 /// # Panics
 /// Same as [`on_readable`].

@@ -1,4 +1,4 @@
-//! Event functions on a runtime's handle, for callers outside the runtime.
+//! Event functions as methods of a runtime's handle, for callers outside the runtime.
 
 use std::io;
 use std::process::ExitStatus;
@@ -10,7 +10,7 @@ use super::{Callback, ChildId, PostOptions, Refused, TimerHandle};
 use super::{child, idle, options, signal, timer};
 use crate::signal::Signal;
 
-/// Methods that this crate adds to a [`Handle`].
+/// Methods that this crate adds to [`Handle`].
 ///
 /// # Examples
 /// ```

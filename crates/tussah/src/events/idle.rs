@@ -10,15 +10,16 @@ use super::{Callback, handle_of};
 /// This is libev's idle watcher (ev(3), `ev_idle`); libasync has no equivalent. The callback is
 /// called repeatedly while nothing else needs to run, so **one worker stays busy while the callback
 /// is registered**. Unregister it when its work is done. A worker is idle if it has no event to run
-/// or steal, no timer is due, and its descriptors report nothing. Other workers may be busy. A new
-/// event waits for at most one call. Each call is an event of the callback's color.
+/// or steal, no timer is due, and its descriptors report nothing. Other workers may be busy at that
+/// time. A new event waits for at most one call. Each call is an event of the callback's color.
 ///
-/// A runtime that is shutting down no longer calls the callback. Registering another callback
-/// replaces this one, and `None` unregisters it, as with [`on_readable`](super::on_readable).
+/// When the runtime is shutting down, the callback is no longer called. Registering another
+/// callback replaces this one, and `None` unregisters it, as with
+/// [`on_readable`](super::on_readable).
 ///
 /// # Panics
-/// Panics with `None` outside a runtime: use [`HandleExt::on_idle`](super::HandleExt::on_idle)
-/// there.
+/// Panics if called with `None` outside a runtime; use
+/// [`HandleExt::on_idle`](super::HandleExt::on_idle) there.
 ///
 /// # Examples
 /// ```

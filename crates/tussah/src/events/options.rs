@@ -37,34 +37,35 @@ pub struct PostOptions {
 type OnDrop = Box<dyn FnOnce(DropReason) + Send>;
 
 impl PostOptions {
-    /// Creates options that change nothing.
+    /// Creates options without a deadline, drop callback, depth limit or priority.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets a deadline, according to the runtime's clock. If the event's turn comes after the
+    /// Sets a deadline, measured by the runtime's clock. If the event's turn comes after the
     /// deadline, the runtime drops the closure without running it.
     pub fn deadline(mut self, deadline: Instant) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// Sets a callback that runs, in the event's color, if the event is dropped unrun. The callback
-    /// receives the reason, after the closure has been dropped.
+    /// Sets a callback that runs in the event's color if the event is dropped without running. The
+    /// callback gets the reason. The closure has already been dropped by then.
     pub fn on_drop(mut self, f: impl FnOnce(DropReason) + Send + 'static) -> Self {
         self.on_drop = Some(Box::new(f));
         self
     }
 
-    /// Sets how many posts the color's queue may hold from now on. This post itself is rejected if
-    /// the queue is at that limit; see [`ColorRef::set_depth_max`](crate::ColorRef::set_depth_max).
+    /// Sets the maximum number of posts in the color's queue, from now on. If the queue is at that
+    /// limit, this post is rejected; see
+    /// [`ColorRef::set_depth_max`](crate::ColorRef::set_depth_max).
     pub fn depth_max(mut self, events: u32) -> Self {
         self.depth_max = Some(events);
         self
     }
 
-    /// Sets the priority of the color from this post on. A priority is a hint that orders colors,
-    /// never the events within one color; see
+    /// Sets the priority of the color from this post on. It influences the order among colors,
+    /// never the order of events within a color; see
     /// [`ColorRef::set_priority`](crate::ColorRef::set_priority).
     pub fn priority(mut self, priority: i8) -> Self {
         self.priority = Some(priority);

@@ -26,12 +26,12 @@ impl<T> Refused<T> {
         self.value
     }
 
-    /// Returns whether the color's queue was full. Retrying later can succeed.
+    /// Returns whether the color's queue was full. A later attempt may succeed.
     pub fn is_full(&self) -> bool {
         matches!(self.cause, Cause::Full)
     }
 
-    /// Returns whether the runtime is shut down. Retrying cannot succeed.
+    /// Returns whether the runtime is shut down. No later attempt can succeed.
     pub fn is_shut_down(&self) -> bool {
         matches!(self.cause, Cause::ShutDown)
     }

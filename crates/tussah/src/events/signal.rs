@@ -13,12 +13,13 @@ use crate::time;
 /// Bound, in milliseconds: the polling interval for a signal while epoll has no room for its pipe.
 const LOOK_MS: u64 = 20;
 
-/// Calls a callback when a signal has been delivered. A runtime has one callback for each signal.
+/// Calls a callback when a signal is delivered. A runtime has at most one callback for each signal.
 ///
 /// This is libasync's `sigcb` (Zeldovich 2002, table 2.1). The call is an ordinary event of the
-/// callback's color, so it has none of the restrictions of a signal handler. Deliveries that arrive
-/// faster than calls may be merged into one. Unregistering does not restore the signal's default
-/// action. See [`crate::signal`] for both behaviors.
+/// callback's color, so the restrictions of signal handlers do not apply. If signals are delivered
+/// faster than the callback is called, several deliveries may be merged into one call.
+/// Unregistering does not restore the signal's default action. See [`crate::signal`] for both
+/// behaviors.
 ///
 /// Registering another callback replaces this one, and `None` unregisters it, as with
 /// [`on_readable`](super::on_readable). Callbacks of other runtimes are not affected: each runtime
@@ -27,11 +28,11 @@ const LOOK_MS: u64 = 20;
 /// A registration costs one pipe, one thread and one table entry. Nothing runs between signals.
 ///
 /// # Errors
-/// Same as [`signal`](crate::signal::signal()). After an error the previous registration stays.
+/// Same as [`signal`](crate::signal::signal()). After an error, the previous registration stays.
 ///
 /// # Panics
-/// Panics with `None` outside a runtime: use [`HandleExt::on_signal`](super::HandleExt::on_signal)
-/// there.
+/// Panics if called with `None` outside a runtime; use
+/// [`HandleExt::on_signal`](super::HandleExt::on_signal) there.
 ///
 /// # Examples
 /// ```

@@ -9,7 +9,7 @@ use crate::time;
 
 /// A handle that cancels a timer started by [`after`](super::after) or [`every`](super::every).
 ///
-/// Dropping the handle cancels nothing. Handles can be cloned.
+/// Dropping the handle does not cancel the timer. Handles can be cloned.
 #[derive(Clone)]
 pub struct TimerHandle {
     /// `None` if the runtime was already shut down and the closure dropped.
@@ -17,19 +17,18 @@ pub struct TimerHandle {
 }
 
 impl TimerHandle {
-    /// Cancels the timer. An event of the timer's color drops the closure. Does nothing if the
-    /// timer has ended.
+    /// Cancels the timer: an event of the timer's color drops the closure. If the timer has ended,
+    /// this has no effect.
     ///
-    /// When called from the timer's color, `cancel` guarantees that the closure is not called
-    /// afterwards. When called from elsewhere, `cancel` lets a call already under way complete;
-    /// that call is the last one.
+    /// If `cancel` is called in the timer's color, the closure is not called afterwards. If it is
+    /// called elsewhere, a call in progress completes and is the last one.
     pub fn cancel(&self) {
         if let Some(thread) = &self.thread {
             thread.abort();
         }
     }
 
-    /// Returns whether the timer has ended: it fired for the last time, or was cancelled and
+    /// Returns whether the timer has ended, because it fired for the last time or was cancelled and
     /// dropped.
     #[must_use]
     pub fn is_finished(&self) -> bool {

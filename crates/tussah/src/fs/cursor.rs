@@ -14,16 +14,16 @@ use super::file::File;
 /// buffer.
 const CHUNK: usize = 64 * 1024;
 
-/// A file with a position that reading and writing advance, for code that takes `AsyncRead`,
-/// `AsyncWrite` and `AsyncSeek` of `futures_io`.
+/// A file with a position, which reads and writes advance. Use it with code that takes `AsyncRead`,
+/// `AsyncWrite` or `AsyncSeek` of `futures_io`.
 ///
-/// A cursor reads ahead at most as many bytes as the caller's buffer holds. A cursor writes behind:
-/// `poll_write` accepts up to 64 KiB and returns before they are written. The next operation
-/// reports an error of that write. Flush or close the cursor at the end: a cursor that is dropped
-/// may lose its last write.
+/// A cursor reads ahead by at most the size of the caller's buffer. Writes are delayed:
+/// `poll_write` accepts up to 64 KiB and returns before the data has been written. If such a write
+/// fails, the next operation returns its error. Flush or close the cursor at the end; otherwise,
+/// dropping it may lose the last write.
 ///
 /// # Panics
-/// An operation that has to wait panics outside a runtime.
+/// If an operation has to wait, it panics outside a runtime.
 ///
 /// # Examples
 /// ```

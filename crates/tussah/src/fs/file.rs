@@ -11,13 +11,13 @@ use tussah_core::file::{At, IoBuf, IoBufMut, Metadata, OpenFile};
 use super::options::OpenOptions;
 use crate::io_error::context;
 
-/// An open file, read and written at offsets. Clones are cheap and refer to the same open file.
+/// An open file with reads and writes at offsets. Clones are cheap and refer to the same open file.
 ///
-/// The file is closed when the last clone is dropped and the last operation has ended. Dropping the
-/// last clone closes the file immediately, as in `std`. This may block if closing writes delayed
-/// data, for example on a network file system. [`close`](Self::close) closes without blocking and
-/// reports errors. The [module](super) describes what all operations have in common, such as their
-/// order.
+/// The file is closed when the last clone has been dropped and the last operation has ended. As in
+/// `std`, dropping the last clone closes the file immediately, which may block if it writes delayed
+/// data, for example to a network file system. [`close`](Self::close) closes the file without
+/// blocking and returns errors. The [module](super) documents the common properties of all
+/// operations, such as their order.
 ///
 /// # Examples
 /// ```
@@ -58,7 +58,7 @@ impl File {
         OpenOptions::new().read(true).open(path).await
     }
 
-    /// Opens a file for writing. Creates it if it does not exist, and truncates it otherwise.
+    /// Opens a file for writing. If the file does not exist, creates it; otherwise truncates it.
     ///
     /// # Errors
     /// Same as [`OpenOptions::open`].
@@ -71,13 +71,13 @@ impl File {
         options.open(path).await
     }
 
-    /// Creates [`OpenOptions`], whose [`open`](OpenOptions::open) opens a file.
+    /// Creates [`OpenOptions`] for opening a file.
     #[must_use]
     pub fn options() -> OpenOptions {
         OpenOptions::new()
     }
 
-    /// Returns the path by which the file was opened.
+    /// Returns the path that was used to open the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -90,8 +90,8 @@ impl File {
     /// Reads once at byte offset `offset`, and returns the buffer. The read may return fewer bytes
     /// than the buffer holds; 0 bytes mean the end of the file.
     ///
-    /// A `Vec` is overwritten from its start, up to its capacity, and then holds exactly the bytes
-    /// read. After an error the buffer's contents are unspecified.
+    /// If the buffer is a `Vec`, it is overwritten from its start, up to its capacity, and then
+    /// contains exactly the bytes read. After an error, its contents are unspecified.
     ///
     /// # Errors
     /// Returns `InvalidInput` if the offset exceeds `i64::MAX`, and otherwise the errors of
@@ -142,8 +142,8 @@ impl File {
         (self.context(result, "read"), buffer)
     }
 
-    /// Writes once at byte offset `offset`, in the file's order, and returns the buffer. The write
-    /// may take only part of the buffer.
+    /// Writes once at byte offset `offset`, in the file's order, and returns the buffer. The system
+    /// may write only a part of the buffer.
     ///
     /// # Errors
     /// Returns `InvalidInput` if the offset exceeds `i64::MAX`, and otherwise the errors of
@@ -153,19 +153,19 @@ impl File {
     /// Panics outside a runtime.
     ///
     /// # Cancellation
-    /// A write that has started is carried out. The buffer is dropped when the kernel no longer
+    /// If the write has started, it is completed. The buffer is dropped when the kernel no longer
     /// uses it.
     pub async fn write_at<B: IoBuf>(&self, buffer: B, offset: u64) -> (io::Result<usize>, B) {
         let (result, buffer) = self.open.write(buffer, At::Offset(offset), false).await;
         (self.context(result, "write"), buffer)
     }
 
-    /// Writes the whole buffer, in the file's order. No other write of this file takes place in
+    /// Writes the whole buffer, in the file's order. No other write through this file comes in
     /// between.
     ///
     /// # Errors
     /// Returns the errors of [`write_at`](Self::write_at), or `WriteZero` if the system accepts no
-    /// more bytes. Part of the buffer may have been written.
+    /// more bytes. A part of the buffer may have been written.
     ///
     /// # Panics
     /// Panics outside a runtime.
@@ -215,8 +215,8 @@ impl File {
         self.context(self.open.sync(false).await, "sync")
     }
 
-    /// Flushes the data, and only the metadata needed to read it back, to the device, in the file's
-    /// order.
+    /// Flushes to the device, in the file's order, the data and only the metadata needed to read
+    /// the data back.
     ///
     /// # Errors
     /// Returns the errors of fdatasync(2).
@@ -265,8 +265,8 @@ impl File {
     /// clone or operation closes the file when it ends.
     ///
     /// # Errors
-    /// Returns the errors of close(2); on some file systems these report that an earlier write
-    /// failed. The file is closed even then.
+    /// Returns the errors of close(2); on some file systems, these report that an earlier write
+    /// failed. The file is closed in any case.
     ///
     /// # Panics
     /// Panics outside a runtime.

@@ -198,14 +198,14 @@ pub async fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
 /// Removes a directory and everything in it. If the path is a symbolic link, removes only the link.
 ///
 /// # Errors
-/// Returns the first error. Part of the contents may have been removed.
+/// Returns the first error. Some of the contents may have been removed.
 ///
 /// # Panics
 /// Panics outside a runtime.
 ///
 /// # Cancellation
-/// An operation that has started is carried out, unless the runtime's shutdown reaches its deadline
-/// first.
+/// If the operation has started, it is completed, unless the runtime's shutdown reaches its
+/// deadline first.
 pub async fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     call(path.as_ref(), "remove", |path| {
         std::fs::remove_dir_all(path)
@@ -241,8 +241,8 @@ pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
 /// Panics outside a runtime.
 ///
 /// # Cancellation
-/// An operation that has started is carried out, unless the runtime's shutdown reaches its deadline
-/// first.
+/// If the operation has started, it is completed, unless the runtime's shutdown reaches its
+/// deadline first.
 ///
 /// # Examples
 /// ```
@@ -304,8 +304,8 @@ pub async fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
 /// Panics outside a runtime.
 ///
 /// # Cancellation
-/// An operation that has started is carried out, unless the runtime's shutdown reaches its deadline
-/// first.
+/// If the operation has started, it is completed, unless the runtime's shutdown reaches its
+/// deadline first.
 pub async fn set_permissions(path: impl AsRef<Path>, permissions: u32) -> io::Result<()> {
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;

@@ -36,52 +36,52 @@ impl OpenOptions {
         Self::default()
     }
 
-    /// Opens the file for reading. Default: false.
+    /// Sets whether the file is opened for reading. Default: false.
     pub fn read(&mut self, read: bool) -> &mut Self {
         self.how.read = read;
         self
     }
 
-    /// Opens the file for writing. Default: false.
+    /// Sets whether the file is opened for writing. Default: false.
     pub fn write(&mut self, write: bool) -> &mut Self {
         self.how.write = write;
         self
     }
 
-    /// Appends every write to the end of the file, including writes with an offset. Default: false.
-    /// [`File::append`] does this for a single write.
+    /// Sets whether all writes append to the end of the file, including writes with an offset.
+    /// Default: false. To append with a single write, use [`File::append`].
     pub fn append(&mut self, append: bool) -> &mut Self {
         self.how.append = append;
         self
     }
 
-    /// Truncates the file. Default: false.
+    /// Sets whether the file is truncated. Default: false.
     pub fn truncate(&mut self, truncate: bool) -> &mut Self {
         self.how.truncate = truncate;
         self
     }
 
-    /// Creates the file if it does not exist. Default: false.
+    /// Sets whether the file is created if it does not exist. Default: false.
     pub fn create(&mut self, create: bool) -> &mut Self {
         self.how.create = create;
         self
     }
 
-    /// Creates the file, and fails if it exists. Default: false.
+    /// Sets whether the file is created, and opening fails if it exists. Default: false.
     pub fn create_new(&mut self, create_new: bool) -> &mut Self {
         self.how.create_new = create_new;
         self
     }
 
-    /// Bypasses the page cache (`O_DIRECT`). The offset, the length and the address of each buffer
-    /// must then be multiples of the file system's alignment; see
+    /// Sets whether I/O bypasses the page cache (`O_DIRECT`). If so, the offset, the length and the
+    /// address of each buffer must be multiples of the file system's alignment; see
     /// [`AlignedBuf`](super::AlignedBuf). Default: false.
     pub fn direct(&mut self, direct: bool) -> &mut Self {
         self.how.direct = direct;
         self
     }
 
-    /// Sets further flags of open(2). The access mode in these flags is ignored. Default: 0.
+    /// Sets additional flags of open(2). An access mode in these flags is ignored. Default: 0.
     pub fn custom_flags(&mut self, flags: i32) -> &mut Self {
         self.how.custom_flags = flags;
         self
@@ -103,8 +103,8 @@ impl OpenOptions {
     /// Panics outside a runtime.
     ///
     /// # Cancellation
-    /// A file that is opened after the future was dropped is closed again. It may have been created
-    /// or truncated.
+    /// If the file is opened after the future was dropped, it is closed again, but may have been
+    /// created or truncated.
     pub async fn open(&self, path: impl AsRef<Path>) -> io::Result<File> {
         let path = path.as_ref();
         match file::open(path, &self.how).await {

@@ -74,25 +74,25 @@ pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
     })
 }
 
-/// Writes a whole file. Creates the file if it does not exist, and replaces its contents otherwise.
+/// Writes a whole file. If the file does not exist, creates it; otherwise replaces its contents.
 ///
 /// # Errors
-/// Returns the errors of [`File::create`] and [`File::write_all_at`]. The file may then hold part
-/// of the contents.
+/// Returns the errors of [`File::create`] and [`File::write_all_at`]. After an error, the file may
+/// contain a part of the contents.
 ///
 /// # Panics
 /// Panics outside a runtime.
 ///
 /// # Cancellation
-/// The file may be empty, or hold part or all of the contents.
+/// The file may then be empty, or contain a part or all of the contents.
 pub async fn write(path: impl AsRef<Path>, content: impl IoBuf) -> io::Result<()> {
     let file = File::create(path).await?;
     file.write_all_at(content, 0).await.0?;
     file.close().await
 }
 
-/// Copies the contents and permissions of a file, and returns its length in bytes. The copy is made
-/// by the kernel, on the blocking pool.
+/// Copies the contents and permissions of a file, and returns its length in bytes. The kernel
+/// copies the data, on the blocking pool.
 ///
 /// # Errors
 /// Returns the errors of `std::fs::copy`.
@@ -101,7 +101,7 @@ pub async fn write(path: impl AsRef<Path>, content: impl IoBuf) -> io::Result<()
 /// Panics outside a runtime.
 ///
 /// # Cancellation
-/// A copy that has started is carried out, unless the runtime's shutdown reaches its deadline
+/// If the copy has started, it is completed, unless the runtime's shutdown reaches its deadline
 /// first.
 ///
 /// # Examples

@@ -1,4 +1,4 @@
-//! The types that can be passed as an address.
+//! The types that represent addresses in calls.
 
 use std::fmt;
 use std::io;
@@ -6,9 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 
 /// A value that names one or more addresses with a port.
 ///
-/// A text contains an IP address and a port, with brackets around an IPv6 address: `127.0.0.1:80`,
-/// `[::1]:80`. Host names (`example.com:80`, or a pair of name and port) are accepted only for
-/// connecting. For other purposes, the program must resolve them first.
+/// A string contains an IP address and a port, with brackets around an IPv6 address:
+/// `127.0.0.1:80`, `[::1]:80`. Host names (`example.com:80`, or a pair of name and port) are
+/// accepted only for connecting. For other purposes, resolve them first.
 ///
 /// # Examples
 /// ```
@@ -30,7 +30,8 @@ pub trait ToAddresses {
     /// Returns `InvalidInput` if the value is not an address.
     fn to_addresses(&self) -> io::Result<Addresses>;
 
-    /// Returns the addresses or the host name to look up. By default, returns only addresses.
+    /// Returns the addresses, or a host name to look up. The default implementation returns
+    /// addresses.
     ///
     /// # Errors
     /// Returns `InvalidInput` if the value is neither an address nor a host name.

@@ -1,5 +1,5 @@
-//! The order and timing of connection attempts: Happy Eyeballs, version 2 (RFC 8305), without
-//! clocks and sockets.
+//! The order and timing of connection attempts (Happy Eyeballs version 2, RFC 8305), without clocks
+//! and sockets.
 //!
 //! - *Resolution* (section 3): both families are looked up in parallel. The first attempt starts as
 //!   soon as the preferred family has addresses. If the other family arrives first, it waits for

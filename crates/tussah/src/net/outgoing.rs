@@ -18,7 +18,7 @@ pub use writer::BreakOff;
 
 /// A bounded queue of buffers for one peer. A separate thread writes them in order, many at a time.
 ///
-/// Clones refer to the same queue. When the last clone is dropped, the queued buffers are still
+/// Clones refer to the same queue. After the last clone is dropped, the queued buffers are still
 /// written, and the stream is then closed for writing.
 ///
 /// # Examples
@@ -55,11 +55,11 @@ pub struct Outgoing<B> {
 pub struct PushError<B> {
     /// The rejected buffer.
     pub buffer: B,
-    /// The reason: `None` if the queue is full, otherwise the error that ended the writing.
+    /// The reason: `None` if the queue is full, otherwise the error that ended writing.
     pub closed: Option<io::Error>,
 }
 
-/// The contents and the counters of an [`Outgoing`].
+/// The length and the counters of an [`Outgoing`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutgoingStats {
     /// Number of queued bytes that have not been written yet.
@@ -146,14 +146,14 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
         Self { shared, _last }
     }
 
-    /// Adds a buffer to the queue. If the queue is full, follows [`OutgoingOptions::when_full`].
+    /// Adds a buffer to the queue. If the queue is full, [`OutgoingOptions::when_full`] applies.
     ///
     /// # Cancellation
     /// Dropping the future while it waits for room drops the buffer. Waiters are served in no
     /// particular order.
     ///
     /// # Errors
-    /// Returns the buffer if the queue is full and its options say not to wait, or if the writing
+    /// Returns the buffer if the queue is full and its options do not say to wait, or if writing
     /// has ended.
     pub async fn push(&self, buffer: B) -> Result<(), PushError<B>> {
         let unbounded = || usize::MAX;
@@ -181,11 +181,11 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
         }
     }
 
-    /// Adds a buffer to the queue without waiting. With [`WhenFull::Wait`], a full queue returns
-    /// the buffer.
+    /// Adds a buffer to the queue without waiting. With [`WhenFull::Wait`], the buffer is returned
+    /// if the queue is full.
     ///
     /// # Errors
-    /// Returns the buffer if the queue is full or the writing has ended.
+    /// Returns the buffer if the queue is full or writing has ended.
     pub fn try_push(&self, buffer: B) -> Result<(), PushError<B>> {
         self.try_push_numbered(buffer, usize::MAX).map(drop)
     }
@@ -211,14 +211,14 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
         Err(error)
     }
 
-    /// Stops accepting buffers, and waits until everything is written and the stream is closed for
-    /// writing.
+    /// Stops accepting buffers, and waits until all buffers have been written and the stream is
+    /// closed for writing.
     ///
     /// # Cancellation
-    /// Dropping the future leaves the remaining writes to the writing thread.
+    /// If the future is dropped, the writing thread still writes the queued buffers.
     ///
     /// # Errors
-    /// Returns the error that ended the writing early. This is `TimedOut` if the peer was [too
+    /// Returns the error that ended writing early. This is `TimedOut` if the peer was [too
     /// slow](WhenFull::Close) or took too long to receive [the rest](OutgoingOptions::finish_max),
     /// and `ConnectionAborted` after [`break_off`](Self::break_off).
     pub async fn finish(&self) -> io::Result<()> {
@@ -235,7 +235,7 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     }
 
     /// Aborts the connection immediately: queued buffers are dropped, and further ones are
-    /// rejected. Does nothing if the writing has ended.
+    /// rejected. If writing has ended, this has no effect.
     pub fn break_off(&self) {
         let kind = io::ErrorKind::ConnectionAborted;
         self.shared
@@ -263,7 +263,7 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
         }
     }
 
-    /// Returns the contents and the counters of the queue.
+    /// Returns the length and the counters of the queue.
     #[must_use]
     pub fn stats(&self) -> OutgoingStats {
         self.shared.lock().stats

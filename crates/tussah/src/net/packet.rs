@@ -28,8 +28,8 @@ fn packet(
 }
 
 impl TcpStream {
-    /// Waits for data and reads it. An empty result is the end of the stream. A dropped future has
-    /// read nothing.
+    /// Waits for data and reads it. An empty result is the end of the stream. If the future is
+    /// dropped early, nothing has been read.
     pub(crate) fn read_packet(
         &self,
         len_max: usize,

@@ -1,8 +1,9 @@
 //! The interface between the network types and the carrier of their bytes.
 //!
 //! No other part of `net` makes system calls on sockets. Each carrier is a variant of [`Socket`],
-//! and a runtime is built with one carrier. Today there is only the operating system. A simulator
-//! or a user-space TCP stack would be a further variant, and the types above would not change.
+//! and a runtime is built with one carrier. Today, the operating system is the only one. A
+//! simulator or a user-space TCP stack would be another variant, and the public types would not
+//! change.
 //!
 //! # The contract
 //!

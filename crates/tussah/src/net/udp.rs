@@ -19,9 +19,9 @@ pub use batch::RecvSlot;
 
 /// A UDP socket. A datagram arrives whole or not at all, and datagrams may arrive in any order.
 ///
-/// A datagram longer than the buffer is truncated, and the rest is lost;
+/// If a datagram is longer than the buffer, it is truncated, and the rest is lost;
 /// [`recv_batch`](Self::recv_batch) reports that. If no process listens at the other end, the
-/// network reports it (ICMP) to a [connected](Self::connect) socket: one of the next operations
+/// network may report it (ICMP). One of the next operations of a [connected](Self::connect) socket
 /// then fails with `ConnectionRefused`. The socket remains usable.
 ///
 /// # Examples
@@ -107,7 +107,7 @@ impl UdpSocket {
     /// Sets the peer: [`send`](Self::send) sends to it, and only its datagrams are received. No
     /// packet is exchanged.
     ///
-    /// Of several addresses, the first one that the system accepts is used.
+    /// If there are several addresses, uses the first one that the system accepts.
     ///
     /// # Errors
     /// Returns the system's error, for example if there is no route. Returns `InvalidInput` if
@@ -144,11 +144,11 @@ impl UdpSocket {
     /// Sends a datagram to the peer.
     ///
     /// # Cancellation
-    /// A dropped future has sent nothing.
+    /// If the future is dropped early, nothing has been sent.
     ///
     /// # Errors
-    /// Without a peer, returns `NotConnected` or `DestinationAddressRequired`, depending on the
-    /// system. Returns `ConnectionRefused` if no process received an earlier datagram. Otherwise
+    /// Returns `NotConnected` or `DestinationAddressRequired`, depending on the system, if no peer
+    /// is set. Returns `ConnectionRefused` if no process received an earlier datagram. Otherwise
     /// returns the system's error, for example if the datagram is too long.
     pub async fn send(&self, data: &[u8]) -> io::Result<usize> {
         let send = self
@@ -160,7 +160,7 @@ impl UdpSocket {
     /// Sends a datagram to an address, or to the first of several addresses.
     ///
     /// # Cancellation
-    /// A dropped future has sent nothing.
+    /// If the future is dropped early, nothing has been sent.
     ///
     /// # Errors
     /// Returns `InvalidInput` if `address` is not an address, and otherwise the errors of
@@ -182,7 +182,7 @@ impl UdpSocket {
     /// slot reports that.
     ///
     /// # Cancellation
-    /// A dropped future has received nothing.
+    /// If the future is dropped early, nothing has been received.
     ///
     /// # Errors
     /// Returns `ConnectionRefused` if no process received an earlier datagram to the peer, and
@@ -208,10 +208,10 @@ impl UdpSocket {
         Ok(self.receive(buffer, RecvFlags::empty()).await?.0)
     }
 
-    /// Receives a datagram and returns its sender. Otherwise like [`recv`](Self::recv).
+    /// Receives a datagram and returns its sender. Otherwise works like [`recv`](Self::recv).
     ///
     /// # Cancellation
-    /// A dropped future has received nothing.
+    /// If the future is dropped early, nothing has been received.
     ///
     /// # Errors
     /// Same as [`recv`](Self::recv).
@@ -250,7 +250,7 @@ impl UdpSocket {
         self.socket.send_to(data, address.as_ref())
     }
 
-    /// Receives a datagram without waiting. Otherwise like [`recv_from`](Self::recv_from).
+    /// Receives a datagram without waiting. Otherwise works like [`recv_from`](Self::recv_from).
     ///
     /// # Errors
     /// Returns `WouldBlock` if no datagram is queued, and otherwise the system's error.

@@ -1,14 +1,15 @@
 //! Unix sockets: local streams and datagrams, which can also carry descriptors.
 //!
-//! An address is a path, or a name outside the file system (*abstract*: [`SocketAddrExt`]). A
-//! socket may also be unnamed.
+//! An address is a path, or a name outside the file system (an *abstract* address, see
+//! [`SocketAddrExt`]). A socket may also be unnamed.
 //!
 //! # Socket files
 //!
-//! Binding to a path creates a file, which neither dropping the socket nor ending the process
-//! removes. Binding to the same path again fails with `AddrInUse`, whether or not a process still
-//! listens there. A server that owns its path removes the file before it binds. If another process
-//! might be listening, connect first: `ConnectionRefused` means that the file was left behind.
+//! Binding to a path creates a file. The file remains when the socket is dropped and when the
+//! process ends. Binding to the same path again fails with `AddrInUse`, whether or not a process
+//! still listens there. If a server owns its path, it should remove the file before it binds. If
+//! another process might be listening, connect first: `ConnectionRefused` means that no process
+//! listens any longer.
 //!
 //! [`SocketAddrExt`]: std::os::linux::net::SocketAddrExt
 

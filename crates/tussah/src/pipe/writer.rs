@@ -82,7 +82,7 @@ impl Writer {
     /// `Other` when the runtime ends.
     ///
     /// # Cancellation
-    /// A dropped future has written nothing.
+    /// If the future is dropped early, nothing has been written.
     ///
     /// # Examples
     /// ```

@@ -1,4 +1,4 @@
-//! A child process that is running, or has exited and has not been waited for.
+//! A child process that is running, or has exited but has not been waited for.
 
 #[cfg(test)]
 mod tests;
@@ -30,7 +30,7 @@ pub type ChildStderr = Reader;
 
 /// A child process, started by [`Command::spawn`](super::Command::spawn).
 ///
-/// A child that is dropped before it has been waited for continues to run, unless
+/// If a child is dropped before it has been waited for, it continues to run, unless
 /// [`kill_on_drop`](super::Command::kill_on_drop) is set. It is reaped when it exits; see [the
 /// module](super).
 pub struct Child {
@@ -99,7 +99,7 @@ impl Child {
 
     /// Closes `stdin`, unless it has been taken, and waits until the child exits.
     ///
-    /// A child blocks forever on a full pipe that nobody reads: see
+    /// If a child writes to a pipe that no one reads, it blocks forever once the pipe is full; see
     /// [`wait_with_output`](Self::wait_with_output).
     ///
     /// # Errors
@@ -107,8 +107,7 @@ impl Child {
     /// `Other` when the runtime ends.
     ///
     /// # Cancellation
-    /// Dropping the future leaves `stdin` closed and has no other effect. Waiting again returns the
-    /// status.
+    /// If the future is dropped, `stdin` stays closed. Call `wait` again to get the status.
     ///
     /// # Examples
     /// ```
@@ -193,7 +192,7 @@ impl Child {
     /// # Errors
     /// Returns `QuotaExceeded` if the child writes more to one output than
     /// [`output_max`](super::Command::output_max) allows, and otherwise the errors of
-    /// [`wait`](Self::wait) and [`Reader::read`]. An error drops the child.
+    /// [`wait`](Self::wait) and [`Reader::read`]. After an error, the child is dropped.
     ///
     /// # Cancellation
     /// Dropping the future drops the child.
@@ -228,7 +227,7 @@ impl Child {
     /// Returns the errors of [`start_kill`](Self::start_kill) and [`wait`](Self::wait).
     ///
     /// # Cancellation
-    /// A future that was polled has already killed the child. Otherwise same as
+    /// Once the future has been polled, the child has been killed. Otherwise same as
     /// [`wait`](Self::wait).
     ///
     /// # Examples

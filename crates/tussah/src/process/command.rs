@@ -1,4 +1,4 @@
-//! The description of a child process, and how to start it.
+//! A builder for child processes.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -19,7 +19,7 @@ use crate::io_error::context;
 const OUTPUT_MAX: usize = 64 * 1024 * 1024;
 
 /// A description of the process to start: program, arguments, environment, directory and standard
-/// streams. Works like [`std::process::Command`].
+/// streams. It works like [`std::process::Command`].
 ///
 /// A command may be spawned several times.
 ///
@@ -62,7 +62,7 @@ struct Ids {
 }
 
 impl Command {
-    /// Creates a command for a program, given by its path or by a name to search for in `PATH`.
+    /// Creates a command for a program: a path, or a name to search for in `PATH`.
     #[must_use]
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         Self {
@@ -85,7 +85,7 @@ impl Command {
         self
     }
 
-    /// Adds arguments.
+    /// Adds several arguments.
     pub fn args<A: AsRef<OsStr>>(&mut self, arguments: impl IntoIterator<Item = A>) -> &mut Self {
         let arguments = arguments.into_iter();
         self.arguments
@@ -104,7 +104,7 @@ impl Command {
         self.change(key.as_ref(), Some(value.as_ref().to_owned()))
     }
 
-    /// Sets environment variables.
+    /// Sets several environment variables.
     pub fn envs<K: AsRef<OsStr>, V: AsRef<OsStr>>(
         &mut self,
         variables: impl IntoIterator<Item = (K, V)>,
@@ -169,7 +169,7 @@ impl Command {
         self
     }
 
-    /// Sets the child's process group. With 0 the child gets its own group, so Ctrl-C does not
+    /// Sets the child's process group. With 0, the child gets its own group, so Ctrl-C does not
     /// reach it.
     pub fn process_group(&mut self, group: i32) -> &mut Self {
         self.ids.process_group = Some(group);
@@ -194,9 +194,9 @@ impl Command {
     /// Starts the program as a child of this process.
     ///
     /// # Errors
-    /// Returns the system's error, for example if the program or directory does not exist, or no
-    /// descriptor or process is left. Returns `ResourceBusy` if the blocking pool is full, and
-    /// `Other` if the runtime is shut down. After an error nothing is left behind.
+    /// Returns the system's error, for example if the program or directory does not exist, or if
+    /// the system has no more descriptors or processes. Returns `ResourceBusy` if the blocking pool
+    /// is full, and `Other` if the runtime is shut down. After an error, no process is left.
     ///
     /// # Panics
     /// The first poll panics outside a runtime.

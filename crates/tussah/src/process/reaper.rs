@@ -1,4 +1,4 @@
-//! The reaper: waits for the children that nothing else waits for.
+//! The reaper, which waits for the children that nothing else waits for.
 //!
 //! The reaper is one OS thread that waits on the pidfds of all its children with epoll. It starts
 //! with the first such child and ends with the last one. Handing over a child adds its pidfd to the

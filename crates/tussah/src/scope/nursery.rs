@@ -7,12 +7,12 @@ use std::pin::Pin;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tussah_core::quietly;
 
-/// A set of child futures that may borrow from their parent, which polls them one at a time.
+/// A set of child futures that may borrow from their parent. The parent polls them one at a time.
 ///
 /// Children run while the parent awaits [`next`](Nursery::next) or [`join`](Nursery::join). They
-/// run in the parent's color, one at a time, and each is polled only after it was woken
-/// (`FuturesUnordered` of futures-util provides this). For parallel children use
-/// [`scope`](crate::scope()), or start threads and await their handles here.
+/// run in the parent's color, one at a time, and each is polled only after it was woken (by means
+/// of `FuturesUnordered` from futures-util). For parallel children, use [`scope`](crate::scope()),
+/// or start threads and await their handles in the children.
 ///
 /// # Cancellation
 /// Dropping the nursery drops its children. Dropping the future of `next` loses nothing.
@@ -47,7 +47,7 @@ impl<'env, T, E> Nursery<'env, T, E> {
         }
     }
 
-    /// Adds a child. It is first polled when the nursery is awaited.
+    /// Adds a child. It does not run until the nursery is awaited.
     pub fn spawn(&mut self, future: impl Future<Output = Result<T, E>> + Send + 'env) {
         self.children.push(Box::pin(future));
     }
@@ -66,7 +66,7 @@ impl<'env, T, E> Nursery<'env, T, E> {
     /// Returns the first error, and drops the other children.
     ///
     /// # Panics
-    /// Panics if a child panics, and drops the others.
+    /// Panics if a child panics, and drops the other children.
     pub async fn join(mut self) -> Result<Vec<T>, E> {
         let mut values = Vec::with_capacity(self.children.len());
         while let Some(result) = self.next().await {

@@ -1,4 +1,4 @@
-//! A limited resource with a name, which counts the holders of its permits and the waiting futures.
+//! A named limit on concurrency, which counts the holders of its permits and the waiting futures.
 
 mod state;
 
@@ -20,15 +20,14 @@ use self::state::State;
 
 /// A limit on concurrent use of a scarce resource: a pool of connections, licenses, another server.
 ///
-/// It has a name, and counts how many futures hold a permit and how many wait for one. Clones share
-/// the permits.
+/// It has a name, and counts the futures that hold or wait for a permit. Clones share the permits.
 ///
-/// Waiters get permits in order of arrival, and no later arrival overtakes them: a returned permit
-/// is handed to the longest waiter. Waiters of a [`Semaphore`](super::Semaphore) may be overtaken.
-/// A limit [with shares](Self::with_shares) does so within each class.
+/// Waiters get permits in order of arrival: a returned permit goes to the future that has waited
+/// longest. In contrast, waiters of a [`Semaphore`](super::Semaphore) may be overtaken. In a limit
+/// [with shares](Self::with_shares), this order applies within each class.
 ///
-/// A limit works on any executor and across runtimes. Times are measured by the clock of the
-/// runtime in which a permit is acquired and dropped ([`now`]).
+/// A limit works on any executor and across runtimes. It measures times by the clock of the runtime
+/// in which a permit is acquired and dropped ([`now`]).
 ///
 /// # Examples
 ///
@@ -67,16 +66,16 @@ impl Limit {
         Self::with_shares(name, permits, &[1])
     }
 
-    /// Creates a limit that divides its permits among classes of callers, while callers of several
+    /// Creates a limit that divides its permits among classes of callers if callers of several
     /// classes wait. `shares` holds one weight per class, class 0 first.
     ///
     /// In the long run, the permits that a class has in use are in proportion to its share, however
-    /// long its callers hold them. Classes with waiting callers use what the others do not need.
-    /// Class 0 can use all permits; the other classes together leave it one sixteenth, rounded
-    /// down.
+    /// long its callers hold them. If a class does not need its share, other classes with waiting
+    /// callers use it. Class 0 can use all permits. All other classes together leave one sixteenth
+    /// of the permits to it, rounded down.
     ///
-    /// The law is that of Goyal, Vin and Cheng, "Start-time fair queueing" (SIGCOMM 1996), with the
-    /// mean time for which a class holds a permit as the length of its next packet.
+    /// The algorithm is that of Goyal, Vin and Cheng, "Start-time fair queueing" (SIGCOMM 1996).
+    /// The length of a class's next packet is the mean time for which the class holds a permit.
     ///
     /// A share of 0 counts as 1. Shares beyond [`CLASSES_MAX`](crate::stage::CLASSES_MAX) are
     /// ignored, and without shares there is one class.
@@ -116,21 +115,21 @@ impl Limit {
         &self.shared.name
     }
 
-    /// Waits for a permit, as a caller of class 0. The future takes its place in the queue when it
-    /// is first polled.
+    /// Waits for a permit, as a caller of class 0. The future joins the queue when it is first
+    /// polled.
     ///
-    /// A thread that holds a permit and waits for another permit of the same limit can deadlock.
+    /// If a thread that holds a permit waits for another permit of the same limit, it can deadlock.
     ///
     /// # Cancellation
     ///
-    /// Dropping the future gives up its place in the queue. If the future had been handed a permit,
-    /// the permit goes to the next future in the queue.
+    /// Dropping the future gives up its place in the queue. If the future already had a permit, the
+    /// permit goes to the next future in the queue.
     pub async fn acquire(&self) -> LimitPermit {
         self.acquire_for(Class(0)).await
     }
 
-    /// Waits for a permit, as a caller of this class. A class that the limit does not have counts
-    /// as the last class. Everything else is as in [`acquire`](Self::acquire).
+    /// Waits for a permit, as a caller of this class. If the limit does not have the class, the
+    /// caller belongs to the last class. Otherwise works like [`acquire`](Self::acquire).
     pub async fn acquire_for(&self, class: Class) -> LimitPermit {
         consume_budget().await;
         let class = class.among(self.shared.classes);
@@ -152,7 +151,7 @@ impl Limit {
     }
 
     /// Takes a permit if one is free, as a caller of class 0. It does not overtake waiters of its
-    /// class: while any of them waits, no permit is free.
+    /// class: if any of them waits, no permit is free.
     #[must_use]
     pub fn try_acquire(&self) -> Option<LimitPermit> {
         self.try_acquire_in(0)
@@ -168,8 +167,8 @@ impl Limit {
         })
     }
 
-    /// Sets the number of permits. Additional permits go to waiters. If more than `permits` are in
-    /// use, all holders keep theirs, and no waiter gets one until enough have been returned.
+    /// Sets the number of permits. Additional permits go to waiters. If more than `permits` permits
+    /// are in use, their holders keep them. Waiters then get none until enough have been returned.
     pub fn set_permits(&self, permits: usize) {
         let mut state = self.shared.state.lock();
         state.permits = permits;
@@ -218,16 +217,16 @@ pub struct LimitStats {
     pub name: Arc<str>,
     /// The number of permits.
     pub permits: usize,
-    /// Permits in use. This exceeds `permits` for a while after `permits` was lowered.
+    /// Permits in use. After `permits` was lowered, this may exceed it for a while.
     pub in_use: usize,
     /// Futures waiting for a permit.
     pub waiting: usize,
     /// Permits acquired so far.
     pub acquired: u64,
-    /// Times from arrival to the permit; zero for permits that were free. Futures that were dropped
-    /// before they had a permit are not counted.
+    /// Waiting times, from arrival to the permit; zero if a permit was free. Futures that were
+    /// dropped before they had a permit are not counted.
     pub wait: Digest,
-    /// Times for which permits were held. Permits that are currently held are not counted.
+    /// Holding times of returned permits.
     pub hold: Digest,
 }
 
@@ -235,7 +234,7 @@ pub struct LimitStats {
 /// stays in use forever.
 ///
 /// Move the permit into the closure or thread that does the work. The permit then stays in use
-/// until the work has really ended, even if the caller that waits for the result is cancelled.
+/// until the work has ended, even if the caller that waits for the result is cancelled.
 ///
 /// ```
 /// # tussah::Runtime::builder().workers(1).build().unwrap().block_on(async {

@@ -1,28 +1,27 @@
 //! Locks, channels and other synchronization between threads.
 //!
 //! Keep shared state in a [`Colored`](crate::Colored) value where you can. Use this module to hold
-//! something across an `await`, to count, or to pass values on. Everything here works across
-//! runtimes, and on OS threads that belong to no runtime.
+//! a lock across an `await`, to limit concurrency, or to pass values between threads. Everything
+//! here works across runtimes, and on OS threads that belong to no runtime.
 //!
 //! | | purpose | order of waiters | dropping a waiting future |
 //! |---|---|---|---|
 //! | [`Mutex`], [`RwLock`] | a value, locked across awaits | eventually fair; writers first | gives up its place |
-//! | [`Semaphore`] | a limited number of permits | woken in order, may be overtaken | gives up its place |
-//! | [`Limit`] | the same, with a name and statistics | in order | gives up its place |
+//! | [`Semaphore`] | a limited number of permits | woken in order, but may be overtaken | gives up its place |
+//! | [`Limit`] | a limited number of permits, with a name and statistics | in order | gives up its place |
 //! | [`Barrier`] | a meeting point for N threads | all at once | still counts as arrived |
 //! | [`OnceCell`] | a value that is initialized once | the first waiter initializes it | the next waiter initializes it |
 //! | [`Notify`] | a notification without a value | in order | passes its notification on |
 //! | [`oneshot`] | one value, sent once | | drops the value |
-//! | [`mpsc`], [`mpmc`] | a bounded queue | values in order | a send is withdrawn; a receive takes nothing |
+//! | [`mpsc`], [`mpmc`] | a bounded queue | values in order | withdraws a send; a receive loses nothing |
 //! | [`watch`] | the latest value | all at once | loses nothing |
 //!
-//! All of these can deadlock like any lock or queue; only colors are free of deadlocks. Do not hold
-//! a guard of [`std::sync`] across an `await`: the compiler rejects that in
-//! [`spawn`](crate::spawn).
+//! Unlike colors, all of these can deadlock, as any lock or queue can. Do not hold a guard of
+//! [`std::sync`] across an `await`: the compiler rejects that in [`spawn`](crate::spawn).
 //!
 //! Some re-exported types have methods that block the OS thread, such as `lock_blocking` and
 //! `recv_blocking`. Do not call them in an event or in a closure of [`with`](crate::Colored::with).
-//! They do not panic there, as [`block_on`](crate::Handle::block_on) does, but block the worker.
+//! Unlike [`block_on`](crate::Handle::block_on), they do not panic there, but block the worker.
 
 mod limit;
 pub mod mpmc;

@@ -1,17 +1,17 @@
 //! A bounded queue with many senders and many receivers; from `async-channel`.
 //!
-//! Values are received in the order in which they were sent, each by one receiver. Senders wait
-//! while the queue is full, receivers while it is empty. Waiters are woken in order, but a newly
+//! Each value goes to one receiver, in the order in which values were sent. Senders wait while the
+//! queue is full, and receivers wait while it is empty. Waiters are woken in order, but a newly
 //! arriving sender or receiver may overtake them.
 //!
-//! When the last sender is dropped, receivers still get the queued values, and then [`RecvError`].
-//! When the last receiver is dropped, sending returns the value. Values still queued then are
-//! dropped with the last sender.
+//! After the last sender is dropped, receivers still get the queued values, and then [`RecvError`].
+//! After the last receiver is dropped, a send returns its value as an error. Values that are still
+//! queued then are dropped with the last sender.
 //!
 //! # Cancellation
 //!
-//! A [`Send`] dropped before completion has sent nothing, and drops its value. A dropped [`Recv`]
-//! has taken nothing.
+//! If a [`Send`] is dropped before it completes, nothing is sent, and its value is dropped. If a
+//! [`Recv`] is dropped before it completes, no value is lost.
 
 pub use async_channel::{
     Receiver, Recv, RecvError, Send, SendError, Sender, TryRecvError, TrySendError, WeakReceiver,

@@ -1,7 +1,7 @@
 //! A bounded queue with many senders and one receiver.
 //!
-//! This is the queue of [`mpmc`] with a receiver that cannot be cloned, so the receiver sees every
-//! value. Order, closing and cancellation work as described there.
+//! This is the queue of [`mpmc`] with a receiver that cannot be cloned, so it gets every value.
+//! Order, closing and cancellation work as in [`mpmc`].
 
 use std::fmt;
 
@@ -52,7 +52,7 @@ impl<T> Sender<T> {
     ///
     /// # Cancellation
     ///
-    /// A future dropped before completion has sent nothing, and drops its value.
+    /// If the future is dropped before it completes, nothing is sent, and the value is dropped.
     pub fn send(&self, value: T) -> Send<'_, T> {
         self.queue.send(value)
     }
@@ -145,7 +145,7 @@ impl<T> Receiver<T> {
     ///
     /// # Cancellation
     ///
-    /// A dropped future has taken nothing.
+    /// If the future is dropped early, no value has been taken.
     pub fn recv(&mut self) -> Recv<'_, T> {
         self.queue.recv()
     }

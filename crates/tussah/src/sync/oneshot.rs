@@ -1,12 +1,12 @@
 //! A channel for a single value; from `oneshot`.
 //!
-//! Sending never waits. Await the receiver, or block an OS thread with [`Receiver::recv`]. The
-//! receiver gets [`RecvError`] if the sender was dropped unused. If the receiver was dropped, the
-//! sender gets its value back.
+//! Sending never waits. Await the receiver, or block an OS thread with [`Receiver::recv`]. If the
+//! sender is dropped without sending, the receiver gets [`RecvError`]. If the receiver was dropped,
+//! the send returns its value as an error.
 //!
 //! # Cancellation
 //!
-//! Dropping a receiver drops a value that was already sent.
+//! If a value was already sent, dropping the receiver drops it.
 //!
 //! ```
 //! use tussah::sync::oneshot;

@@ -1,8 +1,8 @@
 //! A channel that keeps only the latest value, for any number of watchers.
 //!
-//! A sender replaces the value. A receiver sees the latest value and waits for the next one it has
-//! not seen. Intermediate values are skipped, so nothing is queued and a slow receiver delays no
-//! one.
+//! Senders replace the value. Receivers read the latest value, and can wait for a value that they
+//! have not seen. Intermediate values are skipped, so nothing is queued, and a slow receiver delays
+//! no sender.
 //!
 //! ```
 //! use tussah::sync::watch;
@@ -146,10 +146,10 @@ impl<T> Sender<T> {
         value
     }
 
-    /// Changes the value in place and wakes the receivers, even if none exist.
+    /// Changes the value in place, even without receivers, and wakes the receivers.
     ///
-    /// `change` runs under the lock that [`borrow`](Self::borrow) takes. It must not borrow and
-    /// should be short.
+    /// `change` runs under the lock that [`borrow`](Self::borrow) takes. It must not call `borrow`,
+    /// and should be short.
     ///
     /// # Panics
     ///
@@ -172,8 +172,8 @@ impl<T> Sender<T> {
         self.shared.modify(change)
     }
 
-    /// Returns the value, locked against senders. Hold the guard only briefly, and take no second
-    /// guard meanwhile.
+    /// Returns the value, locked against senders. Hold the guard only briefly, and do not call
+    /// `borrow` again in the meantime.
     #[must_use]
     pub fn borrow(&self) -> Ref<'_, T> {
         self.shared.read()
@@ -248,7 +248,7 @@ impl<T> fmt::Debug for Sender<T> {
     }
 }
 
-/// The receiving side of a watch channel. A clone has seen the same values as the original.
+/// The receiving side of a watch channel. A clone has seen the values that the original has seen.
 pub struct Receiver<T> {
     shared: Arc<Shared<T>>,
     /// The version, without [`CLOSED`], of the latest value that was seen.
@@ -316,8 +316,8 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Returns the latest value, locked against senders. Hold the guard only briefly, and take no
-    /// second guard meanwhile.
+    /// Returns the latest value, locked against senders. Hold the guard only briefly, and do not
+    /// call `borrow` again in the meantime.
     ///
     /// The value is not marked as seen.
     #[must_use]

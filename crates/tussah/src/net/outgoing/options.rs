@@ -15,16 +15,16 @@ const BYTES_MAX: usize = 256 * 1024;
 /// bytes.
 const BUFFERS_MAX: usize = 1024;
 
-/// The handling of a buffer that does not fit. Default: [`Wait`](Self::Wait).
+/// The action to take if a buffer does not fit. Default: [`Wait`](Self::Wait).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// The push waits, so a slow peer slows down everything that feeds the queue.
+    /// Wait for room, so that a slow peer slows down everything that feeds the queue.
     #[default]
     Wait,
-    /// The buffer is returned and counted, and never reaches the peer.
+    /// Return and count the buffer, which never reaches the peer.
     Drop,
-    /// The peer counts as too slow: the connection is aborted, and the queued buffers are dropped.
-    /// SEDA's packet router needed this, too (SOSP 2001, section 5.2.2).
+    /// Abort the connection because the peer is too slow, and drop the queued buffers. SEDA's
+    /// packet router needed this, too (SOSP 2001, section 5.2.2).
     Close,
 }
 
@@ -53,7 +53,7 @@ impl Default for OutgoingOptions {
 }
 
 impl OutgoingOptions {
-    /// Bound, in bytes: sets the capacity of the queue. Default: 256 KiB. A longer buffer fits only
+    /// Bound, in bytes: sets the capacity of the queue. Default: 256 KiB. A longer buffer only fits
     /// into an empty queue.
     pub fn bytes_max(self, bytes: usize) -> Self {
         Self {
@@ -70,15 +70,15 @@ impl OutgoingOptions {
         }
     }
 
-    /// Sets what happens to a buffer that does not fit. Default: [`WhenFull::Wait`].
+    /// Sets the action to take if a buffer does not fit. Default: [`WhenFull::Wait`].
     pub fn when_full(self, when_full: WhenFull) -> Self {
         Self { when_full, ..self }
     }
 
-    /// Sets how long the thread may continue to write after the queue has stopped accepting
-    /// buffers, including after the last handle was dropped. After that time, the connection is
-    /// aborted, and the queued buffers are dropped. By default there is no limit, so a peer that
-    /// does not read keeps the rest in memory as long as its connection lasts.
+    /// Sets the maximum time for writing the rest after the queue has stopped accepting buffers,
+    /// including after the last handle was dropped. The connection is then aborted, and the queued
+    /// buffers are dropped. By default there is no limit; if a peer does not read, the rest stays
+    /// in memory as long as the connection lasts.
     pub fn finish_max(self, time: Duration) -> Self {
         let finish_max = Some(time);
         Self { finish_max, ..self }
@@ -107,7 +107,7 @@ impl OutgoingOptions {
         outgoing
     }
 
-    /// Starts the writing thread in a color.
+    /// Starts the writing thread in a color. Otherwise works like [`start`](Self::start).
     ///
     /// # Panics
     /// Same as [`spawn_in`](crate::spawn_in).

@@ -1,4 +1,4 @@
-//! The buffers, out of several, that one attempt moves.
+//! The part of several buffers that one attempt moves.
 
 use std::ops::Range;
 

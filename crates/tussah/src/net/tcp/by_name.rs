@@ -44,8 +44,8 @@ impl ConnectOptions {
         self
     }
 
-    /// Sets how long one connection attempt runs before the next one starts beside it. Default: 250
-    /// ms; minimum: 10 ms (RFC 8305, section 5).
+    /// Sets the time after which the next connection attempt starts while the previous one is still
+    /// running. Default: 250 ms; minimum: 10 ms (RFC 8305, section 5).
     pub fn attempt_delay(mut self, delay: Duration) -> Self {
         self.attempt_delay = Some(delay.max(Duration::from_millis(ATTEMPT_DELAY_MS_MIN)));
         self
@@ -153,11 +153,11 @@ impl Lost {
     }
 }
 
-/// The reasons why connecting to a host failed: the result for each address and each lookup.
+/// The reasons why connecting to a host failed: the error of each address and each lookup.
 ///
-/// The [`io::Error`] of connecting by name contains this error. That outer error has the kind of
-/// the last attempt, `TimedOut` if the total time was up, or the kind of the [`dns::Error`] if no
-/// address was found.
+/// If connecting by name fails, the returned [`io::Error`] contains this error. The outer error has
+/// the kind of the last attempt, `TimedOut` if the total time was up, or the kind of the
+/// [`dns::Error`] if no address was found.
 ///
 /// # Examples
 /// ```
@@ -201,7 +201,7 @@ impl ConnectError {
         &self.0.lookups
     }
 
-    /// Returns whether the total time was up.
+    /// Returns whether the time limit for the whole operation was exceeded.
     #[must_use]
     pub fn is_timed_out(&self) -> bool {
         self.0.timed_out

@@ -74,12 +74,12 @@ static DEFAULT: ConnectOptions = ConnectOptions {
 };
 
 impl TcpStream {
-    /// Connects to an address, to the first reachable of several addresses, or to a host name.
+    /// Connects to an address, to the first reachable one of several addresses, or to a host name.
     ///
-    /// [`Resolver::current`](crate::dns::Resolver::current) looks up the addresses of a host, both
-    /// families in parallel. Connection attempts overlap: each starts 250 ms after the previous
-    /// one, or earlier if that one fails. The first connection to succeed is used (Happy Eyeballs:
-    /// RFC 8305). Connecting by name takes at most two minutes.
+    /// For a host name, [`Resolver::current`](crate::dns::Resolver::current) looks up the
+    /// addresses, both families in parallel. Connection attempts overlap: each starts 250 ms after
+    /// the previous one, or earlier if that one fails. The first connection to succeed is used
+    /// (Happy Eyeballs: RFC 8305). Connecting by name takes at most two minutes.
     ///
     /// # Cancellation
     /// Dropping the future closes the connection, or abandons the attempt.
@@ -88,7 +88,7 @@ impl TcpStream {
     /// Returns the error of the last address: `ConnectionRefused` if no process listens there,
     /// `TimedOut` if the peer does not answer within the system's limit of about two minutes, or
     /// another error of the system. Connecting by name returns a
-    /// [`ConnectError`](crate::net::ConnectError) with the result for each address. Returns
+    /// [`ConnectError`](crate::net::ConnectError) with the error of each address. Returns
     /// `InvalidInput` if the target is neither an address nor a host name.
     ///
     /// # Panics

@@ -57,8 +57,8 @@ impl ListenOptions {
         }
     }
 
-    /// Allows binding the port while connections of an earlier listener are still closing. Default:
-    /// true.
+    /// Sets whether the port can be bound while connections of an earlier listener are still
+    /// closing. Default: true.
     pub fn reuse_address(self, on: bool) -> Self {
         Self {
             reuse_address: on,
@@ -66,7 +66,7 @@ impl ListenOptions {
         }
     }
 
-    /// Allows several listeners of one user to share the port. The system distributes the
+    /// Sets whether several listeners of one user can share the port. The system distributes the
     /// connections among them. Default: false.
     pub fn reuse_port(self, on: bool) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl ListenOptions {
         }
     }
 
-    /// Sets whether an IPv6 listener refuses IPv4 connections. By default the system decides.
+    /// Sets whether an IPv6 listener refuses IPv4 connections. By default, the system decides.
     pub fn v6only(self, on: bool) -> Self {
         Self {
             v6only: Some(on),
@@ -92,8 +92,8 @@ impl ListenOptions {
     }
 
     /// Sets whether the listener's connections start with
-    /// [`TcpStream::set_nodelay`](super::TcpStream::set_nodelay) on, without a system call for
-    /// each. Default: false.
+    /// [`TcpStream::set_nodelay`](super::TcpStream::set_nodelay) on, which saves a system call for
+    /// each connection. Default: false.
     pub fn nodelay(self, on: bool) -> Self {
         Self {
             nodelay: on,
@@ -101,10 +101,10 @@ impl ListenOptions {
         }
     }
 
-    /// Bound, in connections: sets how many accepted streams may be open. When that number is
-    /// reached, accepting waits, and further clients stay in the system's queue. A stream that was
-    /// split counts until both halves are dropped. The listeners of
-    /// [`bind_per_worker`](Self::bind_per_worker) share the limit. Default: no limit.
+    /// Bound, in connections: sets the maximum number of open accepted streams. At the maximum,
+    /// accepting waits, and further clients stay in the system's queue. A split stream counts until
+    /// both halves are dropped. The listeners of [`bind_per_worker`](Self::bind_per_worker) share
+    /// the limit. Default: no limit.
     ///
     /// # Panics
     /// Panics if the number is 0.
@@ -120,8 +120,8 @@ impl ListenOptions {
         }
     }
 
-    /// Makes accepting fail, instead of wait, when the process or the system has no descriptor or
-    /// memory left. Default: false.
+    /// Sets whether accepting fails, instead of waiting, if the process or the system has no
+    /// descriptors or memory left. Default: false.
     pub fn exhaustion_fails(self, on: bool) -> Self {
         Self {
             exhaustion_fails: on,
@@ -156,10 +156,10 @@ impl ListenOptions {
 
     /// Creates one listener for each worker of the runtime, all on the same port. Start one
     /// accepting thread for each listener. The system distributes the connections among the
-    /// listeners, which share no queue.
+    /// listeners, each of which has its own queue.
     ///
     /// The system does not consider which listener is busy. Accept from all of the listeners as
-    /// long as they exist: connections queued for one listener are never moved to another, and are
+    /// long as they exist: a connection queued for one listener never moves to another, and is
     /// refused when that listener is dropped.
     ///
     /// # Errors

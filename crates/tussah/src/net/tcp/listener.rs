@@ -24,13 +24,14 @@ use crate::net::socket::{Direction, Socket, internet};
 
 /// A TCP socket that accepts connections.
 ///
-/// When the process or the system has no descriptor or memory left for a connection, accepting
-/// waits. The first wait lasts 1 ms, and later waits up to one second; a wait ends early if a
-/// stream of this process is closed. A faulty connection never prevents accepting others. An error
-/// of [`accept`](Self::accept) is therefore about the listener itself, and may end an accept loop.
+/// If the process or the system has no descriptors or memory left for a connection, accepting
+/// waits. The first wait lasts 1 ms, and later ones up to one second; a wait ends early if a stream
+/// of this process is closed. A faulty connection never prevents accepting others. An error of
+/// [`accept`](Self::accept) therefore concerns the listener itself, so an accept loop may end
+/// there.
 ///
 /// # Examples
-/// This server starts a thread for each connection, and accepts at most a thousand connections:
+/// This server starts a thread for each connection, and has at most a thousand connections:
 /// ```
 /// use tussah::net::{TcpListener, TcpStream};
 ///
@@ -73,7 +74,7 @@ struct Counts {
     pauses: AtomicU64,
 }
 
-/// Counters of a [`TcpListener`], since its creation.
+/// Counters of a [`TcpListener`] since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AcceptStats {
     /// Number of attempts to accept a connection.
@@ -83,12 +84,12 @@ pub struct AcceptStats {
     /// Number of connections that failed before they were accepted, as far as the system reports
     /// them.
     pub failed: u64,
-    /// Number of pauses because the system had no descriptor or memory left.
+    /// Number of pauses because the system had no descriptors or memory left.
     pub pauses: u64,
 }
 
 impl TcpListener {
-    /// Listens on an address, or on the first usable one of several addresses. With port 0 the
+    /// Listens on an address, or on the first usable one of several addresses. With port 0, the
     /// system chooses a port.
     ///
     /// # Errors
@@ -155,23 +156,23 @@ impl TcpListener {
     }
 
     /// Waits for a connection and accepts it. If the number of connections is limited, also waits
-    /// for a free place.
+    /// until it is below the limit.
     ///
-    /// The runtime distributes a listener's connections, and with them their events, over the
-    /// workers in rotation, whichever thread accepts. With one listener per worker
+    /// The runtime distributes the listener's connections, and thus their events, over the workers
+    /// in rotation, whichever thread accepts them. With one listener per worker
     /// ([`bind_per_worker`](Self::bind_per_worker)), the events of a connection stay with the
     /// worker that first waits for them.
     ///
     /// # Cancellation
-    /// A dropped future has accepted nothing.
+    /// If the future is dropped early, no connection has been accepted.
     ///
     /// # Errors
-    /// Returns the system's error if it concerns the listener, and not a single connection or
-    /// exhausted resources.
+    /// Returns the system's error if it concerns the listener itself, as opposed to a single
+    /// connection or exhausted resources.
     ///
     /// # Panics
-    /// Panics outside a runtime if resources are exhausted and the pause before the next attempt
-    /// needs a timer.
+    /// Panics outside a runtime if resources are exhausted, because the pause before the next
+    /// attempt needs a timer.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let mut pauses = Pauses::new();
         loop {
@@ -194,10 +195,11 @@ impl TcpListener {
     }
 
     /// Accepts a connection and starts a thread for it in a color. Each part of that thread between
-    /// two awaits is an event of that color, on whichever worker the color is at the time.
+    /// two awaits is an event of that color, and runs on the worker where the color is at that
+    /// time.
     ///
     /// # Cancellation
-    /// A dropped future has accepted nothing.
+    /// If the future is dropped early, no connection has been accepted.
     ///
     /// # Errors
     /// Same as [`accept`](Self::accept).
@@ -235,7 +237,7 @@ impl TcpListener {
         Ok(crate::spawn_in(color, serve(stream, peer)))
     }
 
-    /// Returns a stream of accepted connections that never ends.
+    /// Returns an endless stream of accepted connections.
     ///
     /// # Examples
     /// ```

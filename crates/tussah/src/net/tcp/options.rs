@@ -10,17 +10,18 @@ use super::transfer::{Limited, Verb};
 use crate::net::RateLimit;
 use crate::net::socket::{Direction, Socket, packet_options};
 
-/// Settings that detect a dead connection.
+/// Settings for detecting dead connections.
 ///
-/// The default detects one after about two minutes; the system's own default takes two hours.
+/// By default, it takes about two minutes to detect one; with the system's own default, it takes
+/// two hours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
     /// Idle time before the first probe. The system counts whole seconds, from 1 to 32,767.
     pub idle: Duration,
     /// Time between two probes, in whole seconds from 1 to 32,767.
     pub interval: Duration,
-    /// Bound, in probes: after this number of unanswered probes, 1 to 127, the connection is broken
-    /// and operations return `TimedOut`.
+    /// Bound, in probes: after this number of unanswered probes, 1 to 127, the connection is
+    /// broken, and operations return `TimedOut`.
     pub count: u32,
 }
 
@@ -71,7 +72,7 @@ impl TcpStream {
         self.ask(Socket::nodelay)
     }
 
-    /// Makes the system probe an idle peer to detect a dead connection.
+    /// Sets whether the system probes an idle peer to detect a dead connection, and how.
     ///
     /// # Errors
     /// Returns `InvalidInput` for values out of range, and otherwise the system's error.
@@ -88,9 +89,9 @@ impl TcpStream {
     }
 
     /// Sets what happens to unsent bytes when the stream is dropped. With `None`, the default, the
-    /// system continues to send them. With zero it discards them, and the peer sees a reset.
+    /// system continues to send them. With zero, it discards them, and the peer sees a reset.
     ///
-    /// A longer time is rejected, because the drop would block its worker for that time.
+    /// A longer time is rejected, because dropping the stream would block its worker for that time.
     ///
     /// # Errors
     /// Returns `InvalidInput` for a time other than zero, and otherwise the system's error.
@@ -119,14 +120,14 @@ impl TcpStream {
 
     time_limits!();
 
-    /// Limits the rate of reads, from the next operation on. Several streams may share a limit.
+    /// Limits the read rate, from the next operation on. Several streams may share a limit.
     pub fn set_read_limit(&self, limit: Option<Arc<RateLimit>>) {
         if limit.is_some() || self.extra().is_some() {
             self.make_extra().set_limit(limit);
         }
     }
 
-    /// Returns the rate limit of reads; see [`set_read_limit`](Self::set_read_limit).
+    /// Returns the limit on the read rate; see [`set_read_limit`](Self::set_read_limit).
     #[must_use]
     pub fn read_limit(&self) -> Option<Arc<RateLimit>> {
         self.extra()?.limit()

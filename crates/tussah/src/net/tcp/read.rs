@@ -16,7 +16,7 @@ impl TcpStream {
     /// `buffer` is empty.
     ///
     /// # Cancellation
-    /// A dropped future has read nothing.
+    /// If the future is dropped early, nothing has been read.
     ///
     /// # Errors
     /// Returns `ConnectionReset` if the peer reset the connection. Returns `TimedOut` after the
@@ -53,10 +53,10 @@ impl TcpStream {
         })
     }
 
-    /// Reads into several buffers, one after the other. Otherwise like [`read`](Self::read).
+    /// Reads into several buffers, one after the other. Otherwise works like [`read`](Self::read).
     ///
     /// # Cancellation
-    /// A dropped future has read nothing.
+    /// If the future is dropped early, nothing has been read.
     ///
     /// # Errors
     /// Same as [`read`](Self::read).
@@ -130,12 +130,12 @@ impl TcpStream {
         })
     }
 
-    /// Waits until the stream may be readable, according to the driver's last report, for callers
-    /// that have no buffer yet.
+    /// Waits until the stream may be readable, according to the driver's last report. This is for
+    /// callers that have no buffer yet.
     ///
     /// Only the first wait costs a system call. The function ignores timeouts and rate limits. It
-    /// keeps returning `Ready` until a read has found nothing. If several tasks wait with this
-    /// function or `poll_read`, only the last caller is woken.
+    /// returns `Ready` until a read finds no data. If several tasks wait with this function or
+    /// `poll_read`, only the last caller is woken.
     ///
     /// # Errors
     /// Returns the system's error if the descriptor cannot be registered, and `Other` when the
@@ -200,19 +200,19 @@ impl TcpStream {
         done.map_err(|error| self.failed(Verb::Read, error))
     }
 
-    /// Returns whether the peer has hung up at least as far as `hangup`, without a system call. The
-    /// driver reports nothing before the first wait on the stream.
+    /// Returns whether the peer has hung up at least as far as `hangup`, without a system call.
+    /// Before the first wait on the stream, the driver reports nothing.
     #[must_use]
     #[inline]
     pub fn has_hung_up(&self, hangup: Hangup) -> bool {
         self.socket().has_hung_up(hangup)
     }
 
-    /// Waits for data and reads it into an owned buffer, which is returned. Otherwise like
+    /// Waits for data and reads it into an owned buffer, which is returned. Otherwise works like
     /// [`read`](Self::read).
     ///
     /// # Cancellation
-    /// A dropped future has read nothing, and drops the buffer.
+    /// If the future is dropped early, nothing has been read, and the buffer is dropped.
     ///
     /// # Errors
     /// Same as [`read`](Self::read). The buffer is returned in any case.

@@ -26,11 +26,11 @@ use crate::net::socket::TRANSFER_MAX;
 /// Bound, in bytes: the buffer for reading a piece into the page cache, or for copying it.
 const SCRATCH_BYTES: usize = 64 * 1024;
 
-/// The error of a file that ended while it was being sent. It was truncated, or is shorter than the
-/// caller assumed.
+/// The error of a file that ended while it was being sent, because it was truncated or is shorter
+/// than the caller assumed.
 ///
-/// The [`io::Error`] of [`TcpStream::send_file`] contains this error and has the kind
-/// `UnexpectedEof`.
+/// If [`TcpStream::send_file`] fails for this reason, it returns an [`io::Error`] of the kind
+/// `UnexpectedEof` that contains this error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileTruncated {
     /// Number of bytes sent.
@@ -43,20 +43,20 @@ impl TcpStream {
     /// Sends `len` bytes of a file, starting at `offset`. The file's own position is neither used
     /// nor changed.
     ///
-    /// A worker does not block on the disk: the blocking pool first reads the data that is not in
-    /// memory. A file that sendfile(2) does not support, such as some files in `/proc`, is read and
-    /// written instead. The file is sent in pieces, and other threads may write to the stream
-    /// between two pieces. Unlike the other operations, this one raises `SIGPIPE` if the peer is
-    /// gone. Rust programs ignore that signal by default.
+    /// The worker does not block on the disk: the blocking pool first reads data that is not in
+    /// memory. If sendfile(2) does not support a file, such as some files in `/proc`, the file is
+    /// read and written instead. The file is sent in pieces, and other threads may write to the
+    /// stream between two pieces. Unlike the other operations, this one raises `SIGPIPE` if the
+    /// peer is gone. Rust programs ignore that signal by default.
     ///
     /// # Cancellation
-    /// Part of the file may have been sent.
+    /// A part of the file may have been sent.
     ///
     /// # Errors
     /// Returns `UnexpectedEof` with [`FileTruncated`] inside if the file ends early. Returns
     /// `InvalidInput` if the file is neither a regular file nor a block device, because reading a
     /// pipe or a device may block. Otherwise returns the errors of [`write`](Self::write) and the
-    /// system's errors about the file. Part of the file may have been sent.
+    /// system's errors for the file. A part of the file may have been sent.
     ///
     /// # Examples
     /// ```

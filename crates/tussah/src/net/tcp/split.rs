@@ -33,7 +33,7 @@ pub struct OwnedWriteHalf {
     forgotten: bool,
 }
 
-/// The error of two halves that belong to different streams.
+/// The error of joining two halves that belong to different streams.
 #[derive(Debug)]
 pub struct ReuniteError(
     /// The reading half.
@@ -101,7 +101,7 @@ impl TcpStream {
 }
 
 impl OwnedReadHalf {
-    /// Joins the halves into a stream again.
+    /// Joins the two halves into a stream.
     ///
     /// # Errors
     /// Returns both halves if they belong to different streams.
@@ -115,7 +115,7 @@ impl OwnedReadHalf {
 }
 
 impl OwnedWriteHalf {
-    /// Joins the halves into a stream again.
+    /// Joins the two halves into a stream.
     ///
     /// # Errors
     /// Returns both halves if they belong to different streams.

@@ -19,7 +19,7 @@ use crate::time::sleep;
 
 /// A TCP connection: an ordered byte stream in both directions.
 ///
-/// Its operations take `&self`, so threads may share it. Each direction can be shut down
+/// Its operations take `&self`, so threads can share it. Each direction can be shut down
 /// separately. The bytes of one `write` stay together only if no other thread writes at the same
 /// time. Dropping the stream closes the connection; the system still delivers the bytes already
 /// written, if the peer accepts them.
@@ -131,8 +131,8 @@ impl TcpStream {
     /// Returns the peer's address, even after the connection has broken.
     ///
     /// # Errors
-    /// Returns the system's error for a stream [from the standard library](Self::from_std) that was
-    /// not connected.
+    /// Returns the system's error if the stream was created [from a standard library
+    /// stream](Self::from_std) that was not connected.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         match &self.peer {
             Peer::V4(address) => Ok(SocketAddr::V4(*address)),
@@ -144,9 +144,9 @@ impl TcpStream {
         }
     }
 
-    /// Shuts down one direction or both. Bytes that were written earlier are still delivered, and
-    /// the peer then reads the end of the stream. Threads that are reading or writing the stream
-    /// are woken.
+    /// Shuts down one direction or both. The system still delivers bytes that were written earlier,
+    /// and the peer then reads the end of the stream. Threads that are reading or writing the
+    /// stream are woken.
     ///
     /// # Errors
     /// Returns `NotConnected` if the connection is already broken, and otherwise the system's

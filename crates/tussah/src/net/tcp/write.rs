@@ -12,7 +12,7 @@ impl TcpStream {
     /// Waits for room and writes as much of `buffer` as fits. Returns the number of bytes written.
     ///
     /// # Cancellation
-    /// A dropped future has written nothing.
+    /// If the future is dropped early, nothing has been written.
     ///
     /// # Errors
     /// Returns `BrokenPipe` or `ConnectionReset` if the peer has closed the connection or this end
@@ -43,10 +43,11 @@ impl TcpStream {
         })
     }
 
-    /// Writes from several buffers, one after the other. Otherwise like [`write`](Self::write).
+    /// Writes from several buffers, one after the other. Otherwise works like
+    /// [`write`](Self::write).
     ///
     /// # Cancellation
-    /// A dropped future has written nothing.
+    /// If the future is dropped early, nothing has been written.
     ///
     /// # Errors
     /// Same as [`write`](Self::write).
@@ -59,11 +60,11 @@ impl TcpStream {
         })
     }
 
-    /// Writes all of several buffers, one after the other. The slices are advanced past the bytes
+    /// Writes all of several buffers, one after the other. The slices then start after the bytes
     /// written.
     ///
     /// # Cancellation
-    /// Same as [`write_all`](Self::write_all). The slices show what was not written.
+    /// Same as [`write_all`](Self::write_all). The slices contain what was not written.
     ///
     /// # Errors
     /// Same as [`write`](Self::write).
@@ -111,10 +112,10 @@ impl TcpStream {
         })
     }
 
-    /// Writes as much of an owned buffer as fits. Otherwise like [`write`](Self::write).
+    /// Writes as much of an owned buffer as fits. Otherwise works like [`write`](Self::write).
     ///
     /// # Cancellation
-    /// A dropped future has written nothing, and drops the buffer.
+    /// If the future is dropped early, nothing has been written, and the buffer is dropped.
     ///
     /// # Errors
     /// Same as [`write`](Self::write). The buffer is returned in any case.
@@ -126,7 +127,7 @@ impl TcpStream {
         (written, buffer)
     }
 
-    /// Writes all of an owned buffer. Otherwise like [`write_all`](Self::write_all).
+    /// Writes all of an owned buffer. Otherwise works like [`write_all`](Self::write_all).
     ///
     /// # Cancellation
     /// Part of the buffer may have been written. The buffer is dropped.

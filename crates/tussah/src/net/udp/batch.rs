@@ -37,7 +37,7 @@ impl<'a> RecvSlot<'a> {
         self.received.map(|(.., peer)| peer)
     }
 
-    /// Returns whether the buffer was too short, so that the end of the datagram is lost.
+    /// Returns whether the datagram was longer than the buffer, so that its end is lost.
     #[must_use]
     pub fn is_truncated(&self) -> bool {
         self.received.is_some_and(|(_, truncated, _)| truncated)
@@ -49,11 +49,11 @@ impl UdpSocket {
     /// number of datagrams received. An error after the first datagram is left for the next
     /// operation.
     ///
-    /// One call receives at most 32 datagrams. It makes one system call for each datagram, but
-    /// saves the work around these calls.
+    /// One call receives at most 32 datagrams. It makes a system call for each datagram, but saves
+    /// other work between these calls.
     ///
     /// # Cancellation
-    /// A dropped future has received nothing.
+    /// If the future is dropped early, nothing has been received.
     ///
     /// # Errors
     /// Same as [`recv`](Self::recv).
@@ -113,15 +113,15 @@ impl UdpSocket {
         Ok(count)
     }
 
-    /// Sends datagrams, each to its address, or to the peer if it has none. Returns the number of
-    /// datagrams, counted from the first, that the system accepted: at least one unless there are
-    /// none.
+    /// Sends datagrams, each to its address or, if it has none, to the peer. Returns the number of
+    /// datagrams, from the first on, that the system accepted; at least 1 unless `datagrams` is
+    /// empty.
     ///
-    /// One call sends at most 32 datagrams, by one system call (`sendmmsg`). An error after the
-    /// first datagram is reported when the program sends the rest.
+    /// One call sends at most 32 datagrams, with one system call (`sendmmsg`). If a datagram after
+    /// the first one fails, its error is returned when the program sends the rest.
     ///
     /// # Cancellation
-    /// A dropped future has sent nothing.
+    /// If the future is dropped early, nothing has been sent.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send) for the first datagram.

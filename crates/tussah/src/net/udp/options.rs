@@ -72,7 +72,7 @@ impl UdpSocket {
         self.ask(Socket::multicast_loop)
     }
 
-    /// Sets the interface, by its address, for outgoing IPv4 multicast.
+    /// Sets the interface for outgoing IPv4 multicast, by its address.
     ///
     /// # Errors
     /// Returns the system's error.
@@ -80,7 +80,7 @@ impl UdpSocket {
         self.set(|socket| socket.set_multicast_if_v4(interface))
     }
 
-    /// Sets the interface, by its index, for outgoing IPv6 multicast.
+    /// Sets the interface for outgoing IPv6 multicast, by its index.
     ///
     /// # Errors
     /// Returns the system's error.

@@ -15,10 +15,10 @@ use crate::io_error::context;
 use crate::net::socket::{Direction, Socket};
 use crate::net::tcp::Pauses;
 
-/// A Unix datagram socket. Unlike UDP datagrams, Unix datagrams arrive in order and none is lost,
-/// because a sender waits for room.
+/// A Unix datagram socket. Unlike UDP datagrams, Unix datagrams arrive in order, and none is lost,
+/// because the sender waits for room.
 ///
-/// A datagram longer than the buffer is truncated, and the rest is lost;
+/// If a datagram is longer than the buffer, it is truncated, and the rest is lost;
 /// [`recv_fds`](Self::recv_fds) reports that.
 ///
 /// # Examples
@@ -138,7 +138,7 @@ impl UnixDatagram {
         self.connect_addr(&address.map_err(|error| context(error, "connect to", path.display()))?)
     }
 
-    /// Sets the peer by its address, such as an abstract one. Otherwise like
+    /// Sets the peer by its address, such as an abstract one. Otherwise works like
     /// [`connect`](Self::connect).
     ///
     /// # Errors
@@ -154,11 +154,11 @@ impl UnixDatagram {
     /// Waits for room and sends a datagram to the peer.
     ///
     /// # Cancellation
-    /// A dropped future has sent nothing.
+    /// If the future is dropped early, nothing has been sent.
     ///
     /// # Errors
-    /// Returns `NotConnected` without a peer, `ConnectionRefused` if the peer no longer exists, and
-    /// otherwise the system's error.
+    /// Returns `NotConnected` if no peer is set, `ConnectionRefused` if the peer no longer exists,
+    /// and otherwise the system's error.
     pub async fn send(&self, data: &[u8]) -> io::Result<usize> {
         let send = self
             .socket
@@ -169,11 +169,11 @@ impl UnixDatagram {
     /// Waits for room and sends a datagram to the socket at a path.
     ///
     /// The system does not report when a socket other than the peer has room again. The send is
-    /// then retried, at first after 1 ms, and later after up to one second. Use a
-    /// [connected](Self::connect) socket where that matters.
+    /// therefore retried, first after 1 ms, and later at intervals of up to one second. If that is
+    /// too slow, use a [connected](Self::connect) socket.
     ///
     /// # Cancellation
-    /// A dropped future has sent nothing.
+    /// If the future is dropped early, nothing has been sent.
     ///
     /// # Errors
     /// Returns `NotFound` if the file does not exist, and otherwise the errors of
@@ -188,11 +188,11 @@ impl UnixDatagram {
         self.send_to_addr(data, &address).await
     }
 
-    /// Sends a datagram to an address, such as an abstract one. Otherwise like
+    /// Sends a datagram to an address, such as an abstract one. Otherwise works like
     /// [`send_to`](Self::send_to).
     ///
     /// # Cancellation
-    /// A dropped future has sent nothing.
+    /// If the future is dropped early, nothing has been sent.
     ///
     /// # Errors
     /// Same as [`send_to`](Self::send_to).
@@ -243,11 +243,11 @@ impl UnixDatagram {
     }
 
     /// Receives a datagram and returns its length. Bytes that do not fit into the buffer are lost,
-    /// and so are descriptors. [`recv_fds`](Self::recv_fds) with `fds_max` 0 reports whether the
-    /// datagram was truncated.
+    /// and so are descriptors. To find out whether a datagram was truncated, use
+    /// [`recv_fds`](Self::recv_fds) with `fds_max` 0.
     ///
     /// # Cancellation
-    /// A dropped future has received nothing.
+    /// If the future is dropped early, nothing has been received.
     ///
     /// # Errors
     /// Returns the system's error.
@@ -256,10 +256,10 @@ impl UnixDatagram {
         received.map(|(len, _)| len)
     }
 
-    /// Receives a datagram and returns its sender. Otherwise like [`recv`](Self::recv).
+    /// Receives a datagram and returns its sender. Otherwise works like [`recv`](Self::recv).
     ///
     /// # Cancellation
-    /// A dropped future has received nothing.
+    /// If the future is dropped early, nothing has been received.
     ///
     /// # Errors
     /// Same as [`recv`](Self::recv).
@@ -289,7 +289,7 @@ impl UnixDatagram {
         self.socket.send_to(data, address.as_ref())
     }
 
-    /// Receives a datagram without waiting. Otherwise like [`recv_from`](Self::recv_from).
+    /// Receives a datagram without waiting. Otherwise works like [`recv_from`](Self::recv_from).
     ///
     /// # Errors
     /// Returns `WouldBlock` if no datagram is queued, and otherwise the system's error.
@@ -314,10 +314,10 @@ impl UnixDatagram {
     /// Sends a datagram with descriptors to the peer. The descriptors stay open in this process.
     ///
     /// # Cancellation
-    /// A dropped future has sent nothing.
+    /// If the future is dropped early, nothing has been sent.
     ///
     /// # Errors
-    /// Returns `InvalidInput` for more than 253 descriptors, and otherwise the errors of
+    /// Returns `InvalidInput` if there are more than 253 descriptors, and otherwise the errors of
     /// [`send`](Self::send).
     pub async fn send_fds(&self, data: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
         let sent = descriptors::send(&self.socket, data, fds).await;
@@ -328,7 +328,7 @@ impl UnixDatagram {
     /// and the result reports this.
     ///
     /// # Cancellation
-    /// A dropped future has received no datagram and no descriptor.
+    /// If the future is dropped early, no datagram and no descriptor has been received.
     ///
     /// # Errors
     /// Same as [`recv`](Self::recv).
@@ -363,7 +363,7 @@ impl UnixDatagram {
     /// Returns the peer's address.
     ///
     /// # Errors
-    /// Returns `NotConnected` without a peer, and otherwise the system's error.
+    /// Returns `NotConnected` if no peer is set, and otherwise the system's error.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         from_any(self.socket.peer_address()?)
     }

@@ -9,15 +9,15 @@ use crate::net::tcp::{Limited as _, Verb, transfer};
 
 /// A received message that may carry descriptors.
 ///
-/// The descriptors are close-on-exec, and are closed when this value is dropped.
+/// The descriptors are close-on-exec. They are closed when this value is dropped.
 #[derive(Debug)]
 pub struct ReceivedFds {
     /// Number of bytes in the buffer. Zero means the end of a stream, or an empty datagram.
     pub len: usize,
     /// The descriptors, in the order in which they were sent.
     pub fds: Vec<OwnedFd>,
-    /// True if more descriptors were sent than requested or allowed for this process. The other
-    /// descriptors were closed.
+    /// True if more descriptors were sent than requested, or than this process may open. The
+    /// additional descriptors were closed.
     pub fds_lost: bool,
     /// True if a datagram was longer than the buffer, so that its end is lost. Always false for
     /// streams.
@@ -40,11 +40,11 @@ impl UnixStream {
     /// of bytes sent. The descriptors stay open in this process.
     ///
     /// # Cancellation
-    /// A dropped future has sent nothing.
+    /// If the future is dropped early, nothing has been sent.
     ///
     /// # Errors
-    /// Returns `InvalidInput` without any bytes or with more than 253 descriptors, and otherwise
-    /// the errors of [`write`](Self::write).
+    /// Returns `InvalidInput` if there are no bytes or more than 253 descriptors, and otherwise the
+    /// errors of [`write`](Self::write).
     ///
     /// # Examples
     /// ```
@@ -81,7 +81,7 @@ impl UnixStream {
     /// The read stops where the next descriptors begin.
     ///
     /// # Cancellation
-    /// A dropped future has read no bytes and no descriptors.
+    /// If the future is dropped early, no bytes and no descriptors have been read.
     ///
     /// # Errors
     /// Same as [`read`](Self::read).

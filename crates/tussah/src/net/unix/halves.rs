@@ -64,7 +64,7 @@ impl OwnedReadHalf {
         self.0.read_exact(buffer).await
     }
 
-    /// Joins the halves into a stream again.
+    /// Joins the two halves into a stream.
     ///
     /// # Errors
     /// Returns both halves if they belong to different streams.

@@ -23,8 +23,8 @@ const BACKLOG: i32 = 4096;
 
 /// A Unix socket that accepts connections.
 ///
-/// The socket's file remains when the listener is dropped: see [the module](super). When no
-/// descriptors are left, accepting waits as described at [`TcpListener`](crate::net::TcpListener).
+/// The socket's file remains when the listener is dropped; see [the module](super). If no
+/// descriptors are left, accepting waits, as described at [`TcpListener`](crate::net::TcpListener).
 ///
 /// # Examples
 /// ```
@@ -115,19 +115,19 @@ impl UnixListener {
 
     /// Waits for a connection and accepts it.
     ///
-    /// The runtime distributes the listener's connections, and with them their events, over the
-    /// workers in rotation, whichever thread accepts.
+    /// The runtime distributes the listener's connections, and thus their events, over the workers
+    /// in rotation, whichever thread accepts them.
     ///
     /// # Cancellation
-    /// A dropped future has accepted nothing.
+    /// If the future is dropped early, no connection has been accepted.
     ///
     /// # Errors
-    /// Returns the system's error if it concerns the listener, and not a single connection or
-    /// exhausted resources.
+    /// Returns the system's error if it concerns the listener itself, as opposed to a single
+    /// connection or exhausted resources.
     ///
     /// # Panics
-    /// Panics outside a runtime if resources are exhausted and the pause before the next attempt
-    /// needs a timer.
+    /// Panics outside a runtime if resources are exhausted, because the pause before the next
+    /// attempt needs a timer.
     pub async fn accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
         let mut pauses = Pauses::new();
         loop {
@@ -149,7 +149,7 @@ impl UnixListener {
     ///
     /// # Errors
     /// Returns `WouldBlock` if no connection is pending. Returns the system's error if no
-    /// descriptor or memory is left; a callback for the listener is then called again after a
+    /// descriptors or memory are left; a callback for the listener is then called again after a
     /// millisecond, or when a stream is closed. Returns any other error of the system.
     pub fn try_accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
         loop {
@@ -183,7 +183,7 @@ impl UnixListener {
         self.socket.wait_ready(direction).await
     }
 
-    /// Returns a stream of accepted connections that never ends.
+    /// Returns an endless stream of accepted connections.
     pub fn incoming(&self) -> impl Stream<Item = io::Result<UnixStream>> + Send + use<'_> {
         stream::unfold(self, |listener| async move {
             let accepted = listener.accept().await;

@@ -51,8 +51,8 @@ pub struct UnixStream {
 /// The credentials of the peer at the time of connecting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Credentials {
-    /// The PID, or `None` if the process has none here, for example because it runs outside this
-    /// container.
+    /// The PID, or `None` if this process cannot see it, for example because the peer runs outside
+    /// this container.
     pub pid: Option<u32>,
     /// The user ID.
     pub uid: u32,
@@ -82,8 +82,8 @@ impl UnixStream {
 
     /// Connects to the listener at a path.
     ///
-    /// If the listener's queue is full, connecting is retried, at first after 1 ms, and later after
-    /// up to one second. The system does not report when the queue has room again.
+    /// If the listener's queue is full, the attempt is retried, first after 1 ms, and later at
+    /// intervals of up to one second. The system does not report when the queue has room again.
     ///
     /// # Cancellation
     /// Dropping the future abandons the attempt.
@@ -104,7 +104,7 @@ impl UnixStream {
         Self::connect_addr(&address).await
     }
 
-    /// Connects to the listener at an address, such as an abstract one. Otherwise like
+    /// Connects to the listener at an address, such as an abstract one. Otherwise works like
     /// [`connect`](Self::connect).
     ///
     /// # Cancellation
@@ -231,7 +231,7 @@ impl UnixStream {
     /// `buffer` is empty. Descriptors that arrive with the data are closed.
     ///
     /// # Cancellation
-    /// A dropped future has read nothing.
+    /// If the future is dropped early, nothing has been read.
     ///
     /// # Errors
     /// Returns `ConnectionReset` if the peer closed the connection without reading everything,
@@ -269,7 +269,7 @@ impl UnixStream {
     /// Waits for room and writes as much of `data` as fits. Returns the number of bytes written.
     ///
     /// # Cancellation
-    /// A dropped future has written nothing.
+    /// If the future is dropped early, nothing has been written.
     ///
     /// # Errors
     /// Returns `BrokenPipe` or `ConnectionReset` if the peer no longer exists or this end was shut

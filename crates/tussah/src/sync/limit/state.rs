@@ -1,4 +1,4 @@
-//! The state of a limit, which decides whose permit is next.
+//! The state of a limit, which decides who gets the next permit.
 
 use std::collections::BTreeMap;
 use std::task::Waker;

@@ -20,7 +20,7 @@ impl<T> fmt::Display for SendError<T> {
 
 impl<T> Error for SendError<T> {}
 
-/// The error of a wait when all senders were dropped and the latest value has been seen.
+/// The error of waiting for a value after all senders were dropped and the latest value was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecvError(());
 

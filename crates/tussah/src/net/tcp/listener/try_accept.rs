@@ -16,8 +16,8 @@ impl TcpListener {
     /// [`on_readable`](crate::events::on_readable).
     ///
     /// # Errors
-    /// Returns `WouldBlock` if no connection is pending, or if the number of connections is limited
-    /// and no place is free. Returns the system's error if no descriptor or memory is left; a
+    /// Returns `WouldBlock` if no connection is pending, or if the number of connections has
+    /// reached its limit. Returns the system's error if no descriptors or memory are left; a
     /// callback for the listener is then called again after a millisecond, or when a stream is
     /// closed. Returns any other error of the system.
     ///
