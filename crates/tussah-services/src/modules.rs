@@ -48,8 +48,8 @@ pub use self::http_reply::HttpReply;
 pub use self::request::Request;
 pub use self::response::{Body, Response};
 
-/// Returns the standard modules of tussah and the HTTP modules. The generic modules are
-/// instantiated for requests and responses.
+/// Returns the standard modules of tussah and the HTTP modules. Each generic module supports
+/// requests and responses as items.
 #[must_use]
 pub fn standard() -> Modules {
     modules::standard()

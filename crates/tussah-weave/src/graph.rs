@@ -38,7 +38,7 @@ pub struct Graph {
 
 impl Graph {
     /// Returns the kinds that the value of an argument can have: its own kind is the first. The
-    /// list is empty if the value is wrong.
+    /// list is empty if the value has no kind.
     #[must_use]
     pub fn kinds(&self, value: &Expr) -> Vec<Kind> {
         let param = |name: &str| self.params.iter().find(|param| param.name == name);
@@ -304,13 +304,13 @@ pub enum Step {
         /// The position.
         span: Span,
     },
-    /// Expects that items arrive, or that none do.
+    /// Expects that certain items arrive, or that none do.
     Expect {
         /// The port to watch.
         at: Place,
         /// The expected items; empty if nothing may arrive.
         values: Vec<Expr>,
-        /// The time limit for their arrival.
+        /// The time limit within which the items must arrive.
         within: Option<Expr>,
         /// The position.
         span: Span,
@@ -321,8 +321,8 @@ pub enum Step {
     Drain(Span),
 }
 
-/// A port that a test sends to or watches. It refers to a node by name, because a condition can
-/// choose between several nodes of one name.
+/// A port that a test sends to or watches. A place refers to a node by name, because a condition
+/// can choose between several nodes of the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// An input of a node.

@@ -51,7 +51,7 @@ impl Kind {
         Kind::Address,
     ];
 
-    /// Returns the name in Weave. All Rust types have one name.
+    /// Returns the name that Weave uses. All Rust types have the same name.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! CGI/1.1 (RFC 3875), for a web server whose applications speak FastCGI.
+//! CGI/1.1 (RFC 3875), as needed by a web server whose applications speak FastCGI.
 //!
 //! [`variables`] turns a request into the variables of an application, and [`parse`] reads the head
 //! of its response. A head that starts with a status line (section 5, "NPH") is refused.

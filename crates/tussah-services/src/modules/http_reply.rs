@@ -13,8 +13,8 @@ use super::{Request, Response};
 /// with 503 and `Retry-After: 1`. Without an edge to `busy`, such a request gets the same status
 /// when it is dropped.
 ///
-/// A call writes as much of the response as the connection has room for, and the connection itself
-/// sends the rest. A slow client therefore delays no other client, and the time limits of
+/// The module writes as much of a response as the connection has room for, and the connection
+/// itself sends the rest. A slow client therefore delays no other client, and the time limits of
 /// `HttpListen` apply to it. A response to a client that has disconnected has no effect. The module
 /// sends any number of responses at a time.
 #[derive(Default)]

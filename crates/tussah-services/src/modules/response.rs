@@ -29,7 +29,7 @@ pub struct Response {
 pub enum Body {
     /// Bytes in memory.
     Bytes(Arc<[u8]>),
-    /// A file, from its beginning, and the number of bytes to send. If the file has become shorter
+    /// The first bytes of a file; the second field is their number. If the file has become shorter
     /// by the time it is sent, the connection is closed.
     File(Arc<File>, u64),
 }

@@ -1,14 +1,15 @@
 //! The parts of a path that leads to a script.
 
-/// Splits a decoded path into the name of a script and the path after it.
+/// Splits a decoded path into the name of a script and the rest of the path.
 ///
-/// The script ends with the last occurrence of `extension` that has text before it, and a slash and
-/// more text after it. Without one, the whole path is the script. This is what nginx does with
-/// `fastcgi_split_path_info ^(.+\.php)(/.+)$`, except that a line feed counts as text, so that it
-/// cannot hide the path.
+/// The name of the script ends with the last occurrence of `extension` that has text before it, and
+/// a slash and more text after it. Without such an occurrence, the whole path is the name. nginx
+/// does the same with `fastcgi_split_path_info ^(.+\.php)(/.+)$`. However, in this function a line
+/// feed counts as text, so that it cannot hide the path.
 ///
-/// The script may be missing, and an existing file may be before it: for `/photo.jpg/x.php`, the
-/// script is the whole path. A server has to check that the script is a file.
+/// The script may not exist, although a part of its name is an existing file: for
+/// `/photo.jpg/x.php`, the script is the whole path. A server must therefore check that the script
+/// is a file.
 ///
 /// ```
 /// use tussah_wire::cgi::split_path_info;

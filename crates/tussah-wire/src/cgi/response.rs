@@ -32,13 +32,13 @@ impl Default for Limits {
 /// is shorter than the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CgiHead {
-    /// The status for the client: that of the `Status` field, or else 302 with a `Location`, or
-    /// else 200.
+    /// The status to send to the client: the value of the `Status` field. Without this field, it is
+    /// 302 if there is a `Location`, and otherwise 200.
     pub status: Status,
     /// `Content-Length`.
     pub content_length: Option<u64>,
-    /// True if the server has to handle the path in [`location`](Self::location) as another request
-    /// (section 6.2.2). The response is dropped.
+    /// True if the server must drop this response, and handle the path in
+    /// [`location`](Self::location) as a new request (section 6.2.2).
     pub is_local_redirect: bool,
     content_type: Span,
     location: Span,
@@ -64,8 +64,8 @@ impl CgiHead {
 
     /// Returns the fields for the client in order, as names and values. This parses the head again.
     ///
-    /// It leaves out `Status` and `Content-Length`, and the fields about the connection, which
-    /// belong to the server (RFC 9110, section 7.6.1).
+    /// The iterator skips `Status`, `Content-Length`, and the fields about the connection, which
+    /// only the server may set (RFC 9110, section 7.6.1).
     pub fn fields<'b>(&self, bytes: &'b [u8]) -> impl Iterator<Item = (&'b [u8], &'b [u8])> {
         let head = &bytes[..self.len()];
         let mut at = 0;

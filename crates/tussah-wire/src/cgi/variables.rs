@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use crate::http::Method;
 use crate::http::head::{Head, Version};
 
-/// The facts about a request that are not in its head.
+/// The data about a request that its head does not contain.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     /// The path of the script below the root, for example from
@@ -16,8 +16,8 @@ pub struct Context<'a> {
     pub path_info: &'a [u8],
     /// The directory of the scripts, without a slash at the end.
     pub document_root: &'a [u8],
-    /// The length of the body that the application receives, in bytes. It has to be known, even for
-    /// a request whose body is chunked.
+    /// The length of the body that the application receives, in bytes. The length must be known,
+    /// even if the body of the request is chunked.
     pub content_length: Option<u64>,
     /// The address of the client.
     pub remote: SocketAddr,
@@ -36,16 +36,16 @@ pub type Variable<'a> = (Cow<'static, str>, Cow<'a, [u8]>);
 
 /// Returns the variables for the request with this head, which was parsed from `bytes`.
 ///
-/// The names are those of nginx's `fastcgi.conf`, and `PATH_INFO`. Each field becomes a variable
+/// The names are `PATH_INFO` and those in nginx's `fastcgi.conf`. Each field becomes a variable
 /// `HTTP_NAME`, except:
 ///
-/// - fields whose names have characters other than letters, digits and hyphens. `X_Real_IP` would
-///   otherwise look like `X-Real-IP`, which a proxy may have checked.
-/// - `Proxy`, because many programs take `HTTP_PROXY` for the proxy of their own requests (httpoxy,
-///   CVE-2016-5385).
+/// - fields whose names contain characters other than letters, digits and hyphens. `X_Real_IP`
+///   would otherwise look like `X-Real-IP`, which a proxy may have checked.
+/// - `Proxy`, because many programs send their own requests through the proxy that `HTTP_PROXY`
+///   names (httpoxy, CVE-2016-5385).
 /// - `Transfer-Encoding`, because the application receives the decoded body (section 4.2).
 ///
-/// The lines of one field are joined with a comma, or with a semicolon for `Cookie`.
+/// Several lines of one field are joined with commas, or with semicolons for `Cookie`.
 ///
 /// ```
 /// use tussah_wire::cgi::{self, Context};

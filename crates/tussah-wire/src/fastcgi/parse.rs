@@ -40,7 +40,7 @@ pub enum Event<'b> {
 /// The end of a request (section 5.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndRequest {
-    /// The exit status of the application, as a CGI program has it.
+    /// The exit status of the application, like the exit status of a CGI program.
     pub app_status: u32,
     /// The reason for the end.
     pub status: ProtocolStatus,
@@ -68,14 +68,14 @@ impl ProtocolStatus {
 
 /// The values that an application reports about itself (section 4.1).
 ///
-/// A value is absent if the application left it out, or if it is not a number.
+/// A value is absent if the application omitted it, or if it is not a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Values {
-    /// The most connections at a time.
+    /// The maximum number of simultaneous connections.
     pub max_conns: Option<u64>,
-    /// The most requests at a time.
+    /// The maximum number of simultaneous requests.
     pub max_reqs: Option<u64>,
-    /// True if a connection may have several requests at a time.
+    /// True if a connection may carry several requests at the same time.
     pub mpxs_conns: Option<bool>,
 }
 
@@ -94,10 +94,12 @@ impl Values {
     }
 }
 
-/// A parser for what an application sends about one request, and for the response to `GET_VALUES`.
+/// A parser for the records that an application sends for one request, and for the response to
+/// `GET_VALUES`.
 ///
-/// It keeps at most [`VALUES_BYTES_MAX`] bytes: the streams are passed on as they arrive. An end of
-/// the connection before [`is_done`](Parser::is_done) means that the response is incomplete.
+/// The parser buffers at most [`VALUES_BYTES_MAX`] bytes, because it passes streams on as they
+/// arrive. If the connection ends before [`is_done`](Parser::is_done) returns true, the response is
+/// incomplete.
 #[derive(Clone, Debug)]
 pub struct Parser {
     id: NonZeroU16,
@@ -147,7 +149,7 @@ impl Expect {
 }
 
 impl Parser {
-    /// Creates a parser for the response to the request with this number.
+    /// Creates a parser for the response to the request with the number `id`.
     pub fn new(id: NonZeroU16) -> Self {
         Self {
             id,
@@ -168,7 +170,7 @@ impl Parser {
 
     /// Parses the next bytes, starting with the first one not consumed, up to the next event.
     ///
-    /// Each call consumes something, unless there are no bytes or the request has ended.
+    /// Each call consumes at least one byte, unless `bytes` is empty or the request has ended.
     ///
     /// # Errors
     ///

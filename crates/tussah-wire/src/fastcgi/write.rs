@@ -55,12 +55,12 @@ pub struct Chunk<'b> {
     pub header: [u8; HEADER_BYTES],
     /// The content, which is never empty.
     pub content: &'b [u8],
-    /// Zeros, so that the length of the record is a multiple of eight.
+    /// Zeros that make the length of the record a multiple of eight.
     pub padding: &'static [u8],
 }
 
-/// Returns `content` as records of a stream. No content yields no record, and does not end the
-/// stream.
+/// Returns `content` as records of a stream. If `content` is empty, there is no record, and the
+/// stream does not end.
 ///
 /// ```
 /// use std::num::NonZeroU16;
@@ -92,14 +92,14 @@ pub fn push_stream_end(out: &mut Vec<u8>, stream: Stream, id: NonZeroU16) {
     out.extend_from_slice(&header(stream.record(), id.get(), 0));
 }
 
-/// Appends `BEGIN_REQUEST` (section 5.1). The application keeps the connection open after the
-/// response if `keep_conn` is true.
+/// Appends `BEGIN_REQUEST` (section 5.1). If `keep_conn` is true, the application keeps the
+/// connection open after the response.
 pub fn push_begin_request(out: &mut Vec<u8>, id: NonZeroU16, role: Role, keep_conn: bool) {
     out.extend_from_slice(&header(Record::BeginRequest, id.get(), 8));
     out.extend_from_slice(&[0, role as u8, keep_conn.into(), 0, 0, 0, 0, 0]);
 }
 
-/// Appends `ABORT_REQUEST` (section 5.4). The application still has to end the request.
+/// Appends `ABORT_REQUEST` (section 5.4). The application must still end the request.
 pub fn push_abort_request(out: &mut Vec<u8>, id: NonZeroU16) {
     out.extend_from_slice(&header(Record::AbortRequest, id.get(), 0));
 }
