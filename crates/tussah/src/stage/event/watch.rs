@@ -14,6 +14,8 @@ pub(crate) struct Watch {
     pub(crate) not_before_ns: u64,
     /// The time of the next check for overdue events; never if the stage is not overloaded.
     pub(crate) sweep_ns: u64,
+    /// True if the last sample found that a queued event can be overdue.
+    pub(crate) overdue: bool,
 }
 
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -26,6 +28,7 @@ impl Default for Watch {
             there: false,
             not_before_ns: 0,
             sweep_ns: NEVER,
+            overdue: false,
         }
     }
 }

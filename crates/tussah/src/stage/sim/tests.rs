@@ -570,6 +570,57 @@ fn overdue_events_are_shed_within_50_ms() {
     }
 }
 
+/// A controller that samples every 10 ms, and for which events are overdue after 20 ms.
+struct Impatient;
+
+impl Controller for Impatient {
+    fn name(&self) -> &'static str {
+        "impatient"
+    }
+    fn owns(&self) -> Owns {
+        Owns::ADMISSION
+    }
+    fn cadence(&self) -> Cadence {
+        Cadence::every_ns(10 * MS)
+    }
+    fn sample(&mut self, _sample: &Sample<'_>, _now_ns: u64) -> Settings {
+        Settings::default()
+    }
+    fn is_overdue(&self, departure: &Departure) -> bool {
+        departure.sojourn_ns > 20 * MS
+    }
+}
+
+/// The last check finds an idle stage. Then two events arrive, and no sample is due until the first
+/// of them ends.
+#[test]
+fn events_of_a_stage_that_was_idle_are_shed_when_they_are_overdue() {
+    let waits = |ms: u64| Service {
+        wait: Distribution::Constant((ms * MS) as f64),
+        wait_share: 1.0,
+        ..Service::computing(Distribution::Constant(0.0))
+    };
+    let simulation = Simulation {
+        until_ns: SECOND,
+        servlets: 1,
+        servlets_max: 1,
+        batch_max: 1,
+        arrivals: Arrivals {
+            bursts: vec![(20 * MS, 1), (46 * MS, 2)],
+            ..Arrivals::default()
+        },
+        services: vec![(0, waits(18)), (46 * MS, waits(500))],
+        ..Simulation::default()
+    };
+    let mut shed_ms = Vec::new();
+    simulation.run(vec![Box::new(Impatient)], 1, |outcome| {
+        if outcome.end == EventEnd::Shed {
+            shed_ms.push(outcome.ended_ns / MS);
+        }
+    });
+    assert_eq!(shed_ms, [71]);
+}
+
 #[test]
 fn no_more_handlers_hold_a_permit_than_there_are() {
     let hold = Service {

@@ -209,6 +209,7 @@ impl<E> State<E> {
     fn begin_busy(&mut self, now_ns: u64) {
         if self.len + self.in_service == 0 {
             self.busy_since_ns = now_ns;
+            self.sweep_soon(now_ns);
         }
     }
 

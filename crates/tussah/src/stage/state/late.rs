@@ -37,7 +37,15 @@ impl<E> State<E> {
             };
             self.controllers.is_overdue(&longest)
         });
-        if overdue {
+        self.watch.overdue = overdue;
+        self.sweep_soon(now_ns);
+    }
+
+    /// Schedules a check for overdue events if the last sample found that any event can be overdue.
+    /// The next sample may come too late for the events of a stage that was idle.
+    #[inline]
+    pub(super) fn sweep_soon(&mut self, now_ns: u64) {
+        if self.watch.overdue {
             self.watch.sweep_ns = self.watch.sweep_ns.min(now_ns.saturating_add(SWEEP_NS));
         }
     }
@@ -86,6 +94,7 @@ impl<E> State<E> {
         self.watch = if looks_ns == NEVER {
             Watch {
                 not_before_ns: self.watch.not_before_ns,
+                overdue: self.watch.overdue,
                 ..Watch::default()
             }
         } else {
