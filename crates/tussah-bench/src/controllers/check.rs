@@ -16,7 +16,7 @@ const SETTLED_MS_MAX: f64 = 20.0;
 const OF_BEST_MIN: f64 = 0.9;
 /// The fraction to reach where services become 30 times longer and only servlets are scarce. The
 /// default controller has to reduce the servlets before it can detect this.
-const OF_BEST_TIMEOUTS_MIN: f64 = 0.75;
+const OF_BEST_TIMEOUTS_MIN: f64 = 0.78;
 /// The fraction of the goodput of the best fixed settings that the default must reach, in scenarios
 /// whose handlers wait.
 const OF_ORACLE_MIN: [(&str, f64); 12] = [
@@ -26,8 +26,10 @@ const OF_ORACLE_MIN: [(&str, f64); 12] = [
     ("permits-fresh", 0.95),
     ("permits-classes", 0.95),
     ("permits-change", 0.95),
-    ("permits-slow", 0.85),
-    ("latency", 0.75),
+    ("permits-slow", 0.95),
+    // No count of completions distinguishes a service that has become longer from a scarce resource
+    // until about fifty longer services have ended.
+    ("latency", 0.9),
     ("mixed-closed", 0.95),
     // At 1.4 times the capacity, detecting overload takes about 200 arrivals, ten times the number
     // of completions within a target.

@@ -13,13 +13,13 @@
 //!
 //! # The phases
 //! - **Free.** No scarcity is known, and all events are in service at once. Without scarcity, the
-//!   stage holds as many events as arrived within the last S; any further events are an *excess*.
+//!   stage serves as many events as arrived within the last S; any further events are an *excess*.
 //!   An excess indicates scarcity if working it off would take more than half of the target, if
 //!   chance does not explain it, and if it does not shrink.
 //! - **Turn and probe.** The controller reduces the number of events in service and measures the
 //!   throughput again. If the throughput is unchanged, a resource is scarce and the reduction
-//!   stays. If the throughput fell in proportion, nothing is scarce: the controller reverts the
-//!   reduction, and S becomes the newly measured service time.
+//!   stays. If the throughput fell in proportion, nothing is scarce: all events are in service
+//!   again, and S becomes the newly measured service time.
 //! - **Held.** The stage keeps enough events in service to keep the resource busy for S, plus some
 //!   slack. C and S may change, so the controller occasionally tries half or twice the number and
 //!   compares again. After an unsuccessful trial, it waits twice as long before the next one.
@@ -35,9 +35,8 @@ mod tests;
 mod unloaded;
 
 use self::history::History;
-use self::pace::{Pace, Spread, Verdict};
+use self::pace::{Pace, Verdict};
 use self::unloaded::Unloaded;
-use super::predict::waiting;
 use super::{Sample, Why};
 
 /// The number of completions over which a rate is measured: where it is needed immediately, and
@@ -125,7 +124,6 @@ pub(super) struct Knee {
     target_ns: f64,
     history: History,
     unloaded: Unloaded,
-    spread: Spread,
     phase: Phase,
     /// The highest number in service, unless the phase is free.
     servlets: f64,
@@ -136,6 +134,8 @@ pub(super) struct Knee {
     /// The windows until the next trial, and the pause after the next unsuccessful trial.
     rest: f64,
     rest_next: f64,
+    /// True if a comparison has shown that a resource is scarce, since the first reduction.
+    shown: bool,
     /// True if the last trial used more servlets, not fewer.
     tried_more: bool,
     /// The time without a waiting event, in nanoseconds.
@@ -149,13 +149,13 @@ impl Knee {
             target_ns: target_ns as f64,
             history: History::default(),
             unloaded: Unloaded::new(target_ns as f64),
-            spread: Spread::default(),
             phase: Phase::Free,
             servlets: 0.0,
             rate: 0.0,
             pace: Pace::default(),
             rest: 0.0,
             rest_next: 0.0,
+            shown: false,
             tried_more: true,
             calm_ns: 0.0,
             why: Why::Unsaid,
@@ -179,10 +179,8 @@ impl Knee {
     pub(super) fn sample(&mut self, sample: &Sample<'_>) -> Asked {
         self.note(sample);
         self.target_ns = self.unloaded.effective_target_ns();
-        let (max, busy) = (
-            sample.servlets.max.max(1) as f64,
-            sample.servlets.busy as f64,
-        );
+        let max = sample.servlets.max.max(1) as f64;
+        let busy = sample.servlets.busy as f64;
         if matches!(self.phase, Phase::Free) && !self.finds_excess(sample) {
             return self.asked(sample);
         }
@@ -195,7 +193,6 @@ impl Knee {
             self.pace.add(sample);
         }
         match self.phase {
-            Phase::Free => {}
             Phase::Turn {
                 before,
                 known,
@@ -210,8 +207,9 @@ impl Knee {
                     self.pace = Pace::default();
                 }
             }
-            Phase::Probe { before, pace } => self.compare(before, &pace, full, max),
+            Phase::Probe { before, pace } if full => self.compare(before, &pace, max),
             Phase::Held => self.follow(max),
+            Phase::Free | Phase::Probe { .. } => {}
         }
         self.asked(sample)
     }
@@ -233,7 +231,6 @@ impl Knee {
     fn note(&mut self, sample: &Sample<'_>) {
         let spacing_ns = self.unloaded.mean_ns().max(self.target_ns) / MARKS;
         self.history.note(sample, spacing_ns);
-        self.spread.note(sample);
     }
 
     fn slack_ns(&self) -> f64 {
@@ -253,7 +250,8 @@ impl Knee {
         if self.unloaded.mean_ns() == 0.0 {
             return false;
         }
-        let inside = waiting(sample) + sample.in_service as f64;
+        // Nothing holds back the queued events but the workers, which need no reduction.
+        let inside = sample.in_service as f64;
         let (came, gone) = self
             .history
             .within(self.unloaded.mean_ns_max() * (1.0 + 1.0 / MARKS));
@@ -274,7 +272,7 @@ impl Knee {
         self.servlets = busy;
         let wanted = self.wanted().clamp(CUT.0 * busy, CUT.1 * busy);
         self.turn(wanted.max(2.0), None, sample.servlets.max.max(1) as f64);
-        self.calm_ns = 0.0;
+        (self.calm_ns, self.shown) = (0.0, false);
         (self.rest, self.rest_next) = (0.0, REST_MIN);
         true
     }
@@ -284,11 +282,8 @@ impl Knee {
         if sample.queue_len > 0 || full {
             self.calm_ns = 0.0;
             let rate = self.history.rate(RATE);
-            self.rate = if self.rate == 0.0 {
-                rate
-            } else {
-                self.rate + 0.25 * (rate - self.rate)
-            };
+            let part = if self.rate == 0.0 { 1.0 } else { 0.25 };
+            self.rate += part * (rate - self.rate);
             return false;
         }
         self.calm_ns += sample.interval_ns as f64;
@@ -333,27 +328,30 @@ impl Knee {
     }
 
     /// Compares the throughput with the throughput of `before` servlets.
-    fn compare(&mut self, before: f64, old: &Pace, full: bool, max: f64) {
+    fn compare(&mut self, before: f64, old: &Pace, max: f64) {
         let pace = self.pace;
-        if !full {
-            return;
-        }
-        let scarce = match pace.compare(old, &self.spread) {
+        let scarce = match pace.compare(old) {
             Verdict::Unknown => return,
-            // The observation of the previous number was too short for a comparison.
-            Verdict::OldUnsure => return self.turn(before, Some(pace), max),
+            // Twice the number shows as much as all of it, and costs less if a resource is scarce.
+            Verdict::OldUnsure => {
+                return self.turn(before.min(2.0 * self.servlets), Some(pace), max);
+            }
             Verdict::Scarce => true,
             Verdict::Proportional => false,
         };
         self.rate = pace.per_ns();
+        self.shown |= scarce;
         let more = self.servlets > before;
         match (scarce, more) {
             (false, _) => {
                 self.unloaded.at_least(pace.service_ns());
                 if more {
                     self.turn(2.0 * self.servlets, Some(pace), max);
-                } else {
+                } else if self.shown {
                     self.take_back(before, Why::FewerDoLess);
+                } else {
+                    // Services have become longer. That alone is no scarcity.
+                    self.free(Why::FewerDoLess);
                 }
             }
             (true, true) => self.take_back(before, Why::MoreDoNoMore),
@@ -386,7 +384,8 @@ impl Knee {
             let servlets = wanted.min(1.5 * servlets).ceil().min(max);
             self.hold(servlets, Why::MoreDoNoMore);
         } else if wanted < servlets * (1.0 - doubt).min(0.8) && servlets > 1.0 {
-            self.turn(wanted.max(0.5 * servlets).floor(), Some(pace), max);
+            let fewer = wanted.max(0.5 * servlets).round().min(servlets - 1.0);
+            self.turn(fewer, Some(pace), max);
         } else if self.rest <= 0.0 && pace.batches >= 2.0 * RATE {
             self.tried_more = !self.tried_more;
             let short = service_ns < self.unloaded.own_target_ns() / 4.0;

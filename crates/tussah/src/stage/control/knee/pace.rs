@@ -11,16 +11,12 @@
 //! probing up and down, as this controller does. Little's law is from "A proof for the queuing
 //! formula L = λW" (Operations Research 1961).
 
-use super::unloaded::P90;
 use crate::stage::control::Sample;
 
-/// The number of batches over which the spread of service times is measured.
-const WINDOW: f64 = 256.0;
-
-/// The minimum number of batches, and of long services, of a comparison. Before that, the services
-/// that began together also end together.
+/// The minimum number of batches of a comparison, in all and for each servlet. Before that, the
+/// services that began together also end together.
 const BATCHES_MIN: f64 = 16.0;
-const SERVICES_MIN: f64 = 2.0;
+const EACH_MIN: f64 = 2.0;
 
 /// The number of standard errors at which a comparison is considered certain. One comparison in
 /// forty is wrong, and it is repeated.
@@ -36,51 +32,24 @@ const DISPERSION_MIN: f64 = 0.25;
 pub(super) const ENOUGH: f64 = 128.0;
 const DOUBT: f64 = 1.0;
 
-/// The number of batches at which one side counts as having many.
-const MANY: f64 = 64.0;
+/// The number of batches at which the other side has too few, if this side has more. This number on
+/// both sides is enough for exponential services and twice the number in service.
+const MANY: f64 = 96.0;
+
+/// The share of the workers' time above which the workers are the scarce resource.
+const WORKERS_FULL: f64 = 0.9;
 
 /// The result of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     /// There are too few batches of this side.
     Unknown,
-    /// There are too few batches of the other side.
+    /// There are too few batches of the other side, which has more servlets.
     OldUnsure,
     /// Fewer servlets achieve the same throughput.
     Scarce,
     /// The throughput is proportional to the number in service.
     Proportional,
-}
-
-/// The spread of service times.
-#[derive(Debug, Default)]
-pub(super) struct Spread {
-    batches: f64,
-    service_ns: f64,
-    squares: f64,
-}
-
-impl Spread {
-    pub(super) fn note(&mut self, sample: &Sample<'_>) {
-        self.batches += sample.batches as f64;
-        self.service_ns += sample.service_ns.saturating_sub(sample.held_up_ns) as f64;
-        self.squares += sample.service_squares * 1e18;
-        if self.batches > WINDOW {
-            self.batches /= 2.0;
-            self.service_ns /= 2.0;
-            self.squares /= 2.0;
-        }
-    }
-
-    /// Returns approximately the 90th percentile of services, in nanoseconds, and the dispersion:
-    /// the variance of the number completed, divided by its mean. For as many renewal processes as
-    /// there are servlets, that is the square of the coefficient of variation.
-    fn long_and_dispersion(&self) -> (f64, f64) {
-        let mean_ns = self.service_ns / self.batches.max(1.0);
-        let variance = (self.squares / self.batches.max(1.0) - mean_ns * mean_ns).max(0.0);
-        let dispersion = DISPERSION_MIN + variance / (mean_ns * mean_ns).max(1.0);
-        (mean_ns + P90 * variance.sqrt(), dispersion)
-    }
 }
 
 /// The batches completed in a period.
@@ -90,11 +59,21 @@ pub(super) struct Pace {
     ns: f64,
     /// The integral of the number in service over time.
     servlets_ns: f64,
+    /// The sum of the service times, and of their squares.
+    times_ns: f64,
+    squares: f64,
+    /// The sum of the computing times, and the time that all workers had.
+    compute_ns: f64,
+    able_ns: f64,
 }
 
 impl Pace {
     pub(super) fn add(&mut self, sample: &Sample<'_>) {
         self.batches += sample.batches as f64;
+        self.times_ns += sample.service_ns.saturating_sub(sample.held_up_ns) as f64;
+        self.squares += sample.service_squares * 1e18;
+        self.compute_ns += sample.compute_ns as f64;
+        self.able_ns += sample.interval_ns as f64 * sample.workers as f64;
         let ns = sample.busy_ns as f64;
         self.ns += ns;
         self.servlets_ns += ns * sample.servlets.busy as f64;
@@ -116,16 +95,19 @@ impl Pace {
 
     /// Compares the throughput with the earlier throughput, at another number in service. It tests
     /// the elasticity of the throughput against a half.
-    pub(super) fn compare(&self, old: &Pace, spread: &Spread) -> Verdict {
-        let (long_ns, dispersion) = spread.long_and_dispersion();
-        if self.batches < BATCHES_MIN || self.ns < SERVICES_MIN * long_ns {
+    pub(super) fn compare(&self, old: &Pace) -> Verdict {
+        if self.batches < BATCHES_MIN.max(EACH_MIN * self.in_service()) {
             return Verdict::Unknown;
         }
+        if self.compute_ns > WORKERS_FULL * self.able_ns {
+            return Verdict::Scarce;
+        }
+        let dispersion = DISPERSION_MIN + self.variation(old);
         let change = (self.in_service() / old.in_service()).ln();
         let elasticity = (self.per_ns() / old.per_ns()).ln() / change;
         let error = (dispersion * (1.0 / self.batches + 1.0 / old.batches)).sqrt();
         let z = (elasticity - 0.5) * change.abs() / error;
-        if z.abs() < SURE && self.batches > MANY && old.batches < MANY {
+        if z.abs() < SURE && self.batches > MANY && old.batches < MANY && change < 0.0 {
             return Verdict::OldUnsure;
         }
         if z.abs() < SURE && self.batches < ENOUGH * dispersion {
@@ -138,6 +120,14 @@ impl Pace {
             Verdict::Scarce
         }
     }
+
+    /// Returns the square of the coefficient of variation of the service times in both periods.
+    fn variation(&self, old: &Pace) -> f64 {
+        let batches = (self.batches + old.batches).max(1.0);
+        let mean_ns = (self.times_ns + old.times_ns) / batches;
+        let squares = (self.squares + old.squares) / batches;
+        (squares - mean_ns * mean_ns).max(0.0) / (mean_ns * mean_ns).max(1.0)
+    }
 }
 
 #[cfg(test)]
@@ -146,12 +136,17 @@ mod tests {
     use super::super::super::testing::{MS, quiet};
     use super::*;
 
-    /// A second with `servlets` in service, in which `batches` batches were completed.
-    fn pace(servlets: usize, batches: u64) -> Pace {
+    /// A second with `servlets` in service, in which `batches` batches were completed. `variation`
+    /// is the coefficient of variation of their service times.
+    fn pace(servlets: usize, batches: u64, variation: f64) -> Pace {
         let mut pace = Pace::default();
+        let mean_s = servlets as f64 / batches as f64;
         pace.add(&Sample {
+            interval_ns: 1000 * MS,
             busy_ns: 1000 * MS,
             batches,
+            service_ns: 1000 * MS * servlets as u64,
+            service_squares: batches as f64 * mean_s * mean_s * (1.0 + variation * variation),
             servlets: Servlets {
                 busy: servlets,
                 ..quiet().servlets
@@ -161,21 +156,10 @@ mod tests {
         pace
     }
 
-    fn spread(deviation_s: f64) -> Spread {
-        let mut spread = Spread::default();
-        spread.note(&Sample {
-            batches: 100,
-            service_ns: 1000 * MS,
-            service_squares: 100.0 * (0.01_f64.powi(2) + deviation_s * deviation_s),
-            ..quiet()
-        });
-        spread
-    }
-
     #[test]
     fn equal_throughput_with_fewer_servlets_means_scarcity() {
         let check = |new: (usize, u64), old: (usize, u64), expected| {
-            let verdict = pace(new.0, new.1).compare(&pace(old.0, old.1), &spread(0.01));
+            let verdict = pace(new.0, new.1, 1.0).compare(&pace(old.0, old.1, 1.0));
             assert_eq!(verdict, expected, "{new:?} {old:?}");
         };
         check((20, 800), (40, 800), Verdict::Scarce);
@@ -183,18 +167,31 @@ mod tests {
         check((80, 800), (40, 800), Verdict::Scarce);
         check((80, 1600), (40, 800), Verdict::Proportional);
         // A few batches decide nothing, whichever side has too few.
-        check((20, 15), (40, 30), Verdict::Unknown);
-        check((20, 30), (40, 45), Verdict::Unknown);
+        check((4, 15), (8, 30), Verdict::Unknown);
+        check((10, 30), (20, 45), Verdict::Unknown);
+        // Nor do batches most of which began before the change.
+        check((20, 35), (40, 800), Verdict::Unknown);
         // In doubt, the smaller number of servlets stays, and the larger one does not.
         check((20, 800), (40, 1150), Verdict::Scarce);
     }
 
     #[test]
     fn scattered_samples_need_more_evidence() {
-        let verdict = |deviation_s| pace(20, 100).compare(&pace(40, 180), &spread(deviation_s));
-        assert_eq!(verdict(0.001), Verdict::Proportional);
-        assert_eq!(verdict(0.03), Verdict::Unknown);
-        let few = pace(20, 65).compare(&pace(40, 45), &spread(0.03));
-        assert_eq!(few, Verdict::OldUnsure);
+        let verdict = |variation| pace(20, 100, variation).compare(&pace(40, 180, variation));
+        assert_eq!(verdict(0.1), Verdict::Proportional);
+        assert_eq!(verdict(3.0), Verdict::Unknown);
+        let unsure = |new: usize| pace(new, 100, 3.0).compare(&pace(40, 90, 3.0));
+        assert_eq!(unsure(20), Verdict::OldUnsure);
+        // A larger number need not be undone to find out.
+        assert_eq!(unsure(48), Verdict::Unknown);
+    }
+
+    #[test]
+    fn busy_workers_are_the_scarce_resource() {
+        let mut pace = pace(20, 400, 1.0);
+        let old = self::pace(40, 800, 1.0);
+        assert_eq!(pace.compare(&old), Verdict::Proportional);
+        pace.compute_ns = 0.95 * pace.able_ns;
+        assert_eq!(pace.compare(&old), Verdict::Scarce);
     }
 }

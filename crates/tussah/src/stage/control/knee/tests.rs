@@ -146,9 +146,9 @@ fn a_cut_where_nothing_is_scarce_is_taken_back() {
         until_ns: 7 * SECOND,
         ..waits(became_longer, Arrivals::steps(&[(0, 1000.0)]))
     };
-    let (good, turned_away, _) = run(&simulation, 1, 5 * SECOND, 395 * MS);
+    let (good, turned_away, _) = run(&simulation, 1, 3 * SECOND, 395 * MS);
     assert!(
-        good[0] > 1600.0 && turned_away < 100,
+        good[0] > 3400.0 && turned_away < 100,
         "{good:?} {turned_away}"
     );
 }

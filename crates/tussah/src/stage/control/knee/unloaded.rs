@@ -27,7 +27,7 @@ const NEAR: f64 = 1.0 / 8.0;
 
 /// The 90th percentile of a normal distribution, in standard deviations above the mean. For an
 /// exponential distribution it is 1.3.
-pub(super) const P90: f64 = 1.28;
+const P90: f64 = 1.28;
 
 /// The unloaded time of a service: its mean, and its 90th percentile.
 #[derive(Debug)]
