@@ -163,6 +163,7 @@ pub use self::error::BuildError;
 pub use self::event::{
     Batch, CLASSES_MAX, CancelHandle, CancellationToken, Class, Event, Reason, Refusal,
 };
+pub(crate) use self::network::OS_THREADS_MAX;
 pub use self::network::{Declared, Network, Stage, StageBuilder};
 pub use self::run::{Handler, Restarts, SerialHandler, each, each_mut};
 pub(crate) use self::run::{Shared, collected};

@@ -28,12 +28,8 @@ use super::open_flows::FlowBounds;
 use super::outlet::{AnyOutlet, Outs};
 use super::turns::Turns;
 
-use crate::stage::{Batch, BuildError, Declared, Edges, Network, Reason};
+use crate::stage::{Batch, BuildError, Declared, Edges, Network, OS_THREADS_MAX, Reason};
 use crate::sync::Limit;
-
-/// Bound, in servlets: an instance that blocks, whose servlets are OS threads; as for a stage that
-/// blocks.
-const OS_THREADS_MAX: usize = 20;
 
 /// Bound, in items: those that an ordered module handles at a time. The output of all but one of
 /// them waits for its turn.
@@ -153,7 +149,7 @@ impl<M: Module> Instance for Planned<M> {
             }
         }
         if M::HAS_STATE {
-            stage = stage.keyed_by(|parcel: &Parcel<M::Item>| parcel.flow.number());
+            stage = stage.keyed_by_number(|parcel| parcel.flow.number());
         }
         let declared = stage.declare()?;
         let mut entry = Entry::new(declared.stage(), ends, Arc::clone(&self.place));

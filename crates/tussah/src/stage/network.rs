@@ -29,6 +29,7 @@ pub use self::handle::{Any, Stage};
 pub use self::install::Declared;
 pub use self::table::{Edge, EdgeKind};
 
+pub(crate) use self::builder::OS_THREADS_MAX;
 pub(crate) use self::governing::{Governing, Rank};
 pub(crate) use self::inspect::Inspect;
 pub(crate) use self::table::{ALWAYS, Known};

@@ -30,6 +30,14 @@ pub(crate) enum Queue<E> {
 pub(crate) struct KeyFull<E>(pub(crate) Event<E>);
 
 impl<E> Queue<E> {
+    /// Returns whether events may be queued without checks one by one.
+    pub(crate) fn is_plain(&self) -> bool {
+        match self {
+            Queue::Lanes(_) => true,
+            Queue::Keyed(keyed) => keyed.is_plain(),
+        }
+    }
+
     /// Determines the key of an event before the event is queued. The user's code may panic here,
     /// when nothing has changed yet.
     #[inline]
@@ -123,6 +131,14 @@ impl<E> Queue<E> {
         match self {
             Queue::Lanes(lanes) => !lanes.is_empty(),
             Queue::Keyed(keyed) => keyed.is_ready(),
+        }
+    }
+
+    /// Makes the next key busy; `None` if there is none.
+    pub(crate) fn open(&mut self, order: Order) -> Option<usize> {
+        match self {
+            Queue::Lanes(_) => None,
+            Queue::Keyed(keyed) => keyed.open(order),
         }
     }
 

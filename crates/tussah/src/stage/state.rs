@@ -19,6 +19,7 @@ mod entry;
 mod late;
 mod process;
 mod random;
+mod run;
 mod staff;
 mod tally;
 mod tuning;
@@ -36,9 +37,9 @@ pub use self::random::Random;
 pub(crate) use account::{ControllerSet, Counts, Now};
 pub(crate) use entry::How;
 pub(crate) use process::Process;
+pub(crate) use run::Run;
 pub(crate) use staff::Wake;
 pub(crate) use tally::Tally;
-pub(crate) use work::Run;
 
 /// The bounds of a stage, which its controllers cannot exceed.
 #[derive(Clone, Copy, Debug)]

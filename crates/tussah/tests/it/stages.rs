@@ -16,6 +16,7 @@ mod graph;
 mod in_service;
 mod keyed;
 mod keyed_panics;
+mod keyed_runs;
 mod life;
 mod model;
 mod order;

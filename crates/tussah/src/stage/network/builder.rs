@@ -33,7 +33,7 @@ const BATCH_MAX: usize = 100;
 const SERVLETS_MAX: usize = 1000;
 /// Bound, in servlets: the default maximum of a stage that blocks, whose servlets are OS threads.
 /// It is SEDA's bound (§4.2).
-const OS_THREADS_MAX: usize = 20;
+pub(crate) const OS_THREADS_MAX: usize = 20;
 /// Bound, in events: the default maximum of one key's queue.
 const KEY_DEPTH_MAX: usize = 128;
 
@@ -234,9 +234,8 @@ impl<E: Send + 'static> StageBuilder<E> {
     where
         K: Hash + Eq + Clone + Send + 'static,
     {
-        self.keyed = Some(Box::new(move |depth_max, classes| {
-            Box::new(ByKey::new(key_of, depth_max, classes))
-        }));
+        let make = |depth_max, classes| Box::new(ByKey::new(key_of, Some(depth_max), classes)) as _;
+        self.keyed = Some(Box::new(make));
         self
     }
 

@@ -4,6 +4,7 @@
 //! The key function and the key's `Hash`, `Eq` and destructor are the user's, and may panic. They
 //! are called only where nothing has changed yet ([`ByKey::look`]), or where their panic is caught.
 
+mod ready;
 mod table;
 
 use std::collections::VecDeque;
@@ -11,6 +12,7 @@ use std::hash::Hash;
 
 use tussah_core::{Guarded, caught};
 
+use self::ready::{Listing, Ready};
 use self::table::{Looked, Table};
 use super::{KeyFull, PASSED_OVER_MAX, is_due, pick};
 use crate::stage::control::Order;
@@ -19,9 +21,15 @@ use crate::stage::event::Event;
 /// Bound, in entries of a list for each stale entry: when a list has this many or fewer, its stale
 /// entries are removed.
 const STALE_PART: usize = 8;
+/// Bound, in lists: the empty lists of events that are kept for later keys.
+const SPARE_MAX: usize = 128;
+/// Bound, in events: the room of a list that is kept.
+const SPARE_ROOM_MAX: usize = 8;
 
 /// A queue by key, for any type of key.
 pub(crate) trait Keyed<E>: Send {
+    /// Returns whether events may be queued without checks one by one.
+    fn is_plain(&self) -> bool;
     /// Determines the key of the event to which the next `push` or `is_full` refers. If the key
     /// function or the key panics, nothing has changed.
     fn look_at(&mut self, event: &Event<E>);
@@ -44,6 +52,8 @@ pub(crate) trait Keyed<E>: Send {
     fn take_one(&mut self) -> Option<Event<E>>;
     /// Ends a key's busy time; a key without events is forgotten.
     fn release(&mut self, key: usize);
+    /// Does the same for a key of which nothing was handled: it is the next to be opened.
+    fn unopen(&mut self, key: usize, order: Order);
     /// Makes the key of an event busy for a direct call, unless it is already busy.
     fn enter(&mut self, event: &Event<E>) -> Option<usize>;
     /// Takes an event of any key, for a stage that is being abandoned.
@@ -63,52 +73,18 @@ pub(crate) trait Keyed<E>: Send {
 /// A queue by the key that `key_of` computes from an event.
 pub(crate) struct ByKey<E, K, F> {
     key_of: Guarded<F>,
-    depth_max: usize,
+    /// The most events of a key. `None` if keys have no bounds and `key_of` does not panic.
+    depth_max: Option<usize>,
     /// The key of the event that was looked at last.
     looked_at: Option<Looked<K>>,
     keys: Table<K, Key<E>>,
     /// Keys that have events and are not busy, by the class of their oldest event.
     ready: Vec<Ready>,
     next_ticket: u64,
+    /// Empty lists of events, for the next keys.
+    spare: Vec<VecDeque<Event<E>>>,
     /// The key that was opened last, and its class.
     opened: Option<(usize, usize)>,
-}
-
-/// Keys of one class that are ready. A key that leaves before its turn leaves a stale entry behind,
-/// so that no search is needed.
-#[derive(Default)]
-struct Ready {
-    entries: VecDeque<Listing>,
-    /// The number of stale entries.
-    stale: usize,
-    /// Events that were taken from higher classes while a key was ready here.
-    passed_over: u32,
-}
-
-impl Ready {
-    fn is_empty(&self) -> bool {
-        self.entries.len() == self.stale
-    }
-
-    /// Returns the first key, after removing the stale entries before it.
-    fn first(&mut self, is_valid: impl Fn(Listing) -> bool) -> Option<usize> {
-        while let Some(&entry) = self.entries.front() {
-            if is_valid(entry) {
-                return Some(entry.place);
-            }
-            self.entries.pop_front();
-            self.stale -= 1;
-        }
-        None
-    }
-}
-
-/// The place of a key in the list of ready keys. The entry is valid while the key has the same
-/// ticket.
-#[derive(Clone, Copy)]
-struct Listing {
-    place: usize,
-    ticket: u64,
 }
 
 struct Key<E> {
@@ -145,8 +121,7 @@ fn is_of<E, K>(keys: &Table<K, Key<E>>, entry: Listing) -> bool {
 }
 
 impl<E, K: Hash + Eq, F: Fn(&E) -> K> ByKey<E, K, F> {
-    /// Creates a queue with at most `depth_max` events per key.
-    pub(crate) fn new(key_of: F, depth_max: usize, classes: usize) -> Self {
+    pub(crate) fn new(key_of: F, depth_max: Option<usize>, classes: usize) -> Self {
         Self {
             key_of: Guarded::new(key_of),
             depth_max,
@@ -154,6 +129,7 @@ impl<E, K: Hash + Eq, F: Fn(&E) -> K> ByKey<E, K, F> {
             keys: Table::default(),
             ready: (0..classes).map(|_| Ready::default()).collect(),
             next_ticket: 0,
+            spare: Vec::new(),
             opened: None,
         }
     }
@@ -163,8 +139,13 @@ impl<E, K: Hash + Eq, F: Fn(&E) -> K> ByKey<E, K, F> {
         self.keys.look((self.key_of)(event))
     }
 
-    /// Lists a key that is not busy by the class of its oldest event, or forgets it if it has none.
+    /// Lists a key that is not busy behind the others, or forgets it if it has no events.
     fn rest(&mut self, place: usize) {
+        self.list(place, VecDeque::push_back);
+    }
+
+    /// Lists a key that is not busy by the class of its oldest event, or forgets it if it has none.
+    fn list(&mut self, place: usize, push: fn(&mut VecDeque<Listing>, Listing)) {
         let classes = self.ready.len();
         let ticket = self.next_ticket;
         let key = self.keys.at(place);
@@ -172,12 +153,16 @@ impl<E, K: Hash + Eq, F: Fn(&E) -> K> ByKey<E, K, F> {
             Some(event) => {
                 let class = event.class_of().among(classes);
                 key.listed = Some((class, ticket));
-                self.ready[class]
-                    .entries
-                    .push_back(Listing { place, ticket });
+                push(&mut self.ready[class].entries, Listing { place, ticket });
                 self.next_ticket += 1;
             }
-            None => self.keys.forget(place),
+            None => {
+                let events = std::mem::take(&mut key.events);
+                if events.capacity() <= SPARE_ROOM_MAX && self.spare.len() < SPARE_MAX {
+                    self.spare.push(events);
+                }
+                self.keys.forget(place);
+            }
         }
     }
 
@@ -221,6 +206,10 @@ where
     K: Hash + Eq + Send,
     F: Fn(&E) -> K + Send,
 {
+    fn is_plain(&self) -> bool {
+        self.depth_max.is_none()
+    }
+
     fn look_at(&mut self, event: &Event<E>) {
         self.looked_at = Some(self.look(event));
     }
@@ -236,8 +225,11 @@ where
             .keys
             .place(looked.expect("an event is looked at before it is queued"));
         let key = self.keys.at(place);
-        if key.waiting() >= depth_max {
+        if depth_max.is_some_and(|max| key.waiting() >= max) {
             return Err(KeyFull(event));
+        }
+        if key.events.capacity() == 0 {
+            key.events = self.spare.pop().unwrap_or_default();
         }
         key.events.push_back(event);
         if !key.busy && key.events.len() == 1 {
@@ -249,7 +241,8 @@ where
     fn is_full(&self) -> bool {
         let place = self.looked_at.as_ref().and_then(|looked| looked.place);
         let key = place.and_then(|place| self.keys.get(place));
-        key.is_some_and(|key| key.waiting() >= self.depth_max)
+        let max = self.depth_max.unwrap_or(usize::MAX);
+        key.is_some_and(|key| key.waiting() >= max)
     }
 
     fn push_front(&mut self, event: Event<E>, taken_from: Option<usize>) -> usize {
@@ -308,6 +301,14 @@ where
     fn release(&mut self, place: usize) {
         self.keys.at(place).busy = false;
         self.rest(place);
+    }
+
+    fn unopen(&mut self, place: usize, order: Order) {
+        self.keys.at(place).busy = false;
+        match order {
+            Order::Fifo => self.list(place, VecDeque::push_front),
+            Order::Lifo => self.list(place, VecDeque::push_back),
+        }
     }
 
     fn enter(&mut self, event: &Event<E>) -> Option<usize> {

@@ -112,7 +112,7 @@ impl<E: Send + 'static> Serving<E> {
                 break;
             }
             while !run.ahead.is_empty() {
-                batch.fill(&mut run.ahead, run.limit);
+                run.fill(batch);
                 batch.check_events(stage);
                 let handled = caught(|| collecting(|| handler(batch)));
                 if handled.is_none() {

@@ -128,6 +128,17 @@ impl<E> State<E> {
         }
     }
 
+    /// Ends the busy time of a key that was opened in this order, and of which nothing was handled:
+    /// it is the next to be opened.
+    pub(crate) fn unopen_key(&mut self, key: usize, order: Order) {
+        if self.buried > 0 {
+            self.sweep_part(key);
+        }
+        if let Queue::Keyed(keyed) = &mut self.queue {
+            keyed.unopen(key, order);
+        }
+    }
+
     /// Puts back an event that a servlet took in this order from this key.
     pub(crate) fn put_back(&mut self, event: Event<E>, order: Order, key: Option<usize>) {
         let class = self.class(&event);

@@ -126,7 +126,7 @@ impl<E: Send + 'static> Serving<E> {
         let entered = poll_fn(|cx| {
             let entered = entering.as_mut().poll(cx);
             if entered.is_pending() && !run.waits {
-                batch.fill(&mut run.ahead, run.limit);
+                run.fill(batch);
                 stage.waits(run);
             }
             entered
@@ -178,7 +178,7 @@ impl<E: Send + 'static> Serving<E> {
     async fn batches(&mut self, handler: &mut impl Guard<Event = E>, stage: &Arc<Shared<E>>) {
         let Self { run, batch, .. } = self;
         loop {
-            batch.fill(&mut run.ahead, run.limit);
+            run.fill(batch);
             if batch.is_empty() {
                 return;
             }

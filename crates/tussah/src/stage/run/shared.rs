@@ -30,6 +30,7 @@ pub(crate) struct Shared<E> {
     pub(crate) watching: Arc<Notify>,
     /// The events that each worker has collected for the stage.
     pub(crate) outgoing: PerWorker<Outgoing<E>>,
+    pub(crate) reserves: bool,
     pub(crate) name: Arc<str>,
     /// The stage's number in the network.
     pub(crate) id: u32,
@@ -114,9 +115,10 @@ impl<E: Send + 'static> Shared<E> {
         let weak = network.downgrade();
         let network = &network.inner;
         let runtime = network.runtime.clone();
-        let calls = Tally::new(&runtime);
-        let special = matches!(state.queue, Queue::Keyed(_));
         Self {
+            special: AtomicBool::new(matches!(state.queue, Queue::Keyed(_))),
+            reserves: state.queue.is_plain(),
+            calls: Tally::new(&runtime),
             is_idle: Apart(AtomicBool::new(true)),
             inner: Apart(Mutex::new(Inner {
                 state,
@@ -146,8 +148,6 @@ impl<E: Send + 'static> Shared<E> {
             threads: built.threads,
             start: RwLock::new(None),
             present: RwLock::new(None),
-            special: AtomicBool::new(special),
-            calls,
             swaps: async_lock::Mutex::new(()),
             keys: Notify::new(),
             on_drop: built.on_drop,

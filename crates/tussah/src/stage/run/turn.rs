@@ -43,7 +43,7 @@ impl<E: Send + 'static> Shared<E> {
         (ended_ns, now_ns): (u64, u64),
         waker: Option<&Waker>,
     ) -> Next {
-        let key = run.key.is_some();
+        let has_keys = !run.keys.is_empty();
         let mut inner = self.lock();
         if servlet.parked {
             let place = inner.parked.iter_mut().find(|(id, _)| *id == servlet.id);
@@ -90,7 +90,7 @@ impl<E: Send + 'static> Shared<E> {
         if self.governing.is_due(now_ns) || next == Next::End && self.governing.owes() {
             self.plan(now_ns);
         }
-        if key {
+        if has_keys {
             self.keys.notify_waiters();
         }
         next
@@ -109,8 +109,9 @@ impl<E: Send + 'static> Shared<E> {
     }
 
     /// Notes that a handler waits, and returns the events that its servlet has taken beyond the
-    /// batch.
+    /// batch, and their keys.
     pub(crate) fn waits(self: &Arc<Self>, run: &mut Run<E>) {
+        let keys = run.keys.len();
         let mut inner = self.lock();
         if run.waits {
             inner.state.waits_after_all(run);
@@ -118,6 +119,9 @@ impl<E: Send + 'static> Shared<E> {
             inner.state.waits(run);
         }
         self.release(inner);
+        if run.keys.len() < keys {
+            self.keys.notify_waiters();
+        }
     }
 
     /// Ends a servlet that is dropped early, in whatever state it is: by the end of its runtime, or
@@ -128,7 +132,7 @@ impl<E: Send + 'static> Shared<E> {
         run: &mut Run<E>,
         batch: &mut Batch<E>,
     ) {
-        let key = run.key.is_some();
+        let has_keys = !run.keys.is_empty();
         let mut inner = self.lock();
         let now_ns = self.time.now_ns();
         let place = inner.parked.iter().position(|(id, _)| *id == servlet.id);
@@ -150,7 +154,7 @@ impl<E: Send + 'static> Shared<E> {
         if self.governing.owes() {
             self.plan(now_ns);
         }
-        if key {
+        if has_keys {
             self.keys.notify_waiters();
         }
         // The servlet's handler did not finish either.

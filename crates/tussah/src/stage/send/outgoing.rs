@@ -316,10 +316,10 @@ pub(crate) fn take_share<E: Send + 'static>(stage: &Arc<Shared<E>>, class: Class
 }
 
 /// Returns whether events for the stage may be collected: a servlet is being polled, and the stage
-/// is busy.
+/// is busy and needs no checks of each event.
 fn collects_for<E: Send + 'static>(stage: &Shared<E>) -> bool {
     let begins_traces = HERE.with(|here| here.is_source.get()) && stage.tracer.is_on();
-    HERE.with(Here::collects) && !begins_traces && !stage.is_idle()
+    stage.reserves && HERE.with(Here::collects) && !begins_traces && !stage.is_idle()
 }
 
 /// Opens a collection for the stage.

@@ -63,7 +63,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
         let queue = if simulation.keyed {
             // Any two events that are not hot may be in service at the same time.
             let key_of = |event: &Planned| if event.hot { 0 } else { event.number };
-            Queue::Keyed(Box::new(ByKey::new(key_of, usize::MAX, classes)))
+            Queue::Keyed(Box::new(ByKey::new(key_of, None, classes)))
         } else {
             Queue::Lanes(Lanes::new(classes))
         };

@@ -189,9 +189,7 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
     fn fill(&mut self, id: usize) -> bool {
         let servlet = &mut self.servlets[id];
         if !servlet.run.ahead.is_empty() {
-            servlet
-                .batch
-                .fill(&mut servlet.run.ahead, servlet.run.limit);
+            servlet.run.fill(&mut servlet.batch);
             let service = at(&self.simulation.services, self.now_ns as f64).0;
             servlet.overhead_ns = service.map_or(0, |service| service.batch_ns);
             servlet.phase = Phase::Take;

@@ -225,7 +225,7 @@ impl<E> State<E> {
         now_ns: u64,
     ) -> (u64, Option<Refusal>) {
         let at = class.among(self.classes);
-        let plain = matches!(self.queue, Queue::Lanes(_)) && self.bounds.class_max[at] == u64::MAX;
+        let plain = self.queue.is_plain() && self.bounds.class_max[at] == u64::MAX;
         if matches!(self.gate, Gate::Draining | Gate::Closed) || !plain {
             return (0, None);
         }
@@ -363,7 +363,16 @@ impl<E> State<E> {
         self.credits += count;
         match &mut self.queue {
             Queue::Lanes(lanes) => lanes.push_chunk(chunk),
-            Queue::Keyed(_) => unreachable!("nothing is reserved in a stage by key"),
+            Queue::Keyed(keyed) => {
+                for event in chunk.drain(..) {
+                    keyed.look_at(&event);
+                    let pushed = keyed.push(event);
+                    assert!(
+                        pushed.is_ok(),
+                        "room is reserved only where keys have no bounds"
+                    );
+                }
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::staff::WORTH_NS;
-use super::{Kind, State};
+use super::{Kind, Run, State};
 use crate::stage::control::{Departure, Order, Verdict};
 use crate::stage::event::{Batch, Class, Event, Reason, class_of, queued_ns};
 use crate::stage::queue::{CHUNK_MAX, Queue};
@@ -18,86 +18,6 @@ const OUTLIER: f64 = 4.0;
 const WAITS: f64 = 2.0;
 /// The weight of each new run in the mean time of an event.
 const MEAN_PART: f64 = 0.125;
-
-/// The work of a servlet between two looks at the queue.
-pub(crate) struct Run<E> {
-    /// Events that have been taken but are not in the servlet's batch yet.
-    pub(crate) ahead: Batch<E>,
-    /// The maximum number of events in a batch.
-    pub(crate) limit: usize,
-    /// The end of the queue from which the events were taken.
-    pub(crate) order: Order,
-    /// The busy key, in a keyed stage.
-    pub(crate) key: Option<usize>,
-    /// Events that were shed or had expired. Their drop callbacks run under no lock.
-    pub(crate) dropped: Vec<(Event<E>, Reason)>,
-    /// The number of these drops that the stage still counts as undelivered.
-    pub(crate) undelivered: u64,
-    pub(crate) begun_ns: u64,
-    /// The time at which the handler last began to compute.
-    pub(crate) resumed_ns: u64,
-    /// The time that the handler had computed before that.
-    pub(crate) compute_ns: u64,
-    /// True if the handler waits for room in another stage, and for how long it has waited.
-    pub(crate) held_up: bool,
-    pub(crate) held_up_ns: u64,
-    /// True if the handler has yielded, and how long it has been ready and waited for its turn.
-    pub(crate) yielded: bool,
-    pub(crate) ready_ns: u64,
-    /// True if the handler has only yielded since it has counted as waiting.
-    pub(crate) only_yields: bool,
-    pub(crate) batches: u64,
-    /// True if sent events carry their own send time instead of the run's, because events take
-    /// long.
-    pub(crate) exact: bool,
-    /// True if batches have one event and no key, so that a cancellation may drop the handler.
-    pub(crate) one_by_one: bool,
-    /// True if the stage counts the handler as waiting.
-    pub(crate) waits: bool,
-    /// The trace of the event that a waiting handler took last; 0 means none.
-    pub(crate) trace: u64,
-    taken: u64,
-}
-
-impl<E> Default for Run<E> {
-    fn default() -> Self {
-        Self {
-            ahead: Batch::default(),
-            limit: 1,
-            order: Order::Fifo,
-            key: None,
-            dropped: Vec::new(),
-            undelivered: 0,
-            begun_ns: 0,
-            resumed_ns: 0,
-            compute_ns: 0,
-            held_up: false,
-            held_up_ns: 0,
-            yielded: false,
-            ready_ns: 0,
-            only_yields: false,
-            batches: 0,
-            exact: false,
-            one_by_one: false,
-            waits: false,
-            trace: 0,
-            taken: 0,
-        }
-    }
-}
-
-impl<E> Run<E> {
-    /// Returns whether events have been taken that have not finished.
-    pub(crate) fn is_open(&self) -> bool {
-        self.taken > 0
-    }
-
-    /// Counts a batch that has ended.
-    #[inline]
-    pub(crate) fn ended(&mut self) {
-        self.batches += 1;
-    }
-}
 
 /// Describes an event of this class as it leaves the queue; `queue_len` is in credits.
 pub(super) fn departure<E>(
@@ -120,11 +40,8 @@ impl<E> State<E> {
         if !self.works() {
             return false;
         }
-        if let Queue::Keyed(keyed) = &mut self.queue {
-            run.key = keyed.open(self.order);
-            if run.key.is_none() {
-                return false;
-            }
+        if !self.queue.is_ready() {
+            return false;
         }
         let (limit, most) = match self.number {
             Some(_) => (1, 1),
@@ -132,7 +49,7 @@ impl<E> State<E> {
         };
         (run.limit, run.order) = (limit, self.order);
         run.exact = self.mean_ns > EXACT_NS;
-        run.one_by_one = self.bounds.batch_max == 1 && run.key.is_none();
+        run.one_by_one = self.bounds.batch_max == 1 && matches!(self.queue, Queue::Lanes(_));
         let plain = self.extras == 0
             && self.classes == 1
             && self.order == Order::Fifo
@@ -143,7 +60,7 @@ impl<E> State<E> {
                 self.left_queue(0, run.ahead.len() as u64);
             }
             Queue::Lanes(_) => self.take_each(run, most, now_ns),
-            Queue::Keyed(_) => self.take_each(run, limit, now_ns),
+            Queue::Keyed(_) => self.take_keys(run, most, now_ns),
         }
         if self.buried > 0 {
             self.sweep();
@@ -157,9 +74,6 @@ impl<E> State<E> {
         self.in_service += run.taken;
         if run.taken == 0 {
             // The controllers dropped all of the events.
-            if let Some(key) = run.key.take() {
-                self.release_key(key);
-            }
             self.end_busy(now_ns);
         }
         run.taken > 0
@@ -193,6 +107,22 @@ impl<E> State<E> {
         self.queued[class] -= count;
         self.credits -= count;
         self.freed = true;
+    }
+
+    /// Takes the events of one key after the other. Many short events of different keys in one run
+    /// cost less than a run for each key.
+    fn take_keys(&mut self, run: &mut Run<E>, most: usize, now_ns: u64) {
+        while run.ahead.len() < most {
+            let Some(key) = self.queue.open(self.order) else {
+                return;
+            };
+            let before = run.ahead.len();
+            self.take_each(run, most.min(before + run.limit), now_ns);
+            match run.ahead.len() - before {
+                0 => self.release_key(key),
+                events => run.keys.push((key, events)),
+            }
+        }
     }
 
     fn take_each(&mut self, run: &mut Run<E>, most: usize, now_ns: u64) {
@@ -243,8 +173,18 @@ impl<E> State<E> {
         if own > 0 {
             self.let_in_own(&mut back, here - own..here, run);
         }
+        for &(key, events) in run.keys[run.begun..].iter().rev() {
+            for event in back.drain(back.len() - events..).rev() {
+                self.put_back(event, run.order, Some(key));
+            }
+        }
+        let key = run.begun.checked_sub(1).map(|last| run.keys[last].0);
         for event in back.into_iter().rev() {
-            self.put_back(event, run.order, run.key);
+            self.put_back(event, run.order, key);
+        }
+        // Other servlets may take the events of keys that have not begun, before those of others.
+        for (key, _) in run.keys.drain(run.begun..).rev() {
+            self.unopen_key(key, run.order);
         }
     }
 
@@ -279,6 +219,18 @@ impl<E> State<E> {
         run.only_yields = run.yielded;
         self.yielding += usize::from(run.yielded);
         self.give_back(run, &mut Batch::default());
+        // Only the key of the batch stays busy.
+        let last = run.keys.pop();
+        self.release_keys(run);
+        run.keys.extend(last);
+        run.begun = run.keys.len();
+    }
+
+    fn release_keys(&mut self, run: &mut Run<E>) {
+        for (key, _) in run.keys.drain(..) {
+            self.release_key(key);
+        }
+        run.begun = 0;
     }
 
     /// Notes that a handler that had only yielded so far now waits for something else.
@@ -351,9 +303,7 @@ impl<E> State<E> {
             let own_ns = service_ns.saturating_sub(held_up_ns + ready_ns);
             follow(&mut self.service_mean_ns, own_ns as f64 / finished as f64);
         }
-        if let Some(key) = run.key.take() {
-            self.release_key(key);
-        }
+        self.release_keys(run);
         self.end_busy(now_ns);
     }
 

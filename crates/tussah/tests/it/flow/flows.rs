@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tussah::flow::{Args, AsyncOut, Flow, Graph, Out, Wake, module};
-use tussah::sync::Barrier;
+use tussah::flow::{Args, AsyncOut, Flow, Graph, Out, Via, Wake, WhenFull, module};
+use tussah::sync::{Barrier, Mutex};
 
 use super::{Note, Notes};
 use crate::{by_hand, runtime};
@@ -87,6 +87,53 @@ fn a_flow_ends_when_its_last_item_was_handled() {
         r#""ended after 1""#,
     ];
     assert_eq!(notes.sorted(), expected);
+}
+
+/// Waits for a lock with each item.
+struct Locked(Arc<Mutex<()>>);
+
+#[module]
+impl Locked {
+    fn init(lock: Arc<Mutex<()>>) -> Self {
+        Self(lock)
+    }
+
+    async fn run(&self, number: u64, last: &mut Option<u64>) {
+        let _turn = self.0.lock().await;
+        assert!(last.is_none_or(|last| last < number), "in order");
+        *last = Some(number);
+    }
+}
+
+/// The room of an edge is for the items of any flow, even if all are of a few flows.
+#[test]
+fn flows_share_the_room_of_an_edge() {
+    let lock = Arc::new(Mutex::new(()));
+    runtime(1).block_on(async {
+        let held = lock.lock_arc().await;
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Numbers>("numbers", Args::new().with("below", 900u64))
+            .expect("free");
+        graph
+            .add::<Locked>("locked", Args::new().with("lock", lock.clone()))
+            .expect("free");
+        let via = Via::queue(1000).when_full(WhenFull::Shed);
+        graph
+            .connect_via("numbers", "locked", via)
+            .expect("both exist");
+        let running = graph.start().expect("it is whole");
+        let stats = || running.stats("locked").expect("it exists");
+        while stats().arrived < 900 {
+            tussah::yield_now().await;
+        }
+        drop(held);
+        running.drain().await;
+        let stats = running.stats("locked").expect("it exists");
+        // The ends of the flows are items, too.
+        assert!(stats.finished >= 900, "{}", stats.finished);
+        assert_eq!((stats.refused, stats.panicked), (0, 0));
+    });
 }
 
 /// Waits until items of two flows are being handled.

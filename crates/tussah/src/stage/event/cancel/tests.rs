@@ -64,7 +64,7 @@ fn each_cancelled_event_costs_a_few_looks() {
     for order in orders {
         let lanes = Queue::Lanes(Lanes::new(1));
         assert!(looks(lanes, order) <= BURIED_PART * EVENTS);
-        let one_key = ByKey::new(|_: &usize| (), EVENTS, 1);
+        let one_key = ByKey::new(|_: &usize| (), Some(EVENTS), 1);
         assert!(looks(Queue::Keyed(Box::new(one_key)), order) <= BURIED_PART * EVENTS);
     }
 }

@@ -9,7 +9,7 @@ use crate::stage::network::Network;
 use crate::stage::network::handle::{Any, Stage};
 use crate::stage::network::install::New;
 use crate::stage::network::roster::Roster;
-use crate::stage::queue::{Lanes, Queue};
+use crate::stage::queue::{ByKey, Lanes, Queue};
 use crate::stage::run::{Built, Shared, Threads};
 use crate::stage::state::{Bounds, ControllerSet, Kind, Parts, State};
 
@@ -26,6 +26,14 @@ impl<E: Send + 'static> StageBuilder<E> {
             _ if self.mode != Mode::On => self.target = None,
             _ => {}
         }
+    }
+
+    /// Handles events by a number that `key_of` returns without panicking. These keys have no
+    /// bounds, so senders may collect events.
+    pub(crate) fn keyed_by_number(mut self, key_of: fn(&E) -> u64) -> Self {
+        let make = move |_, classes| Box::new(ByKey::new(key_of, None, classes)) as _;
+        self.keyed = Some(Box::new(make));
+        self
     }
 
     /// Creates the stage and adds it to its network.
