@@ -20,7 +20,7 @@
 //!   processes.
 //! - **Stages** ([`stage::Network`]) are handlers behind bounded queues. Controllers adjust each
 //!   stage to its load and reject events that it cannot serve in time. A [graph](flow) builds
-//!   stages from serial modules, and finds the parallelism itself.
+//!   stages from serial modules, and runs them in parallel as far as their signatures allow.
 //!
 //! [`net`], [`fs`], [`process`], [`signal`] and [`time`] provide I/O and timers; [`sync`] provides
 //! locks and channels.

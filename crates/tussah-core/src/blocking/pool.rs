@@ -56,8 +56,8 @@ pub struct BlockingStats {
     pub completed: u64,
     /// The number of jobs that panicked.
     pub panicked: u64,
-    /// The number of jobs that never ran, because they were aborted, left at the shutdown, or
-    /// nested too deep.
+    /// The number of jobs that never ran, because they were aborted, still queued at the shutdown,
+    /// or nested too deep.
     pub cancelled: u64,
     /// The number of times that the system refused to start an OS thread.
     pub starts_failed: u64,

@@ -1,4 +1,4 @@
-//! Name resolution (DNS: RFC 1034, RFC 1035), based on the library hickory with tussah's sockets,
+//! Name resolution (DNS: RFC 1034, RFC 1035), built on the hickory library with tussah's sockets,
 //! timers and threads.
 //!
 //! ```

@@ -21,8 +21,8 @@ use super::error::{Error, Reason};
 ///
 /// Clones share one cache. Connecting by name uses [`Resolver::current`].
 ///
-/// - Literal addresses and names in `localhost` (RFC 6761, section 6.3) are resolved without a
-///   server. Names in `invalid` never exist.
+/// - Literal addresses and names in the domain `localhost` (RFC 6761, section 6.3) are resolved
+///   without a server. Names in the domain `invalid` never exist.
 /// - A name in the hosts file has only the addresses listed there.
 /// - A name without a final dot is completed as described in resolv.conf(5). If a candidate does
 ///   not exist, has no such records, or all servers fail or refuse, the next candidate is tried. If

@@ -21,8 +21,8 @@
 //! 3. the key `at_once` of the TOML file in `--params FILE`
 //! 4. the default in the graph
 //!
-//! Write values as in Weave, but texts without quotes. `run` reports all invalid values before it
-//! starts anything. The parameters `graph`, `params`, `workers` and `help` have no option.
+//! Write values as in Weave, but omit the quotes of texts. `run` reports all invalid values before
+//! it starts anything. The parameters `graph`, `params`, `workers` and `help` have no option.
 //!
 //! # Signals
 //! The first Ctrl-C or SIGTERM stops the sources, and `run` exits when all items have been handled.

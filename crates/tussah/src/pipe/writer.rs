@@ -27,8 +27,8 @@ impl Writer {
     /// Takes ownership of a writable descriptor that epoll supports (a pipe, a FIFO, a terminal),
     /// for the current runtime.
     ///
-    /// The descriptor is put into non-blocking mode, which affects everyone who shares its open
-    /// file description.
+    /// The call puts the descriptor into non-blocking mode, which affects all processes that share
+    /// its open file description.
     ///
     /// # Errors
     /// Returns the system's error.

@@ -1,4 +1,4 @@
-//! Locks, channels and other synchronization between threads.
+//! Locks, channels and other synchronization primitives for threads.
 //!
 //! Keep shared state in a [`Colored`](crate::Colored) value where you can. Use this module to hold
 //! a lock across an `await`, to limit concurrency, or to pass values between threads. Everything

@@ -1,4 +1,4 @@
-//! A bounded queue with many senders and many receivers; from `async-channel`.
+//! A bounded queue with many senders and many receivers, from the crate `async-channel`.
 //!
 //! Each value goes to one receiver, in the order in which values were sent. Senders wait while the
 //! queue is full, and receivers wait while it is empty. Waiters are woken in order, but a newly

@@ -140,7 +140,7 @@ impl<T> Receiver<T> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the queue is empty and all senders were dropped, or the queue was
+    /// Returns an error if the queue is empty, and all senders were dropped or the queue was
     /// [closed](Self::close).
     ///
     /// # Cancellation
@@ -164,7 +164,7 @@ impl<T> Receiver<T> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the queue is empty and all senders were dropped, or the queue was
+    /// Returns an error if the queue is empty, and all senders were dropped or the queue was
     /// [closed](Self::close).
     pub fn recv_blocking(&mut self) -> Result<T, RecvError> {
         self.queue.recv_blocking()

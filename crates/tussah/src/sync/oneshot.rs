@@ -1,4 +1,4 @@
-//! A channel for a single value; from `oneshot`.
+//! A channel for a single value, from the crate `oneshot`.
 //!
 //! Sending never waits. Await the receiver, or block an OS thread with [`Receiver::recv`]. If the
 //! sender is dropped without sending, the receiver gets [`RecvError`]. If the receiver was dropped,

@@ -369,7 +369,7 @@ impl<T> fmt::Debug for Receiver<T> {
     }
 }
 
-/// A guard on the value, which blocks senders while it lives. It is not `Send`, so a spawned thread
+/// A guard of the value. Senders block while it exists. It is not `Send`, so a spawned thread
 /// cannot hold it across an `await`.
 pub struct Ref<'a, T> {
     guard: RwLockReadGuard<'a, T>,

@@ -20,8 +20,8 @@ const FAILED: u8 = 1;
 
 /// Run a graph in Weave until it has handled all items.
 ///
-/// Exits with 0, with 1 if the graph fails while it runs, and with 2 if the command line or the
-/// graph is wrong.
+/// Exits with 0 if all items have been handled, with 1 if the graph fails while it runs, and with 2
+/// if the command line or the graph is invalid.
 #[derive(Args)]
 #[command(disable_help_flag = true, disable_version_flag = true)]
 pub struct RunArguments {

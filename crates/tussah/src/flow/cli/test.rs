@@ -13,9 +13,9 @@ use super::source::{Source, WRONG, fail};
 use super::steps::{self, Failure};
 use crate::flow::Modules;
 
-/// Run the tests of graphs in Weave, under virtual time.
+/// Run the tests of graphs in Weave, in virtual time.
 ///
-/// Exits with 0, with 1 if a test fails, and with 2 if a file is wrong.
+/// Exits with 0 if all tests pass, with 1 if a test fails, and with 2 if a file is invalid.
 #[derive(Args)]
 pub struct TestArguments {
     /// Files whose tests to run

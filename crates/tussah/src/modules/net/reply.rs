@@ -6,8 +6,8 @@ use crate::flow::module;
 use crate::modules::{Attempt, Message};
 
 /// Sends each message to its peer. For a connection from [`TcpListen`](super::TcpListen), it sends
-/// a line or a frame, as that source reads them. For a peer of [`UdpListen`](super::UdpListen), it
-/// sends a datagram from that socket.
+/// a line or a frame, according to the framing of that source. For a peer of
+/// [`UdpListen`](super::UdpListen), it sends a datagram from that socket.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|

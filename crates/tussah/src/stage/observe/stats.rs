@@ -56,8 +56,8 @@ pub struct StageStats {
     /// The number of events that the admission controller would have rejected if it did not only
     /// [observe](crate::stage::control::Mode::Observe).
     pub would_reject: u64,
-    /// The number of events whose deadline passed before the handler took them. If an event of a
-    /// call is not in a stage's batch, it also counts as arrived.
+    /// The number of events whose deadline passed before the handler took them. An event of a call
+    /// that is not in a batch of a stage also counts as arrived.
     pub expired: u64,
     /// The number of events that were [cancelled](crate::stage::CancelHandle) before their batch
     /// ended.
@@ -80,7 +80,8 @@ pub struct StageStats {
     pub closed: Option<Arc<str>>,
     /// The number of batches that ended.
     pub batches: u64,
-    /// Events of calls, without the events that the calls left in their batches.
+    /// The number of events handled by calls, not counting those that the calls left in their
+    /// batches.
     pub called: u64,
     /// The total duration of batches, including waits. If a batch contains cancelled or failed
     /// events, only the share of its other events counts.

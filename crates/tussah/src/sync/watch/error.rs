@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt};
 
-/// The error of a send without receivers. It contains the value that was to be sent.
+/// The error of sending without receivers. It contains the value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
 
