@@ -33,7 +33,7 @@ pub struct Options {
     )]
     pub peer: Vec<String>,
 
-    /// The peer that the paired ratios compare with the others
+    /// Base peer: the paired ratios compare each of the other peers with it
     #[arg(long, value_name = "NAME", default_value = "tussah")]
     pub base: String,
 

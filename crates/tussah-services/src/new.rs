@@ -1,4 +1,4 @@
-//! The command `new`: a project with a module, a graph and a test.
+//! The command `new`, which creates a project with a module, a graph and a test.
 
 use std::fs;
 use std::io;

@@ -28,8 +28,8 @@ use crate::web::{Routes, Running};
 /// A head must arrive within 10 seconds. `patience` and `idle` must be longer than zero. The module
 /// holds a body in memory until the request is dropped.
 ///
-/// The output `out` has the [`Request`]s. The optional output `listening` has the address, once.
-/// The optional output `bad` has a proposed [`Response`] to each request that is not valid HTTP,
+/// The output `out` sends the [`Request`]s. The optional output `listening` sends the address once.
+/// The optional output `bad` sends a proposed [`Response`] to each request that is not valid HTTP,
 /// has too long a head, announces too long a body, or asks for a tunnel (`CONNECT`). Without an
 /// edge at `bad`, the client gets the proposed response. The connection itself responds to a
 /// chunked body that turns out to be too long (413) or malformed (400), and to a client that

@@ -93,7 +93,7 @@ impl AccessLog {
         })
     }
 
-    /// Logs a request. The function only blocks on a lock that is held for a short time.
+    /// Logs a request. Blocks only on a lock that is held for a short time.
     pub fn log(&self, record: &Record<'_>) {
         thread_local! {
             static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };

@@ -2,7 +2,7 @@
 //!
 //! Unless it follows all symbolic links ([`Symlinks::All`]), a [`Site`] opens files only beneath
 //! the directory: `..`, symbolic links and renames cannot lead out of it. The functions block only
-//! on the file system, and [`Site::try_look_up`] does not wait for a disk either.
+//! on the file system, and [`Site::try_look_up`] never waits for a disk.
 //!
 //! ```
 //! # let root = tempfile::tempdir()?;
@@ -92,7 +92,7 @@ impl Site {
         Ok(site)
     }
 
-    /// Returns the way in which files are opened beneath the root.
+    /// Returns the method of opening files beneath the root.
     #[must_use]
     pub fn beneath(&self) -> Beneath {
         self.root.beneath()

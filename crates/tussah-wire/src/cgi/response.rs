@@ -32,8 +32,8 @@ impl Default for Limits {
 /// is shorter than the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CgiHead {
-    /// The status to send to the client: the value of the `Status` field. Without this field, it is
-    /// 302 if there is a `Location`, and otherwise 200.
+    /// The status to send to the client: the value of the `Status` field. Without the field, the
+    /// status is 302 if there is a `Location`, and otherwise 200.
     pub status: Status,
     /// `Content-Length`.
     pub content_length: Option<u64>,

@@ -46,7 +46,7 @@ impl Stream {
     }
 }
 
-/// A piece of a stream as a record, in three parts that are sent one after the other.
+/// A record with a piece of a stream, in three parts to send one after the other.
 ///
 /// The content is borrowed, so that a vectored write needs no copy of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

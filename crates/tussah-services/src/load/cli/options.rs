@@ -14,33 +14,33 @@ use crate::units::{duration, some_duration};
 /// The text after the options in the long help.
 pub(super) const MORE: &str = "\
 Results:
-  served        complete and correct answers: not 4xx or 5xx, and of the right
+  served        complete, correct responses: not 4xx or 5xx, and with the right
                 length and content if these are known
-  rejected      answers with status 503; their latency is separate
-  failed        by kind: connect_refused, connect_timeout, no_free_port,
-                no_descriptor, tls, connect_other, reset, closed_early (before
-                the first byte of the answer), truncated, timeout,
-                bad_response, unsolicited, wrong_body, status, other.
-                unsolicited: the server sent more than the requests asked for.
-                The client closes the connection, and counts one failure, plus
-                one for each request that was to be sent next. Data that arrives
-                while the next request is in flight counts as the answer to
-                that request
+  rejected      responses with status 503; their latency is listed separately
+  failed        failures by kind: connect_refused, connect_timeout,
+                no_free_port, no_descriptor, tls, connect_other, reset,
+                closed_early (before the first byte of the response), truncated,
+                timeout, bad_response, unsolicited, wrong_body, status, other.
+                unsolicited: the server sent more data than the requests called
+                for. The client closes the connection, and counts one failure,
+                plus one for each request that it was about to send. If the data
+                arrives while the next request is in flight, it counts as the
+                response to that request
   unfinished    requests that were due but not answered at the end. In a
-                closed loop each client has some, and they are not errors. In an
-                open loop they count among all requests; those never sent, or
-                due for longer than --timeout, are errors
-  latency       of served requests: from sending (in an open loop: from the due
-                time) to the last byte of the answer
-  with connect  like latency, but the first request on a connection counts from
-                its due time and includes connecting
-  within        served requests whose `with connect` is at most --within (the
-                goodput), as a share of all requests that ended, or had been
-                due for longer than --within at the end
+                closed loop each client always has some, and they are not
+                errors. In an open loop they count as attempted; those never
+                sent, or due for longer than --timeout, are errors
+  latency       latency of served requests, from sending (in an open loop: from
+                the due time) to the last byte of the response
+  with connect  like latency, but the time of the first request on a connection
+                starts when the request is due, and includes connecting
+  within        served requests whose `with connect` time is at most --within
+                (the goodput), as a share of all requests that ended, or had
+                been due for longer than --within at the end
   sent late     in an open loop: the delay in sending a request whose
-                connection was free, which the generator adds to latency
+                connection was free; the generator adds this delay to latency
   fairness      Jain's index of the requests served to each client: 1 if all
-                got the same number, 1/N if one of N got everything
+                clients got the same number, 1/N if one of N clients got all
   server CPU    CPU time of --pid and its descendants, in nanoseconds, from the
                 kernel's process clock
 
@@ -48,17 +48,17 @@ Results:
   changes only if a field is removed or changes its meaning.
 
 Bounds:
-  --expect takes MEASURE<VALUE, or one with <=, > or >=. Measures are:
+  --expect takes MEASURE<VALUE, or the same with <=, > or >=. Measures are:
   p50 p75 p90 p95 p99 p99.9 p99.99 mean min max
                 of latency; other times need a prefix, as in response.p99,
                 connect.max or 503.p99
   errors, rejected, within
                 shares of all requests, such as 0.1%; within needs --within
-  rate, goodput served requests a second; goodput needs --within
-  bytes         bytes a second
+  rate, goodput served requests per second; goodput needs --within
+  bytes         bytes per second
   jain, jain_worst
                 fairness over the run, and in the worst window
-  cpu           CPU time of the server for 1000 answers, such as 12ms; needs
+  cpu           CPU time of the server per 1000 responses, such as 12ms; needs
                 --pid
   busy          share of the time in which the generator's workers were busy
 
@@ -70,7 +70,7 @@ Exit status:
   2  the arguments are invalid
   3  an --expect is not met
   Ctrl-C ends the measurement and prints the results so far, with the same
-  status; a second Ctrl-C quits now.
+  status; a second Ctrl-C quits immediately.
 
 Examples:
   Load one page with 64 connections for ten seconds:
@@ -78,7 +78,7 @@ Examples:
   Use 10,000 connections and a warm-up, and measure the server's CPU time:
     tussah load -c 10000 -d 60s --warm-up 5s --pid $(pgrep -o nginx) \\
         http://127.0.0.1:8080/
-  Send 1000 requests a second and require a latency and an error rate:
+  Send 1000 requests per second, and require a latency and an error rate:
     tussah load --rate 1000 -d 30s --expect 'p99<20ms' --expect 'errors<0.1%' \\
         http://127.0.0.1:8080/
   Overload a server; require a goodput and a time limit for rejections:

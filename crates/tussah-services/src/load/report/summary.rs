@@ -101,7 +101,7 @@ pub struct Parameters {
     pub honor_retry_after: bool,
     /// A client's pause after an error, or after a 503 whose `Retry-After` does not apply.
     pub retry_pause_ms: f64,
-    /// The interval between requests whose body is compared; 0 for none.
+    /// The value of `--check-every`: every Nth body of a client is compared; 0 means none.
     pub check_every: u32,
     /// The time of `--within`, if it was given.
     pub within_ms: Option<f64>,

@@ -5,7 +5,7 @@ use std::io;
 use rustix::io::Errno;
 use tussah::OpError;
 
-/// The reason why a request was not served. A 503 is not among these: it counts as a rejection.
+/// The reason why a request was not served. A 503 is not a fault: it counts as a rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// No server listens at the address.

@@ -59,8 +59,8 @@ impl FileSet {
         }
     }
 
-    /// Returns the largest set within a size. As an exception, `3.3GB` gives the set of the SEDA
-    /// paper, which is slightly larger.
+    /// Returns the largest set of at most the given size. As an exception, `3.3GB` gives the set of
+    /// the SEDA paper, which is slightly larger.
     ///
     /// # Errors
     /// Returns a sentence that states what was expected, if the text is not a size, or the size is

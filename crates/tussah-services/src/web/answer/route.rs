@@ -43,8 +43,8 @@ impl Request {
     }
 
     /// Returns the segments of the path, without dot segments and empty segments. Each segment is
-    /// decoded separately: `/users/a%2Fb` has `users` and `a/b`. The last segment is empty if the
-    /// path ends with a slash. Invalid UTF-8 is replaced.
+    /// decoded separately: the segments of `/users/a%2Fb` are `users` and `a/b`. The last segment
+    /// is empty if the path ends with a slash. Invalid UTF-8 is replaced.
     ///
     /// A segment may contain any character, including slashes, `..` and control characters: never
     /// use one in the path of a file.

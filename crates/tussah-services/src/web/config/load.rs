@@ -37,10 +37,11 @@ impl Config {
         Self::load_from(arguments, std::env::vars_os())
     }
 
-    /// Combines a configuration as [`load`](Self::load) does, but with the given environment.
+    /// Combines a configuration like [`load`](Self::load), but takes the environment from a
+    /// parameter.
     ///
     /// # Errors
-    /// Returns every error.
+    /// Returns the same errors as [`load`](Self::load).
     pub fn load_from(
         arguments: &Arguments,
         environment: impl IntoIterator<Item = (OsString, OsString)>,

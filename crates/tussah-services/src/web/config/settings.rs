@@ -36,8 +36,8 @@ pub struct Config {
     pub workers: Option<usize>,
     /// The objects that have a color of their own.
     pub colors: Colors,
-    /// The time within which each route answers, unless the route has its own target. A request
-    /// that cannot be answered in time is rejected with 503.
+    /// The latency target of each route that has no target of its own. The server rejects a request
+    /// with 503 if it cannot answer the request in time.
     pub target: Duration,
     /// The mode of the routes' overload control.
     pub overload: Mode,
@@ -185,21 +185,21 @@ impl Default for Cache {
 /// The limits on a client's requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound, in bytes: the head of a request, 16 KiB by default, at most 65,535; status 431 for a
-    /// larger head. Its target may have 8 KiB; status 414 for a longer target.
+    /// Bound, in bytes: the length of a request's head, 16 KiB by default, at most 65,535; a longer
+    /// head gets status 431. The target may have 8 KiB; a longer target gets status 414.
     pub head_bytes: u64,
-    /// Bound, in fields: the head of a request, 100 by default; status 431 for more.
+    /// Bound, in fields: the number of fields in a request's head, 100 by default; more get status
+    /// 431.
     pub headers: usize,
-    /// Bound, in bytes: the body of a request, 1 MiB by default; status 413 for a larger body. The
-    /// server reads the body of a dynamic request completely before it admits the request, so
-    /// bodies may take this much memory for each of `connections`.
+    /// Bound, in bytes: the length of a request's body, 1 MiB by default; a longer body gets status
+    /// 413. The server reads the body of a dynamic request completely before it admits the request.
+    /// All bodies together may therefore take `connections` times this much memory.
     pub body_bytes: u64,
-    /// Bound, in connections: those of the process that are open at the same time, 20,000 by
-    /// default. At the limit, a new connection evicts an idle one; if there is none, the new
-    /// connection gets 503.
+    /// Bound, in connections: the open connections of the process, 20,000 by default. At the limit,
+    /// a new connection evicts an idle one; if there is none, the new connection gets 503.
     pub connections: usize,
-    /// Bound, in requests: how many a connection may carry before the server closes it; unlimited
-    /// by default.
+    /// Bound, in requests: the number on one connection, after which the server closes it;
+    /// unlimited by default.
     pub requests: Option<usize>,
 }
 
@@ -218,12 +218,12 @@ impl Default for Limits {
 /// The time limits for a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// The time from the first byte of a request's head to the last; also the time for the TLS
+    /// The time limit for a request's head, from its first byte to its last, and for the TLS
     /// handshake.
     pub head: Duration,
-    /// The time for the whole body of a request.
+    /// The time limit for the whole body of a request.
     pub body: Duration,
-    /// The time from a response to the next request.
+    /// The time limit from a response to the next request.
     pub idle: Duration,
     /// The time for which a client may stall while reading a response, before its connection is
     /// reset.

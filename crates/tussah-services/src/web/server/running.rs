@@ -124,8 +124,8 @@ impl Running {
     /// request. The number of workers stays the same.
     ///
     /// # Errors
-    /// Returns the errors of [`Web::start`](super::serve::Web::start), and changes nothing in that
-    /// case.
+    /// Returns the errors of [`Web::start`](super::serve::Web::start). After an error, nothing has
+    /// changed.
     pub async fn reload(&mut self, config: Config) -> Result<(), WebError> {
         let before = Arc::clone(&self.current.read());
         let log = before

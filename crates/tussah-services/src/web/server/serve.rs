@@ -38,7 +38,7 @@ pub struct Web {
 }
 
 impl Web {
-    /// Creates a server for the files of a configuration.
+    /// Creates a server that serves the files of a configuration.
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
@@ -54,9 +54,9 @@ impl Web {
     ///
     /// Each route has its own queue and admission. If more requests arrive than the route can
     /// answer within [`Config::target`], the server rejects the rest with 503. Other routes are not
-    /// affected. `Retry-After` tells a rejected client when to retry, in the order of the
-    /// rejections. The next request for the route on the same connection then goes ahead of other
-    /// requests.
+    /// affected. `Retry-After` tells a rejected client when to retry. These times follow the order
+    /// of the rejections. The next request for the route on the same connection then goes ahead of
+    /// other requests.
     ///
     /// If a client disconnects before it has received the response, its request is cancelled; see
     /// [`Route`].
@@ -69,7 +69,7 @@ impl Web {
         self.route_with(path, Route::new(handler))
     }
 
-    /// Adds a route for a path, as [`route`](Self::route) does for an async function.
+    /// Adds a route with options; otherwise the same as [`route`](Self::route).
     #[must_use]
     pub fn route_with(mut self, path: &str, route: Route) -> Self {
         self.routes = self.routes.route_with(path, route);
@@ -97,8 +97,8 @@ impl Web {
     /// Starts the server in the current runtime.
     ///
     /// # Errors
-    /// Returns an error if the site or the certificates cannot be opened, or an address cannot be
-    /// bound.
+    /// Returns an error if the site or the certificates cannot be opened, or if an address cannot
+    /// be bound.
     ///
     /// # Panics
     /// Panics outside of a runtime.

@@ -28,8 +28,8 @@ impl Reloadable {
     /// Reads a certificate with its chain, and its private key, both in PEM format.
     ///
     /// # Errors
-    /// Returns an error if a file cannot be read or has other contents, or if the key belongs to
-    /// another certificate.
+    /// Returns an error if a file cannot be read or has the wrong contents, or if the key belongs
+    /// to another certificate.
     pub fn open(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let current = RwLock::new(load(certificate, key)?);
         Ok(Self {
@@ -48,7 +48,7 @@ impl Reloadable {
     /// Reads both files again.
     ///
     /// # Errors
-    /// Returns the errors of [`open`](Self::open), and changes nothing in that case.
+    /// Returns the errors of [`open`](Self::open). After an error, nothing has changed.
     pub fn reload(&self) -> Result<(), TlsError> {
         let new = load(&self.certificate, &self.key)?;
         *self.current.write() = new;

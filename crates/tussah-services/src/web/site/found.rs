@@ -18,8 +18,8 @@ pub enum Found {
     File(Opened),
     /// A directory whose path lacks the final slash.
     Redirect {
-        /// The path with the slash, percent-encoded, with exactly one leading slash, so that it
-        /// never names another host. The caller appends the query.
+        /// The percent-encoded path with the final slash. It has exactly one leading slash, so that
+        /// it never names another host. The caller appends the query.
         location: String,
     },
     /// The page that lists a directory, of the type [`LISTING_TYPE`](super::LISTING_TYPE).
