@@ -1,6 +1,6 @@
 //! The futures of flow graphs.
 
-use tussah::flow::{Input, Running, expansion::Held};
+use tussah::flow::{Flow, Input, Running, expansion::Held};
 
 super::futures! {
     "flow/running::drain" (running: Running) { running.drain().await }
@@ -9,5 +9,6 @@ super::futures! {
     }
     "flow/running::stop" (running: Running) { running.stop().await }
     "flow/running::send" (input: Input<&'static str>) { input.send("static").await }
+    "flow/flows::turn" (flow: Flow) { flow.turn().await }
     "flow/outlet::flush" (held: Held<'static>) { { held }.flush().await }
 }
