@@ -13,7 +13,8 @@ use syn::{
     spanned::Spanned,
 };
 
-/// Enough for two threads to run in parallel, and no more than a small machine has.
+/// The number of workers of a test: enough for two threads to run in parallel, and no more than a
+/// small machine has.
 const TEST_WORKERS: usize = 2;
 
 /// The attribute being expanded.

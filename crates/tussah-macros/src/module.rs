@@ -163,7 +163,7 @@ struct Init {
     is_fallible: bool,
 }
 
-/// The reason for calls of a method.
+/// The reason for which the engine calls a method.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// An item at an input port.
@@ -180,7 +180,7 @@ struct Port {
     is_async: bool,
     is_exclusive: bool,
     arguments: Vec<Argument>,
-    /// True if it returns something, which is a `Result`.
+    /// The return type, a `Result`, if the method returns one.
     fails: Option<Type>,
 }
 
@@ -207,7 +207,7 @@ struct Output {
 }
 
 impl Port {
-    /// Returns what asks for a call.
+    /// Returns the type of item that leads to a call of this method.
     fn what(&self) -> TokenStream {
         match self.kind {
             Kind::Input => self.item().to_token_stream(),

@@ -89,8 +89,8 @@ struct Source<'a> {
     /// The name of the file in messages.
     file: &'a str,
     text: &'a str,
-    /// The expression for the text. It includes a file, so that a change of that compiles the
-    /// program again.
+    /// The expression for the text. It includes the file, so that cargo compiles the program again
+    /// if the file changes.
     include: TokenStream,
     /// The tokens of the text, if it is in the program.
     tokens: Option<&'a Text>,
@@ -163,8 +163,8 @@ impl Source<'_> {
         })
     }
 
-    /// Returns the code that makes the compiler check an edge. The traits of each edge are its own,
-    /// so that their messages name it: stable Rust has no spans in other files.
+    /// Returns the code that makes the compiler check an edge. Each edge has its own traits, whose
+    /// messages name the edge, because a macro in stable Rust cannot create a span in another file.
     fn check(
         &self,
         graph: &Graph,
@@ -228,7 +228,7 @@ impl Source<'_> {
         })
     }
 
-    /// Returns a place in a file, which a message begins with.
+    /// Returns a position in a file, with which a message begins.
     fn place(&self, at: tussah_weave::Span) -> String {
         let (line, column) = at.position(self.text);
         match self.tokens {

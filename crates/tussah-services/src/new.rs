@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-/// The files of a project. They do not have the names of Cargo's files here, because Cargo would
-/// take the directory for a package.
+/// The files of a project. The sources of Cargo's files have other names here, because Cargo would
+/// otherwise treat the directory as a package.
 const FILES: &[(&str, &str)] = &[
     ("Cargo.toml", include_str!("new/manifest.toml")),
     ("README.md", include_str!("new/readme.md")),
@@ -72,7 +72,7 @@ fn create(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the place of tussah as a dependency in Cargo.toml names it.
+/// Returns the location of tussah in the form of a dependency in Cargo.toml.
 fn dependency(place: Option<&str>) -> Result<String, String> {
     let path = match place {
         Some(git) if git.contains("://") || git.starts_with("git@") => {

@@ -1,4 +1,4 @@
-//! The checker: it resolves names and makes graphs of the definitions of a file.
+//! The checker, which resolves names and makes graphs from the definitions of a file.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -98,7 +98,7 @@ struct Import<'a> {
     is_used: bool,
 }
 
-/// The thing that the path after `=` names.
+/// The module or graph that the path after `=` names.
 enum Target {
     /// A module with its full path.
     Module(String),
@@ -109,7 +109,7 @@ enum Target {
 }
 
 impl<'a> Checker<'a> {
-    /// Reports a diagnostic, unless the position has an error already: the first explains it.
+    /// Reports a diagnostic, unless an error has already been reported for this position.
     fn report(&mut self, diagnostic: Diagnostic) {
         if diagnostic.severity == Severity::Error {
             if !self.reported.insert(diagnostic.span) {
@@ -222,7 +222,8 @@ impl<'a> Checker<'a> {
         Target::Unknown
     }
 
-    /// Returns the graphs so that each stands behind those inside it. Reports recursion.
+    /// Returns the graphs in an order in which each follows the graphs that it contains. Reports
+    /// recursion.
     fn order(&mut self, file: &'a File) -> Vec<usize> {
         let inner: Vec<Vec<(usize, Span)>> = file
             .graphs

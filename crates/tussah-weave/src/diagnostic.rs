@@ -73,14 +73,14 @@ impl Diagnostic {
         self.severity == Severity::Error
     }
 
-    /// Sets the text beside the place.
+    /// Sets the label of the faulty part.
     #[must_use]
     pub(crate) fn label(mut self, text: impl Into<String>) -> Self {
         self.label = text.into();
         self
     }
 
-    /// Adds a place that explains this one.
+    /// Adds a place that helps to explain the diagnostic.
     #[must_use]
     pub(crate) fn other(mut self, span: Span, text: impl Into<String>) -> Self {
         let text = text.into();

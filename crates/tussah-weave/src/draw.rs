@@ -181,7 +181,7 @@ fn scene(graph: &Graph, modules: Option<&Modules>) -> Scene {
     scene
 }
 
-/// Returns the label of a port; that of the default is empty.
+/// Returns the label of a port; empty for the default port.
 fn port(port: &str, default: &str) -> String {
     match port == default {
         true => String::new(),

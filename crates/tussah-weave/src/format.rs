@@ -1,7 +1,8 @@
-//! The formatter: it breaks and indents lines, and keeps all comments.
+//! The formatter, which breaks and indents lines, and keeps all comments.
 //!
-//! It works on tokens. The parser tells where statements begin, so a line is a run of tokens. How
-//! it is printed depends on the tokens alone, which makes the formatter idempotent.
+//! The formatter works on tokens. The parser determines where statements begin, so a line is a run
+//! of tokens. The printed form of a line depends only on its tokens, which makes the formatter
+//! idempotent.
 
 use crate::diagnostic::Diagnostic;
 use crate::lex::{Comment, Lexed, lex};

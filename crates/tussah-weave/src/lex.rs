@@ -1,11 +1,11 @@
-//! The front end for text: it makes tokens.
+//! The front end for text, which produces tokens.
 
 use crate::diagnostic::Diagnostic;
 use crate::token::{Punct, Span, Token, TokenKind};
 
 /// Bound, in bytes: a longer text is not a graph that a person wrote.
 const TEXT_LEN_MAX: usize = 1 << 20;
-/// Bound, in errors: a text with more is not Weave.
+/// Bound, in errors: a text with more errors is not Weave.
 pub(crate) const ERRORS_MAX: usize = 100;
 
 /// The result of splitting a text into tokens.

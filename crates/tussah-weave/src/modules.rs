@@ -1,4 +1,4 @@
-//! Signatures of modules: the manifest that a program describes itself with.
+//! Signatures of modules: the manifest by which a program describes its modules.
 
 use std::collections::BTreeMap;
 

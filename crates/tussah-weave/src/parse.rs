@@ -75,7 +75,7 @@ pub(crate) fn expression(text: &str) -> Option<crate::Expr> {
     (is_whole && is_valid).then_some(expr)
 }
 
-/// The words that no instance and no parameter can have as its name.
+/// The words that cannot be names of instances or parameters.
 pub(crate) const KEYWORDS: &[&str] = &[
     "use", "graph", "test", "if", "else", "in", "out", "shed", "limit", "via", "after", "when",
     "by", "workers", "true", "false",
@@ -199,13 +199,13 @@ impl<'a> Parser<'a> {
         Reported
     }
 
-    /// Reports that something else was expected here.
+    /// Reports an error that states what was expected here.
     fn expected(&mut self, what: &str) -> Reported {
         let diagnostic = self.unexpected(what);
         self.report(diagnostic)
     }
 
-    /// Returns the error that something else was expected here.
+    /// Returns an error that states what was expected here.
     fn unexpected(&self, what: &str) -> Diagnostic {
         let message = match self.peek() {
             Some(found) => format!("expected {what}, found {found}"),
@@ -277,7 +277,7 @@ impl<'a> Parser<'a> {
         lines.join("\n")
     }
 
-    /// Reads what is between delimiters, with commas between it.
+    /// Reads a list between delimiters, separated by commas.
     fn list<T>(
         &mut self,
         open: Punct,

@@ -2,10 +2,10 @@
 
 /// Bound, in bytes: no one misspells a name of this length, and comparing takes quadratic time.
 const NAME_LEN_MAX: usize = 64;
-/// Bound, in names: those that are compared. A file with more was not written by hand.
+/// Bound, in names: the names that are compared. A file with more names was not written by hand.
 const COMPARED_MAX: usize = 1000;
 
-/// Returns the name that is nearest to a misspelt one, if one is near.
+/// Returns the known name that is most similar to a misspelt one, if any is similar.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > NAME_LEN_MAX {
         return None;

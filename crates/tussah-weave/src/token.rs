@@ -1,4 +1,4 @@
-//! Tokens, which the front end for text and the one for macros both make.
+//! Tokens, which the front ends for text and for macros produce.
 
 use std::fmt;
 
@@ -74,7 +74,7 @@ macro_rules! puncts {
         }
 
         impl Punct {
-            /// All of them. One that begins with another stands before it.
+            /// All operators and delimiters. If one begins with another, it comes first.
             pub(crate) const ALL: &[(&'static str, Punct)] = &[$(($text, Punct::$name),)*];
 
             /// Returns the spelling.

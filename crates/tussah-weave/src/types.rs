@@ -259,7 +259,7 @@ impl fmt::Display for Type {
 
 #[cfg(feature = "serde")]
 mod json {
-    //! In JSON, a type is a string as Rust spells it.
+    //! In JSON, a type is a string in Rust's syntax.
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 

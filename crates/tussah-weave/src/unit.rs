@@ -1,4 +1,4 @@
-//! Units of literals: a number with a unit is an exact value.
+//! Units of literals. A number with a unit is an exact value.
 
 use std::time::Duration;
 
@@ -70,7 +70,8 @@ pub(crate) fn help(name: &str) -> String {
 ///
 /// # Errors
 ///
-/// The value is too large, or not a whole number of what its unit counts.
+/// Returns an error if the value is too large, or not a whole number of items, bytes or
+/// nanoseconds.
 pub(crate) fn value(number: &str, unit: Option<Unit>) -> Result<Value, String> {
     match unit {
         None if number.contains('.') => Ok(Value::Number(real(number)?)),
@@ -83,11 +84,11 @@ pub(crate) fn value(number: &str, unit: Option<Unit>) -> Result<Value, String> {
     }
 }
 
-/// Returns the rate of a number of items for each unit of time.
+/// Returns the rate of a number of items per unit of time.
 ///
 /// # Errors
 ///
-/// The number is too large, or the unit is not one of time.
+/// Returns an error if the number is too large, or if the unit is not a unit of time.
 pub(crate) fn rate(number: &str, times: Option<Unit>, per: Unit) -> Result<Value, String> {
     let factor = match times {
         None => 1,

@@ -271,7 +271,7 @@ impl Module {
         })
     }
 
-    /// Returns the function that makes the item that asks for a method.
+    /// Returns the function that makes the item for which a method is called.
     fn ask(&self, kind: Kind) -> TokenStream {
         let Some(number) = self.ports.iter().position(|port| port.kind == kind) else {
             return quote!(::core::option::Option::None);

@@ -1,4 +1,4 @@
-//! Reading a block: the methods, their arguments, and what is wrong with them.
+//! Reading a block: the methods, their arguments, and their errors.
 
 mod arguments;
 
@@ -97,7 +97,7 @@ impl Module {
         })
     }
 
-    /// Checks what concerns several methods, and adds the ports for the ends of items.
+    /// Checks the rules that concern several methods, and adds the ports for the ends of items.
     fn check(mut self) -> syn::Result<Self> {
         self.check_state()?;
         self.check_kinds()?;
@@ -140,7 +140,7 @@ impl Module {
         }
     }
 
-    /// Checks that the methods fit to each other.
+    /// Checks that the methods fit together.
     fn check_kinds(&self) -> syn::Result<()> {
         let find = |kind| self.ports.iter().find(|port| port.kind == kind);
         let error = |name: &Ident, message: &str| Err(syn::Error::new(name.span(), message));

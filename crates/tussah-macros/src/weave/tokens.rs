@@ -1,7 +1,7 @@
 //! The text of the tokens of `weave!`, with each token at its place in the source file.
 //!
-//! The text goes through the same parser as a file, so both make identical graphs, and a place in
-//! it leads back to a token.
+//! The same parser reads this text and files, so both yield identical graphs. A place in the text
+//! maps back to a token.
 
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use syn::LitStr;
@@ -72,8 +72,8 @@ impl Text {
         }
     }
 
-    /// Writes a token at its place in the source file. Tokens of another macro have no place after
-    /// their predecessor; they are set apart by a space.
+    /// Writes a token at its place in the source file. A token from another macro has no usable
+    /// place, so it follows the previous token after a space.
     fn write(&mut self, token: &str, span: Span) {
         let start = span.start();
         let (line, column) = (start.line.saturating_sub(1), start.column);

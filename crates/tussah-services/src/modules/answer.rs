@@ -11,7 +11,8 @@ use crate::web::connection::exchange::Exchange;
 use crate::web::server::Server;
 use crate::web::stages::send::Send;
 
-/// The right to answer a request once. A request that a test has made has nobody to answer.
+/// The right to answer a request once. If a test has made the request, no client waits for the
+/// answer.
 ///
 /// When the last clone is dropped, a request without an answer gets one: 500 during a panic, and
 /// 503 otherwise.
@@ -22,7 +23,7 @@ struct Pending {
     server: Arc<Server>,
     /// `None` after the answer.
     exchange: Mutex<Option<Box<Exchange>>>,
-    /// The answer if the graph gives none.
+    /// The answer to give if the graph gives none.
     otherwise: Option<Status>,
 }
 

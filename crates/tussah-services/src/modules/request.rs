@@ -82,7 +82,8 @@ impl fmt::Display for Request {
     }
 }
 
-/// Makes a request that nobody waits for, as tests of graphs send it: `GET /a`.
+/// Makes a request for a test of a graph from a text such as `GET /a`. No client waits for the
+/// answer.
 impl FromStr for Request {
     type Err = String;
 

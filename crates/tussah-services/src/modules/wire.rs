@@ -20,13 +20,13 @@ use crate::web::stages::accept::enter;
 use crate::web::stages::graph::Wired;
 use crate::web::stages::parse::Parse;
 
-/// Something that has come over a connection.
+/// A message from a connection to the graph.
 pub(super) enum Arrival {
     /// A request over the connection with this number.
     Request(u64, Request),
     /// A bad request, with its proposed response.
     Bad(Response),
-    /// The connection with this number has ended. The number may come again.
+    /// The connection with this number has ended. A later connection may reuse the number.
     End(u64),
 }
 
@@ -72,7 +72,8 @@ pub(super) fn wire(
     })
 }
 
-/// *Accept*: starts a thread for each connection, which tells the graph of its end.
+/// *Accept*: starts a thread for each connection. When the connection ends, the thread notifies the
+/// graph.
 struct Accept {
     entry: Arc<Entry<Parse<Receive, Refuse>>>,
     arrivals: Sender<Arrival>,
@@ -97,7 +98,8 @@ impl DirectHandler for Accept {
     }
 }
 
-/// Returns the number of a connection. No other connection has it until all have dropped this one.
+/// Returns the number of a connection. No other connection can have this number until the last
+/// reference to the connection is dropped.
 fn number<T>(connection: &Arc<T>) -> u64 {
     Arc::as_ptr(connection) as usize as u64
 }

@@ -139,7 +139,7 @@ impl Server {
     }
 
     /// Returns the second from which on the last check of a page's file is still valid. Call it
-    /// after a look at the clock.
+    /// after reading the clock.
     #[inline]
     pub(crate) fn fresh_s(&self) -> u64 {
         self.clock.last_passed_s().saturating_sub(FRESH_S)

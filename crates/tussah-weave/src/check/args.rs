@@ -1,4 +1,4 @@
-//! Arguments: each gets the name of its parameter.
+//! Arguments. The check gives each argument the name of its parameter.
 
 use super::Checker;
 use super::values::Params;

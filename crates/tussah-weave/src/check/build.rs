@@ -18,7 +18,7 @@ pub(super) const PARTS_MAX: usize = 4096;
 /// A graph while it is built.
 pub(super) struct Builder<'c, 'a> {
     pub(super) checker: &'c mut Checker<'a>,
-    /// The graphs that this one can contain.
+    /// The graphs that this graph can contain.
     pub(super) built: &'c BTreeMap<usize, Graph>,
     pub(super) params: Params,
     pub(super) scope: Scope,
@@ -196,8 +196,8 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Resolves the name of an instance in a statement. Reports an unknown one, and one that does
-    /// not exist in each case in which the statement counts.
+    /// Resolves the name of an instance in a statement. Reports an unknown name, and an instance
+    /// that does not exist in every case in which the statement applies.
     pub(super) fn find(&mut self, name: &Name, place: &Place) -> Vec<usize> {
         let found = self.scope.find(&name.text).to_vec();
         let text = &name.text;
@@ -313,7 +313,7 @@ impl Builder<'_, '_> {
         });
     }
 
-    /// Reports nodes that are in another limit, or twice in this one.
+    /// Reports nodes that are in another limit, or twice in this limit.
     fn refuse_overlap(&mut self, span: Span, name: &str, nodes: &[usize], so_far: &[usize]) {
         let is_in = |set: &[usize]| nodes.iter().any(|node| set.contains(node));
         if is_in(so_far) {

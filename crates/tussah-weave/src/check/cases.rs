@@ -141,7 +141,7 @@ impl Cases<'_, '_> {
             .check_value(&mut self.params, time, Some(&Kind::Duration), "the time");
     }
 
-    /// Resolves an instance, or one inside a graph as `cache.read`.
+    /// Resolves an instance, or an instance inside a nested graph, such as `cache.read`.
     fn node(&mut self, end: &End) -> Option<String> {
         let name = match &end.port {
             Some(inner) => format!("{}.{}", end.name.text, inner.text),
@@ -167,9 +167,9 @@ impl Cases<'_, '_> {
         self.checker.report(error);
     }
 
-    /// Resolves a port. Without its name it is the one that a test most likely means: items are
-    /// sent to the input of an instance or come from a source, and arrive at the output of an
-    /// instance or at one that sends nothing.
+    /// Resolves a port. If its name is missing, it is the port that a test most likely means. A
+    /// test sends items to an instance's input, or in the place of a source. It expects items at an
+    /// instance's output, or at a sink.
     fn place(&mut self, end: &End, is_sent: bool) -> Option<Place> {
         let name = end.name.text.clone();
         let port = end.port.as_ref().map(|port| port.text.clone());

@@ -1,4 +1,4 @@
-//! Cycles: the edges that close them, and those that could come to a standstill.
+//! Cycles: the edges that close them, and cycles that could deadlock.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -91,7 +91,7 @@ fn report(builder: &mut Builder<'_, '_>, edges: &[Edge], cycle: &[usize], what: 
     builder.report(error.help(help));
 }
 
-/// Reports calls to serial modules that may come back to them.
+/// Reports calls to serial modules that may lead back to the same module.
 fn serial_calls(builder: &mut Builder<'_, '_>, edges: &[Edge]) {
     let components = components(builder.graph.nodes.len(), edges, &|_| true);
     for edge in edges {

@@ -71,7 +71,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Checks how items pass a hop. None: it is not written.
+    /// Checks how items travel along a hop. Returns `None` if the text does not state it.
     fn via(&mut self, hop: &Hop) -> Option<Via> {
         if let Some(after) = &hop.after {
             let wanted = Some(&Kind::Duration);
@@ -196,7 +196,8 @@ impl Builder<'_, '_> {
         written.into_iter().flatten().next().cloned()
     }
 
-    /// Reports an edge of the graph's own ports that exists already, or that is one too many.
+    /// Reports an edge of the graph's own ports that already exists, or that exceeds the bound on
+    /// parts.
     fn refuse_same(&mut self, boundary: &Boundary, direction: Direction) -> Option<()> {
         let boundaries = match direction {
             Direction::Input => &self.graph.inputs,

@@ -44,7 +44,7 @@ pub(super) enum Side {
 }
 
 impl Builder<'_, '_> {
-    /// Resolves an end of an edge. None: an error is reported.
+    /// Resolves an end of an edge. Returns `None` if it has reported an error.
     pub(super) fn side(&mut self, end: &End, direction: Direction, place: &Place) -> Option<Side> {
         let own = match direction {
             Direction::Output => IN,

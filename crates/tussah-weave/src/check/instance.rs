@@ -90,7 +90,7 @@ impl Builder<'_, '_> {
         Content::Node(self.graph.nodes.len() - 1)
     }
 
-    /// Reports the first part that is one too many; the others would say the same.
+    /// Reports the first part that exceeds the bound; further reports would say the same.
     pub(super) fn report_too_large(&mut self, span: Span) {
         if !std::mem::replace(&mut self.checker.is_too_large, true) {
             let message = format!("the graph has more than {PARTS_MAX} instances and edges");

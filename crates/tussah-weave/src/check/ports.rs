@@ -186,7 +186,7 @@ fn calls(builder: &mut Builder<'_, '_>) {
     }
 }
 
-/// Returns the port as it is written: without the default.
+/// Returns the port in Weave's notation, without the name of a default port.
 pub(super) fn spell(builder: &Builder<'_, '_>, port: &PortRef, default: &str) -> String {
     let name = &builder.graph.nodes[port.node].name;
     match port.port.as_str() {

@@ -1,4 +1,4 @@
-//! The names of a graph. Two instances of one name can be alternatives of an `if`.
+//! The names of a graph. Two instances may have the same name in different branches of an `if`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,7 +69,8 @@ impl Scope {
         self.names.keys().map(String::as_str)
     }
 
-    /// Returns whether one of the instances exists wherever a statement in `branches` counts.
+    /// Returns whether one of the instances exists in every case in which a statement in `branches`
+    /// applies.
     pub(super) fn covers(&self, candidates: &[usize], branches: &Branches) -> bool {
         let places: Vec<&Branches> = candidates
             .iter()
@@ -98,7 +99,7 @@ impl Scope {
     }
 }
 
-/// Returns whether two statements stand in different branches of one `if`.
+/// Returns whether two statements are in different branches of one `if`.
 pub(super) fn are_exclusive(left: &Branches, right: &Branches) -> bool {
     left.iter()
         .any(|&(choice, branch)| right.contains(&(choice, !branch)))

@@ -1,4 +1,4 @@
-//! The types of items: those of connected ports are unified.
+//! The types of items. The types of connected ports are unified.
 
 use std::collections::BTreeSet;
 
@@ -229,10 +229,10 @@ fn has_variable(ty: &Type) -> bool {
     ty.name.starts_with(VARIABLE) || ty.args.iter().any(has_variable)
 }
 
-/// Bound, in levels: a deeper type grows without end, as in `T = Vec<T>`.
+/// Bound, in levels: a deeper type grows without limit, as in `T = Vec<T>`.
 const DEPTH_MAX: usize = 64;
 
-/// Type variables with what is known about them (Robinson's unification).
+/// Type variables, with the types that are known for them (Robinson's unification).
 #[derive(Default)]
 struct Unifier {
     bindings: Vec<Option<Type>>,

@@ -27,7 +27,7 @@ impl Params {
 }
 
 impl Checker<'_> {
-    /// Checks an expression, against the kind that is expected if one is known.
+    /// Checks an expression, and compares its kind with the expected kind if that is known.
     ///
     /// Returns the value if the expression is constant and correct.
     pub(super) fn check_value(

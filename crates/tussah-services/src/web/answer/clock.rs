@@ -92,14 +92,14 @@ impl Clock {
         }
     }
 
-    /// Returns the second of the last look, since 1970. Code that answers a request uses it after a
-    /// look.
+    /// Returns the second of the last [`look`](Self::look), since 1970, for code that answers a
+    /// request after that look.
     #[inline]
     pub(crate) fn last_unix_s(&self) -> u64 {
         self.unix_s.load(Ordering::Relaxed)
     }
 
-    /// Returns the second of the last look, counted since the start.
+    /// Returns the second of the last [`look`](Self::look), counted from the start.
     #[inline]
     pub(crate) fn last_passed_s(&self) -> u64 {
         self.passed_s.load(Ordering::Relaxed)

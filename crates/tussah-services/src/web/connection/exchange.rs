@@ -19,8 +19,8 @@ const INPUT_BYTES: usize = 4096;
 /// for small dynamic pages.
 const OWN_BYTES_MAX: usize = 16 << 10;
 
-/// Bound, in exchanges: the spare exchanges of a worker, a megabyte. They are as many as one look
-/// of a driver makes ready.
+/// Bound, in exchanges: the spare exchanges of a worker, a megabyte. This is the number of
+/// connections that a driver can report at once.
 const SPARE_MAX: usize = 256;
 
 /// A request and its response. One stage at a time owns it, and with it the connection.

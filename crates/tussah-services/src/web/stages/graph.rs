@@ -1,9 +1,9 @@
 //! The network of a web server, made from the graph in `web.weave`.
 //!
-//! The graph states the instances, their edges and their limits. Each of its modules is a kind of
-//! stage, which this file makes with the edges of the instance. An edge by `call` is a function
-//! call, in the color of the connection, or with its exchange. The handler on its other end is part
-//! of the caller's type, so a call costs the same as without the graph.
+//! The graph defines the instances, their edges and their limits. Each module is a kind of stage.
+//! For each instance, this file makes a stage with the edges of the instance. An edge by `call` is
+//! a function call, in the color of the connection, or with its exchange. The handler on its other
+//! end is part of the caller's type, so a call costs the same as without the graph.
 
 use std::sync::{Arc, OnceLock};
 

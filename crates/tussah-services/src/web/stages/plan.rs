@@ -78,7 +78,7 @@ fn modules() -> Modules {
     modules
 }
 
-/// The graph for one server, and the stages that have been made of its instances.
+/// The graph for one server, and the stages made for its instances so far.
 pub(super) struct Plan<'a> {
     plan: tussah_weave::Plan,
     pub(super) network: &'a Network,
