@@ -63,8 +63,8 @@ pub(crate) struct More {
     pub(crate) within: Option<Duration>,
     /// The deadline, set when the event is first queued; 0 means none.
     pub(crate) deadline_ns: u64,
-    /// Never locked: the mutex only makes an event as [`Sync`] as its value, although a callback
-    /// need not be `Sync`.
+    /// Never locked. The mutex only makes the event [`Sync`] if its value is, even if the callback
+    /// is not.
     on_drop: Mutex<Option<Told>>,
     /// The number of the event's trace; 0 means none.
     pub(crate) trace: u64,
@@ -311,7 +311,7 @@ impl More {
         }
     }
 
-    /// Calls the drop callback; a panic in it is contained.
+    /// Calls the drop callback, and catches a panic in it.
     pub(crate) fn end(&mut self, reason: Reason) {
         if let Some(on_drop) = self.on_drop.get_mut().take() {
             quietly(move || on_drop(reason));
@@ -320,8 +320,8 @@ impl More {
 }
 
 impl Drop for More {
-    /// Ends an event that a handler has taken whole: the handler panicked, or was dropped because
-    /// the event was cancelled.
+    /// Ends an event that a handler has taken with its metadata, if the handler panicked or was
+    /// dropped because the event was cancelled.
     fn drop(&mut self) {
         let dropped = self.cancel.as_ref().is_some_and(|cancel| cancel.cell.end());
         if self.on_drop.get_mut().is_none() {

@@ -193,7 +193,7 @@ impl Network {
     /// Checks that a stage belongs to this network.
     ///
     /// # Errors
-    /// Returns an error if it belongs to another network, whose names, numbers and edges are
+    /// Returns an error if the stage belongs to another network, whose names, numbers and edges are
     /// unknown here.
     pub(crate) fn check_own(&self, stage: &str, of: &Network) -> Result<(), BuildError> {
         if Arc::ptr_eq(&self.inner, &of.inner) {
@@ -206,8 +206,8 @@ impl Network {
         })
     }
 
-    /// Adds an edge, which exists until it is [released](Table::release). Refuses an edge that
-    /// closes a cycle which can deadlock.
+    /// Adds an edge, which exists until it is [released](Table::release). Rejects an edge that
+    /// would close a cycle that can deadlock.
     pub(crate) fn connect(
         &self,
         from: &Arc<str>,

@@ -113,7 +113,7 @@ pub(crate) struct State<E> {
     reserved: u64,
     /// Events that were dropped but whose drop callbacks have not run yet.
     pub(crate) undelivered: u64,
-    /// True if room has become free that has not been handed to waiting senders.
+    /// True if there is free room that waiting senders have not been given yet.
     pub(crate) freed: bool,
     /// For each stage with a back edge to this one: its own room in the queue, in credits, in
     /// addition to the shared room.

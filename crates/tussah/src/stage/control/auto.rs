@@ -85,24 +85,24 @@ pub fn auto_besides(target: Option<Duration>, taken: Owns) -> Vec<Box<dyn Contro
     controllers
 }
 
-/// A stage waits if it computes for less than this share of its service time. A stage that waited
-/// counts as computing again above the second share.
+/// A stage counts as waiting if it computes for less than the first share of its service time. It
+/// counts as computing again if it computes for more than the second share.
 const WAITS_BELOW: f64 = 0.25;
 const COMPUTES_ABOVE: f64 = 0.5;
 
-/// The share of all workers' time above which the workers limit a stage, so that additional
-/// servlets would only share them.
+/// The share of all workers' time above which the workers limit a stage. Additional servlets would
+/// then only share the workers.
 const WORKERS_FULL: f64 = 0.9;
 
-/// The number of workers that servlets keep busy if the servlets wait for each other. If the
-/// servlets keep fewer workers busy, they wait for something else.
+/// The number of busy workers below which servlets do not wait for each other, but for something
+/// else.
 const EACH_OTHER: f64 = 0.5;
 
 /// The ratio of service time to computing time below which one servlet for each worker is enough.
-/// Above this ratio there are spare servlets, if additional servlets do help.
+/// Above it, the stage has spare servlets if additional servlets help.
 const WAITS_LITTLE: f64 = 1.5;
 
-/// The number of spare servlets of such a stage, in square roots of the number that keeps the
+/// The number of spare servlets, as a multiple of the square root of the number that keeps the
 /// workers busy. Four servlets that wait as long as they compute all wait at once for 1.5 % of the
 /// time; three, for 6 % (the machine repair model, with exponential times).
 const SPARE_ROOT: f64 = 1.5;
@@ -119,7 +119,7 @@ const CHEAP_LOW: f64 = 0.5;
 /// microsecond, ten arrivals are too few to pay for a decision.
 const INTERVAL_NS: u64 = 100_000;
 
-/// The number of events whose times are summed before the older half is forgotten.
+/// The number of events in the sums of times, of which the older half is then dropped.
 const WINDOW: u64 = 200;
 
 /// The number of events that must have finished before a stage can count as waiting.
@@ -194,7 +194,8 @@ impl AutoServlets {
                 WAITS_BELOW
             };
             let waits = (self.compute_ns as f64) < limit * self.service_ns as f64;
-            // If all workers are busy, a service may take long because it waits for a worker.
+            // If all workers are busy, the service time may be long because handlers wait for a
+            // worker.
             let may = self.waits || !self.full;
             self.waits = waits && may && (!self.trial.is_on() || self.at_work < EACH_OTHER);
         }
@@ -204,8 +205,8 @@ impl AutoServlets {
         self.waits |= sample.blocking;
         let window = &mut self.window;
         window.add(sample);
-        // Computing time is known when a batch ends, so few ended batches show little, unless more
-        // should have ended.
+        // The computing time of a batch is known when it ends. A few ended batches therefore show
+        // little, unless more should have ended.
         let enough = window.finished >= FINISHED_MIN.max(sample.servlets.busy as u64);
         let mean_ns = self.service_ns / self.finished.max(1);
         if enough || window.interval_ns > mean_ns.saturating_mul(2) {
@@ -216,7 +217,7 @@ impl AutoServlets {
         }
     }
 
-    /// Returns the number of servlets that keeps the workers busy, including servlets that wait.
+    /// Returns the number of servlets, including waiting ones, that keeps the workers busy.
     fn kept_at_work(&self, workers: usize) -> f64 {
         workers as f64 * self.service_ns as f64 / self.compute_ns.max(1) as f64
     }
@@ -259,7 +260,7 @@ impl Controller for AutoServlets {
 
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings {
         // If servlets wait for room in the next stage or for a worker, additional servlets would
-        // only join them.
+        // only wait, too.
         let not_ns = sample.held_up_ns.saturating_add(sample.ready_ns);
         let sample = &Sample {
             service_ns: sample.service_ns.saturating_sub(not_ns),

@@ -4,11 +4,11 @@
 //! Weighted least squares over the samples estimate the two slopes. The weights account for the
 //! larger variance of samples with many events.
 
-/// Bound, in samples: after this many, the weight of earlier samples is halved. This number is
-/// enough to distinguish the slopes from noise like that of an exponential time.
+/// Bound, in samples: after this many, the weight of earlier samples is halved. This is enough to
+/// distinguish the slopes from the noise of exponential times.
 const WINDOW: f64 = 256.0;
 
-/// The numbers of samples and of standard errors that make the cost of a batch credible.
+/// The minimum numbers of samples and of standard errors for the cost of a batch to be significant.
 const SAMPLES_MIN: f64 = 16.0;
 const ERRORS: f64 = 3.0;
 

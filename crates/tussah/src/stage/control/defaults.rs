@@ -34,8 +34,8 @@ pub(crate) fn owned(controllers: &[Box<dyn Controller>]) -> Owns {
 /// settings.
 ///
 /// # Errors
-/// Fails if the controller owns a setting that the stage does not have, or that another controller
-/// owns.
+/// Returns an error if the controller owns a setting that the stage does not have, or that another
+/// controller owns.
 pub(crate) fn one_owner(
     stage: &str,
     has: Owns,

@@ -39,8 +39,8 @@ use self::pace::{Pace, Verdict};
 use self::unloaded::Unloaded;
 use super::{Sample, Why};
 
-/// The number of completions over which a rate is measured: where it is needed immediately, and
-/// where it may take longer.
+/// The number of completions over which a rate is measured, if it is needed soon and if it may take
+/// longer.
 const RATE_SOON: f64 = 16.0;
 const RATE: f64 = 32.0;
 
@@ -52,12 +52,12 @@ const MARKS: f64 = 16.0;
 /// at most that of two independent counts.
 const EXCESS_ERRORS: f64 = 3.0;
 
-/// With at most this number in service, a reduction would show nothing.
+/// The number of events in service up to which a reduction has no visible effect.
 const SERVLETS_MIN: f64 = 4.0;
 
-/// The smallest and the largest share that the first reduction leaves. A smaller reduction would
-/// not show; a larger one would starve a resource that is not scarce. Later reductions are smaller,
-/// since less is in doubt.
+/// The minimum and the maximum share that the first reduction leaves. The effect of a smaller
+/// reduction would not be visible, and a larger one would starve a resource that is not scarce.
+/// Later reductions are smaller, because less is in doubt.
 const CUT: (f64, f64) = (0.2, 0.7);
 const CUT_LATER: f64 = 0.4;
 
@@ -85,7 +85,7 @@ const OLD_MIN: f64 = 4.0;
 enum Phase {
     /// Nothing is known to be scarce.
     Free,
-    /// The number in service was changed from `before`, and some of the events that began before
+    /// The number in service has changed from `before`, and some of the events that started before
     /// the change are still in service. `known` is the throughput with `before`, if it was
     /// measured, and `old` is the throughput in this phase.
     Turn {
@@ -250,7 +250,7 @@ impl Knee {
         if self.unloaded.mean_ns() == 0.0 {
             return false;
         }
-        // Nothing holds back the queued events but the workers, which need no reduction.
+        // Only the workers hold back the queued events, and they need no reduction.
         let inside = sample.in_service as f64;
         let (came, gone) = self
             .history
@@ -260,7 +260,8 @@ impl Knee {
         let rate = self.history.rate(RATE_SOON);
         let delay_ns = excess / (rate * per_batch).max(f64::MIN_POSITIVE);
         self.unloaded.learn(delay_ns, &self.history);
-        // Apart from chance, the excess does not shrink if at least as many events came as went.
+        // Apart from chance, the excess does not shrink if at least as many events arrived as
+        // finished.
         let stays = came >= gone - gone.sqrt();
         let sure = excess > EXCESS_ERRORS * (inside + came).sqrt();
         let busy = sample.servlets.busy as f64;
@@ -350,7 +351,7 @@ impl Knee {
                 } else if self.shown {
                     self.take_back(before, Why::FewerDoLess);
                 } else {
-                    // Services have become longer. That alone is no scarcity.
+                    // Services take longer now. That alone does not mean scarcity.
                     self.free(Why::FewerDoLess);
                 }
             }

@@ -47,16 +47,16 @@ use super::{
 };
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Bound, in events: the number of places that the senders of each worker may have reserved ahead
-/// of time, which count as queued.
+/// Bound, in events: the number of places that the senders on each worker may have reserved in
+/// advance. Reserved places count as queued.
 const RESERVED_MAX: f64 = 128.0;
 
 /// Bound, in nanoseconds: the shortest time between two samples. The controller's own cost stays
 /// below one percent.
 const SLOT_NS_MIN: u64 = 50_000;
 
-/// Bound, in nanoseconds: the longest time between two samples of an active stage. A person does
-/// not notice it.
+/// Bound, in nanoseconds: the longest time between two samples of an active stage. It is too short
+/// for a person to notice.
 const SLOT_NS_MAX: u64 = 10_000_000;
 
 /// A controller that rejects and sheds events in overload if they could not be served within a
@@ -206,9 +206,9 @@ impl Controller for Predict {
         }
         let queued = sample.queue_len as f64 * 256.0 / self.cost_256.max(1) as f64;
         let idle = self.found_idle || sample.busy_ns < sample.interval_ns;
-        // A queue that could not have been emptied in the interval shows this by its length alone,
-        // and so without bias. In overload no queue is that long, and nearly every interval is
-        // full.
+        // If the queue is too long to be emptied in the interval, its length alone proves that the
+        // stage had work, which causes no bias. In overload, no queue is that long, and nearly
+        // every interval is full.
         let drained_ns = self.capacity.per_ns().unwrap_or(0.0) * sample.interval_ns as f64;
         let backlogged = self.queued > 3.0 * drained_ns + 4.0
             || self.overloaded && !idle && sample.queue_len > 0;

@@ -100,8 +100,8 @@ pub struct Governor {
     since_ns: Vec<Option<u64>>,
 }
 
-/// The utilization from which a stage counts as busy: nine tenths, because even a servlet that is
-/// always at work is occasionally between batches.
+/// The utilisation from which a stage counts as busy: nine tenths, because even a servlet that is
+/// always busy is occasionally between batches.
 const UTILISATION_BUSY: f64 = 0.9;
 
 impl Governor {

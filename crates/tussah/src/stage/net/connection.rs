@@ -99,8 +99,8 @@ impl Shared {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// Notes that the peer has finished sending. The caller must then make and drop a handle, so
-    /// that the connection ends if there is no other handle.
+    /// Records that the peer has finished sending. The caller must then create and drop a handle,
+    /// so that the connection ends if there is no other handle.
     pub(super) fn set_ended(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }

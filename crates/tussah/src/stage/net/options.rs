@@ -12,7 +12,7 @@ use crate::net::{OutgoingOptions, PACKET_MAX, RateLimit, WhenFull};
 /// takes about 3 KB.
 const CONNECTIONS_MAX: usize = 10_000;
 
-/// Bound, in seconds: the default time to write the rest to a peer. A peer that reads at all needs
+/// Bound, in seconds: the default time to write the rest to a peer. A peer that still reads needs
 /// less.
 const FINISH_S_MAX: u64 = 30;
 

@@ -35,7 +35,7 @@ pub(super) struct Pacer {
     state: Mutex<PacerState>,
     /// The number of connections that wait for their turn to read.
     waiting: AtomicU64,
-    /// Its permit is the right to the next turn; the other connections wait in a queue.
+    /// Holds a permit for the next turn; connections queue for it.
     turn: Notify,
     /// The time of the last turn, in nanoseconds.
     last_ns: AtomicU64,
@@ -179,7 +179,7 @@ impl Pacer {
         }
     }
 
-    /// Gives a sample to the controllers that are due.
+    /// Passes a sample to the controllers that are due.
     #[inline]
     pub(super) fn look(&self) {
         if self.is_staffed() {

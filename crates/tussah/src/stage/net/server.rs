@@ -148,7 +148,7 @@ where
         } = self;
         drop(listener);
         if let Ok(error) = stopped {
-            // If the stage no longer exists, nobody can receive the event.
+            // If the stage no longer exists, the event is dropped.
             let stopped = SocketEvent::Stopped(shared.handle(), error);
             let _ = accepts.tell(stopped).await;
         }
@@ -222,7 +222,7 @@ where
                 self.shared.accepted.fetch_add(1, Ordering::Relaxed);
                 let thread = prepared.serve(self.packets.clone());
                 let spawned = self.set.spawn(id, &self.options, thread);
-                // When the runtime has shut down, nobody receives events any longer.
+                // After the runtime has shut down, no stage receives events.
                 spawned.map(|()| true).map_err(|_| SinkError::Gone)
             }
             Err(SinkError::Rejected) => {

@@ -91,7 +91,7 @@ impl Queue {
     }
 }
 
-/// A place in the table, until it is dropped.
+/// A socket's entry in the table, which is removed when this is dropped.
 pub(super) struct Membership {
     set: Arc<SocketSet>,
     id: u64,

@@ -45,7 +45,7 @@ pub(super) fn show(
 /// Collects the numbers of queues that are shown one after the other.
 ///
 /// # Errors
-/// If one of the queues cannot be shown, the queues before it are removed again.
+/// Returns an error if one of the queues cannot be shown; the queues before it are then removed.
 pub(super) fn all(
     network: &Network,
     queues: impl Iterator<Item = Result<u32, BuildError>>,

@@ -347,7 +347,7 @@ impl<E: From<SocketEvent> + Send + 'static> Connecting<E> {
                 }
             }
             Err(error) => {
-                // If the stage no longer exists, nobody can receive the event.
+                // If the stage no longer exists, the event is dropped.
                 let failed = SocketEvent::NotConnected(id, error);
                 let _ = self.told.tell(failed).await;
             }

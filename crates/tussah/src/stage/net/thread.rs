@@ -32,7 +32,7 @@ pub(super) struct Prepared<W> {
     writing: W,
     options: Arc<SocketOptions>,
     membership: Arc<Membership>,
-    /// The connection's place under the bound of connections.
+    /// The connection's place in the limit on the number of connections.
     place: SemaphoreGuardArc,
 }
 
@@ -150,7 +150,7 @@ impl<W: Future<Output = ()> + Send + 'static> Prepared<W> {
             counts.slow.store(slow, Ordering::Relaxed);
             let failed = matches!(closed, CloseReason::Failed(_));
             counts.failed.store(failed, Ordering::Relaxed);
-            // If the stage no longer exists, nobody can receive the event.
+            // If the stage no longer exists, the event is dropped.
             let _ = to.tell(SocketEvent::Closed(shared.handle(), closed)).await;
         }
         drop((membership, place));
@@ -329,7 +329,7 @@ impl<E: From<SocketEvent> + Send + 'static> Reading<'_, E> {
         told
     }
 
-    /// Handles the peer's end of sending.
+    /// Handles the end of the peer's data.
     async fn end(&self) -> Result<(), SinkError> {
         self.shared.set_ended();
         if !self.shared.outgoing.progress().open {
@@ -340,7 +340,7 @@ impl<E: From<SocketEvent> + Send + 'static> Reading<'_, E> {
     }
 }
 
-/// Reads and drops everything up to the peer's end of sending.
+/// Reads and drops everything up to the end of the peer's data.
 async fn discard(shared: &Shared, stream: &Stream) -> io::Result<()> {
     while !stream.read(PACKET_MAX).await?.is_empty() {
         add(&shared.counts.late, 1);

@@ -22,14 +22,14 @@ use crate::stage::run::{
 use crate::stage::send::{DirectHandler, DirectHost, Directly, Edges};
 use crate::stage::state::{Kind, Number};
 
-/// Bound, in credits: the default room of a queue. It is enough for a few batches, and small enough
-/// that queued events are not old.
+/// Bound, in credits: the default room of a queue. It is large enough for a few batches, and small
+/// enough that events do not wait for long.
 const QUEUE_MAX: u64 = 1024;
 /// Bound, in events: the default maximum of a batch. For a hundred events, the cost of the batch
 /// itself is hardly noticeable.
 const BATCH_MAX: usize = 100;
-/// Bound, in servlets: the default maximum of a stage. A servlet costs some hundred bytes, and this
-/// many can wait for others.
+/// Bound, in servlets: the default maximum of a stage. A servlet costs a few hundred bytes, so this
+/// many can wait.
 const SERVLETS_MAX: usize = 1000;
 /// Bound, in servlets: the default maximum of a stage that blocks, whose servlets are OS threads.
 /// It is SEDA's bound (§4.2).

@@ -11,8 +11,8 @@ use super::table::Known;
 use crate::stage::control::process::{Cause, Governor, StageLoad};
 use crate::stage::run::Shared;
 
-/// The shortest time between two plans, in nanoseconds. A plan asks all stages, so it must be rare;
-/// a stage that lacks a servlet for this time suffers little.
+/// The shortest time between two plans, in nanoseconds. A plan reads the state of all stages, so it
+/// must be rare. A stage that lacks a servlet for this time suffers little.
 const INTERVAL_NS: u64 = 10_000_000;
 
 /// The properties that determine a stage's share of the servlets.
@@ -207,7 +207,7 @@ impl Governing {
     }
 
     fn plan_and_tell(&self, network: &Network, now_ns: u64) {
-        // The cause is logged while no lock is held, because a subscriber may ask the network.
+        // The cause is logged while no lock is held, because a subscriber may call the network.
         let name = network.name();
         match self.plan(network, now_ns) {
             None => {}

@@ -54,8 +54,8 @@ pub(crate) trait Inspect: Any + Send + Sync {
     /// Closes the stage and makes the network forget it, because the runtime has ended.
     fn leave(self: Arc<Self>) {}
 
-    /// Closes the stage if it can never continue, because its network no longer exists: it is
-    /// paused, or has no handler.
+    /// Closes the stage if it is paused or has no handler, because nothing can resume it after the
+    /// end of its network.
     fn abandon(self: Arc<Self>) {}
 
     /// Forgets the proxies for events of the stage with this number, and those for which it serves

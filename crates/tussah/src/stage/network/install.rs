@@ -170,8 +170,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
         let start = move |stage: &Arc<Shared<E>>, generation| {
             let servlet = serve(Arc::clone(stage), Arc::clone(&servlets), generation);
             if let Err(refused) = stage.runtime.try_spawn(servlet) {
-                // This is set before the servlet is dropped and counts itself out, so that the
-                // stage does not start another servlet.
+                // This is set before the servlet is dropped, so that the stage does not start
+                // another one.
                 stage.lock().state.orphaned = true;
                 drop(refused);
             }

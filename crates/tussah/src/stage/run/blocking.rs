@@ -46,8 +46,8 @@ where
         let Err(refused) = pool.submit(move || serving.serve(&**handler)) else {
             return;
         };
-        // Dropping the servlet counts it out; without this, the stage would start the next servlet
-        // immediately.
+        // Dropping the servlet decrements the number of servlets. Without this call, the stage
+        // would start another servlet immediately.
         stage.hold_back(true);
         let ends = refused.is_shut_down();
         drop(refused);
@@ -64,8 +64,8 @@ where
     })
 }
 
-/// A reminder that lets a stage start servlets again. If it is dropped instead, the runtime has
-/// ended, and this ends the stage.
+/// A pending retry, which lets a stage start servlets again. If it is dropped instead, the runtime
+/// has ended, and the stage ends.
 struct Again<E: Send + 'static>(Option<Arc<Shared<E>>>);
 
 impl<E: Send + 'static> Again<E> {
@@ -84,7 +84,7 @@ impl<E: Send + 'static> Drop for Again<E> {
     }
 }
 
-/// A servlet at work. Dropping it returns the events that it has taken.
+/// A busy servlet. Dropping it returns the events that it has taken.
 struct Serving<E: Send + 'static> {
     stage: Arc<Shared<E>>,
     servlet: Servlet,

@@ -66,7 +66,7 @@ impl<E: Send + 'static> Shared<E> {
         true
     }
 
-    /// Ends the events for which it is too late. Returns the time of the next check, or `None` if
+    /// Ends the events that are late or overdue. Returns the time of the next check, or `None` if
     /// there is nothing left to check.
     fn look(self: &Arc<Self>) -> Option<u64> {
         let mut inner = self.lock();

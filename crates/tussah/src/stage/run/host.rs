@@ -117,7 +117,7 @@ pub(crate) struct Place<H> {
 }
 
 impl<H> One<H> {
-    /// Returns the handler's place, unless somebody else uses it or there is no handler any longer.
+    /// Returns the handler's place, or `None` if the handler is in use or no longer exists.
     #[inline(always)]
     pub(crate) fn try_use(&self) -> Option<async_lock::MutexGuard<'_, Place<H>>> {
         let place = self.place.try_lock()?;

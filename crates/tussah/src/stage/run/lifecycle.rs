@@ -108,7 +108,7 @@ impl<E: Send + 'static> Shared<E> {
     /// Checks that the stage is not closed.
     ///
     /// # Errors
-    /// Returns an error if it is closed: it then neither makes nor gets edges.
+    /// Returns an error if the stage is closed; it then cannot have new edges.
     pub(crate) fn check_open(&self) -> Result<(), BuildError> {
         match self.lock().state.gate {
             Gate::Closed => Err(self.is_closed()),

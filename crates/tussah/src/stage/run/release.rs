@@ -12,7 +12,7 @@ use super::shared::{Inner, OnDrop, Shared, Start};
 use crate::stage::event::{Batch, Event, Reason, Watcher};
 use crate::stage::state::{Gate, Wake};
 
-/// A servlet that is about to go to work.
+/// A servlet that is about to become busy.
 enum Woken<E> {
     Nobody,
     Parked(Waker),
@@ -86,7 +86,7 @@ impl<E: Send + 'static> Shared<E> {
         Woken::Parked(waker)
     }
 
-    /// The servlet belongs to the current handler, however late it starts.
+    /// Returns a servlet to start, which belongs to the current handler, however late it starts.
     #[cold]
     fn spawned(&self, inner: &Inner<E>) -> Woken<E> {
         let start = self.start.read().clone();

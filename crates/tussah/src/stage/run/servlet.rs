@@ -17,10 +17,10 @@ use crate::stage::send::{
 };
 use crate::stage::state::Run;
 
-/// A servlet at work. Dropping it returns the events that it has taken.
+/// A busy servlet. Dropping it returns the events that it has taken.
 struct Serving<E: Send + 'static> {
-    /// `None` while the servlet is parked. So a stage to which only parked servlets refer is
-    /// dropped, and wakes them.
+    /// `None` while the servlet is parked. If only parked servlets refer to a stage, it is
+    /// therefore dropped, and wakes them.
     stage: Option<Arc<Shared<E>>>,
     weak: Weak<Shared<E>>,
     servlet: Servlet,
@@ -68,8 +68,8 @@ impl<F: Future> Future for Collecting<F> {
     }
 }
 
-/// Collects the events that the source of a graph sends, as those of a handler. Each of them reads
-/// the time, because a source may take long between two of them.
+/// Collects the events that the source of a graph sends, as those of a handler. Each send reads the
+/// time, because a source may take long between two events.
 pub(crate) async fn collected<F: Future>(network: Network, source: F) -> F::Output {
     let mut source = pin!(source);
     let poll = poll_fn(|cx| {

@@ -21,7 +21,7 @@ use crate::stage::state::{Gate, How, Kind, State, Tally};
 /// A stage, without the type of its handler.
 pub(crate) struct Shared<E> {
     /// True if no servlet computes: a sent event is then handed over immediately. Each send reads
-    /// this, so it is kept apart from data that changes often.
+    /// this flag, so it does not share a cache line with data that changes often.
     pub(crate) is_idle: Apart<AtomicBool>,
     pub(crate) inner: Apart<Mutex<Inner<E>>>,
     /// Notified when nothing is queued or in service.
@@ -89,8 +89,8 @@ pub(crate) struct Inner<E> {
     pub(crate) parked: Vec<(u64, Waker)>,
     /// The number of parked servlets that were woken but have not started yet.
     pub(crate) called: usize,
-    /// The stage itself, while a woken servlet has yet to start: parked servlets do not keep the
-    /// stage alive.
+    /// The stage itself, from the time a servlet is woken until it starts, because parked servlets
+    /// do not keep the stage alive.
     pub(crate) own: Option<Arc<Shared<E>>>,
     /// Senders that wait for room.
     pub(crate) senders: Senders,
@@ -218,8 +218,8 @@ impl<E: Send + 'static> Shared<E> {
             || inner.state.gate == Gate::Closed
             || !inner.proxies.is_empty()
             || matches!(inner.state.queue, Queue::Keyed(_));
-        // Release pairs with the Acquire in `is_special`. This happens under the lock, so that the
-        // last thread to determine it is right.
+        // Release pairs with the Acquire in `is_special`. The store is made under the lock, so the
+        // last thread to determine the value stores the correct one.
         self.special.store(special, Ordering::Release);
     }
 
@@ -383,7 +383,7 @@ impl<E> Inner<E> {
     pub(crate) fn came(&mut self) {
         self.called -= 1;
         if self.called == 0 {
-            // The caller that has locked the stage also keeps it alive.
+            // The caller has locked the stage, and keeps it alive.
             self.own = None;
         }
     }

@@ -96,7 +96,7 @@ impl<E: Send + 'static> Shared<E> {
         next
     }
 
-    /// Ends a run of a servlet. The events that its handler leaves may be its own, and may be
+    /// Ends a run of a servlet. The events that the handler leaves may be new ones, which are then
     /// queued for the first time.
     fn finish(&self, state: &mut State<E>, run: &mut Run<E>, batch: &mut Batch<E>, ended_ns: u64) {
         if batch.traces().has_any() {
@@ -124,8 +124,8 @@ impl<E: Send + 'static> Shared<E> {
         }
     }
 
-    /// Ends a servlet that is dropped early, in whatever state it is: by the end of its runtime, or
-    /// by a panic that no code caught.
+    /// Ends a servlet that is dropped early, in any state, because its runtime has ended or a panic
+    /// was not caught.
     pub(crate) fn remove_servlet(
         self: &Arc<Self>,
         servlet: &Servlet,

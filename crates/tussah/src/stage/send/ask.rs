@@ -55,8 +55,8 @@ pub struct Ask<T, R> {
 /// handler's batch has ended or been [settled](crate::stage::Batch::settle).
 pub struct ReplySender<R>(Arc<Slot<R>>);
 
-/// Shared by the reply and the event's drop callback. The first of them that has an outcome takes
-/// the sender out; if neither has one, the last one drops the sender.
+/// The sender that the reply and the event's drop callback share. The first of the two with an
+/// outcome takes the sender. If neither has an outcome, the last one drops the sender.
 type Slot<R> = Mutex<Option<oneshot::Sender<Result<R, Reason>>>>;
 
 impl<R> ReplySender<R> {

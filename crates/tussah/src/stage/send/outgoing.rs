@@ -15,8 +15,8 @@ use crate::stage::event::{Chunk, Class, Event, Refusal};
 use crate::stage::run::Shared;
 use crate::stage::state::How;
 
-/// Bound, in stages: the number for which one poll of a servlet collects at a time. Events for
-/// other stages are handed over immediately.
+/// Bound, in stages: one poll of a servlet collects events for this many stages at a time. Events
+/// for other stages are handed over immediately.
 const OPEN_MAX: usize = 8;
 
 thread_local! {

@@ -58,7 +58,7 @@ impl<E: Send + 'static> Shared<E> {
     }
 
     /// Queues the event of a woken sender. If the queue is full again, the sender keeps its place
-    /// and continues to wait; in any other case it stops waiting.
+    /// and continues to wait; otherwise it stops waiting.
     pub(crate) fn offer_called(
         self: &Arc<Self>,
         (from, number): (u32, u64),
@@ -322,8 +322,8 @@ impl<E> Inner<E> {
             (senders.filling, senders.round, senders.impatient) = (false, 0, false);
             senders.full_at = state.counts.finished;
         } else if over && handed {
-            // Missing senders may still come back, and are given up gradually. Senders that were
-            // woken earlier but have not come yet are waited for.
+            // Missing senders may still return, so the count drops them gradually. Senders that
+            // were woken but have not returned yet still count.
             let missed = senders.round - senders.round / 8;
             let least = if senders.impatient {
                 missed.saturating_sub(1)

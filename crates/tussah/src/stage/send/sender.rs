@@ -11,7 +11,7 @@ use crate::stage::event::{Batch, Event, Reason, Refusal};
 use crate::stage::run::Shared;
 use crate::stage::state::How;
 
-/// The length from which a batch is handed over as a whole instead of event by event.
+/// The minimum length of a batch that is handed over as a whole instead of event by event.
 const WHOLE_MIN: usize = 16;
 
 /// The sending end of a stage's queue. It is cheap to clone.

@@ -13,9 +13,8 @@ pub(super) enum Who {
 
 /// The CPUs, with the work in progress and the servlets that are ready.
 ///
-/// Progress is measured on a separate clock, which runs at the speed at which each CPU makes
-/// progress. So when the speed changes or more servlets share the CPUs, the work in progress need
-/// not be updated.
+/// Progress is measured on a separate clock, which runs at the speed of each CPU's progress. If the
+/// speed changes or more servlets share the CPUs, the work in progress therefore needs no update.
 #[derive(Debug)]
 pub(super) struct Cpus {
     count: usize,
@@ -107,8 +106,8 @@ impl Cpus {
         self.ready.push_back(servlet);
     }
 
-    /// Queues a servlet that had a CPU in front of the others: it continues as soon as the urgent
-    /// work is done.
+    /// Puts a servlet that lost its CPU at the head of the queue, so that it continues as soon as
+    /// the urgent work is done.
     pub(super) fn want_back(&mut self, servlet: usize) {
         self.ready.push_front(servlet);
     }

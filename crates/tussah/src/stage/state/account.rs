@@ -102,7 +102,7 @@ impl Slot {
     }
 }
 
-/// The answer of a controller to a sample.
+/// A controller's decision on a sample.
 pub(crate) struct Decided<'a> {
     pub(crate) controller: &'static str,
     pub(crate) owns: Owns,
@@ -265,7 +265,7 @@ impl ControllerSet {
         self.slots.iter().any(|slot| slot.is_due(counts, now_ns))
     }
 
-    /// Gives a sample to each controller that is due, and passes its answer to `apply`.
+    /// Passes a sample to each controller that is due, and its decision to `apply`.
     pub(crate) fn decide(
         &mut self,
         counts: &Counts,

@@ -11,7 +11,7 @@ use crate::stage::send::Outgoing;
 pub(crate) struct How {
     /// True if the controller has already decided about it.
     pub(crate) asked: bool,
-    /// True if its sender waits if there is no room.
+    /// True if the sender waits when there is no room.
     pub(crate) waits: bool,
     /// The stage that offers it without ever waiting, over an edge that may be a back edge; 0 means
     /// none.

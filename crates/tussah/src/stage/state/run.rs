@@ -34,8 +34,8 @@ pub(crate) struct Run<E> {
     /// True if the handler has only yielded since it has counted as waiting.
     pub(crate) only_yields: bool,
     pub(crate) batches: u64,
-    /// True if sent events carry their own send time instead of the run's, because events take
-    /// long.
+    /// True if each sent event has its own send time instead of that of the run, because handling
+    /// an event takes long.
     pub(crate) exact: bool,
     /// True if batches have one event and no key, so that a cancellation may drop the handler.
     pub(crate) one_by_one: bool,

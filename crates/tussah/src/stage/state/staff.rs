@@ -8,8 +8,8 @@ pub(super) const WORTH_NS: f64 = 10_000.0;
 
 /// Bound, in servlets for each worker: while this many servlets have only yielded so far, no
 /// further event begins. Without this bound, all events in service would take turns, finish
-/// computing at about the same time and then wait, while the workers have nothing to do. With one
-/// servlet, a long event would hold up all others.
+/// computing at about the same time, and then wait while the workers are idle. With only one
+/// servlet, a long event would delay all others.
 const YIELDING_MAX: usize = 2;
 
 /// The servlet to start or wake.
@@ -109,7 +109,7 @@ impl<E> State<E> {
         self.servlets.busy > self.allowed()
     }
 
-    /// Returns whether no servlet is left to work on the queue, and none can be started.
+    /// Returns whether there is no servlet to serve the queue, and none can be started.
     pub(crate) fn is_left_alone(&self) -> bool {
         self.orphaned && self.servlets.busy + self.servlets.parked == 0
     }

@@ -45,7 +45,7 @@ impl<E> State<E> {
         (self.batch, self.threshold, self.order) = (target.batch, target.threshold, target.order);
     }
 
-    /// Gives a sample to the controllers that are due, applies their settings, and logs each
+    /// Passes a sample to the controllers that are due, applies their settings, and logs each
     /// change.
     #[inline]
     pub(crate) fn decide(&mut self, now_ns: u64) {
@@ -87,7 +87,7 @@ impl<E> State<E> {
                 why: decided.settings.why,
                 ..target.settings()
             };
-            // First, since the log shows the target with the other decisions.
+            // This comes first, because the log shows the target with the other decisions.
             if let Some((before, after)) = decided.targets {
                 log.note_target(sample_ns, name, before, after, sample);
             }

@@ -153,7 +153,7 @@ impl Controller for AutoTarget {
     }
 
     fn on_enqueue_many(&mut self, first: &Arrival, most: u64) -> u64 {
-        // For the events that this does not admit, the stage asks one by one.
+        // The stage asks about each event that is not admitted here.
         self.admission.on_enqueue_many(first, most)
     }
 

@@ -2,14 +2,14 @@
 
 use super::super::Sample;
 
-/// The number of events with all servlets busy before a trial begins, and in the trial. More
-/// servlets help if the workers then gain at least half of the expected work. A trial requires an
-/// expected gain of at least the second number, a factor.
+/// The number of events with all servlets busy before a trial starts, and during the trial. More
+/// servlets help if the workers then do at least half of the expected additional work. A trial
+/// requires an expected gain of at least the second constant, a factor.
 const TRIAL: u64 = 64;
 const HELPS: f64 = 1.1;
 
-/// After a trial that did not help, because servlets wait for each other, the next trial begins
-/// after this many events; the pause then doubles, up to the second number.
+/// The number of events after an unsuccessful trial, in which servlets waited for each other,
+/// before the next trial. The pause doubles each time, up to the second constant.
 const REST_MIN: u64 = 4_000;
 const REST_MAX: u64 = 16_000;
 
@@ -23,14 +23,14 @@ pub(super) struct Trial {
     /// The number of servlets before the trial, and the number of busy workers that the trial has
     /// to reach.
     before: Option<(usize, f64)>,
-    /// The number of events until the next trial, after one that did not help.
+    /// The number of events until the next trial, after an unsuccessful one.
     rest: u64,
     /// The next value of `rest`.
     rest_next: u64,
 }
 
 impl Trial {
-    /// Returns whether a trial is running, or has recently not helped.
+    /// Returns whether a trial is running or has recently been unsuccessful.
     pub(super) fn is_on(&self) -> bool {
         self.before.is_some()
     }
@@ -64,7 +64,7 @@ impl Trial {
         let Some((_, aim)) = self.before else {
             return;
         };
-        // The sums do not include the events that the new servlets have begun.
+        // The sums do not include the events that the new servlets have started.
         if self.window.finished >= TRIAL.saturating_add(sample.servlets.target as u64) {
             if self.window.workers() > aim {
                 *self = Self::default();

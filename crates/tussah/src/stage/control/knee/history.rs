@@ -11,7 +11,7 @@ const MARKS_MAX: usize = 64;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mark {
     pub(super) at_ns: f64,
-    /// Admitted events, without events that were shed.
+    /// The number of admitted events, not counting those that were shed.
     admitted: f64,
     /// Finished events.
     finished: f64,

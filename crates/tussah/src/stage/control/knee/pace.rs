@@ -13,8 +13,8 @@
 
 use crate::stage::control::Sample;
 
-/// The minimum number of batches of a comparison, in all and for each servlet. Before that, the
-/// services that began together also end together.
+/// The minimum number of batches of a comparison, in all and for each servlet. Before that,
+/// services that started together also end together.
 const BATCHES_MIN: f64 = 16.0;
 const EACH_MIN: f64 = 2.0;
 
@@ -26,14 +26,14 @@ const SURE: f64 = 2.0;
 /// the start of the window.
 const DISPERSION_MIN: f64 = 0.25;
 
-/// The number of batches after which a comparison is decided as it stands, if services are spread
-/// like constant ones. The cost decides if the elasticity is near a half: more servlets stay if it
-/// is above a half, and fewer stay unless it is well above.
+/// The number of batches after which a comparison is decided on the current evidence, if service
+/// times vary as little as constant ones. If the elasticity is near a half, the cost decides: more
+/// servlets stay if it is above a half, and fewer stay unless it is well above.
 pub(super) const ENOUGH: f64 = 128.0;
 const DOUBT: f64 = 1.0;
 
-/// The number of batches at which the other side has too few, if this side has more. This number on
-/// both sides is enough for exponential services and twice the number in service.
+/// The number of batches below which the other side has too few, if this side has more. For
+/// exponential services and twice the number in service, this number on both sides is enough.
 const MANY: f64 = 96.0;
 
 /// The share of the workers' time above which the workers are the scarce resource.

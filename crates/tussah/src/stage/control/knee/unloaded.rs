@@ -6,8 +6,8 @@ use super::history::{History, Mark};
 const FIRST: f64 = 16.0;
 const WINDOW: f64 = 32.0;
 
-/// The weight of a new window. A shorter time is reliable, since nothing makes a service shorter
-/// than it is. A longer time may be due to load.
+/// The weight of a new window with a shorter or a longer time. A shorter time is reliable, since no
+/// load makes a service shorter. A longer time may be due to load.
 const SHORTER: f64 = 0.3;
 const LONGER: f64 = 0.1;
 
@@ -62,8 +62,8 @@ impl Unloaded {
         self.target_ns
     }
 
-    /// Returns the target that can be met, in nanoseconds. Where services take most of the
-    /// configured target or more, it leaves half of that target for waits.
+    /// Returns a target that can be met, in nanoseconds. If services take most of the configured
+    /// target or more, it leaves half of that target for waits.
     pub(super) fn effective_target_ns(&self) -> f64 {
         let p90_ns = self.p90_ns.max(self.mean_ns);
         if p90_ns > self.target_ns / 2.0 {
@@ -132,7 +132,7 @@ impl Unloaded {
     }
 
     /// Returns an upper bound of the mean, in nanoseconds. If a few services take long, the mean of
-    /// some tens of services is not the mean of all.
+    /// a few dozen services differs from the mean of all.
     pub(super) fn mean_ns_max(&self) -> f64 {
         self.mean_ns + ERRORS * self.deviation_ns() / self.known.max(1.0).sqrt()
     }

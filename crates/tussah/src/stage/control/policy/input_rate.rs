@@ -16,8 +16,8 @@ use crate::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 /// The average below which nothing is delayed.
 const CALM: f64 = 0.5;
 
-/// The largest value of the average that counts; otherwise one large read would delay all others
-/// for long.
+/// The maximum value of the average. Without it, one large read would delay all others for a long
+/// time.
 const AVERAGE_MAX: f64 = 2.0;
 
 /// The relative change of the time between two reads that justifies a new setting.

@@ -158,8 +158,8 @@ impl ResponseP90 {
             .map_or(f64::INFINITY, |class| class.rate)
     }
 
-    /// Filters the percentile of a class. Returns its relative error, or `None` if nothing is
-    /// known.
+    /// Filters the percentile of a class. Returns its relative error, or `None` without
+    /// measurements.
     fn error(&mut self, class: usize, sample: &Sample<'_>) -> Option<f64> {
         let seen = sample.classes[class];
         let bucket = &mut self.classes[class];

@@ -63,11 +63,11 @@ impl Default for SedaBatchConfig {
     }
 }
 
-/// The share of its distance to the average that the highest average loses per nanosecond: after
-/// tens of seconds, one lucky measurement is forgotten.
+/// The share of its distance to the average that the highest average loses per nanosecond. One
+/// lucky measurement thus loses its effect after tens of seconds.
 const FADING: f64 = 1e-10;
 
-/// The shortest time between two checks while events are turned away, in nanoseconds.
+/// The minimum time between two checks while the stage refuses events, in nanoseconds.
 const LOOK_NS: u64 = 1_000_000;
 
 /// Bound, in events: the minimum number over which the rate is averaged. The rate of exponential
@@ -88,8 +88,8 @@ const CALM_EVENTS: u64 = 256;
 /// the large batches that would achieve more are not observed.
 const LEAST: f64 = 0.8;
 
-/// The share to reach while events are turned away, because the stage then turns away even more
-/// events if small batches lose time.
+/// The share to reach while the stage refuses events. If small batches lost time then, the stage
+/// would refuse even more events.
 const LEAST_TURNING_AWAY: f64 = 0.98;
 
 /// A controller that searches for the smallest batch size that sustains the output rate.
@@ -107,7 +107,7 @@ pub struct SedaBatch {
     /// drop.
     look: (f64, f64),
     drop: (f64, f64),
-    /// The number of events that have ended since an event was turned away.
+    /// The number of events that have ended since the stage last refused an event.
     calm: u64,
     cost: Cost,
 }

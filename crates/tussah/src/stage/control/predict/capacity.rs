@@ -29,7 +29,7 @@ const BACKLOG_WINDOW: f64 = 256.0;
 const BACKLOG_MIN: f64 = 128.0;
 const DIFFERENCE: f64 = 0.7;
 
-/// The weight, in events, of the knowledge of another controller.
+/// The weight, in events, of the estimate of another controller.
 const KNOWN: f64 = 64.0;
 
 /// The sum at which the capacity is considered to have fallen to half or less: by chance, this
@@ -97,7 +97,7 @@ impl Capacity {
                 self.backlog_ns /= 2.0;
             }
         } else {
-            // This is evidence about a time that has passed.
+            // This evidence is about the past.
             self.backlog_finished *= 0.98;
             self.backlog_ns *= 0.98;
         }

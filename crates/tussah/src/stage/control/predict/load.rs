@@ -63,9 +63,9 @@ const QUEUE_FAR_TARGETS: f64 = 4.0;
 /// r)^2); at 0.8 that is once in 10^10. This detects a load that is just above 1.
 const SERVICES_LATE: f64 = 2000.0;
 
-/// The dispersion is measured in intervals in which this many events could be served. Shorter
-/// intervals would show that a sample is taken when an event arrives. In longer intervals, regular
-/// clumps disappear.
+/// The dispersion is measured in intervals in which this many events could be served. In shorter
+/// intervals, the dispersion would be biased, because samples are taken when an event arrives. In
+/// longer intervals, regular clumps average out.
 const PART: f64 = 8.0;
 const PART_LONG: f64 = 64.0;
 
@@ -84,8 +84,7 @@ pub(super) struct Load {
     able: f64,
     taken: f64,
     fall: f64,
-    /// Since waits were last short: the evidence for a standing queue in addition to the arrivals
-    /// and the time, which are summed.
+    /// The evidence for a standing queue since waits were last short.
     stand: Stand,
     /// The number of services for which the last overload is still remembered.
     remembered: f64,
@@ -162,7 +161,8 @@ impl Dispersion {
         if interval_ns_before > 0.0 && both > 0.0 {
             let difference = arrived * interval_ns_before - arrived_before * interval_ns;
             let seen = difference * difference / (interval_ns * interval_ns_before * both);
-            // One burst says little about the pattern of arrivals; repeated clumps soon do.
+            // One burst says little about the pattern of arrivals, but repeated clumps soon say
+            // enough.
             let seen = seen.min(SURPRISE * self.value);
             self.value += (seen - self.value) / 32.0;
             self.value = self.value.max(1.0);

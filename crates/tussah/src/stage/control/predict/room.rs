@@ -111,12 +111,12 @@ impl Predict {
                 // this class were alone.
                 wait_ns *= 2.0;
             }
-            // As many events as can be served at the same time do not wait for any other event.
+            // The events that can be served at the same time do not wait for any other event.
             let events = per_ns * (wait_ns + self.capacity.service_ns_free());
             self.room[class] = self.credits(events).max(self.servlets).max(1);
             above += self.taken[class];
         }
-        // The sum of a few services is less certain than that of many.
+        // The sum of a few service times is less certain than that of many.
         let spread = OVERDUE / (per_ns * budget_ns).max(0.25).sqrt();
         self.sojourn_ns_max = (budget_ns * (1.0 + spread)) as u64;
         let left_ns = self.target_ns as f64 - SERVICES_LEFT_CLASSES * self.capacity.service_ns();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use super::{Batch, Served};
 use crate::stage::event::{Event, Reason, queued_ns};
 
-/// A receiver of the events that a handler does not receive: their deadline has passed, or they
+/// A receiver of events that a handler does not receive, because their deadline has passed or they
 /// were cancelled.
 pub(crate) trait Expires<E>: Send + Sync {
     /// Returns whether a deadline has passed.
@@ -34,8 +34,8 @@ impl<E> Batch<E> {
         self.called = false;
     }
 
-    /// Returns whether an event is traced, has a deadline or can be cancelled. A handler may have
-    /// changed that.
+    /// Checks again whether an event is traced, has a deadline or can be cancelled, because a
+    /// handler may have changed that.
     #[inline]
     pub(super) fn look_again(&mut self) -> bool {
         if std::mem::take(&mut self.touched) {

@@ -62,8 +62,8 @@ impl<E: Send + 'static> StageBuilder<E> {
             classes: self.classes,
             kind,
             workers,
-            // At first, while nothing is known, no event is held back. Added controllers start with
-            // one servlet for each worker.
+            // Without measurements, no event is held back. Added controllers start with one servlet
+            // per worker.
             servlets: match kind {
                 Kind::Async if controlled => workers,
                 _ => servlets_max,
