@@ -52,8 +52,8 @@ struct Sum {
 ///
 /// # Errors
 ///
-/// A toolchain or cargo-fuzz is missing, a target does not build, or the record cannot be read or
-/// written.
+/// Returns an error if a toolchain or cargo-fuzz is missing, if a target does not build, or if the
+/// record cannot be read or written.
 pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     let interrupt = Interrupt::install()?;
     let mut homes: BTreeMap<String, PathBuf> = BTreeMap::new();

@@ -14,7 +14,7 @@ use crate::record;
 
 /// The time for which the wake-ups are counted.
 const WATCHED: Duration = Duration::from_secs(10);
-/// The time for a program to end what belongs to its first work.
+/// The time that a program has to finish its first work.
 const SETTLES: Duration = Duration::from_secs(2);
 /// Bound, in wake-ups of all OS threads during `WATCHED`: one a second costs nothing, and a timer
 /// that always runs costs far more.
@@ -67,7 +67,8 @@ const fn program(
 ///
 /// # Errors
 ///
-/// A program does not build, start or answer, or the record cannot be written.
+/// Returns an error if a program does not build, start or answer, or if the record cannot be
+/// written.
 pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
     let mut cargo = crate::ci::cargo();
     cargo.args(["build", "--quiet", "--workspace", "--bins", "--examples"]);

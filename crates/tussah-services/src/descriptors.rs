@@ -8,7 +8,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 /// Returns the soft limit.
 ///
 /// # Errors
-/// A filter forbids the call.
+/// Returns an error if a filter forbids the call.
 pub(crate) fn limit() -> io::Result<u64> {
     Ok(getrlimit(Resource::RLIMIT_NOFILE)?.0)
 }

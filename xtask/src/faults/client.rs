@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The size of the large file, which is not kept in the cache.
 const LARGE_BYTES: usize = 3_000_001;
 
-/// The requests: a small file twice, since it is in the cache the second time; a large file; and a
+/// The requests: a small file twice, since it is in the cache the second time; a large file; a
 /// computed answer; and a listing.
 pub(super) const PATHS: &[&str] = &[
     "/small.txt",

@@ -71,7 +71,7 @@ impl Program {
 pub(super) enum Phase {
     /// From its start.
     Start,
-    /// From when it is ready for its work.
+    /// The phase that begins when the program is ready.
     Ready,
 }
 

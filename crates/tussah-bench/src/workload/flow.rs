@@ -1,5 +1,5 @@
-//! State for each flow: events of many flows come in turns, and each call adds to the state of its
-//! flow.
+//! State for each flow: the events of many flows arrive interleaved, and each call adds to the
+//! state of its flow.
 //!
 //! The unit is an event: from the source, through one queue, to its handler. The forms differ in
 //! how the handler finds the state. For tokio, each flow is a task with a channel of its own. The
