@@ -26,7 +26,7 @@ mod values;
 /// The result of checking a file.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
-    /// The graphs, in the order of the file. A graph with errors lacks some parts.
+    /// The graphs, in the order of the file. A graph with errors may lack some parts.
     pub graphs: Vec<Graph>,
     /// The tests.
     pub tests: Vec<Test>,

@@ -11,7 +11,7 @@ use super::condition::{self, Validators};
 use super::head::{Field, Head};
 use super::syntax::list;
 
-/// Bound, in ranges: the most that one request may have, since each costs a part with its own
+/// Bound, in ranges: the maximum number in one request, because each range adds a part with its own
 /// header. With more, the whole representation is sent.
 pub const RANGES_MAX: usize = 32;
 
