@@ -9,8 +9,8 @@
 /// reduce this effect, but OS threads that allocate a lot then contend for them.
 ///
 /// Call this function at the beginning of `main`. If the process already has a second OS thread, or
-/// another C library, the function does nothing and returns false. A different global allocator
-/// ignores the setting. `max` is raised to at least 1.
+/// uses a C library other than glibc, the function does nothing and returns false. A different
+/// global allocator ignores the setting. `max` is raised to at least 1.
 ///
 /// # Examples
 /// ```

@@ -61,7 +61,7 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
     timeout_at(add(now(), duration), future)
 }
 
-/// Waits for `future` until at most `deadline`. Otherwise works like [`timeout`].
+/// Waits for `future`, but not beyond `deadline`. Otherwise works like [`timeout`].
 ///
 /// # Errors
 ///

@@ -38,8 +38,8 @@
 //! (`driver/file/order.rs`).
 //!
 //! Two cases remain: a cycle of joins, and jobs that wait for a queued job by means other than its
-//! handle, such as a channel or a lock. Such jobs need one OS thread each, and they get up to
-//! `threads_max`.
+//! handle, such as a channel or a lock. Each such job needs an OS thread of its own; the pool
+//! provides up to `threads_max`.
 //!
 //! # Stacks
 //!

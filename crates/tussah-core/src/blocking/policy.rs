@@ -32,8 +32,8 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PoolPolicy {
-    /// Bound, in OS threads: each costs a stack, and more than the device's parallelism bring no
-    /// gain. Zero counts as 1.
+    /// Bound, in OS threads: each costs a stack, and more OS threads than the device can serve in
+    /// parallel bring no gain. Zero counts as 1.
     pub threads_max: usize,
     /// The idle time after which an OS thread ends.
     pub idle_timeout: Duration,

@@ -128,8 +128,8 @@ impl Clock {
     /// Calls `hook` after each [`ManualClock::advance`], until the returned guard is dropped.
     ///
     /// A runtime unparks its workers in its hook. The hook runs on the OS thread that advances the
-    /// clock, with no lock held. A call that has started may still be running after the guard was
-    /// dropped. If a hook panics, the other hooks are still called. On a real clock, hooks are
+    /// clock, with no lock held. A call that has started may still be running after the guard has
+    /// been dropped. If a hook panics, the other hooks are still called. On a real clock, hooks are
     /// never called.
     #[must_use = "dropping the guard removes the hook"]
     pub fn on_advance(&self, hook: Box<dyn Fn() + Send + Sync>) -> AdvanceHook {

@@ -45,7 +45,7 @@ const FAR_YEARS: u64 = 100;
 
 const FAR: Duration = Duration::from_secs(FAR_YEARS * 365 * 24 * 60 * 60);
 
-/// Returns the instant `duration` after `instant`, or an instant a hundred years ahead if an
+/// Returns the instant `duration` after `instant`, or an instant a hundred years from now if an
 /// `Instant` cannot hold the result.
 #[doc(hidden)]
 #[must_use]

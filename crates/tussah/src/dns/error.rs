@@ -104,7 +104,7 @@ impl Error {
     }
 
     /// Returns whether the name does not exist (NXDOMAIN) or has no records of this type (RFC 2308,
-    /// section 2). Trying again soon gives the same answer.
+    /// section 2). A retry soon afterwards would get the same answer.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self.reason(), Reason::NoSuchName | Reason::NoRecords)

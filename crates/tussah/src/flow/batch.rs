@@ -1,4 +1,4 @@
-//! Batches: the items that a method takes at once.
+//! Batches: several items for one call of a method.
 
 use std::future::Future;
 use std::mem::take;
@@ -12,14 +12,14 @@ use super::out::{AsyncOut, Out};
 use super::outlet::{Held, Outlet};
 use crate::stage::{Batch as Events, Reason};
 
-/// The items that a method takes at once: `items: &mut Batch<T>` in place of an item.
+/// Several items for one call: a method takes `items: &mut Batch<T>` instead of a single item.
 ///
-/// A batch has at most 100 items. The method takes as many of them as it wants; the others go back
-/// to the head of the queue. It must take at least one, or it is called with the same batch again.
-/// What the method sends is in the flow of the item that it took last.
+/// A batch has at most 100 items. The method takes as many of them as it wants, and the others
+/// return to the head of the queue. If it takes none, it is called with the same batch again. Items
+/// that the method sends belong to the flow of the item that it took last.
 ///
-/// All items that the method has taken end together when it returns: they are handled, or have
-/// failed if it returns an error. If it panics, they go to the port `dropped`.
+/// When the method returns, all items that it has taken end together: they count as handled or, if
+/// it returns an error, as failed. If it panics, they go to the port `dropped`.
 ///
 /// # Examples
 /// ```
@@ -46,11 +46,12 @@ pub struct Batch<'a, T: Send + 'static> {
     taken: Vec<(Flow, Option<T>)>,
 }
 
-/// The flow of the item in hand, for the output ports. The lock is never contended.
+/// The flow of the item taken last, for the output ports. The lock is never contended.
 pub type Current = Mutex<Flow>;
 
 impl<'a, T: Send + 'static> Batch<'a, T> {
-    /// Creates a batch. Items go to `dropped` if the call does not end; `clone` copies them.
+    /// Creates a batch. If the call does not complete, its items go to `dropped`; `clone` copies
+    /// them.
     #[doc(hidden)]
     pub fn new(
         events: &'a mut Events<Parcel<Ports<T, Never>>>,
@@ -67,14 +68,13 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         }
     }
 
-    /// Returns the number of items that the method can still take. Some of them may expire before
-    /// that.
+    /// Returns the number of remaining items. Some of them may expire before the method takes them.
     #[must_use]
     pub fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// Returns whether no item is left.
+    /// Returns whether no items remain.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()

@@ -1,5 +1,5 @@
-//! The arguments of compiled graphs. The compiler evaluates these functions, and its errors are
-//! their messages.
+//! Checks of the arguments in compiled graphs. The compiler evaluates these functions, and reports
+//! their messages as errors.
 
 use tussah_weave::Kind;
 
@@ -9,32 +9,32 @@ pub struct ParamSpec {
     pub name: &'static str,
     /// The kind in Weave; `None` for any other type.
     pub kind: Option<Kind>,
-    /// The type as the module's block spells it.
+    /// The type as written in the `impl` block.
     pub spelled: &'static str,
-    /// True if the argument may be missing.
+    /// True if the argument may be omitted.
     pub optional: bool,
 }
 
 /// An argument of an instance.
 pub struct Given {
-    /// The place in the file, with a separator from the message; empty if the compiler shows it.
+    /// The position in the file, followed by a separator; empty if the compiler shows the position.
     pub place: &'static str,
     /// The name of the module.
     pub module: &'static str,
     /// The number of arguments without a name before this one.
     pub before: usize,
-    /// The name, if it is written.
+    /// The name of the argument, if it has one.
     pub name: Option<&'static str>,
-    /// The kinds that the value can have. None if it has a Rust type, which a trait checks.
+    /// The possible kinds of the value. Empty if the value has a Rust type, which a trait checks.
     pub kinds: &'static [&'static str],
     /// The kind or the type of the value.
     pub found: &'static str,
 }
 
-/// Bound, in bytes: an error of the compiler about an argument. Names beyond it are left out.
+/// Bound, in bytes: the length of a compiler error about an argument. Further names are omitted.
 const MESSAGE_MAX: usize = 1024;
 
-/// A text that is made while the program is compiled.
+/// A text that is built at compile time.
 pub struct Message {
     bytes: [u8; MESSAGE_MAX],
     len: usize,
@@ -49,7 +49,7 @@ impl Message {
         empty.and(place)
     }
 
-    /// Appends a text, or leaves it out if it has no room.
+    /// Appends a text, or omits it if there is no room.
     const fn and(mut self, text: &str) -> Self {
         let text = text.as_bytes();
         if text.len() <= MESSAGE_MAX - self.len {
@@ -70,7 +70,7 @@ impl Message {
     }
 }
 
-/// Returns the error of an argument that has no parameter, is given twice, or is of a wrong kind.
+/// Returns the error of an argument that has no parameter, is given twice, or has the wrong kind.
 #[must_use]
 pub const fn wrong_argument(params: &[ParamSpec], given: &Given) -> Option<Message> {
     let message = Message::new(given.place);
@@ -117,8 +117,8 @@ pub const fn wrong_argument(params: &[ParamSpec], given: &Given) -> Option<Messa
     }
 }
 
-/// Returns the error of an instance without an argument that its module requires. The first
-/// `before` arguments have no name.
+/// Returns the error of an instance that lacks a required argument. The first `before` arguments
+/// have no name.
 #[must_use]
 pub const fn missing_arguments(
     params: &[ParamSpec],

@@ -42,7 +42,7 @@ pub trait Fields {
     fn field(&self, name: &str) -> Option<Value>;
 }
 
-/// A type that a field of an item may have.
+/// A type that the fields of items may have.
 ///
 /// | type | kind |
 /// |---|---|

@@ -1,4 +1,4 @@
-//! The output ports of an ordered module: they send when the item that is handled has its turn.
+//! The output ports of an ordered module, which send when the handled item has its turn.
 
 use std::future::Future;
 
@@ -26,8 +26,8 @@ impl<T: Send + 'static> Outlet<T> {
     }
 }
 
-/// An output port during a plain call of an ordered module. It sends when the instance flushes
-/// what is held.
+/// An output port during a plain call of an ordered module. It sends when the instance flushes the
+/// held items.
 pub struct Later<'a, 'c, T> {
     outlet: &'a Outlet<T>,
     flow: &'c Flow,

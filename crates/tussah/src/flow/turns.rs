@@ -3,7 +3,7 @@
 //!
 //! The stage gives each item a ticket while a servlet takes the item out of the queue, under the
 //! queue's lock. An item that is handled waits for its turn in its servlet. The ticket ends with
-//! the item, in whatever way that ends, and then the next item has its turn.
+//! the item, however the item ends, and then the next item has its turn.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;

@@ -60,8 +60,8 @@ impl TcpStream {
         })
     }
 
-    /// Writes all of several buffers, one after the other. The slices then start after the bytes
-    /// written.
+    /// Writes all of several buffers, one after the other. When the future completes, the slices
+    /// have been advanced past the bytes written.
     ///
     /// # Cancellation
     /// Same as [`write_all`](Self::write_all). The slices contain what was not written.

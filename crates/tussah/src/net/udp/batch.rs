@@ -46,8 +46,8 @@ impl<'a> RecvSlot<'a> {
 
 impl UdpSocket {
     /// Waits for a datagram, then receives all queued datagrams, at most one per slot. Returns the
-    /// number of datagrams received. An error after the first datagram is left for the next
-    /// operation.
+    /// number of datagrams received. If receiving fails after the first datagram, the next
+    /// operation reports the error.
     ///
     /// One call receives at most 32 datagrams. It makes a system call for each datagram, but saves
     /// other work between these calls.

@@ -191,7 +191,7 @@ impl Connection {
         shared.outgoing.push_numbered(bytes.into(), bytes_max).await
     }
 
-    /// Closes the connection gracefully: writes the queued bytes, and accepts no others. The
+    /// Closes the connection gracefully: writes the queued bytes, and accepts no more. The
     /// connection ends when the peer has finished sending, too, or when
     /// [`linger`](super::SocketOptions::linger) has passed. Packets that arrive in the meantime are
     /// dropped.

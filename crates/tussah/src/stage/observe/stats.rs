@@ -40,10 +40,9 @@ pub struct StageStats {
     pub waiting: usize,
     /// The current maximum number of events in a batch.
     pub batch_max: usize,
-    /// The effective latency target, if there is one. It is the configured target, or a higher
-    /// value if the service time alone is too long. In that case, it is the 90th percentile of the
-    /// unloaded service time plus half of the configured target. It applies if that percentile
-    /// exceeds half of the configured target.
+    /// The effective latency target, if there is one. Let t be the 90th percentile of the unloaded
+    /// service time. If t exceeds half of the configured target, the effective target is t plus
+    /// half of the configured target. Otherwise, it is the configured target.
     pub target: Option<Duration>,
     /// The order in which events of one class are served.
     pub order: Order,

@@ -15,7 +15,7 @@ use crate::stage::network::Network;
 use crate::stage::run::{Gone, Shared};
 use crate::stage::send::outgoing;
 
-/// Bound, in spans of a network: it keeps the newest spans, about 300 KiB.
+/// Bound, in spans of a network: older spans are dropped; about 300 KiB.
 pub const SPANS_MAX: usize = 4096;
 
 /// The first number of the traces that the network chooses itself.

@@ -48,7 +48,8 @@ pub trait Home: Send + Sync {
     fn fail(&self, why: &str);
 }
 
-/// The right to use a handler. If a panic drops it, the handler is not used again.
+/// A guard that gives access to a handler. If a panic drops the guard, the handler is not used
+/// again.
 #[doc(hidden)]
 pub trait Guard: Send {
     type Event;
@@ -196,7 +197,7 @@ impl<H: SerialHandler> Host for One<H> {
     }
 }
 
-/// The right to use a serial handler.
+/// A guard that gives access to a serial handler.
 #[doc(hidden)]
 pub struct Entered<'a, H> {
     place: async_lock::MutexGuard<'a, Place<H>>,

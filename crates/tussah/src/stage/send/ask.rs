@@ -45,7 +45,7 @@ use crate::sync::oneshot;
 pub struct Ask<T, R> {
     /// The value from the sender.
     pub value: T,
-    /// The sender for the value to return.
+    /// The handle with which the handler returns its value.
     pub reply: ReplySender<R>,
 }
 

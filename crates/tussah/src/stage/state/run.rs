@@ -1,9 +1,9 @@
-//! The work of a servlet between two looks at its stage's queue.
+//! The work of a servlet between two visits to its stage's queue.
 
 use crate::stage::control::Order;
 use crate::stage::event::{Batch, Event, Reason};
 
-/// The work of a servlet between two looks at the queue.
+/// The work of a servlet between two visits to the queue.
 pub(crate) struct Run<E> {
     /// Events that have been taken but are not in the servlet's batch yet.
     pub(crate) ahead: Batch<E>,
@@ -11,24 +11,26 @@ pub(crate) struct Run<E> {
     pub(crate) limit: usize,
     /// The end of the queue from which the events were taken.
     pub(crate) order: Order,
-    /// The keys that are busy for this run, in a keyed stage, with the number of events taken of
+    /// In a keyed stage, the keys that are busy with this run, and the number of events taken from
     /// each. The events in `ahead` are in the same order.
     pub(crate) keys: Vec<(usize, usize)>,
     /// The number of these keys whose events have gone to the batch.
     pub(super) begun: usize,
     /// Events that were shed or had expired. Their drop callbacks run under no lock.
     pub(crate) dropped: Vec<(Event<E>, Reason)>,
-    /// The number of these drops that the stage still counts as undelivered.
+    /// The number of events in `dropped` that the stage still counts as undelivered.
     pub(crate) undelivered: u64,
     pub(crate) begun_ns: u64,
     /// The time at which the handler last began to compute.
     pub(crate) resumed_ns: u64,
     /// The time that the handler had computed before that.
     pub(crate) compute_ns: u64,
-    /// True if the handler waits for room in another stage, and for how long it has waited.
+    /// True if the handler waits for room in another stage; below, the time for which it has
+    /// waited.
     pub(crate) held_up: bool,
     pub(crate) held_up_ns: u64,
-    /// True if the handler has yielded, and how long it has been ready and waited for its turn.
+    /// True if the handler has yielded; below, the time for which it has been ready and waited for
+    /// a worker.
     pub(crate) yielded: bool,
     pub(crate) ready_ns: u64,
     /// True if the handler has only yielded since it has counted as waiting.
@@ -80,7 +82,7 @@ impl<E> Run<E> {
         self.taken > 0
     }
 
-    /// Moves the events of the next batch to `batch`. In a keyed stage, these are of one key.
+    /// Moves the events of the next batch to `batch`. In a keyed stage, they have the same key.
     #[inline]
     pub(crate) fn fill(&mut self, batch: &mut Batch<E>) {
         let mut limit = self.limit;
