@@ -33,7 +33,7 @@ mod modules;
 mod parse;
 mod plan;
 mod render;
-mod suggest;
+pub mod suggest;
 mod token;
 pub mod tree;
 mod types;

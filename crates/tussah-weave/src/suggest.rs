@@ -25,8 +25,16 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
     .map(|(_, known)| known)
 }
 
-/// Returns the help that names the nearest name, or else lists the known ones.
-pub(crate) fn help<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+/// Returns the help that names the nearest name, or else lists the known ones if they are few.
+///
+/// # Examples
+/// ```
+/// use tussah_weave::suggest::help;
+///
+/// assert_eq!(help("repyl", ["read", "reply"]).as_deref(), Some("did you mean `reply`?"));
+/// assert_eq!(help("x", ["read", "reply"]).as_deref(), Some("known: `read`, `reply`"));
+/// ```
+pub fn help<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let mut known: Vec<&str> = known.into_iter().collect();
     known.sort_unstable();
     known.dedup();

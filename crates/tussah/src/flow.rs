@@ -126,6 +126,7 @@ mod param;
 mod probe;
 mod running;
 mod shards;
+mod tap;
 #[cfg(feature = "cli")]
 mod text;
 mod turns;
@@ -151,6 +152,7 @@ pub use self::open_file::OpenFile;
 pub use self::out::{AsyncOut, Out};
 pub use self::param::{Param, Rate, Size};
 pub use self::running::{Input, Running};
+pub use self::tap::{Tap, TappedItem};
 pub use self::via::{Via, WhenFull};
 pub use self::wake::Wake;
 pub use tussah_weave::Value;

@@ -1,8 +1,9 @@
 //! The commands for graphs in Weave.
 
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -367,4 +368,122 @@ fn the_figure_of_the_web_server_is_current() {
         figure == current,
         "the figure is old: tussah draw {graph} -o ../../docs/internals/web.svg"
     );
+}
+
+const TICKS: &str = "use Timer, Logger, FileLines, LinesOut
+graph Ticks() {
+  timer = Timer(1 ms)
+  log   = Logger()
+  lines = FileLines(\"in.txt\")
+  print = LinesOut()
+  timer -> log
+  lines -> print
+}
+";
+
+/// Starts a command, and reads its first line.
+fn started(directory: &Path, arguments: &[&str]) -> (Child, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tussah"));
+    command.args(arguments).current_dir(directory);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the command starts");
+    let mut line = String::new();
+    let stdout = child.stdout.as_mut().expect("a pipe");
+    // The rest of the output goes to the pipe, which has room for it.
+    let mut lines = BufReader::with_capacity(1, stdout);
+    lines.read_line(&mut line).expect("a line");
+    (child, line)
+}
+
+/// Returns a graph that ticks until it is stopped, with a control socket.
+fn ticking() -> (tempfile::TempDir, Child) {
+    let directory = lines();
+    let path = directory.path();
+    std::fs::write(path.join("ticks.weave"), TICKS).expect("a file");
+    let run = ["run", "ticks.weave", "--control", "ticks.sock"];
+    let (child, line) = started(path, &run);
+    assert_eq!(line, "one\n");
+    (directory, child)
+}
+
+fn ended(child: Child) -> (Option<i32>, String) {
+    let output = child.wait_with_output().expect("the command ends");
+    let stderr = String::from_utf8(output.stderr).expect("text");
+    (output.status.code(), stderr)
+}
+
+#[test]
+fn tap_shows_the_items_of_a_running_graph() {
+    let (directory, run) = ticking();
+    let path = directory.path();
+    let socket = std::fs::metadata(path.join("ticks.sock")).expect("a socket");
+    assert_eq!(socket.permissions().mode() & 0o777, 0o600);
+    let edges = (
+        0,
+        "timer -> log\nlines -> print\n".to_owned(),
+        String::new(),
+    );
+    assert_eq!(tussah(path, &["tap", "ticks.sock"]), edges);
+
+    let (code, stdout, _) = tussah(path, &["tap", "ticks.sock", "timer", "--count", "3"]);
+    let numbers: Vec<u64> = stdout
+        .lines()
+        .map(|it| it.parse().expect("a number"))
+        .collect();
+    let [first, second, third] = *numbers else {
+        panic!("three numbers: {stdout}");
+    };
+    assert_eq!((code, second, third), (0, first + 1, first + 2));
+    let json = ["tap", "ticks.sock", "timer -> log", "--json", "--count=1"];
+    let (code, stdout, _) = tussah(path, &json);
+    let item: serde_json::Value = serde_json::from_str(&stdout).expect("one line of JSON");
+    assert_eq!(code, 0);
+    assert!(item["item"].is_string(), "{item}");
+
+    let (code, stdout, stderr) = tussah(path, &["tap", "ticks.sock", "timer -> lgo"]);
+    let expected = "error: there is no edge `timer -> lgo`: did you mean `timer -> log`?\n";
+    assert_eq!((code, stdout.as_str(), stderr.as_str()), (1, "", expected));
+    let again = ["run", "ticks.weave", "--control", "ticks.sock"];
+    let expected = "error: another process uses the socket ticks.sock\n";
+    assert_eq!(
+        tussah(path, &again),
+        (1, String::new(), expected.to_owned())
+    );
+
+    // The user ends one tap, and the graph the other.
+    let (tap, _) = started(path, &["tap", "ticks.sock", "timer"]);
+    let (last, _) = started(path, &["tap", "ticks.sock", "timer"]);
+    kill_process(Pid::from_child(&tap), Signal::INT).expect("the command runs");
+    assert_eq!(ended(tap), (Some(0), String::new()));
+    kill_process(Pid::from_child(&run), Signal::TERM).expect("the command runs");
+    assert_eq!(ended(last), (Some(0), "the graph has ended\n".to_owned()));
+    assert_eq!(ended(run).0, Some(0));
+    assert!(!path.join("ticks.sock").exists());
+}
+
+#[test]
+fn the_socket_of_a_dead_process_is_an_error_and_can_be_used_again() {
+    let (directory, mut run) = ticking();
+    let path = directory.path();
+    run.kill().expect("the command runs");
+    run.wait().expect("the command ends");
+    let check = |arguments: &[&str], code: i32, expected: &str| {
+        let seen = tussah(path, arguments);
+        assert_eq!(seen, (code, String::new(), format!("error: {expected}\n")));
+    };
+    let gone = "cannot connect to ticks.sock: its process has ended";
+    check(&["tap", "ticks.sock", "timer"], 2, gone);
+    let none = "cannot connect to none: there is no such socket; start the graph with --control";
+    check(&["tap", "none"], 2, none);
+    let file = ["run", "ticks.weave", "--control", "in.txt"];
+    check(&file, 1, "in.txt exists and is not a socket");
+
+    let run = ["run", "ticks.weave", "--control", "ticks.sock"];
+    let (run, _) = started(path, &run);
+    assert_eq!(
+        tussah(path, &["tap", "ticks.sock", "timer", "--count=1"]).0,
+        0
+    );
+    kill_process(Pid::from_child(&run), Signal::TERM).expect("the command runs");
+    assert_eq!(ended(run).0, Some(0));
 }

@@ -10,6 +10,7 @@
 //! | `fmt FILE...` | formats files |
 //! | `draw FILE` | draws a graph as SVG or DOT |
 //! | `test FILE...` | runs the tests of files |
+//! | `tap SOCKET EDGE` | shows the items of an edge of a graph that runs with `--control SOCKET` |
 //! | `describe` | prints the manifest of the modules, as JSON |
 //!
 //! # Parameters
@@ -22,7 +23,8 @@
 //! 4. the default in the graph
 //!
 //! Write values as in Weave, but omit the quotes of texts. `run` reports all invalid values before
-//! it starts anything. The parameters `graph`, `params`, `workers` and `help` have no option.
+//! it starts anything. The parameters `graph`, `params`, `workers`, `control` and `help` have no
+//! option.
 //!
 //! # Signals
 //! The first Ctrl-C or SIGTERM stops the sources, and `run` exits when all items have been handled.
@@ -32,10 +34,11 @@
 //! | code | `run` | other commands |
 //! |---|---|---|
 //! | 0 | all items have been handled | there are no errors |
-//! | 1 | an instance could not start, a source failed, or a second signal arrived | a file has errors or is not formatted, or a test failed |
-//! | 2 | the command line or the graph is invalid | the command line is invalid, or a file cannot be read |
+//! | 1 | an instance could not start, a source failed, or a second signal arrived | a file has errors or is not formatted, a test failed, or the graph has no such edge |
+//! | 2 | the command line or the graph is invalid | the command line is invalid, a file cannot be read, or `tap` cannot connect |
 
 mod check;
+mod control;
 mod describe;
 mod draw;
 mod fmt;
@@ -45,6 +48,7 @@ mod rig;
 mod run;
 mod source;
 mod steps;
+mod tap;
 mod test;
 mod values;
 
@@ -88,6 +92,8 @@ pub enum Command {
     Draw(draw::DrawArguments),
     #[doc(hidden)]
     Test(test::TestArguments),
+    #[doc(hidden)]
+    Tap(tap::TapArguments),
     /// Print the manifest of the modules as JSON, for `check --modules` and `draw --modules`
     Describe,
 }
@@ -102,6 +108,7 @@ impl Command {
             Self::Fmt(arguments) => arguments.run(),
             Self::Draw(arguments) => arguments.run(program),
             Self::Test(arguments) => arguments.run(program),
+            Self::Tap(arguments) => arguments.run(),
             Self::Describe => describe::run(program),
         }
     }

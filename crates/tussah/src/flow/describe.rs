@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tussah_weave::{Body, Kind, Parallelism, ParamSignature, PortSignature, Signature, Type};
 
 use super::compiled::ParamSpec;
+use super::tap::{Show, Shows};
 #[cfg(feature = "cli")]
 use super::text::{AnyText, Text};
 
@@ -17,6 +18,7 @@ pub struct Describe {
     pub(crate) types: Vec<Type>,
     /// The fields of the items of input ports.
     pub(crate) fields: Vec<(Type, &'static [&'static str])>,
+    pub(crate) shows: Shows,
     /// The types of the ports, as text.
     #[cfg(feature = "cli")]
     pub(crate) texts: Vec<Arc<dyn AnyText>>,
@@ -35,6 +37,7 @@ impl Describe {
             },
             types: Vec::new(),
             fields: Vec::new(),
+            shows: Vec::new(),
             #[cfg(feature = "cli")]
             texts: Vec::new(),
         }
@@ -89,14 +92,15 @@ impl Describe {
         self
     }
 
-    /// Adds the conversions between text and a port's type, for tests of graphs.
+    /// Adds the conversions between text and a port's type, for tests and taps of graphs.
     #[must_use]
-    #[cfg_attr(not(feature = "cli"), expect(unused_mut, unused_variables))]
+    #[cfg_attr(not(feature = "cli"), expect(unused_variables))]
     pub fn text<T: Send + 'static>(
         mut self,
         parse: Option<fn(&str) -> Option<T>>,
-        show: Option<fn(&T) -> String>,
+        show: Option<Show<T>>,
     ) -> Self {
+        self.shows.extend(show.map(|show| Box::new(show) as _));
         #[cfg(feature = "cli")]
         if parse.is_some() || show.is_some() {
             let item = type_of::<T>();

@@ -12,6 +12,7 @@ use super::flows::{Flow, Keepers, Parcel};
 use super::limit::cross;
 use super::module::{Never, Ports};
 use super::shards::{By, join};
+use super::tap::Taps;
 use super::via::{Via, WhenFull};
 use crate::stage::{BuildError, Edges, Event, Reason, Refusal, Sender, Stage};
 use crate::sync::Limit;
@@ -22,12 +23,14 @@ pub(crate) type Wait<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 /// A function for the items of an instance that ended without being handled.
 pub(crate) type Ends<I> = Arc<dyn Fn(Parcel<I>, Reason) + Send + Sync>;
 
-/// An edge.
+/// An edge. Its parts are in one cache line, so that a look for taps costs no access to memory.
+#[repr(align(64))]
 pub(crate) struct Edge<T> {
     /// The queue of the receiver, if items can be put there unchanged. This saves an indirect call
     /// for each item.
     direct: Option<Sender<Parcel<Only<T>>>>,
     any: Arc<dyn Push<T>>,
+    pub(crate) taps: Taps<T>,
 }
 
 /// The items of an instance with one input port, and nothing else that it handles.
@@ -37,6 +40,22 @@ impl<T: Send + 'static> Edge<T> {
     /// Sends an item as [`Push::push`] does.
     #[inline(always)]
     pub(crate) fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
+        if self.taps.are_any() {
+            return self.push_tapped(flow, item);
+        }
+        self.push_untapped(flow, item)
+    }
+
+    // The item is not borrowed on the usual way, so that it needs no place in memory there.
+    #[cold]
+    #[inline(never)]
+    fn push_tapped(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
+        self.taps.show(&flow, &item);
+        self.push_untapped(flow, item)
+    }
+
+    #[inline(always)]
+    fn push_untapped(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
         let Some(direct) = &self.direct else {
             return self.any.push(flow, item);
         };
@@ -68,13 +87,24 @@ impl<T: Send + 'static> Edge<T> {
 
     /// Sends an item as [`Push::offer`] does.
     pub(crate) fn offer(&self, flow: Flow, item: T) {
+        if self.taps.are_any() {
+            self.taps.show(&flow, &item);
+        }
         self.any.offer(flow, item);
+    }
+
+    fn new(direct: Option<Sender<Parcel<Only<T>>>>, any: Arc<dyn Push<T>>) -> Self {
+        Self {
+            direct,
+            any,
+            taps: Taps::default(),
+        }
     }
 }
 
-impl<T> From<Arc<dyn Push<T>>> for Edge<T> {
+impl<T: Send + 'static> From<Arc<dyn Push<T>>> for Edge<T> {
     fn from(any: Arc<dyn Push<T>>) -> Self {
-        Self { direct: None, any }
+        Self::new(None, any)
     }
 }
 
@@ -232,7 +262,7 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Inlet<T> for Typed<I, 
             direct = None;
             any = Arc::new(Delayed::new(any, via, keepers, self.stage.network.handle()));
         }
-        Ok(Edge { direct, any })
+        Ok(Edge::new(direct, any))
     }
 
     fn outside(&self) -> Arc<dyn Push<T>> {

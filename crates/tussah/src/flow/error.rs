@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tussah_weave::suggest;
+
 use crate::stage::BuildError;
 
 /// The error of creating or using a graph.
@@ -51,6 +53,20 @@ pub enum GraphError {
     Unconnected {
         /// The output port.
         from: String,
+    },
+    /// The graph has no such edge.
+    NoEdge {
+        /// The requested edge.
+        edge: String,
+        /// The existing edges.
+        known: Vec<String>,
+    },
+    /// An output port has several edges, but one of them was expected.
+    SeveralEdges {
+        /// The output port.
+        from: String,
+        /// Its edges.
+        edges: Vec<String>,
     },
     /// An instance has shards, but the call needs a single shard.
     Shards {
@@ -109,6 +125,18 @@ impl fmt::Display for GraphError {
                 "`{from}` has several edges, but its item `{item}` cannot be cloned"
             ),
             Self::Unconnected { from } => write!(f, "the port `{from}` has no edge"),
+            Self::NoEdge { edge, known } => {
+                let known = known.iter().map(String::as_str);
+                match suggest::help(edge, known) {
+                    Some(help) => write!(f, "there is no edge `{edge}`: {help}"),
+                    None => write!(f, "there is no edge `{edge}`"),
+                }
+            }
+            Self::SeveralEdges { from, edges } => write!(
+                f,
+                "`{from}` has several edges: expected one of {}",
+                list(edges)
+            ),
             Self::Shards { instance, shards } => write!(
                 f,
                 "`{instance}` has shards: expected one of {}",

@@ -19,6 +19,7 @@ use super::module::Module;
 use super::order::{slots, upstream_first};
 use super::running::Running;
 use super::shards::Group;
+use super::tap::NamedEdge;
 use super::via::Via;
 use crate::stage::{Network, collected};
 use crate::sync::Limit;
@@ -187,6 +188,8 @@ impl Graph {
         let mut running = Running {
             network: Network::new(self.name.clone()),
             ports: Vec::new(),
+            edges: Vec::new(),
+            outputs: Vec::new(),
             sources: crate::sync::Mutex::default(),
             aborts: Vec::new(),
             failures: Mutex::default(),
@@ -216,8 +219,15 @@ impl Graph {
         let ends = ends.map(|(from, to, _)| (&from.instances, &to.instances));
         let order = upstream_first(self.instances.len(), ends);
         for (from, to, via) in edges {
-            self.plan(&running.ports, &from, &to, &via)?;
+            let places = self.plan(&running.ports, &from, &to, &via)?;
+            running.edges.push(NamedEdge {
+                from: (from.name, from.port),
+                to: (to.name, to.port),
+                places,
+            });
         }
+        let instances = self.instances.iter();
+        running.outputs = instances.map(|it| it.instance.ports()).collect();
         for (name, ports) in &mut running.ports {
             let limit = self.place(name).ok().and_then(|it| self.limit_of(it.start));
             if limit.is_some() {
@@ -255,14 +265,15 @@ impl Graph {
         Ok(())
     }
 
-    /// Connects an output port to an input port.
+    /// Connects an output port to an input port. Returns the sending instances, each with the
+    /// number of the edge at its port.
     fn plan(
         &mut self,
         ports: &[(String, Vec<InPort>)],
         from: &End,
         to: &End,
         via: &Via,
-    ) -> Result<(), GraphError> {
+    ) -> Result<Vec<(usize, usize)>, GraphError> {
         let mut all = ports.iter();
         let (to_name, inputs) = all
             .find(|(name, _)| *name == to.name)
@@ -275,6 +286,7 @@ impl Graph {
         })?;
         let limit = self.limit_of(to.instances.start).cloned();
         let name_of = |limit: &Limit| limit.name().to_owned();
+        let mut places = Vec::new();
         for place in from.instances.clone() {
             let crosses = self.limit_of(place).map(name_of) != limit.as_ref().map(name_of);
             let crossed = crosses.then(|| (inlet.cross)(&*inlet.inlet, limit.as_ref()));
@@ -284,9 +296,10 @@ impl Graph {
             instance.outs(&mut |port, outlet| {
                 known.push(port.to_owned());
                 if port == from.port {
+                    let number = outlet.edges();
                     let fits = outlet.connect(to_port, via);
                     result = Some(if fits {
-                        Ok(())
+                        Ok(number)
                     } else {
                         Err(GraphError::WrongType {
                             from: format!("{name}.{port}"),
@@ -297,15 +310,16 @@ impl Graph {
                     });
                 }
             });
-            result.unwrap_or_else(|| {
+            let number = result.unwrap_or_else(|| {
                 Err(GraphError::NoPort {
                     instance: name.clone(),
                     port: from.port.clone(),
                     known,
                 })
             })?;
+            places.push((place, number));
         }
-        Ok(())
+        Ok(places)
     }
 
     /// Returns the numbers of the instances of this name.

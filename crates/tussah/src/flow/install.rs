@@ -26,8 +26,8 @@ use super::flows::{Flow, Keepers, Parcel};
 use super::module::{Element, Module, PerFlow, Serial, Source};
 use super::open_flows::FlowBounds;
 use super::outlet::{AnyOutlet, Outs};
+use super::tap::Ports;
 use super::turns::Turns;
-
 use crate::stage::{Batch, BuildError, Declared, Edges, Network, OS_THREADS_MAX, Reason};
 use crate::sync::Limit;
 
@@ -71,6 +71,7 @@ pub(crate) trait Instance: Send {
     /// Adds the stage to the network, and returns the input ports.
     fn declare(&mut self, network: &Network, name: &str) -> Result<Vec<InPort>, BuildError>;
     fn outs(&mut self, f: &mut dyn FnMut(&'static str, &mut dyn AnyOutlet));
+    fn ports(&self) -> Option<Arc<dyn Ports>>;
     fn install(
         self: Box<Self>,
         keepers: &Arc<Keepers>,
@@ -160,6 +161,10 @@ impl<M: Module> Instance for Planned<M> {
 
     fn outs(&mut self, f: &mut dyn FnMut(&'static str, &mut dyn AnyOutlet)) {
         self.outs.each(f);
+    }
+
+    fn ports(&self) -> Option<Arc<dyn Ports>> {
+        Some(self.shared.clone())
     }
 
     fn install(

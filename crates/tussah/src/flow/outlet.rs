@@ -12,6 +12,7 @@ use super::edge::{Edge, Inlet, Wait};
 use super::flows::{Flow, Keepers, Key};
 use super::open_flows::{FlowBounds, OpenFlows};
 use super::out::{AsyncOut, Out};
+use super::tap::{Shows, TapEnd, show_of};
 use super::via::Via;
 use crate::stage::{BuildError, Edges};
 
@@ -23,6 +24,9 @@ pub trait Outs: Send + Sync + 'static {
     /// Calls `f` with each port and its name.
     fn each(&mut self, f: &mut dyn FnMut(&'static str, &mut dyn AnyOutlet));
 
+    /// Calls `f` with each port and its name, while the ports are in use.
+    fn look(&self, f: &mut dyn FnMut(&'static str, &dyn AnyOutlet));
+
     /// Ends the flows that have been idle for too long. Returns the time at which the next flow
     /// may be.
     fn end_idle(&self) -> Option<Instant>;
@@ -30,6 +34,8 @@ pub trait Outs: Send + Sync + 'static {
 
 impl Outs for () {
     fn each(&mut self, _f: &mut dyn FnMut(&'static str, &mut dyn AnyOutlet)) {}
+
+    fn look(&self, _f: &mut dyn FnMut(&'static str, &dyn AnyOutlet)) {}
 
     fn end_idle(&self) -> Option<Instant> {
         None
@@ -40,6 +46,11 @@ impl<T: Send + 'static, R: Outs> Outs for (Outlet<T>, R) {
     fn each(&mut self, f: &mut dyn FnMut(&'static str, &mut dyn AnyOutlet)) {
         f(self.0.name, &mut self.0);
         self.1.each(f);
+    }
+
+    fn look(&self, f: &mut dyn FnMut(&'static str, &dyn AnyOutlet)) {
+        f(self.0.name, &self.0);
+        self.1.look(f);
     }
 
     fn end_idle(&self) -> Option<Instant> {
@@ -66,6 +77,10 @@ pub trait AnyOutlet {
 
     /// Returns whether the port must have an edge.
     fn is_required(&self) -> bool;
+
+    /// Adds a tap to the edge of this number. `shows` may have a function for the items.
+    #[doc(hidden)]
+    fn tap(&self, edge: usize, end: &TapEnd, shows: &Shows);
 
     /// Sets the bounds on the flows that begin here.
     #[doc(hidden)]
@@ -203,6 +218,12 @@ impl<T: Send + 'static> AnyOutlet for Outlet<T> {
 
     fn is_required(&self) -> bool {
         self.required
+    }
+
+    fn tap(&self, edge: usize, end: &TapEnd, shows: &Shows) {
+        if let Some(edge) = self.edges.get(edge) {
+            edge.taps.add(end.clone(), show_of(shows));
+        }
     }
 
     fn set_bounds(&mut self, bounds: FlowBounds) {

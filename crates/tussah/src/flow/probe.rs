@@ -9,6 +9,7 @@ use tussah_weave::Kind;
 use super::args::Read;
 use super::fields::{Fields, HashField, hash_field};
 use super::param::Param;
+use super::tap::Show;
 
 /// A probe for the capabilities of a type: `Probe::<T>::new().clone_fn()` resolves to the method of
 /// this type if `T: Clone`, and to that of [`NoProbe`] otherwise.
@@ -81,16 +82,16 @@ impl<T: FromStr> Probe<T> {
 impl<T: fmt::Display> Probe<T> {
     /// Returns a function that formats the type with `Display`.
     #[must_use]
-    pub fn show_fn(&self) -> Option<fn(&T) -> String> {
-        Some(T::to_string)
+    pub fn show_fn(&self) -> Option<Show<T>> {
+        Some(<T as fmt::Display>::fmt)
     }
 }
 
 impl<T: fmt::Debug> Probe<T> {
     /// Returns a function that formats the type with `Debug`.
     #[must_use]
-    pub fn debug_fn(&self) -> Option<fn(&T) -> String> {
-        Some(|item| format!("{item:?}"))
+    pub fn debug_fn(&self) -> Option<Show<T>> {
+        Some(<T as fmt::Debug>::fmt)
     }
 }
 
@@ -110,12 +111,12 @@ pub trait NoProbe<T> {
     }
 
     /// Returns `None`: the type does not implement `Display`.
-    fn show_fn(&self) -> Option<fn(&T) -> String> {
+    fn show_fn(&self) -> Option<Show<T>> {
         None
     }
 
     /// Returns `None`: the type does not implement `Debug`.
-    fn debug_fn(&self) -> Option<fn(&T) -> String> {
+    fn debug_fn(&self) -> Option<Show<T>> {
         None
     }
 

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use super::edge::{InPort, Inlet, Push};
 use super::error::GraphError;
 use super::flows::{Flow, Keepers};
+use super::tap::{NamedEdge, Ports, Shows, Tap};
 use crate::stage::observe::StageStats;
 use crate::stage::{Network, Reason};
 use crate::time::timeout;
@@ -26,6 +27,9 @@ const STOP: Duration = Duration::from_secs(1);
 pub struct Running {
     pub(super) network: Network,
     pub(super) ports: Vec<(String, Vec<InPort>)>,
+    pub(super) edges: Vec<NamedEdge>,
+    /// The output ports of each instance.
+    pub(super) outputs: Vec<Option<Arc<dyn Ports>>>,
     /// The threads that produce items or ticks, until they are stopped.
     pub(super) sources: crate::sync::Mutex<Vec<Source>>,
     pub(super) aborts: Vec<AbortHandle>,
@@ -98,6 +102,72 @@ impl Running {
                 takes: found.item,
             }),
         }
+    }
+
+    /// Returns the names of the edges, as in `a -> b.port`.
+    #[must_use]
+    pub fn edges(&self) -> Vec<String> {
+        self.edges.iter().map(ToString::to_string).collect()
+    }
+
+    /// Taps an edge: from now on, the [`Tap`] shows its items, until the tap is dropped.
+    ///
+    /// `a -> b.port` is an edge as in Weave. The name of an output port alone stands for its only
+    /// edge. An edge from or to several shards is one edge. The tap shows an item when it is sent,
+    /// also if the receiver then has no room for it. `Display` or `Debug` of the item runs in the
+    /// sending instance.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such edge, or if several have this name.
+    ///
+    /// # Examples
+    /// ```
+    /// use tussah::flow::{Args, Graph};
+    /// use tussah::modules::{Counter, Logger};
+    ///
+    /// # let runtime = tussah::Runtime::builder().workers(1).build().expect("a runtime");
+    /// # runtime.block_on(async {
+    /// let mut graph = Graph::new("tapped");
+    /// graph.add::<Logger<u64>>("log", Args::new())?;
+    /// graph.add::<Counter<u64>>("count", Args::new())?;
+    /// graph.connect("log", "count")?;
+    /// let running = graph.start()?;
+    /// let mut tap = running.tap("log -> count")?;
+    /// running.input("log")?.send(7_u64).await;
+    /// assert!(tap.next().await.is_some());
+    /// # Ok::<(), tussah::flow::GraphError>(())
+    /// # }).expect("the graph can be made");
+    /// ```
+    pub fn tap(&self, edge: &str) -> Result<Tap, GraphError> {
+        let found = self.edges.iter().filter(|it| it.is_called(edge));
+        let found = match found.collect::<Vec<_>>().as_slice() {
+            [found] => *found,
+            [] => {
+                return Err(GraphError::NoEdge {
+                    edge: edge.to_owned(),
+                    known: self.edges(),
+                });
+            }
+            several => {
+                return Err(GraphError::SeveralEdges {
+                    from: edge.to_owned(),
+                    edges: several.iter().map(ToString::to_string).collect(),
+                });
+            }
+        };
+        let outputs = self.outputs.iter().flatten();
+        let shows: Shows = outputs.flat_map(|ports| ports.shows()).collect();
+        let (tap, end) = Tap::new(&self.keepers);
+        for &(place, number) in &found.places {
+            if let Some(ports) = &self.outputs[place] {
+                ports.each(&mut |name, outlet| {
+                    if name == found.from.1 {
+                        outlet.tap(number, &end, &shows);
+                    }
+                });
+            }
+        }
+        Ok(tap)
     }
 
     /// Waits until all sources have ended, all items have been handled, and all closed flows have

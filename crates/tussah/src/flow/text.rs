@@ -15,6 +15,7 @@ use super::flows::{Flow, Keepers};
 use super::install::{Installed, Instance};
 use super::outlet::AnyOutlet;
 use super::running::{Input, Running};
+use super::tap::{Ports, Show, Shown};
 use super::via::Via;
 use crate::stage::{BuildError, Edges, Network, Reason};
 use crate::sync::Limit;
@@ -26,7 +27,7 @@ pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 pub(crate) struct Text<T> {
     pub(crate) item: Type,
     pub(crate) parse: Option<fn(&str) -> Option<T>>,
-    pub(crate) show: Option<fn(&T) -> String>,
+    pub(crate) show: Option<Show<T>>,
 }
 
 /// A [`Text`] whose type is erased.
@@ -75,7 +76,7 @@ impl<T: Send + 'static> AnyText for Text<T> {
 /// The port of an instance that notes the items that it gets. It has no queue, and notes an item
 /// when that is sent.
 struct Recorder<T> {
-    show: fn(&T) -> String,
+    show: Show<T>,
     log: Log,
 }
 
@@ -103,6 +104,10 @@ impl<T: Send + 'static> Instance for Arc<Recorder<T>> {
     }
 
     fn outs(&mut self, _f: &mut dyn FnMut(&'static str, &mut dyn AnyOutlet)) {}
+
+    fn ports(&self) -> Option<Arc<dyn Ports>> {
+        None
+    }
 
     fn install(
         self: Box<Self>,
@@ -134,7 +139,7 @@ impl<T: Send + 'static> Inlet<T> for Placed<T> {
 
 impl<T: Send + 'static> Push<T> for Recorder<T> {
     fn push(&self, _flow: Flow, item: T) -> Option<Wait<'_>> {
-        let text = (self.show)(&item);
+        let text = Shown(&item, self.show).to_string();
         self.log.lock().push(text);
         None
     }

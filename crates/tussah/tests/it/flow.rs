@@ -12,6 +12,7 @@ mod send;
 mod shards;
 mod standard;
 mod stop;
+mod tap;
 #[cfg(feature = "cli")]
 mod testing;
 mod weave;

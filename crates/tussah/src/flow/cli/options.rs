@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use tussah_weave::{Graph, Kind, Param};
@@ -9,7 +10,7 @@ use tussah_weave::{Graph, Kind, Param};
 use super::values::{option, variable};
 
 /// The options of every graph. A parameter of such a name has no option.
-const OWN: &[&str] = &["graph", "params", "workers", "help"];
+const OWN: &[&str] = &["graph", "params", "workers", "control", "help"];
 
 /// Returns the command `run` without a graph, for its help.
 pub(super) fn without_graph(program: &str) -> Command {
@@ -51,7 +52,13 @@ fn own(command: Command) -> Command {
         .value_name("NUMBER")
         .value_parser(clap::value_parser!(u16).range(1..))
         .help("Number of workers [default: one for each CPU]");
-    command.args([graph, params, workers])
+    let control = Arg::new("--control")
+        .long("control")
+        .value_name("SOCKET")
+        .value_hint(clap::ValueHint::FilePath)
+        .value_parser(clap::value_parser!(PathBuf))
+        .help("Unix socket to make, for `tap`");
+    command.args([graph, params, workers, control])
 }
 
 fn of_param(text: &str, graph: &Graph, param: &Param) -> Arg {

@@ -1,14 +1,16 @@
 //! The command `run`.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{ArgMatches, Args, Command};
 use futures_util::future::{Either, select};
 use tussah_weave::{Diagnostic, Graph, Plan};
 
 use super::Program;
+use super::control::{Control, Socket};
 use super::options;
 use super::source::{Source, WRONG, fail, no_graph, read};
 use super::values::{Given, ValuesFile, values};
@@ -69,7 +71,8 @@ impl RunArguments {
             .map_err(|error| ended(&error))?;
         eprint!("{}", source.render(diagnostics));
         let (plan, workers) = plan(&source, graph, &matches)?;
-        Ok(start(program, &source, &plan, workers))
+        let control = matches.get_one::<PathBuf>("--control");
+        Ok(start(program, &source, &plan, workers, control))
     }
 }
 
@@ -140,7 +143,13 @@ fn plan(source: &Source, graph: &Graph, matches: &ArgMatches) -> Result<(Plan, u
     Ok((plan, workers))
 }
 
-fn start(program: &Program, source: &Source, plan: &Plan, workers: usize) -> ExitCode {
+fn start(
+    program: &Program,
+    source: &Source,
+    plan: &Plan,
+    workers: usize,
+    control: Option<&PathBuf>,
+) -> ExitCode {
     let failed = |error: &dyn std::fmt::Display| {
         eprintln!("error: {error}");
         ExitCode::from(FAILED)
@@ -164,38 +173,51 @@ fn start(program: &Program, source: &Source, plan: &Plan, workers: usize) -> Exi
                 return ExitCode::from(WRONG);
             }
         };
+        let socket = match control.map(|path| Socket::bind(path)).transpose() {
+            Ok(socket) => socket,
+            Err(error) => return failed(&error),
+        };
         let running = match graph.start() {
-            Ok(running) => running,
+            Ok(running) => Arc::new(running),
             Err(GraphError::Instance { instance, why }) => {
                 let place = place(source, plan, &instance);
                 return failed(&format_args!("{place}: `{instance}` cannot start: {why}"));
             }
             Err(error) => return fail(&format!("{}: {error}", source.file())),
         };
+        let control = socket.map(|socket| Control::start(socket, &running));
         let drain = std::pin::pin!(running.drain());
         if let Either::Right(((), drain)) = select(drain, std::pin::pin!(any(&signals))).await {
             eprintln!("shutting down: finishing items in flight (signal again to quit now)");
             running.abort_sources();
             if let Either::Right(_) = select(drain, std::pin::pin!(any(&signals))).await {
+                if let Some(control) = control {
+                    control.remove();
+                }
                 // A module that never returns could hold the runtime.
                 std::process::exit(FAILED.into());
             }
         }
-        let failures = running.failures();
-        for failure in &failures {
-            let GraphError::Source { instance, why } = failure else {
-                continue;
-            };
-            let place = place(source, plan, instance);
-            failed(&format_args!(
-                "{place}: the source `{instance}` failed: {why}"
-            ));
+        if let Some(control) = control {
+            control.end().await;
         }
-        match failures.is_empty() {
-            true => ExitCode::SUCCESS,
-            false => ExitCode::from(FAILED),
-        }
+        sources(source, plan, &running.failures())
     })
+}
+
+/// Reports the sources that have failed.
+fn sources(source: &Source, plan: &Plan, failures: &[GraphError]) -> ExitCode {
+    for failure in failures {
+        let GraphError::Source { instance, why } = failure else {
+            continue;
+        };
+        let place = place(source, plan, instance);
+        eprintln!("error: {place}: the source `{instance}` failed: {why}");
+    }
+    match failures.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(FAILED),
+    }
 }
 
 /// Returns the name that a shard such as `pages#0` has in the file.

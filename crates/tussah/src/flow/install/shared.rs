@@ -9,7 +9,8 @@ use tussah_core::Handle;
 use super::handlers::send_later;
 use crate::flow::flows::{Keepers, Parcel};
 use crate::flow::module::Module;
-use crate::flow::outlet::Outs as _;
+use crate::flow::outlet::{AnyOutlet, Outs as _};
+use crate::flow::tap::{Ports, Shows};
 use crate::stage::{Reason, Sender};
 use crate::time::{now, sleep_until};
 
@@ -90,5 +91,17 @@ impl<M: Module> Shared<M> {
             };
             drop(runtime.try_spawn(kept));
         }
+    }
+}
+
+impl<M: Module> Ports for Shared<M> {
+    fn each(&self, f: &mut dyn FnMut(&'static str, &dyn AnyOutlet)) {
+        if let Some(outs) = self.outs() {
+            outs.look(f);
+        }
+    }
+
+    fn shows(&self) -> Shows {
+        M::describe().shows
     }
 }

@@ -1,6 +1,6 @@
 //! The futures of flow graphs.
 
-use tussah::flow::{Flow, Input, Running, expansion::Held};
+use tussah::flow::{Flow, Input, Running, Tap, expansion::Held};
 
 super::futures! {
     "flow/running::drain" (running: Running) { running.drain().await }
@@ -10,5 +10,6 @@ super::futures! {
     "flow/running::stop" (running: Running) { running.stop().await }
     "flow/running::send" (input: Input<&'static str>) { input.send("static").await }
     "flow/flows::turn" (flow: Flow) { flow.turn().await }
+    "flow/tap::next" (tap: Tap) { let _ = { tap }.next().await; }
     "flow/outlet::flush" (held: Held<'static>) { { held }.flush().await }
 }

@@ -1,0 +1,183 @@
+//! The command `tap`.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use futures_util::future::{Either, select};
+use serde_json::Value;
+
+use super::source::fail;
+use crate::net::UnixStream;
+use crate::signal::{Signal, signal};
+
+/// Show the items of an edge of a running graph.
+///
+/// The graph has to run with `--control SOCKET`. A tap never slows it: it skips items that come too
+/// fast, and counts them.
+///
+/// Exits with 0, with 1 if there is no such edge, and with 2 if it cannot connect.
+#[derive(Args)]
+pub struct TapArguments {
+    /// Socket that `run --control` has made
+    socket: PathBuf,
+    /// Edge, such as 'a -> b.port', or an output port with one edge [default: list the edges]
+    edge: Option<String>,
+    /// Exit after this number of items
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Print each item as one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Bound, in bytes: a line of the answer. The text of an item has 4096 bytes, and each of them has
+/// up to six in JSON.
+const LINE_MAX: usize = 64 << 10;
+
+/// The reason why the command ends early.
+enum End {
+    /// The graph has no such edge, or takes no more clients.
+    Refused(String),
+    /// The socket is not that of a graph.
+    Strange,
+    /// There is no connection, for this reason.
+    Unconnected(String),
+    /// The connection is broken.
+    Broken(io::Error),
+    /// All items that were asked for are there, or nobody reads them any more.
+    Enough,
+}
+
+impl TapArguments {
+    pub(super) fn run(&self) -> ExitCode {
+        let runtime = crate::Runtime::builder().workers(1).build();
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(error) => return fail(&format!("cannot start a runtime: {error}")),
+        };
+        runtime.block_on(async {
+            let signals = match signal(Signal::INT) {
+                Ok(signals) => signals,
+                Err(error) => return fail(&error.to_string()),
+            };
+            let mut skipped = 0;
+            let shown = {
+                let show = std::pin::pin!(self.show(&mut skipped));
+                match select(show, std::pin::pin!(signals.recv())).await {
+                    Either::Left((shown, _)) => shown,
+                    Either::Right(_) => Err(End::Enough),
+                }
+            };
+            if skipped > 0 {
+                eprintln!("{skipped} items were skipped");
+            }
+            let socket = self.socket.display();
+            match shown {
+                Ok(()) if self.edge.is_some() => {
+                    eprintln!("the graph has ended");
+                    ExitCode::SUCCESS
+                }
+                Ok(()) | Err(End::Enough) => ExitCode::SUCCESS,
+                Err(End::Refused(why)) => {
+                    eprintln!("error: {why}");
+                    ExitCode::FAILURE
+                }
+                Err(End::Strange) => {
+                    fail(&format!("{socket} is not the control socket of a graph"))
+                }
+                Err(End::Unconnected(why)) => fail(&format!("cannot connect to {socket}: {why}")),
+                Err(End::Broken(error)) => fail(&format!("cannot read from {socket}: {error}")),
+            }
+        })
+    }
+
+    /// Prints items until there are no more.
+    async fn show(&self, skipped: &mut u64) -> Result<(), End> {
+        let stream = UnixStream::connect(&self.socket).await;
+        let stream = stream.map_err(|error| self.not_connected(&error))?;
+        let request = match &self.edge {
+            Some(edge) => format!("tap {}\n", edge.replace('\n', " ")),
+            None => "edges\n".to_owned(),
+        };
+        stream
+            .write_all(request.as_bytes())
+            .await
+            .map_err(End::Broken)?;
+        let (mut bytes, mut buffer) = (Vec::new(), vec![0; 65536]);
+        let mut items = 0;
+        loop {
+            let len = stream.read(&mut buffer).await.map_err(End::Broken)?;
+            if len == 0 {
+                return Ok(());
+            }
+            bytes.extend(&buffer[..len]);
+            while let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
+                let line: Vec<u8> = bytes.drain(..=end).collect();
+                let object: Value = serde_json::from_slice(&line).map_err(|_| End::Strange)?;
+                self.line(&object, skipped)?;
+                items += u64::from(object.get("item").is_some());
+                if self.count == Some(items) {
+                    return Err(End::Enough);
+                }
+            }
+            if bytes.len() > LINE_MAX {
+                return Err(End::Strange);
+            }
+        }
+    }
+
+    /// Prints a line of the answer.
+    fn line(&self, object: &Value, skipped: &mut u64) -> Result<(), End> {
+        let text = |key: &str| object.get(key).and_then(Value::as_str);
+        let printed = if let Some(error) = text("error") {
+            return Err(End::Refused(error.to_owned()));
+        } else if let Some(edge) = text("edge") {
+            edge.to_owned()
+        } else if let Some(more) = object.get("skipped").and_then(Value::as_u64) {
+            *skipped += more;
+            if !self.json {
+                return Ok(());
+            }
+            object.to_string()
+        } else if let Some(item) = text("item") {
+            let item: String = item.chars().map(printable).collect();
+            match object.get("flow") {
+                _ if self.json => object.to_string(),
+                None => item,
+                Some(Value::String(flow)) => {
+                    let flow: String = flow.chars().map(printable).collect();
+                    format!("[{flow}] {item}")
+                }
+                Some(flow) => format!("[{flow}] {item}"),
+            }
+        } else {
+            return Err(End::Strange);
+        };
+        let mut stdout = io::stdout().lock();
+        // Nobody reads what cannot be written.
+        let printed = writeln!(stdout, "{printed}").and_then(|()| stdout.flush());
+        printed.map_err(|_| End::Enough)
+    }
+
+    fn not_connected(&self, error: &io::Error) -> End {
+        let why = match error.kind() {
+            io::ErrorKind::NotFound => "there is no such socket; start the graph with --control",
+            io::ErrorKind::ConnectionRefused => "its process has ended",
+            io::ErrorKind::PermissionDenied => {
+                "permission denied (only the user that runs the graph may connect)"
+            }
+            _ => return End::Unconnected(error.to_string()),
+        };
+        End::Unconnected(why.to_owned())
+    }
+}
+
+/// Returns a character, or its escape if a terminal could take it for a command.
+fn printable(character: char) -> String {
+    match character.is_control() {
+        true => character.escape_default().to_string(),
+        false => character.to_string(),
+    }
+}

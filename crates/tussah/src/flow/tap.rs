@@ -1,0 +1,264 @@
+//! Taps: copies of the items of an edge as text, while a graph runs.
+
+use std::any::{Any, type_name};
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use async_channel::{Receiver, Sender, TrySendError};
+use parking_lot::Mutex;
+use tussah_core::caught;
+
+use super::flows::{Flow, Keepers, Key};
+use super::outlet::AnyOutlet;
+
+/// Bound, in items: those that a tap holds until they are read. It skips the others.
+const HELD_MAX: usize = 256;
+
+/// Bound, in bytes: the text of a tapped item, which is cut off here. An item may hold a whole
+/// file.
+const TEXT_MAX: usize = 4096;
+
+/// A function that writes an item as text.
+pub type Show<T> = fn(&T, &mut fmt::Formatter<'_>) -> fmt::Result;
+
+/// An item as text.
+pub(crate) struct Shown<'a, T>(pub(crate) &'a T, pub(crate) Show<T>);
+
+impl<T> fmt::Display for Shown<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (self.1)(self.0, f)
+    }
+}
+
+/// The items of an edge as text, from [`Running::tap`](super::Running::tap) on. Dropping this value
+/// ends the tap.
+///
+/// A tap never slows the graph down: it holds up to 256 items, and skips further items until some
+/// are read. An edge without a tap does no work for taps.
+pub struct Tap {
+    items: Receiver<TappedItem>,
+    skipped: Arc<AtomicU64>,
+    keepers: Arc<Keepers>,
+}
+
+impl Tap {
+    pub(crate) fn new(keepers: &Arc<Keepers>) -> (Self, TapEnd) {
+        let (sender, items) = async_channel::bounded(HELD_MAX);
+        let skipped = Arc::default();
+        let end = TapEnd {
+            items: sender,
+            skipped: Arc::clone(&skipped),
+        };
+        let tap = Self {
+            items,
+            skipped,
+            keepers: Arc::clone(keepers),
+        };
+        (tap, end)
+    }
+
+    /// Waits for the next item. Returns `None` after the end of the graph, or of the instance that
+    /// sends the items.
+    ///
+    /// # Cancellation
+    /// If the future is dropped, no item is lost.
+    pub async fn next(&mut self) -> Option<TappedItem> {
+        self.keepers.unless_halted(self.items.recv()).await?.ok()
+    }
+
+    /// Returns an item that the tap holds, without waiting.
+    pub fn try_next(&mut self) -> Option<TappedItem> {
+        self.items.try_recv().ok()
+    }
+
+    /// Returns the number of items that the tap has skipped so far, because it held too many.
+    #[must_use]
+    pub fn skipped(&self) -> u64 {
+        self.skipped.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for Tap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tap")
+            .field("held", &self.items.len())
+            .field("skipped", &self.skipped())
+            .finish_non_exhaustive()
+    }
+}
+
+/// An item that a [`Tap`] has seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TappedItem {
+    /// The item as its `Display` writes it, or else its `Debug`; without both, the name of its
+    /// type. Longer texts are cut off after 4096 bytes.
+    pub text: String,
+    /// The name of the item's flow, or `None` outside of any flow.
+    pub flow: Option<Key>,
+}
+
+/// The end of a tap at an edge.
+#[derive(Clone)]
+pub struct TapEnd {
+    items: Sender<TappedItem>,
+    skipped: Arc<AtomicU64>,
+}
+
+impl TapEnd {
+    fn skip(&self) {
+        // Relaxed: the counter protects nothing else.
+        self.skipped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn send<T>(&self, flow: &Flow, item: &T, show: Option<Show<T>>) {
+        let item = TappedItem {
+            text: text(item, show),
+            flow: flow.key().cloned(),
+        };
+        if let Err(TrySendError::Full(_)) = self.items.try_send(item) {
+            self.skip();
+        }
+    }
+}
+
+/// Returns an item as text. The functions of the item's type may panic.
+fn text<T>(item: &T, show: Option<Show<T>>) -> String {
+    let Some(show) = show else {
+        return type_name::<T>().to_owned();
+    };
+    let mut text = Text(String::new());
+    // An error says that the text is full.
+    match caught(|| text.write_fmt(format_args!("{}", Shown(item, show)))) {
+        Some(_) => text.0,
+        None => format!("{}: showing it panicked", type_name::<T>()),
+    }
+}
+
+/// A text that takes no more than [`TEXT_MAX`] bytes.
+struct Text(String);
+
+impl fmt::Write for Text {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        let room = TEXT_MAX - self.0.len();
+        if more.len() <= room {
+            self.0.push_str(more);
+            return Ok(());
+        }
+        let cut = (0..=room).rev().find(|&at| more.is_char_boundary(at));
+        self.0.push_str(&more[..cut.unwrap_or(0)]);
+        Err(fmt::Error)
+    }
+}
+
+/// The taps of an edge.
+pub(crate) struct Taps<T> {
+    /// True while the list has taps. The lock orders its changes.
+    is_tapped: AtomicBool,
+    list: Mutex<Vec<(TapEnd, Option<Show<T>>)>>,
+}
+
+impl<T> Default for Taps<T> {
+    fn default() -> Self {
+        Self {
+            is_tapped: AtomicBool::new(false),
+            list: Mutex::default(),
+        }
+    }
+}
+
+impl<T> Taps<T> {
+    pub(crate) fn add(&self, end: TapEnd, show: Option<Show<T>>) {
+        let mut list = self.list.lock();
+        list.retain(|(end, _)| !end.items.is_closed());
+        list.push((end, show));
+        self.is_tapped.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether something taps the edge.
+    #[inline(always)]
+    pub(crate) fn are_any(&self) -> bool {
+        // Relaxed: where a tap begins is of no consequence.
+        self.is_tapped.load(Ordering::Relaxed)
+    }
+
+    /// Shows an item to the taps, before it is sent.
+    #[cold]
+    pub(crate) fn show(&self, flow: &Flow, item: &T) {
+        // Under no lock, because it calls functions of the item's type.
+        for (end, show) in self.with_room() {
+            end.send(flow, item, show);
+        }
+    }
+
+    /// Returns the taps that have room for an item; the others skip it.
+    fn with_room(&self) -> Vec<(TapEnd, Option<Show<T>>)> {
+        let mut list = self.list.lock();
+        list.retain(|(end, _)| !end.items.is_closed());
+        self.is_tapped.store(!list.is_empty(), Ordering::Relaxed);
+        let has_room = |(end, _): &&(TapEnd, _)| {
+            let has_room = !end.items.is_full();
+            if !has_room {
+                end.skip();
+            }
+            has_room
+        };
+        list.iter().filter(has_room).cloned().collect()
+    }
+}
+
+/// Functions that show types of items: each is a [`Show`].
+pub type Shows = Vec<Box<dyn Any + Send + Sync>>;
+
+/// Returns the function for a type.
+pub(crate) fn show_of<T: 'static>(shows: &Shows) -> Option<Show<T>> {
+    shows.iter().find_map(|show| show.downcast_ref()).copied()
+}
+
+/// The output ports of an instance while it runs.
+pub(crate) trait Ports: Send + Sync {
+    /// Calls `f` with each port and its name.
+    fn each(&self, f: &mut dyn FnMut(&'static str, &dyn AnyOutlet));
+
+    /// Returns the functions that show the items of the instance's ports.
+    fn shows(&self) -> Shows;
+}
+
+/// An edge of a graph by its names.
+pub(crate) struct NamedEdge {
+    /// The name of an instance and that of its port.
+    pub(crate) from: (String, String),
+    pub(crate) to: (String, String),
+    /// The instances that send the items, and the number of the edge among those of the port.
+    pub(crate) places: Vec<(usize, usize)>,
+}
+
+impl NamedEdge {
+    /// Returns whether a user means this edge by `a.out -> b.run`, or by `a.out` alone.
+    pub(crate) fn is_called(&self, edge: &str) -> bool {
+        let is_end = |text: &str, (name, port): &(String, String), default: &str| {
+            let text = text.trim();
+            let whole = text.strip_suffix(port.as_str());
+            let whole = whole.and_then(|rest| rest.strip_suffix('.'));
+            whole == Some(name) || (port == default && text == name)
+        };
+        let (from, to) = match edge.split_once("->") {
+            Some((from, to)) => (from, Some(to)),
+            None => (edge, None),
+        };
+        is_end(from, &self.from, "out") && to.is_none_or(|to| is_end(to, &self.to, "run"))
+    }
+}
+
+/// Writes the edge as in Weave, without the names of default ports.
+impl fmt::Display for NamedEdge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = |(name, port): &(String, String), default| match port == default {
+            true => name.clone(),
+            false => format!("{name}.{port}"),
+        };
+        let (from, to) = (end(&self.from, "out"), end(&self.to, "run"));
+        write!(f, "{from} -> {to}")
+    }
+}
