@@ -73,4 +73,19 @@ mod tests {
         check("pages", None);
         check(&"r".repeat(100), None);
     }
+
+    #[test]
+    fn a_name_is_compared_with_a_thousand_names_of_its_length() {
+        let far = ["abcde"].into_iter().cycle();
+        let check = |before: usize, expected: Option<&str>| {
+            let known = far.clone().take(before).chain(["reply"]);
+            assert_eq!(nearest("repyl", known), expected, "{before}");
+        };
+        check(999, Some("reply"));
+        check(1000, None);
+        // Names that are much longer are not compared.
+        let known = ["r".repeat(64)];
+        let long = known.iter().map(String::as_str).cycle().take(5000);
+        assert_eq!(nearest("repyl", long.chain(["reply"])), Some("reply"));
+    }
 }

@@ -14,6 +14,8 @@ use crate::tree::End;
 pub(super) const RUN: &str = "run";
 /// The default output of a module, and of a graph.
 pub(super) const OUT: &str = "out";
+/// The output of a module's items that were not handled.
+pub(crate) const DROPPED: &str = "dropped";
 /// The default input of a graph.
 pub(super) const IN: &str = "in";
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::build::Builder;
-use super::ends::{OUT, RUN};
+use super::ends::{DROPPED, OUT, RUN};
 use super::scope::Content;
 use crate::diagnostic::Diagnostic;
 use crate::graph::{Edge, Group, PortRef, Via};
@@ -14,6 +14,7 @@ use crate::token::Span;
 /// Checks the ports of all instances.
 pub(super) fn check(builder: &mut Builder<'_, '_>) {
     calls(builder);
+    rejected_twice(builder);
     // A missing edge may be one that did not parse, or that has an error.
     if builder.is_broken {
         return;
@@ -30,6 +31,38 @@ pub(super) fn check(builder: &mut Builder<'_, '_>) {
             Content::Unknown => {}
         }
     }
+}
+
+/// Refuses two ways for rejected items. The plan refuses those under conditions.
+fn rejected_twice(builder: &mut Builder<'_, '_>) {
+    for shed in builder.graph.sheds.clone() {
+        if shed.to.is_none() {
+            continue;
+        }
+        let dropped = PortRef {
+            node: shed.node,
+            port: DROPPED.to_owned(),
+        };
+        let always = |condition: &Option<_>| shed.condition.is_none() || condition.is_none();
+        let graph = &builder.graph;
+        let edges = graph.edges.iter();
+        let edges = edges.filter(|edge| edge.from == dropped && always(&edge.condition));
+        let outputs = graph.outputs.iter();
+        let outputs = outputs.filter(|it| it.inner == dropped && always(&it.condition));
+        let mut spans = edges.map(|edge| edge.span).chain(outputs.map(|it| it.span));
+        if let Some(span) = spans.next() {
+            let error = two_ways(&graph.nodes[shed.node].name, shed.span, span);
+            builder.report(error);
+        }
+    }
+}
+
+/// Returns the error of a rule and an edge that both take the rejected items of an instance.
+pub(crate) fn two_ways(name: &str, rule: Span, edge: Span) -> Diagnostic {
+    let message = format!("the rejected items of `{name}` would arrive twice");
+    Diagnostic::error(rule, message)
+        .other(edge, "this edge takes them, too")
+        .help("keep the edge, and leave the `->` out of the rule")
 }
 
 /// The ports with edges.

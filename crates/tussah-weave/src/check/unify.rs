@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::build::Builder;
-use super::ends::{OUT, RUN};
+use super::ends::{DROPPED, OUT, RUN};
 use super::ports::spell;
 use crate::diagnostic::Diagnostic;
 use crate::modules::{PortSignature, Signature};
@@ -155,7 +155,7 @@ fn sheds(builder: &mut Builder<'_, '_>, nodes: &[Option<NodeTypes<'_>>], unifier
             continue;
         };
         let (Some(dropped), Some(wanted)) =
-            (from.port("dropped", false), target.port(&to.port, true))
+            (from.port(DROPPED, false), target.port(&to.port, true))
         else {
             continue;
         };

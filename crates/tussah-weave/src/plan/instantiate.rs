@@ -6,6 +6,8 @@ use std::time::Duration;
 use super::{
     Plan, PlanArg, PlanBoundary, PlanEdge, PlanLimit, PlanNode, PlanShards, PlanShed, PlanVia,
 };
+use crate::check::ends::DROPPED;
+use crate::check::ports::two_ways;
 use crate::diagnostic::Diagnostic;
 use crate::expr::Expr;
 use crate::graph::{Arg, Boundary, Edge, Graph, Node, PortRef, Via};
@@ -20,7 +22,7 @@ impl Graph {
     ///
     /// Returns an error if a parameter has no value or a value of the wrong kind, or if an
     /// expression cannot be evaluated. Also returns an error if a condition leaves a required port
-    /// unconnected.
+    /// unconnected, or if conditions give the rejected items of an instance two ways.
     pub fn instantiate(
         &self,
         args: &BTreeMap<String, Value>,
@@ -202,6 +204,7 @@ impl Planner<'_> {
         // An edge that is wrong is missing from the plan.
         if self.diagnostics.is_empty() {
             self.check_connections(&indices, &plan);
+            self.check_rejected(&plan);
         }
         plan
     }
@@ -292,6 +295,20 @@ impl Planner<'_> {
             }
         }
         planned
+    }
+
+    /// Reports two ways for the rejected items of an instance, both of which have conditions.
+    fn check_rejected(&mut self, plan: &Plan) {
+        for shed in plan.sheds.iter().filter(|shed| shed.to.is_some()) {
+            let is_dropped = |from: &PortRef| from.node == shed.node && from.port == DROPPED;
+            let edges = plan.edges.iter().filter(|edge| is_dropped(&edge.from));
+            let outputs = plan.outputs.iter().filter(|it| is_dropped(&it.inner));
+            let mut spans = edges.map(|edge| edge.span).chain(outputs.map(|it| it.span));
+            if let Some(span) = spans.next() {
+                let error = two_ways(&plan.nodes[shed.node].name, shed.span, span);
+                self.diagnostics.push(error);
+            }
+        }
     }
 
     /// Reports ports that must be connected. Conditions may have removed their edges.

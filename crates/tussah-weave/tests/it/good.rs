@@ -165,3 +165,28 @@ fn parameters_need_values_of_their_kinds() {
         "the parameter `listen`: \"here\" is not an address, expected a host and a port such as \"127.0.0.1:8080\"",
     );
 }
+
+#[test]
+fn conditions_may_not_give_rejected_items_two_ways() {
+    let checked = checked(
+        "use flow::{Rate, Sink, Source}
+        graph A(rule: flag, edge: flag) {
+          a = Source<Line>() b = Rate(1/s) c = Sink() d = Sink()
+          a -> b -> c
+          a -> d
+          if rule { shed b when p90 > 5 ms -> d }
+          if edge { b.dropped -> d }
+        }",
+    );
+    for (rule, edge) in [(false, true), (true, false), (true, true)] {
+        let args = [("rule", rule), ("edge", edge)];
+        let args = args.map(|(name, flag)| (name.to_owned(), Value::Flag(flag)));
+        let plan = checked.graphs[0].instantiate(&BTreeMap::from(args), 4);
+        let messages = plan.map(drop).map_err(|errors| errors[0].message.clone());
+        let expected = match rule && edge {
+            true => Err("the rejected items of `b` would arrive twice".to_owned()),
+            false => Ok(()),
+        };
+        assert_eq!(messages, expected);
+    }
+}
