@@ -74,7 +74,8 @@ pub(crate) fn run(root: &Path, bless: bool) -> anyhow::Result<bool> {
     }
 
     findings.extend(links::check(root)?);
-    let (bounds, malformed) = bounds::collect(&tree);
+    let graphs = source::read_all(root, ".weave")?;
+    let (bounds, malformed) = bounds::collect(&tree, &graphs);
     findings.extend(malformed);
     let page = bounds::page(&bounds);
     let page_path = root.join(bounds::PATH);

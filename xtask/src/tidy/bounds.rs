@@ -13,7 +13,7 @@ use super::tokens;
 /// The path of the list.
 pub(super) const PATH: &str = "docs/bounds.md";
 
-/// The form of the line that declares a bound.
+/// The form of the line that declares a bound. In Weave it is a comment or documentation.
 const FORM: &str = "`/// Bound, in <unit>: <reason>.`";
 
 /// A bound.
@@ -31,8 +31,8 @@ pub(super) struct Bound {
 }
 
 /// Returns the bounds, sorted by name, and the lines that resemble a bound but do not have the
-/// form.
-pub(super) fn collect(tree: &Tree) -> (Vec<Bound>, Vec<Finding>) {
+/// form. `graphs` are the files in Weave.
+pub(super) fn collect(tree: &Tree, graphs: &[(String, String)]) -> (Vec<Bound>, Vec<Finding>) {
     let mut bounds = Vec::new();
     let mut findings = Vec::new();
     for source in &tree.files {
@@ -48,6 +48,11 @@ pub(super) fn collect(tree: &Tree) -> (Vec<Bound>, Vec<Finding>) {
         finder.visit_file(&source.ast);
         bounds.append(&mut finder.bounds);
         findings.append(&mut finder.findings);
+    }
+    for (path, text) in graphs {
+        if source::role(path) == Role::Product {
+            collect_graph(path, text, &mut bounds, &mut findings);
+        }
     }
     bounds.sort();
     bounds.dedup();
@@ -215,11 +220,62 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 }
 
+/// Collects the bounds of a file in Weave. Each stands above an instance, whose argument is its
+/// value.
+fn collect_graph(path: &str, text: &str, bounds: &mut Vec<Bound>, findings: &mut Vec<Finding>) {
+    let mut names = module_path(path);
+    let crate_name = names.remove(0);
+    let mut lines = (1..).zip(text.lines().map(str::trim)).peekable();
+    while let Some((number, line)) = lines.next() {
+        if !line.starts_with("//") {
+            continue;
+        }
+        let mut comment = vec![(number, comment_text(line))];
+        while let Some((number, line)) = lines.next_if(|(_, line)| line.starts_with("//")) {
+            comment.push((number, comment_text(line)));
+        }
+        let Some((number, bound)) = bound_of(comment.into_iter()) else {
+            continue;
+        };
+        let argument = lines.peek().and_then(|&(_, line)| argument(line));
+        let (Some((unit, reason)), Some((item, value))) = (parse(&bound), argument) else {
+            let what = format!(
+                "`{bound}` is not a bound, expected {FORM} above an instance with one named argument"
+            );
+            findings.push(Finding::new(path, number, what));
+            continue;
+        };
+        bounds.push(Bound {
+            crate_name: crate_name.clone(),
+            item: format!("{}::{item}", names.join("::")),
+            path: path.to_owned(),
+            value: Some(value),
+            unit: unit.to_owned(),
+            reason: reason.to_owned(),
+        });
+    }
+}
+
+fn comment_text(line: &str) -> String {
+    line.trim_start_matches('/').trim().to_owned()
+}
+
+/// Returns the name and the value of the only argument of an instance in Weave.
+fn argument(line: &str) -> Option<(String, String)> {
+    let (instance, rest) = line.split_once('=')?;
+    let (_, arguments) = rest.split_once('(')?;
+    let (arguments, _) = arguments.split_once(')')?;
+    let (argument, value) = arguments.split_once(':')?;
+    let is_one = !value.contains(',');
+    is_one.then(|| {
+        let item = format!("{}::{}", instance.trim(), argument.trim());
+        (item, value.trim().to_owned())
+    })
+}
+
 /// Returns the sentence of an item's documentation that declares a bound, and its line.
-///
-/// The sentence may span several lines of one paragraph.
 fn bound_text(attributes: &[Attribute]) -> Option<(usize, String)> {
-    let mut lines = attributes
+    let lines = attributes
         .iter()
         .filter_map(doc_line)
         .flat_map(|(line, text)| {
@@ -229,6 +285,12 @@ fn bound_text(attributes: &[Attribute]) -> Option<(usize, String)> {
                 .collect::<Vec<_>>();
             (line..).zip(texts)
         });
+    bound_of(lines)
+}
+
+/// Returns the sentence that declares a bound, and its line. The sentence may span several lines of
+/// one paragraph.
+fn bound_of(mut lines: impl Iterator<Item = (usize, String)>) -> Option<(usize, String)> {
     let begins = |text: &str| {
         ["Bound,", "Bound:", "Bound in "]
             .iter()
@@ -274,7 +336,8 @@ fn module_path(path: &str) -> Vec<String> {
     let inner = path.split_once("/src/").or_else(|| path.split_once('/'));
     let (package, file) = inner.unwrap_or(("", path));
     let mut names = vec![package.to_owned()];
-    names.extend(file.trim_end_matches(".rs").split('/').map(str::to_owned));
+    let file = file.trim_end_matches(".rs").trim_end_matches(".weave");
+    names.extend(file.split('/').map(str::to_owned));
     if names
         .last()
         .is_some_and(|last| ["lib", "main", "mod"].contains(&last.as_str()))
@@ -289,7 +352,10 @@ mod tests {
     use super::*;
 
     fn collected(text: &str) -> (Vec<Bound>, Vec<Finding>) {
-        collect(&Tree::of(&[("crates/tussah-core/src/time/wheel.rs", text)]))
+        collect(
+            &Tree::of(&[("crates/tussah-core/src/time/wheel.rs", text)]),
+            &[],
+        )
     }
 
     #[track_caller]
@@ -385,20 +451,23 @@ mod tests {
 
     #[test]
     fn the_page_has_a_table_for_each_crate() {
-        let (bounds, _) = collect(&Tree::of(&[
-            (
-                "crates/tussah/src/lib.rs",
-                &format!("struct C {{\n{DOC}pub n: u8 }}\n"),
-            ),
-            (
-                "crates/tussah-core/src/lib.rs",
-                &format!("{DOC}const N: u8 = 4 | 2;\n"),
-            ),
-            (
-                "crates/tussah/examples/some.rs",
-                &format!("{DOC}const M: u8 = 4;\n"),
-            ),
-        ]));
+        let (bounds, _) = collect(
+            &Tree::of(&[
+                (
+                    "crates/tussah/src/lib.rs",
+                    &format!("struct C {{\n{DOC}pub n: u8 }}\n"),
+                ),
+                (
+                    "crates/tussah-core/src/lib.rs",
+                    &format!("{DOC}const N: u8 = 4 | 2;\n"),
+                ),
+                (
+                    "crates/tussah/examples/some.rs",
+                    &format!("{DOC}const M: u8 = 4;\n"),
+                ),
+            ]),
+            &[],
+        );
         let page = page(&bounds);
         let row = "|---|---|---|---|\n| [`C::n`]";
         assert!(page.contains(row), "{page}");
@@ -408,6 +477,28 @@ mod tests {
         let row = "| [`N`](../crates/tussah-core/src/lib.rs) | `4 \\| 2` | timers | it is enough |";
         assert!(page.contains(row), "{page}");
         assert_eq!(page.matches("\n## ").count(), 2);
+    }
+
+    #[test]
+    fn bounds_of_graphs_are_arguments_of_instances() {
+        let collected = |path: &str, instance: &str| {
+            let text = format!(
+                "graph A {{\n  // One.\n  // Bound, in pages: it is\n  // enough.\n  {instance}\n}}"
+            );
+            collect(&Tree::of(&[]), &[(path.to_owned(), text)])
+        };
+        let path = "crates/tussah-services/src/web/a.weave";
+        let (bounds, findings) = collected(path, "b = B(room: 1 << 4) * 2");
+        assert_eq!(findings, []);
+        let row = "| [`web::a::b::room`](../crates/tussah-services/src/web/a.weave) | `1 << 4` | pages | it is enough |";
+        assert!(page(&bounds).contains(row), "{}", page(&bounds));
+        let (bounds, findings) = collected(path, "b = B(room: 4, of: 5)");
+        assert_eq!((bounds, findings[0].line), (Vec::new(), 3));
+        let example = "crates/tussah/examples/a.weave";
+        assert_eq!(
+            collected(example, "b = B(room: 4)"),
+            (Vec::new(), Vec::new())
+        );
     }
 
     #[test]

@@ -263,7 +263,8 @@ fn path_attribute(attribute: &Attribute) -> Option<String> {
     }
 }
 
-fn role(path: &str) -> Role {
+/// Returns the purpose of a file that is not compiled for tests only.
+pub(super) fn role(path: &str) -> Role {
     let below = |name: &str| path.split('/').rev().skip(1).any(|part| part == name);
     if below("tests") {
         Role::Test
