@@ -12,6 +12,7 @@ use super::{Request, Response};
 use crate::web::config::{
     Cache, CacheKind, Config, HalfClose, Limits, ListenAddress, Status, Timeouts,
 };
+use crate::web::site::Site;
 use crate::web::{Routes, Running};
 
 /// Accepts connections and sends their HTTP/1.1 requests into the graph. Each connection is a flow.
@@ -31,9 +32,11 @@ use crate::web::{Routes, Running};
 /// The output `out` sends the [`Request`]s. The optional output `listening` sends the address once.
 /// The optional output `bad` sends a proposed [`Response`] to each request that is not valid HTTP,
 /// has too long a head, announces too long a body, or asks for a tunnel (`CONNECT`). Without an
-/// edge at `bad`, the client gets the proposed response. The connection itself responds to a
-/// chunked body that turns out to be too long (413) or malformed (400), and to a client that
-/// exceeds a time limit (408). It then closes.
+/// edge at `bad`, the client gets the proposed response.
+///
+/// Some errors do not reach `bad`, because the connection cannot wait for a graph there. It
+/// responds itself to a chunked body that turns out to be too long (413) or malformed (400), and to
+/// a client that exceeds the time limit of a head or a body (408). It then closes.
 ///
 /// Each request gets exactly one answer, from [`HttpReply`](super::HttpReply) or when it is dropped
 /// (see [`Request`]). The module sends the next request of a connection only after the answer, so
@@ -93,8 +96,6 @@ impl HttpListen {
             }
         }
         let config = Config {
-            // The server has a site, which no stage of this module uses.
-            root: "/".into(),
             listen: vec![ListenAddress::Tcp(listen)],
             half_close: HalfClose::Serve,
             cache: Cache {
@@ -119,6 +120,7 @@ impl HttpListen {
         let running = Running::start(
             config,
             Routes::default(),
+            |_| Ok(Site::empty()),
             Box::new(move |network, server| wire(network, server, &sender)),
         );
         let running = running.map_err(|error| error.to_string())?;

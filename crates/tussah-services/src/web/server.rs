@@ -26,7 +26,7 @@ use crate::web::connection::connections::{Connections, Group, LEAVING_MAX};
 use crate::web::connection::exchange::Exchange;
 use crate::web::connection::stream::Stream;
 use crate::web::diagnostics::Seldom;
-use crate::web::site::{Site, SiteError};
+use crate::web::site::Site;
 use retry::{Asked, Retry};
 use totals::Totals;
 
@@ -83,19 +83,16 @@ impl Shared {
 
 impl Server {
     /// Creates the server's state.
-    ///
-    /// # Errors
-    /// Returns an error if the site cannot be opened.
     pub(crate) fn new(
+        site: Site,
         config: Config,
         routes: Routes,
         shared: &Shared,
         log: Option<Arc<AccessLog>>,
         workers: usize,
-    ) -> Result<Self, SiteError> {
-        let site = Site::open(&config.root, config.site.clone())?;
+    ) -> Self {
         let error_pages = error_pages(&site, &config);
-        Ok(Self {
+        Self {
             site,
             retries: routes.all().iter().map(|_| Retry::new()).collect(),
             asked: Asked::default(),
@@ -121,7 +118,7 @@ impl Server {
             randoms: AtomicU64::new(0),
             ending: AtomicBool::new(false),
             config,
-        })
+        }
     }
 
     /// Bound, in requests: those in the network at the same time, one per connection, including

@@ -92,6 +92,16 @@ impl Site {
         Ok(site)
     }
 
+    /// Creates a site without files, for servers that have none. It does not touch the file system.
+    pub(crate) fn empty() -> Self {
+        let options = SiteOptions::default();
+        Self {
+            root: Root::empty(),
+            types: MediaTypes::new(&options.types),
+            options,
+        }
+    }
+
     /// Returns the method of opening files beneath the root.
     #[must_use]
     pub fn beneath(&self) -> Beneath {

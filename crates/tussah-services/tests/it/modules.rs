@@ -224,6 +224,19 @@ impl Client {
 }
 
 #[test]
+fn a_listener_opens_no_directory() {
+    let graph = Graph::simple("directory");
+    assert_eq!(graph.get("/a").0, 200);
+    let descriptors = std::fs::read_dir("/proc/self/fd").expect("Linux");
+    let files = descriptors.flatten();
+    let mut files = files.filter_map(|file| std::fs::read_link(file.path()).ok());
+    // The default site of a server is the working directory.
+    let here = std::env::current_dir().expect("a directory");
+    assert_eq!(files.find(|file| *file == here), None);
+    graph.stop();
+}
+
+#[test]
 fn each_request_gets_one_answer() {
     let graph = Graph::simple("one answer");
     let mut client = graph.connect();

@@ -22,6 +22,7 @@ use crate::web::answer::work;
 use crate::web::config::{CacheKind, Config, ListenAddress};
 use crate::web::connection::exchange::Exchange;
 use crate::web::server::{Server, Shared};
+use crate::web::site::{Site, SiteError};
 use crate::web::stages::graph::{AcceptStage, Wire};
 use listen::{Accepting, Listening};
 
@@ -32,10 +33,14 @@ pub struct Running {
     /// Replaced networks, until their connections have ended.
     ending: Vec<JoinHandle<Stopped>>,
     routes: Routes,
+    open: OpenSite,
     wire: Box<Wire>,
     shared: Shared,
     accepting: Arc<Accepting>,
 }
+
+/// A function that opens the files of a configuration.
+pub(crate) type OpenSite = fn(&Config) -> Result<Site, SiteError>;
 
 /// A network for one configuration.
 pub(crate) struct Instance {
@@ -64,13 +69,20 @@ impl fmt::Display for Stopped {
 
 impl Running {
     /// Starts a server whose stages `wire` connects.
-    pub(crate) fn start(config: Config, routes: Routes, wire: Box<Wire>) -> Result<Self, WebError> {
+    pub(crate) fn start(
+        config: Config,
+        routes: Routes,
+        open: OpenSite,
+        wire: Box<Wire>,
+    ) -> Result<Self, WebError> {
         let shared = Shared::new(
             config.limits.connections,
             &routes,
             tussah::Handle::current().workers(),
         );
-        let instance = Arc::new(Instance::new(config, &routes, &shared, None, &wire)?);
+        let site = open(&config).map_err(WebError::Site)?;
+        let instance = Instance::new(site, config, &routes, &shared, None, &wire)?;
+        let instance = Arc::new(instance);
         instance.begin();
         let addresses = instance.server.config.listen.clone();
         let current = Arc::new(RwLock::new(instance));
@@ -84,6 +96,7 @@ impl Running {
             listening,
             ending: Vec::new(),
             routes,
+            open,
             wire,
             shared,
             accepting,
@@ -133,7 +146,8 @@ impl Running {
             .log
             .clone()
             .filter(|_| before.server.config.log == config.log);
-        let next = Instance::new(config, &self.routes, &self.shared, log, &self.wire)?;
+        let site = (self.open)(&config).map_err(WebError::Site)?;
+        let next = Instance::new(site, config, &self.routes, &self.shared, log, &self.wire)?;
         let next = Arc::new(next);
         let wanted = &next.server.config.listen;
         // A listener that has failed is started again.
@@ -246,6 +260,7 @@ impl Drop for Instance {
 
 impl Instance {
     fn new(
+        site: Site,
         config: Config,
         routes: &Routes,
         shared: &Shared,
@@ -272,8 +287,7 @@ impl Instance {
         };
         let network = Network::new("web");
         let workers = tussah::Handle::current().workers();
-        let server = Server::new(config, routes, shared, log, workers);
-        let server = Arc::new(server.map_err(WebError::Site)?);
+        let server = Arc::new(Server::new(site, config, routes, shared, log, workers));
         let wired = wire(&network, &server).map_err(WebError::Network)?;
         let looking = tussah::spawn(look(wired.routes, Arc::clone(&server)));
         Ok(Self {

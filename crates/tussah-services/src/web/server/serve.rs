@@ -9,14 +9,14 @@ use tussah::signal::{Signal, Signals, signal};
 use tussah::stage::BuildError;
 use tussah::sync::Limit;
 
-use super::running::Running;
+use super::running::{OpenSite, Running};
 use super::tls::TlsError;
 use crate::signals;
 use crate::web::answer::route::{Reply, Request, Route, Routes};
 use crate::web::config::{Config, ConfigErrors};
 use crate::web::diagnostics::Diagnostics;
 use crate::web::diagnostics::console::{STDERR, STDOUT};
-use crate::web::site::SiteError;
+use crate::web::site::{Site, SiteError};
 use crate::web::stages::graph::wire;
 
 type Reload = Box<dyn Fn() -> Result<Config, ConfigErrors> + Send>;
@@ -103,7 +103,8 @@ impl Web {
     /// # Panics
     /// Panics outside of a runtime.
     pub async fn start(self) -> Result<Running, WebError> {
-        Running::start(self.config, self.routes, Box::new(wire))
+        let open: OpenSite = |config| Site::open(&config.root, config.site.clone());
+        Running::start(self.config, self.routes, open, Box::new(wire))
     }
 
     /// Runs the server in its own runtime until SIGTERM or Ctrl-C. It then shuts down and finishes

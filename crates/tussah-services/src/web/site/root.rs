@@ -1,6 +1,6 @@
 //! The directory beneath which all files are opened.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
@@ -34,7 +34,8 @@ pub enum Beneath {
 
 #[derive(Debug)]
 pub(super) struct Root {
-    directory: OwnedFd,
+    /// `None` if there are no files.
+    directory: Option<OwnedFd>,
     beneath: Beneath,
     symlinks: Symlinks,
     /// The names of the root for absolute links, if links that stay inside are followed.
@@ -56,11 +57,21 @@ impl Root {
             Beneath::Steps
         };
         Ok(Self {
-            directory,
+            directory: Some(directory),
             beneath,
             symlinks,
             names: (symlinks == Symlinks::Inside).then(|| RootNames::of(path)),
         })
+    }
+
+    /// Creates a root without files. It does not touch the file system.
+    pub(super) fn empty() -> Self {
+        Self {
+            directory: None,
+            beneath: Beneath::Kernel,
+            symlinks: Symlinks::None,
+            names: None,
+        }
     }
 
     #[cfg(test)]
@@ -81,35 +92,39 @@ impl Root {
         if wait == Wait::Never && self.beneath != Beneath::Kernel {
             return Err(Errno::AGAIN);
         }
+        let root = self.directory.as_ref().ok_or(Errno::NOENT)?.as_fd();
         let flags = flags | OFlags::CLOEXEC;
         if self.beneath == Beneath::Steps {
-            let root = self.directory.as_fd();
             return match self.symlinks {
                 Symlinks::All => openat(root, path, flags, Mode::empty()),
                 _ => walk::open_beneath(root, path, flags, self.names.as_ref()),
             };
         }
-        match self.open_by_kernel(path, flags, wait) {
+        match self.open_by_kernel(root, path, flags, wait) {
             // The path may contain an absolute link into the root, which the kernel does not
             // follow.
             Err(Errno::XDEV) if self.names.is_some() => match wait {
                 Wait::Never => Err(Errno::AGAIN),
-                Wait::Allowed => {
-                    walk::open_beneath(self.directory.as_fd(), path, flags, self.names.as_ref())
-                }
+                Wait::Allowed => walk::open_beneath(root, path, flags, self.names.as_ref()),
             },
             result => result,
         }
     }
 
-    fn open_by_kernel(&self, path: &[u8], flags: OFlags, wait: Wait) -> Result<OwnedFd, Errno> {
+    fn open_by_kernel(
+        &self,
+        root: BorrowedFd<'_>,
+        path: &[u8],
+        flags: OFlags,
+        wait: Wait,
+    ) -> Result<OwnedFd, Errno> {
         let mut resolve = ResolveFlags::NO_MAGICLINKS;
         resolve |= match self.symlinks {
             Symlinks::None => ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
             Symlinks::Inside => ResolveFlags::BENEATH,
             Symlinks::All => ResolveFlags::empty(),
         };
-        let open = |resolve| openat2(&self.directory, path, flags, Mode::empty(), resolve);
+        let open = |resolve| openat2(root, path, flags, Mode::empty(), resolve);
         if wait == Wait::Never {
             return open(resolve | ResolveFlags::CACHED);
         }

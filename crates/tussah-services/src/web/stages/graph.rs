@@ -243,6 +243,7 @@ mod tests {
     use crate::web::answer::route::{Reply, Routes};
     use crate::web::config::{Cache, CacheKind, Config};
     use crate::web::server::Shared;
+    use crate::web::site::Site;
 
     /// Connects the stages of a server with or without a cache and a route.
     fn wire_with(text: &str, kind: CacheKind, has_route: bool) -> Result<(), BuildError> {
@@ -261,8 +262,8 @@ mod tests {
                 ..Config::default()
             };
             let shared = Shared::new(1, &routes, 2);
-            let server = Server::new(config, routes, &shared, None, 2);
-            let server = Arc::new(server.expect("the directory can be read"));
+            let server = Server::new(Site::empty(), config, routes, &shared, None, 2);
+            let server = Arc::new(server);
             let network = Network::new("web");
             let wired = wire_text(text, &network, &server).map(drop);
             network.close();

@@ -263,6 +263,7 @@ mod tests {
     use crate::web::answer::route::Routes;
     use crate::web::config::Config;
     use crate::web::server::Shared;
+    use crate::web::site::Site;
     use crate::web::stages::graph::wire;
 
     #[test]
@@ -271,9 +272,10 @@ mod tests {
         runtime.expect("a runtime").block_on(async {
             let shared = Shared::new(1, &Routes::default(), 1);
             let instance = || {
+                let (site, config) = (Site::empty(), Config::default());
                 let instance =
-                    Instance::new(Config::default(), &Routes::default(), &shared, None, &wire);
-                Arc::new(instance.expect("the directory can be read"))
+                    Instance::new(site, config, &Routes::default(), &shared, None, &wire);
+                Arc::new(instance.expect("nothing can fail"))
             };
             let (before, after) = (instance(), instance());
             let current = Arc::new(RwLock::new(Arc::clone(&after)));
