@@ -143,8 +143,8 @@ impl fmt::Display for ValueError {
 impl Error for ValueError {}
 
 impl Value {
-    /// Returns the kind. For a value of a Rust type, the kind contains the parameter's name in
-    /// place of the type.
+    /// Returns the kind. If the value has a Rust type, the kind contains the name of the parameter
+    /// instead of the type.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {

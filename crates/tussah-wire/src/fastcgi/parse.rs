@@ -162,8 +162,8 @@ impl Parser {
         }
     }
 
-    /// Returns whether the request has ended, and the connection is ready for another one. Further
-    /// bytes are an error of the application.
+    /// Returns whether the request has ended, and the connection is ready for another one. If
+    /// further bytes arrive, the application has made an error.
     pub fn is_done(&self) -> bool {
         self.expect == Expect::Nothing
     }

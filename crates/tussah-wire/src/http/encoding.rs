@@ -91,7 +91,7 @@ impl Codings {
         self.0
     }
 
-    /// Creates the set with these [bits](Self::bits). Every number is valid.
+    /// Creates a set from its [bits](Self::bits). Every number is valid.
     pub fn from_bits(bits: u8) -> Self {
         Self(bits).iter().collect()
     }

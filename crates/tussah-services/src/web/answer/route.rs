@@ -205,7 +205,7 @@ impl Route {
         self
     }
 
-    /// Sets the time within which this route answers, in place of
+    /// Sets the latency target of this route, in place of
     /// [`Config::target`](crate::web::config::Config::target).
     #[must_use]
     pub fn target(mut self, target: Duration) -> Self {
