@@ -93,8 +93,8 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `ordered` | the module handles items in parallel, and its output leaves in their order |
 /// | `flows` | two further parameters bound the open flows of each output port: `flows`, their number, and `idle`, the time without an item; the idlest flow ends |
 ///
-/// The module's documentation is that of the block. If the block has none, apply `#[module]` to the
-/// struct as well: the module then takes the struct's documentation.
+/// The documentation of the block becomes the module's documentation. If the block has none, apply
+/// `#[module]` to the struct as well, so that the module takes the struct's documentation.
 #[proc_macro_attribute]
 pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
     module::module(arguments.into(), item.into()).into()
