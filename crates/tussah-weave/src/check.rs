@@ -17,6 +17,7 @@ mod cycles;
 mod edges;
 pub(crate) mod ends;
 mod expand;
+mod fused;
 mod instance;
 pub(crate) mod ports;
 mod scope;

@@ -292,6 +292,7 @@ fn own_ports(graph: &Graph, scene: &mut Scene) {
 fn describe(via: Option<&Via>) -> (Option<String>, bool) {
     match via {
         Some(Via::Call) => (Some("call".to_owned()), false),
+        Some(Via::Fused) => (Some("fused".to_owned()), false),
         Some(Via::Queue { room, when_full }) => {
             let policy =
                 (*when_full != WhenFull::Wait).then(|| when_full.to_string().replace('_', " "));

@@ -190,6 +190,15 @@ pub enum Via {
     },
     /// The sender calls the receiver.
     Call,
+    /// The sender calls the receiver, which is a later part of a fused chain.
+    Fused,
+}
+
+impl Via {
+    /// Returns whether the sender calls the receiver.
+    pub(crate) fn is_call(&self) -> bool {
+        matches!(self, Self::Call | Self::Fused)
+    }
 }
 
 /// The policy for a full queue.

@@ -77,8 +77,8 @@ pub(crate) fn expression(text: &str) -> Option<crate::Expr> {
 
 /// The words that cannot be names of instances or parameters.
 pub(crate) const KEYWORDS: &[&str] = &[
-    "use", "graph", "test", "if", "else", "in", "out", "shed", "limit", "via", "after", "when",
-    "by", "workers", "true", "false",
+    "use", "graph", "test", "if", "else", "in", "out", "shed", "limit", "fuse", "via", "after",
+    "when", "by", "workers", "true", "false",
 ];
 
 /// The result of a production. After `Err` the parser has reported the error.

@@ -144,6 +144,8 @@ pub struct Hop {
 pub enum HopKind {
     /// `via call`
     Call(Span),
+    /// `fuse`, before the chain.
+    Fused(Span),
     /// `via queue(room, when_full: ..)`
     Queue {
         /// The bound, in items.

@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use tussah_weave::{check, draw, format, parse};
 
 const WORDS: &[&str] = &[
-    "use", "graph", "test", "if", "else", "in", "out", "shed", "limit", "via", "after", "when",
+    "use", "graph", "test", "if", "else", "in", "out", "shed", "limit", "fuse", "via", "after", "when",
     "by", "workers", "true", "call", "queue", "when_full", "drop_oldest", "p90", "of", "replace",
     "with", "send", "expect", "nothing", "at", "within", "advance", "drain", "a", "b", "c", "M",
     "N", "size", "count", "flag", "ms", "MiB", "0", "1", "0.5", "\"x\"", "->", "=", ".", ",", ":",

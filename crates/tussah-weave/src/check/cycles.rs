@@ -13,7 +13,7 @@ use crate::modules::Parallelism;
 pub(super) fn check(builder: &mut Builder<'_, '_>) {
     mark_back_edges(builder);
     let edges = builder.graph.edges.clone();
-    let is_call = |edge: &Edge| edge.via == Via::Call;
+    let is_call = |edge: &Edge| edge.via.is_call();
     let calls = cycles(builder.graph.nodes.len(), &edges, &is_call);
     let mut reported: BTreeSet<usize> = BTreeSet::new();
     for cycle in calls {
@@ -38,7 +38,7 @@ pub(super) fn check(builder: &mut Builder<'_, '_>) {
             .any(|nodes| nodes.contains(&edge.from.node) && nodes.contains(&edge.to.node))
     };
     let waits = |edge: &Edge| match &edge.via {
-        Via::Call => true,
+        Via::Call | Via::Fused => true,
         Via::Queue { when_full, .. } => *when_full == WhenFull::Wait,
     };
     // A cycle inside one limit is bounded. One that leaves the limit has an edge outside of it.
@@ -103,7 +103,7 @@ fn serial_calls(builder: &mut Builder<'_, '_>, edges: &[Edge]) {
                 Parallelism::Element | Parallelism::Ordered
             )
         });
-        if edge.via != Via::Call || !is_inside || is_element {
+        if !edge.via.is_call() || !is_inside || is_element {
             continue;
         }
         let name = builder.graph.nodes[edge.to.node].name.clone();

@@ -88,6 +88,7 @@ impl Builder<'_, '_> {
                 }
                 Some(Via::Call)
             }
+            Some(HopKind::Fused(_)) => Some(Via::Fused),
             Some(HopKind::Queue {
                 room, when_full, ..
             }) => {

@@ -155,7 +155,7 @@ impl Expansion<'_> {
 
 fn via(via: &Via, expr: &mut impl FnMut(&Expr) -> Expr) -> Via {
     match via {
-        Via::Call => Via::Call,
+        Via::Call | Via::Fused => via.clone(),
         Via::Queue { room, when_full } => Via::Queue {
             room: room.as_ref().map(expr),
             when_full: *when_full,

@@ -40,6 +40,7 @@ impl Parser<'_> {
         match (self.peek_word(0), self.peek_at(1)) {
             (Some("if"), _) => self.nested(Self::choice).map(Statement::If),
             (Some("shed"), Some(TokenKind::Name(_))) => self.shed().map(Statement::Shed),
+            (Some("fuse"), Some(TokenKind::Name(_))) => self.fuse().map(Statement::Chain),
             (Some("limit"), next) if next != Some(&TokenKind::Punct(Punct::Assign)) => {
                 self.limit().map(Statement::Limit)
             }
@@ -65,7 +66,7 @@ impl Parser<'_> {
                         format!("expected `=`, `.` or `->` after `{word}`, found the end"),
                     ),
                 };
-                let near = suggest::nearest(word, ["shed", "limit", "if"]);
+                let near = suggest::nearest(word, ["shed", "limit", "fuse", "if"]);
                 let error = match near {
                     Some(near) if near != word => error.help(format!("did you mean `{near}`?")),
                     _ => error.help("`name = Module()` adds an instance, `a -> b` adds an edge"),
@@ -190,6 +191,22 @@ impl Parser<'_> {
             hops.push(hop);
         }
         Ok(Chain { first, hops })
+    }
+
+    /// Reads a fused chain, from its keyword on.
+    fn fuse(&mut self) -> Parse<Chain> {
+        let start = self.span();
+        self.expect_word("fuse")?;
+        let mut chain = self.chain()?;
+        for hop in &mut chain.hops {
+            let fused = HopKind::Fused(start);
+            let written = hop.kind.replace(fused).is_some() || hop.after.is_some();
+            if written {
+                let message = "an edge of a fused chain has no `via` and no `after`";
+                return Err(self.report(Diagnostic::error(hop.to.span(), message)));
+            }
+        }
+        Ok(chain)
     }
 
     /// Reads an end of an edge.
@@ -370,7 +387,7 @@ impl Parser<'_> {
         let is_name_next = matches!(next, Some(TokenKind::Name(_)));
         match self.peek_word(0) {
             Some("if" | "limit") => !is_inside,
-            Some("shed") => !is_inside && is_name_next,
+            Some("shed" | "fuse") => !is_inside && is_name_next,
             _ => {
                 let is_start = [Punct::Assign, Punct::Arrow]
                     .into_iter()

@@ -260,7 +260,7 @@ impl Planner<'_> {
 
     fn via(&mut self, via: &Via) -> Option<PlanVia> {
         Some(match via {
-            Via::Call => PlanVia::Call,
+            Via::Call | Via::Fused => PlanVia::Call,
             Via::Queue { room, when_full } => PlanVia::Queue {
                 room: match room {
                     Some(room) => Some(self.count(room, "the room of a queue")?),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tussah_weave::{Checked, Graph, Plan, Value, check, parse};
+use tussah_weave::{Checked, Graph, Plan, PlanVia, Value, check, format, parse};
 
 use crate::modules::modules;
 
@@ -68,6 +68,33 @@ fn a_web_server() {
     );
     assert_eq!(plan.nodes[2].args[0].value, Value::Path("www".into()));
     assert_eq!(plan.sheds[0].above.as_millis(), 50);
+}
+
+#[test]
+fn a_fused_chain_consists_of_calls() {
+    let text = "\
+use lines::{Accept, Parse, Write}, flow::Log
+
+graph Fused() {
+  lines = Accept(\"127.0.0.1:80\")
+  log   = Log()
+  parse = Parse()
+  write = Write(\"dead\")
+
+  fuse lines -> log -> parse
+  parse.bad -> write
+}
+";
+    let parsed = parse(text);
+    assert!(parsed.diagnostics.is_empty(), "{:?}", parsed.diagnostics);
+    let graph = &tussah_weave::check(&parsed.file, None).graphs[0];
+    let plan = plan(graph, &[]);
+    let vias: Vec<_> = plan.edges.iter().map(|edge| edge.via).collect();
+    assert_eq!(vias[..2], [PlanVia::Call, PlanVia::Call]);
+    assert!(matches!(vias[2], PlanVia::Queue { .. }));
+    assert_eq!(format(text).as_deref(), Ok(text));
+    let dot = tussah_weave::draw::dot(graph, None);
+    assert_eq!(dot.matches("fused").count(), 2, "{dot}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ const WORDS: &[&str] = &[
     "in",
     "out",
     "shed",
+    "fuse",
     "limit",
     "via",
     "after",

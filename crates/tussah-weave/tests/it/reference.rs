@@ -12,6 +12,7 @@ const PROGRAMS: &[&str] = &[
     "graph All(a: flag, b: count, c: number, d: size, e: duration, f: rate, g: text, p: path,
        i: address = \"a:1\") {
        if b != 1 || b <= 2 && b >= 3 == false { in -> out via queue(1, when_full: wait) }
+       fuse in -> out
      }
      test \"all\" of All { drain }",
 ];

@@ -4,6 +4,7 @@ mod batch;
 mod build;
 mod ends;
 mod flows;
+mod fused;
 mod generic;
 mod kinds;
 mod limit;
