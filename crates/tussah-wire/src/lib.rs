@@ -7,6 +7,7 @@
 
 pub mod cgi;
 pub mod fastcgi;
+pub mod gnutella;
 pub mod http;
 mod line;
 mod malformed;

@@ -1,11 +1,12 @@
-//! The error for bytes that break the rules of FastCGI or CGI.
+//! The error for bytes that break the rules of FastCGI, CGI or Gnutella.
 
 use std::error::Error;
 use std::fmt;
 
 /// Malformed bytes: the position, what was expected, and what was found.
 ///
-/// Close the connection, because the start of the next message is unknown.
+/// Close the connection, unless the function that refused the bytes says otherwise: the start of
+/// the next message is unknown.
 ///
 /// ```
 /// use std::num::NonZeroU16;

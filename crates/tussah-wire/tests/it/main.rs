@@ -6,6 +6,7 @@ mod compare;
 mod corpus;
 mod differential;
 mod fastcgi;
+mod gnutella;
 mod head;
 mod properties;
 mod response;
