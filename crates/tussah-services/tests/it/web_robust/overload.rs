@@ -9,7 +9,7 @@ use super::client::request;
 use super::process::{Site, until};
 
 /// Clients that ask at the same time.
-const CLIENTS: usize = 200;
+const CLIENTS: usize = 64;
 
 /// Times that a client asks at the most, and has not been forgotten.
 const ASKS_MAX: usize = 10_000;
