@@ -104,7 +104,7 @@
 //! - `docs/bounds.md`: all limits.
 #![forbid(unsafe_code)]
 
-// The expansions of the macros name this crate so, also in `modules`.
+// The expansions of the macros use this name for the crate, also in `modules`.
 extern crate self as tussah;
 
 #[cfg(feature = "dns")]

@@ -14,9 +14,9 @@ const RECORDS_MAX: usize = 256;
 
 /// Reduces an answer to the requested records, under the requested name.
 ///
-/// The alias chain is followed from the question on (RFC 1034, section 3.6.2), regardless of the
-/// order of the records. Only the records of its last name remain. They are renamed to the first
-/// name and get the shortest TTL of the chain. If there are none, an alias to the last name
+/// The function follows the alias chain from the question on (RFC 1034, section 3.6.2), regardless
+/// of the order of the records. Only the records of its last name remain. They are renamed to the
+/// first name and get the shortest TTL of the chain. If there are none, an alias to the last name
 /// remains, for the next question. Everything else is dropped, including the other sections,
 /// because a server may only speak for the name it was asked about (RFC 5452, section 6). One
 /// exception is an SOA of a zone above the name, which says how long a negative answer is valid

@@ -36,11 +36,11 @@ const HOPS_MAX: usize = 8;
 /// size.
 const KEPT_BYTES_MAX: usize = 16 * 1024;
 
-/// Asks the servers of a resolver.
+/// A client that queries the servers of a resolver.
 pub(super) struct Client {
     servers: Vec<Server>,
     order: ServerOrder,
-    /// Counts questions, to choose the first server in rotation.
+    /// The number of queries, for choosing the first server in rotation.
     turn: AtomicUsize,
     attempts: usize,
     questions: Semaphore,

@@ -20,14 +20,14 @@ use super::open_file::making;
 #[derive(Clone, Default)]
 pub struct Args {
     values: BTreeMap<String, Value>,
-    /// The name of the instance, which messages about files have.
+    /// The name of the instance, for messages about files.
     instance: Option<Arc<str>>,
 }
 
-/// A conversion of a value of Weave.
+/// A conversion of a value from Weave.
 pub(crate) type Read<T> = fn(&tussah_weave::Value) -> Result<T, String>;
 
-/// A value of any type, which can be read again when the instance is made anew.
+/// A value of any type. It can be read again when the instance is created again.
 #[derive(Clone)]
 struct Value {
     of: &'static str,
@@ -57,14 +57,14 @@ impl Args {
         self.values.keys().map(String::as_str)
     }
 
-    /// Adds the arguments of another list.
+    /// Adds the arguments of another set.
     #[must_use]
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.values.extend(other.values);
         self
     }
 
-    /// Returns a list of one argument, which is in this list under another name.
+    /// Returns a set with a single argument of this set, under a new name.
     pub(crate) fn copy(&self, from: &str, to: &str) -> Option<Self> {
         let value = self.values.get(from)?.clone();
         Some(Self {

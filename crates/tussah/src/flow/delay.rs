@@ -16,7 +16,7 @@ use crate::time::sleep;
 pub(crate) struct Delayed<T> {
     edge: Arc<dyn Push<T>>,
     after: Duration,
-    /// Bound, in items: those that wait for their time.
+    /// Bound, in items: the number of delayed items.
     room: u64,
     waiting: Arc<AtomicU64>,
     keepers: Arc<Keepers>,

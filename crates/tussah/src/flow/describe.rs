@@ -123,13 +123,13 @@ impl Describe {
     }
 }
 
-/// Returns the type with the type parameters at the places where `spelled` has them. The rest keeps
-/// its whole paths, which a block does not spell.
+/// Returns the type, with type parameters where `spelled` has them. The rest of the type keeps its
+/// full paths, which an `impl` block does not contain.
 fn general(item: &Type, spelled: &Type, generics: &[String]) -> Type {
     if spelled.args.is_empty() && generics.contains(&spelled.name) {
         return spelled.clone();
     }
-    // A name for another type hides its arguments.
+    // A type alias hides the arguments of its type.
     if item.args.len() != spelled.args.len() {
         return item.clone();
     }

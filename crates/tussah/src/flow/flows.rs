@@ -70,7 +70,7 @@ impl fmt::Display for Key {
 #[derive(Clone, Default)]
 pub struct Flow(Option<Arc<Handle>>);
 
-/// An open flow of an output port, which is found by its name.
+/// An open flow of an output port, found by its name.
 pub(crate) struct Open(pub(crate) Flow);
 
 impl Borrow<Key> for Open {
@@ -151,7 +151,7 @@ impl Keepers {
         assert!(first.is_ok(), "an instance is installed once");
     }
 
-    /// Notes that no items come from outside any more.
+    /// Records that no more items arrive from outside.
     pub(crate) fn drain(&self) {
         self.is_draining.store(true, Ordering::Relaxed);
     }
@@ -196,12 +196,12 @@ impl Keepers {
         polled.await
     }
 
-    /// Notes that an edge begins to delay an item.
+    /// Records that an edge starts to delay an item.
     pub(crate) fn delay(&self) {
         self.unsettled.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that an item is not delayed any more, or a closed flow has ended.
+    /// Records that an item is no longer delayed, or that a closed flow has ended.
     pub(crate) fn settle(&self) {
         // Release: with the Acquire in `are_settled`, so that what was sent before has arrived.
         if self.unsettled.fetch_sub(1, Ordering::Release) == 1 {
@@ -248,7 +248,7 @@ impl Flow {
         }
     }
 
-    /// Returns the flow with a permit, which is free when nothing holds it any more.
+    /// Returns the flow with a permit, which is returned when nothing holds it any longer.
     pub(crate) fn with_permit(self, permit: LimitPermit) -> Self {
         Self(Some(Arc::new(Handle::Limited {
             flow: self,
@@ -296,7 +296,7 @@ impl Flow {
         }
     }
 
-    /// Notes that no more items of the flow come from its source.
+    /// Records that no more items of the flow arrive from its source.
     pub(crate) fn close(self) {
         if let Some(inner) = self.inner()
             && !inner.is_closed.swap(true, Ordering::Relaxed)

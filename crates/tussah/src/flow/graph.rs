@@ -132,7 +132,7 @@ impl Graph {
         }
     }
 
-    /// Adds an instance that is no module's. Its name must be new.
+    /// Adds an instance without a module. Its name must be new.
     #[cfg(feature = "cli")]
     pub(crate) fn add_instance(&mut self, name: &str, instance: Box<dyn Instance>) {
         let name = name.to_owned();
@@ -251,7 +251,7 @@ impl Graph {
             sources.extend(source.map(|source| (name, source)));
             tickers.extend(more);
         }
-        // Nothing flows before all instances are there.
+        // No item is sent before all instances exist.
         let runtime = running.network.handle();
         let sources = sources.into_iter().map(|(name, source)| {
             let network = running.network.clone();
@@ -339,7 +339,7 @@ impl Graph {
     }
 
     fn end(&self, end: &str, default: &str) -> Result<End, GraphError> {
-        // The name of an instance may have a point itself.
+        // The name of an instance may itself contain a dot.
         let (name, port) = match self.place(end) {
             Ok(_) => (end, default),
             Err(_) => end.rsplit_once('.').unwrap_or((end, default)),
@@ -353,7 +353,7 @@ impl Graph {
 }
 
 impl Named {
-    /// Checks that each port has the edges that it needs.
+    /// Checks that each port has its required edges.
     fn check(&mut self) -> Result<(), GraphError> {
         let (name, mut result) = (&self.name, Ok(()));
         self.instance.outs(&mut |port, outlet| {

@@ -52,7 +52,7 @@ impl<T: Send + 'static> Inlet<T> for Bordered<T> {
 /// The end of an edge that crosses the border of a set.
 struct Border<T> {
     edge: Arc<dyn Push<T>>,
-    /// The limit of the set that the edge leads into. Without one it only leads out of a set.
+    /// The limit of the set that the edge leads into; `None` if the edge only leads out of a set.
     limit: Option<Limit>,
     /// True if an item waits for a permit. An edge that sheds waits for nothing.
     waits: bool,
@@ -77,7 +77,7 @@ impl<T: Send + 'static> Push<T> for Border<T> {
         let Some(limit) = &self.limit else {
             return self.edge.push(flow, item);
         };
-        // Relaxed: only the sender itself has to see what it has sent before.
+        // Relaxed: only the sender itself has to see its earlier sends.
         if self.waiting.load(Ordering::Relaxed) == 0
             && let Some(permit) = limit.try_acquire()
         {

@@ -73,7 +73,7 @@ use super::via::{Via, WhenFull};
 #[derive(Clone, Default)]
 pub struct Modules {
     signatures: tussah_weave::Modules,
-    /// For each name the modules with the arguments of their type parameters.
+    /// For each name, the modules with the arguments of their type parameters.
     add: BTreeMap<String, Vec<(Vec<Type>, Add)>>,
     /// The types of items, as text.
     #[cfg(feature = "cli")]
@@ -199,11 +199,11 @@ impl Modules {
         })
     }
 
-    /// Makes a graph of a plan.
+    /// Creates a graph from a plan.
     ///
     /// # Errors
-    /// Returns the reason and the place if the engine lacks a part of the plan, or if an argument
-    /// is wrong.
+    /// Returns the reason and the position if a part of the plan is not supported, or if an
+    /// argument is invalid.
     pub(super) fn build(&self, plan: &Plan, params: &Params) -> Result<Graph, (String, Span)> {
         let mut graph = Graph::new(plan.name.clone());
         for node in &plan.nodes {

@@ -74,11 +74,11 @@ struct Claim {
 static CLAIMS: Mutex<(u64, Vec<Claim>)> = Mutex::new((0, Vec::new()));
 
 thread_local! {
-    /// The instance that is being made.
+    /// The instance that is being created.
     static MAKING: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
 }
 
-/// Calls `f`, which makes this instance.
+/// Calls `f`, which creates this instance.
 pub(crate) fn making<R>(instance: Option<Arc<str>>, f: impl FnOnce() -> R) -> R {
     /// Restores the name, also after a panic.
     struct Restore(Option<Arc<str>>);
@@ -126,7 +126,7 @@ impl OpenFile {
         match of {
             Use::Read => options.read(true),
             Use::Append => options.append(true).create(true),
-            // It is emptied when it is clear that no other instance uses it.
+            // The file is truncated once it is certain that no other instance uses it.
             Use::Create => options.write(true).create(true).truncate(false),
         };
         let fails = |error| context(of.verb(), path, &error);
@@ -172,13 +172,13 @@ fn context(verb: &str, path: &Path, error: &io::Error) -> String {
     format!("cannot {verb} {}: {error}", path.display())
 }
 
-/// Notes that the instance that is being made uses a file. Devices and pipes have no conflicts.
+/// Records that the instance being created uses a file. Devices and pipes have no conflicts.
 fn claim(inode: Inode, of: Use, is_regular: bool, path: &Path) -> Result<u64, String> {
     let instance = MAKING.with_borrow(Clone::clone);
     let mut claims = CLAIMS.lock();
     let (last, all) = &mut *claims;
     let is_same = |other: &Claim| match (&other.instance, &instance) {
-        // An instance that is made anew has its old files for a moment.
+        // An instance that is created again still has its old files for a moment.
         (Some(other), Some(this)) => Arc::ptr_eq(other, this),
         _ => false,
     };

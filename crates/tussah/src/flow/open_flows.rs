@@ -12,7 +12,8 @@ use crate::time::now;
 /// The bounds on the open flows of each output port of a module.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlowBounds {
-    /// Bound, in flows: those that are open at a time. A further flow ends the idlest one.
+    /// Bound, in flows: the number of open flows. Another flow ends the one that has been idle for
+    /// the longest time.
     pub(crate) flows: Option<usize>,
     /// The time without an item after which a flow ends.
     pub(crate) idle: Option<Duration>,
@@ -22,7 +23,7 @@ impl FlowBounds {
     /// Reads the arguments `flows` and `idle`.
     ///
     /// # Errors
-    /// Returns the reason if an argument is wrong.
+    /// Returns the reason if an argument is invalid.
     pub(crate) fn read(args: &Args) -> Result<Self, String> {
         let flows: Option<usize> = args.get_if("flows", Some(Param::read))?;
         let idle: Option<Duration> = args.get_if("idle", Some(Param::read))?;
@@ -44,7 +45,7 @@ impl FlowBounds {
 #[derive(Default)]
 pub(crate) struct OpenFlows {
     open: HashSet<Open>,
-    /// Their order of use, if they have bounds.
+    /// The order in which they were used, if there are bounds.
     uses: Option<Uses>,
     bounds: FlowBounds,
 }
@@ -64,8 +65,8 @@ impl OpenFlows {
         self.uses = bounds.is_any().then(Uses::default);
     }
 
-    /// Returns the flow of this name, which begins if it has not begun, and the flow that has to
-    /// end for it.
+    /// Returns the flow with this name, which is opened if necessary, and the flow that must end to
+    /// make room for it.
     pub(crate) fn begin(&mut self, key: Key, keepers: &Arc<Keepers>) -> (Flow, Option<Flow>) {
         let idlest = self.uses.as_mut().and_then(|uses| {
             uses.note(&key);
@@ -111,7 +112,7 @@ impl OpenFlows {
 }
 
 impl Uses {
-    /// Notes an item of the flow.
+    /// Records an item of the flow.
     fn note(&mut self, key: &Key) {
         self.number += 1;
         if let Some(last) = self.last.insert(key.clone(), self.number) {

@@ -19,7 +19,7 @@ use crate::{AbortHandle, JoinHandle};
 /// The name of a source, and the thread that produces its items.
 type Source = (String, JoinHandle<Result<(), String>>);
 
-/// Bound, in time: the wait of [`Running::stop`] for items on their way.
+/// Bound, in time: how long [`Running::stop`] waits for items in transit.
 const STOP: Duration = Duration::from_secs(1);
 
 /// A running graph. Dropping this value does not stop the graph; [`drain`](Self::drain),
@@ -227,7 +227,7 @@ impl Running {
         self.keepers.halt();
     }
 
-    /// Waits until all sources have ended. Nothing comes from outside any more.
+    /// Waits until all sources have ended. No more items then arrive from outside.
     async fn end_sources(&self) {
         self.keepers.drain();
         // A call that is cancelled leaves the other sources to the next call.
@@ -250,8 +250,8 @@ impl Running {
         }
     }
 
-    /// Waits until nothing is on its way: all stages have been empty, twice, and nothing has
-    /// arrived in the meantime.
+    /// Waits until nothing is in transit: all stages were empty twice in a row, and nothing arrived
+    /// in between.
     async fn quiet(&self) {
         let mut last = None;
         loop {

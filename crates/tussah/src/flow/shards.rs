@@ -17,7 +17,7 @@ use crate::stage::{BuildError, Edges, Reason};
 pub(crate) struct By {
     /// The field whose value chooses the shard. Without a field, the shards take turns.
     pub(crate) field: Option<String>,
-    /// All ports of an instance choose with the same keys, which nobody outside can guess.
+    /// All ports of an instance hash with the same keys, which outsiders cannot guess.
     keys: RandomState,
 }
 

@@ -34,16 +34,16 @@ pub(crate) struct Text<T> {
 pub(crate) trait AnyText: Send + Sync + UnwindSafe + RefUnwindSafe {
     fn item(&self) -> &Type;
 
-    /// Returns an instance that takes items at its port `run`, and notes them in a log.
+    /// Returns an instance that takes items at its port `run`, and records them in a log.
     ///
     /// # Errors
-    /// If the type has no text.
+    /// Returns an error if the type cannot be converted to text.
     fn recorder(&self, log: &Log) -> Result<Box<dyn Instance>, String>;
 
     /// Returns an item that is sent to a port when the future runs.
     ///
     /// # Errors
-    /// If the text is no item, or the port takes items of another type.
+    /// Returns an error if the text is not an item, or if the port takes items of another type.
     fn send(&self, running: &Running, end: &str, text: &str) -> Result<Wait<'static>, String>;
 }
 
@@ -73,8 +73,8 @@ impl<T: Send + 'static> AnyText for Text<T> {
     }
 }
 
-/// The port of an instance that notes the items that it gets. It has no queue, and notes an item
-/// when that is sent.
+/// The port of an instance that records the items that it receives. It has no queue, and records
+/// each item when it is sent.
 struct Recorder<T> {
     show: Show<T>,
     log: Log,

@@ -77,7 +77,7 @@ impl Via {
 }
 
 impl Default for Via {
-    /// Returns the way by a queue with room for 1024 items.
+    /// Returns options for an edge with a queue that has room for 1024 items.
     fn default() -> Self {
         Self::queue(ROOM)
     }

@@ -79,7 +79,7 @@ impl Decoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Takes out the messages that are whole.
+    /// Takes the complete messages.
     pub(super) fn messages(&mut self) -> Result<Vec<Vec<u8>>, TooLong> {
         let (mut messages, mut begin) = (Vec::new(), 0);
         let is_too_long = loop {

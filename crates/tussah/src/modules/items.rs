@@ -47,7 +47,7 @@ impl fmt::Display for Message {
     }
 }
 
-/// Makes a message from nobody, as tests of graphs send it.
+/// Creates a message without a source, for tests of graphs.
 impl FromStr for Message {
     type Err = Infallible;
 

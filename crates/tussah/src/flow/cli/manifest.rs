@@ -19,8 +19,8 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    /// Returns the modules of the manifest, or else those of the program. Returns `None` if a file
-    /// uses other modules, and the program trusts them.
+    /// Returns the modules of the manifest or, without a manifest, those of the program. Returns
+    /// `None` if a file uses unknown modules and the program trusts them.
     pub(super) fn load<'p>(
         &self,
         program: &'p Program,

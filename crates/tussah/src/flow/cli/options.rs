@@ -9,7 +9,7 @@ use tussah_weave::{Graph, Kind, Param};
 
 use super::values::{option, variable};
 
-/// The options of every graph. A parameter of such a name has no option.
+/// The common options of all graphs. A parameter with one of these names has no option.
 const OWN: &[&str] = &["graph", "params", "workers", "control", "help"];
 
 /// Returns the command `run` without a graph, for its help.
@@ -69,7 +69,7 @@ fn of_param(text: &str, graph: &Graph, param: &Param) -> Arg {
         help = format!("{help}{space}{part}");
     };
     if let Some(default) = &param.default {
-        // A text is shown as the user would type it, other values as the file has them.
+        // Texts are shown as a user would type them, and other values as in the file.
         let shown = &text[default.span.start as usize..default.span.end as usize];
         add(format!("[default: {}]", shown.trim_matches('"')));
     }
@@ -86,7 +86,7 @@ fn of_param(text: &str, graph: &Graph, param: &Param) -> Arg {
     }
 }
 
-/// Returns the value of `--graph`, which decides on the other options.
+/// Returns the value of `--graph`, which determines the other options.
 pub(super) fn graph_name(arguments: &[OsString]) -> Option<String> {
     let mut rest = arguments.iter().map(|argument| argument.to_string_lossy());
     while let Some(argument) = rest.next() {

@@ -24,7 +24,7 @@ pub(super) struct Rig {
     pub(super) feeds: BTreeMap<String, Vec<Feed>>,
 }
 
-/// A port that gets what a test sends.
+/// A port that receives the items that a test sends.
 #[derive(Clone)]
 pub(super) struct Feed {
     pub(super) end: String,
@@ -49,7 +49,8 @@ pub(super) fn name(place: &Place) -> String {
 /// Builds the graph of a test.
 ///
 /// # Errors
-/// If an argument has no value, or a type of items has no text, with the places.
+/// Returns the positions of arguments without a value, or of item types that cannot be converted to
+/// text.
 pub(super) fn rig(modules: &Modules, graph: &Graph, test: &Test) -> Result<Rig, Vec<Diagnostic>> {
     let args = test.args.iter().map(|arg| {
         let name = arg.name.clone().unwrap_or_default();
@@ -81,7 +82,7 @@ fn value(arg: &Arg) -> Result<Value, Diagnostic> {
     }
 }
 
-/// Carries out a step that replaces a module.
+/// Executes a step that replaces a module.
 fn replace(plan: &mut Plan, step: &Step) -> Result<(), Diagnostic> {
     let Step::Replace {
         node,
@@ -109,7 +110,7 @@ struct Builder<'a> {
     modules: &'a Modules,
     plan: &'a Plan,
     test: &'a Test,
-    /// The sources and sinks whose place the test takes.
+    /// The sources and sinks that the test replaces.
     removed: BTreeSet<usize>,
     logs: BTreeMap<String, Log>,
 }
@@ -229,7 +230,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Returns the outputs whose items a place gets.
+    /// Returns the outputs whose items arrive at a place.
     fn sources(&self, at: &Place) -> Vec<(PortRef, Via)> {
         let after = |after: Option<Duration>| Via::default().after(after.unwrap_or_default());
         match at {
@@ -261,7 +262,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Returns the ports that get what is sent to a place.
+    /// Returns the ports that receive the items sent to a place.
     fn feeds(&self, to: &Place, span: Span) -> Result<Vec<Feed>, Diagnostic> {
         let text = self.text(to);
         let text = text.ok_or_else(|| Diagnostic::error(span, unknown(&name(to))))?;
@@ -358,7 +359,7 @@ impl<'a> Builder<'a> {
             && signature.is_some_and(|signature| !signature.outputs.iter().any(|it| it.required))
     }
 
-    /// Returns the end of an edge as the graph names it.
+    /// Returns the end of an edge, with the name used in the graph.
     fn end(&self, port: &PortRef) -> String {
         match self.removed.contains(&port.node) {
             true => recorder(&key(self.plan, port)),

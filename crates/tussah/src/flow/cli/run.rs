@@ -17,7 +17,7 @@ use super::values::{Given, ValuesFile, values};
 use crate::flow::{GraphError, Params};
 use crate::signal::{Signal, Signals, signal};
 
-/// The exit code of a graph that failed while it ran, or could not begin to.
+/// The exit code for a graph that failed while running, or could not start.
 const FAILED: u8 = 1;
 
 /// Run a graph in Weave until it has handled all items.
@@ -76,7 +76,7 @@ impl RunArguments {
     }
 }
 
-/// Returns the graph of this name, or else the only one that can run.
+/// Returns the graph with this name or, without a name, the only one that can run.
 fn choose<'g>(
     source: &Source,
     graphs: &'g [Graph],
@@ -240,7 +240,7 @@ async fn any([int, term]: &[Signals; 2]) {
     select(std::pin::pin!(wait(int)), std::pin::pin!(wait(term))).await;
 }
 
-/// Waits for a signal; without descriptors to wait with, the graph goes on.
+/// Waits for a signal. If there are no descriptors to wait with, the graph continues.
 async fn wait(signals: &Signals) {
     if signals.recv().await.is_err() {
         std::future::pending().await
@@ -249,14 +249,14 @@ async fn wait(signals: &Signals) {
 
 /// Prints the help of a command.
 fn help(mut command: Command) -> ExitCode {
-    // The terminal may be gone, and then nobody reads it.
+    // This fails if the terminal is gone, and then no one reads the help.
     let _ = command.print_help();
     ExitCode::SUCCESS
 }
 
 /// Prints help, or the error of a command line.
 fn ended(error: &clap::Error) -> ExitCode {
-    // The terminal may be gone; the exit code says the rest.
+    // This fails if the terminal is gone; the exit code still reports the error.
     let _ = error.print();
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(WRONG))
 }

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use tussah_weave::tree::File;
 use tussah_weave::{Checked, Diagnostic, Graph, Modules, check, parse};
 
-/// The exit code of a wrong command line, of a file that cannot be read or written, and of a graph
-/// that cannot run.
+/// The exit code for an invalid command line, for a file that cannot be read or written, and for a
+/// graph that cannot run.
 pub(super) const WRONG: u8 = 2;
 
 /// The text of a file and its tree.
@@ -56,7 +56,7 @@ impl Source {
     }
 }
 
-/// Returns the error for a graph that a file lacks.
+/// Returns the error for a graph that is not in the file.
 pub(super) fn no_graph(source: &Source, graphs: &[Graph], wanted: &str) -> String {
     let names: Vec<&str> = graphs.iter().map(|graph| graph.name.as_str()).collect();
     let (file, known) = (source.file(), names.join(", "));

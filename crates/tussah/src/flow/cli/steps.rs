@@ -11,14 +11,14 @@ use crate::flow::text::Log;
 use crate::flow::{GraphError, Running};
 use crate::{Clock, Handle, ManualClock, Runtime};
 
-/// Time advances in steps of a thousandth of the whole, but of at least this.
+/// The minimum step of virtual time. By default, a step is a thousandth of the whole time.
 const STEP_MIN: Duration = Duration::from_millis(1);
 
 /// Bound, in hours of virtual time: a graph that has not handled its items by then never will.
 const DRAIN_HOURS: u64 = 1;
 
-/// Bound, in attempts of 10 ms each: how long items may take that files or sockets delay, since
-/// virtual time does not include them.
+/// Bound, in attempts of 10 ms each: the time for items that files or sockets delay, because
+/// virtual time does not include these delays.
 const LATE_ATTEMPTS: u32 = 100;
 
 /// The reason why a test failed.
@@ -44,7 +44,7 @@ impl From<Vec<Diagnostic>> for Failure {
 /// Runs a test.
 ///
 /// # Errors
-/// The first step that fails.
+/// Returns the first step that fails.
 pub(super) fn run(test: &Test, rig: Rig) -> Result<(), Failure> {
     let fail = |error| Failure::at(test.span, error);
     let clock = Clock::manual();
@@ -123,7 +123,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// Waits until everything is done that needs no more time.
+    /// Waits until nothing more can be done without advancing the time.
     async fn settle(&self) {
         self.runtime.idle().await;
     }
@@ -201,7 +201,7 @@ impl Stage {
         })
     }
 
-    /// Stops the sources, and lets time pass until all items are handled.
+    /// Stops the sources, and advances the time until all items have been handled.
     async fn drain(&self) -> Result<(), String> {
         self.settle().await;
         self.running.abort_sources();
@@ -220,8 +220,8 @@ impl Stage {
     }
 }
 
-/// Returns the items that were expected and did not come with `-`, the ones that came instead with
-/// `+`, and those in common with a space.
+/// Returns a diff: missing items with `-`, unexpected items with `+`, and common items with a
+/// space.
 fn diff(wanted: &[String], got: &[String]) -> String {
     let mut lines = String::new();
     let mut add = |mark: char, text: &String| lines += &format!("  {mark} {text}\n");
@@ -230,7 +230,7 @@ fn diff(wanted: &[String], got: &[String]) -> String {
             (Some(wanted), Some(got)) if wanted == got => add(' ', got),
             (wanted, got) => {
                 wanted.iter().for_each(|text| add('-', text));
-                // What comes after the expected items is not wrong.
+                // Items after the expected ones are not an error.
                 let got = got.filter(|_| wanted.is_some() || index == 0);
                 got.iter().for_each(|text| add('+', text));
             }

@@ -31,7 +31,7 @@ impl ValuesFile {
             let line = text[..key.span().start].matches('\n').count() + 1;
             let name = key.get_ref().to_string();
             let place = format!("`{name}` in {file}:{line}");
-            // A user types a number as the file has it.
+            // A user types a number as in the file.
             let value = match value.get_ref() {
                 DeValue::String(text) => text.to_string(),
                 _ => text[value.span()].to_owned(),
@@ -44,7 +44,7 @@ impl ValuesFile {
     }
 }
 
-/// Returns the values that the user gives. Parameters with a default may be missing.
+/// Returns the values from the user. Parameters with a default may be omitted.
 ///
 /// # Errors
 /// Returns an error that lists all wrong values and all missing values.

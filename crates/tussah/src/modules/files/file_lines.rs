@@ -76,7 +76,7 @@ impl FileLines {
     }
 }
 
-/// Sends the lines that are whole.
+/// Sends the complete lines.
 async fn send(decoder: &mut Decoder, out: &impl AsyncOut<Message>) -> Result<(), String> {
     loop {
         let lines = decoder.messages().map_err(|error| error.to_string())?;

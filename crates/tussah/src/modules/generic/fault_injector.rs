@@ -67,7 +67,7 @@ impl<T: Clone + Send + 'static> FaultInjector<T> {
 }
 
 impl<T> FaultInjector<T> {
-    /// Draws whether something happens that has this probability.
+    /// Returns true with this probability.
     fn hits(&self, share: f64) -> bool {
         self.random.share() < share
     }

@@ -52,7 +52,7 @@ impl Connection {
         match timeout(patience, self.stream.write_all(&bytes)).await {
             Ok(written) => written.map_err(|error| error.to_string()),
             Err(_) => {
-                // Fails if the peer has gone meanwhile.
+                // This fails if the peer has gone in the meantime.
                 let _ = self.stream.shutdown(Shutdown::Both);
                 Err(format!("the peer did not take it within {patience:?}"))
             }

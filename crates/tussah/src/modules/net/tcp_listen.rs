@@ -47,7 +47,7 @@ struct Limits {
     idle: Option<Duration>,
 }
 
-/// Something that has come over a connection, which has a number.
+/// An arrival on a connection, with the number of the connection.
 enum Arrival {
     Message(u64, Message),
     End(u64),
@@ -167,7 +167,7 @@ async fn read(
         match read {
             Ok(0) => break,
             Ok(len) => decoder.push(&buffer[..len]),
-            // The connection is broken: there is nobody who could read a reply.
+            // The connection is broken, so no one can read a reply.
             Err(_) => return close(&connection),
         }
         loop {
@@ -194,7 +194,7 @@ async fn read(
     }
 }
 
-/// Closes a connection for all who could still send to it.
+/// Closes a connection for all senders.
 fn close(connection: &Connection) {
     // Fails if the client has gone.
     let _ = connection.stream.shutdown(std::net::Shutdown::Both);

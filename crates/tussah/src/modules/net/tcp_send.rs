@@ -80,7 +80,7 @@ impl TcpSend {
         message: &Message,
         out: Option<&impl AsyncOut<Message>>,
     ) -> Result<(), String> {
-        // A connection is kept only after a whole exchange: the state of another is unknown.
+        // A connection is kept only after a complete exchange; otherwise its state is unknown.
         let (connection, mut decoder) = match self.connection.take() {
             Some(connection) => connection,
             None => self.connect().await?,
