@@ -74,8 +74,8 @@ impl Writer {
         self.end.as_ref().map(|end| end.source.as_fd())
     }
 
-    /// Writes some of the bytes, at least one unless there are none, and returns the number of
-    /// bytes written.
+    /// Writes some of the bytes, and returns their number: at least 1, or 0 if there are none to
+    /// write.
     ///
     /// # Errors
     /// Returns `BrokenPipe` if all readers have closed the pipe, any other error of the system, or

@@ -16,11 +16,11 @@
 //!
 //! # Rings
 //!
-//! Each worker has its own ring, made for its first operation. One system call hands over
-//! everything that the worker's events have pushed. Nothing about a ring is private to its worker.
-//! An OS thread outside the runtime may push operations to a ring and flush it, and a peer takes
-//! the completions of a worker that is stuck in a long event. So no ring is set up with a flag that
-//! ties it to one OS thread.
+//! Each worker has its own ring, which is created for its first operation. One system call hands
+//! over everything that the worker's events have pushed. Nothing about a ring is private to its
+//! worker. An OS thread outside the runtime may push operations to a ring and flush it, and a peer
+//! takes the completions of a worker that is stuck in a long event. So no ring is set up with a
+//! flag that ties it to one OS thread.
 //!
 //! When an OS thread ends, the kernel gives up the operations that this OS thread has submitted
 //! (`ECANCELED`, `EFAULT`). The receiver of such a completion submits the operation again, unless

@@ -50,7 +50,7 @@ impl UdpSocket {
     /// operation reports the error.
     ///
     /// One call receives at most 32 datagrams. It makes a system call for each datagram, but saves
-    /// other work between these calls.
+    /// the work of waiting and scheduling in between.
     ///
     /// # Cancellation
     /// If the future is dropped early, nothing has been received.

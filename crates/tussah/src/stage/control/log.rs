@@ -218,7 +218,7 @@ impl Log {
     ///
     /// A rule may change slightly with every sample. To keep the log short, such a change is logged
     /// only when the value differs from the last logged value by a tenth, and by more than one
-    /// event or one percent of all events. The logged change starts at the value at which the rule
+    /// event or one percent of all events. In the log, the old value is the one at which the rule
     /// changed direction.
     pub fn note_rules(
         &mut self,
