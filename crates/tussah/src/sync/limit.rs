@@ -16,7 +16,7 @@ use crate::stage::Class;
 use crate::stage::observe::Digest;
 use crate::time::now;
 
-use self::state::State;
+use self::state::{Line, State};
 
 /// A limit on concurrent use of a scarce resource: a pool of connections, licenses, another server.
 ///
@@ -183,15 +183,22 @@ impl Limit {
     #[must_use]
     pub fn stats(&self) -> LimitStats {
         let state = self.shared.state.lock();
-        LimitStats {
+        let mut stats = LimitStats {
             name: Arc::clone(&self.shared.name),
             permits: state.permits,
             in_use: state.in_use,
             waiting: state.waiting(),
-            acquired: state.acquired,
-            wait: state.wait.clone(),
+            acquired: 0,
+            wait: Digest::default(),
             hold: state.hold.clone(),
+            classes: state.classes.iter().map(Line::stats).collect(),
+        };
+        drop(state);
+        for class in &stats.classes {
+            stats.acquired += class.acquired;
+            stats.wait.merge(&class.wait);
         }
+        stats
     }
 }
 
@@ -228,6 +235,22 @@ pub struct LimitStats {
     pub wait: Digest,
     /// Holding times of returned permits.
     pub hold: Digest,
+    /// The callers of each class, class 0 first; one class in a limit without shares.
+    pub classes: Vec<LimitClassStats>,
+}
+
+/// The callers of one class of a [`Limit`] at one moment, and their counters since the limit was
+/// created.
+#[derive(Clone, Debug)]
+pub struct LimitClassStats {
+    /// Permits in use.
+    pub in_use: usize,
+    /// Futures waiting for a permit.
+    pub waiting: usize,
+    /// Permits acquired so far.
+    pub acquired: u64,
+    /// Waiting times, as in [`LimitStats::wait`].
+    pub wait: Digest,
 }
 
 /// A permit of a [`Limit`]. Dropping it returns the permit, even during a panic; a leaked permit
@@ -317,7 +340,7 @@ impl Place<'_> {
             Some(ticket) => match state.classes[self.class].queue.get_mut(&ticket) {
                 Some(known) => (Poll::Pending, mem::replace(known, waker)),
                 None => {
-                    state.count(self.begun, now);
+                    state.count(self.class, self.begun, now);
                     self.ticket = None;
                     (Poll::Ready(now), waker)
                 }

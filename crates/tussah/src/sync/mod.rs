@@ -29,7 +29,7 @@ pub mod mpsc;
 pub mod oneshot;
 pub mod watch;
 
-pub use self::limit::{Limit, LimitPermit, LimitStats};
+pub use self::limit::{Limit, LimitClassStats, LimitPermit, LimitStats};
 
 /// A point at which N threads wait for each other, usable repeatedly; from `async-lock`.
 ///

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use serde_json::Value;
+use tussah::stage::Class;
 use tussah::sync::Limit;
 use tussah_services::web::{Reply, Status};
 
@@ -107,7 +108,7 @@ fn each_route_has_its_counts() {
 
 #[test]
 fn limits_are_listed() {
-    let limit = Limit::new("db \"<1>\"", 1);
+    let limit = Limit::with_shares("db \"<1>\"", 1, &[2, 1]);
     let held = limit.try_acquire().expect("it is free");
     let web_limit = limit.clone();
     let server = Site::new().start_with(move |web| {
@@ -118,7 +119,7 @@ fn limits_are_listed() {
         web.route("/query", move |_| {
             let limit = of_route.clone();
             async move {
-                let _permit = limit.acquire().await;
+                let _permit = limit.acquire_for(Class(1)).await;
                 Reply::text("found")
             }
         })
@@ -137,6 +138,10 @@ fn limits_are_listed() {
     let now = ["permits", "in_use", "waiting", "acquired"].map(|key| found[key].as_u64());
     assert_eq!(now, [1, 1, 1, 1].map(Some));
     assert_eq!(found["hold_s"], Value::Null);
+    let classes = |key: &str| [0, 1].map(|class: usize| found["classes"][class][key].as_u64());
+    assert_eq!(classes("in_use"), [1, 0].map(Some));
+    assert_eq!(classes("waiting"), [0, 1].map(Some));
+    assert_eq!(classes("acquired"), [1, 0].map(Some));
     drop(held);
     assert_eq!(asking.answer().status, 200);
     while of_limit()["in_use"] == 1 {}
@@ -149,9 +154,12 @@ fn limits_are_listed() {
     let page = String::from_utf8(page.body).expect("text");
     let row = "<tr><th scope=row>db &quot;&lt;1&gt;&quot;<td>0<td>1<td>0<td>2<td>";
     assert!(page.contains(row), "{page}");
+    let row = "<tr><th scope=row>class 1<td>0<td><td>0<td>1<td>";
+    assert!(page.contains(row), "{page}");
     let page = client.get("/status?format=prometheus", "");
     let page = String::from_utf8(page.body).expect("text");
     for line in [
+        r#"tussah_limit_class_acquired_total{limit="db \"<1>\"",class="1"} 1"#,
         r#"tussah_limit_permits{limit="db \"<1>\""} 1"#,
         r#"tussah_limit_acquired_total{limit="db \"<1>\""} 2"#,
         r#"tussah_limit_wait_seconds_count{limit="db \"<1>\""} 2"#,

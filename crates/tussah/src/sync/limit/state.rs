@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::task::Waker;
 use std::time::Instant;
 
-use super::ns_between;
+use super::{LimitClassStats, ns_between};
 use crate::stage::CLASSES_MAX;
 use crate::stage::observe::Digest;
 
@@ -25,8 +25,6 @@ pub(super) struct State {
     /// The `charged` of the class that took the latest permit, before it took it.
     charged: f64,
     pub(super) next_ticket: u64,
-    pub(super) acquired: u64,
-    pub(super) wait: Digest,
     pub(super) hold: Digest,
 }
 
@@ -43,6 +41,19 @@ pub(super) struct Line {
     /// The moving mean of the time for which the class holds a permit, in nanoseconds; 0 before the
     /// first permit is returned.
     hold_mean_ns: f64,
+    pub(super) acquired: u64,
+    pub(super) wait: Digest,
+}
+
+impl Line {
+    pub(super) fn stats(&self) -> LimitClassStats {
+        LimitClassStats {
+            in_use: self.in_use,
+            waiting: self.queue.len(),
+            acquired: self.acquired,
+            wait: self.wait.clone(),
+        }
+    }
 }
 
 impl State {
@@ -54,6 +65,8 @@ impl State {
             queue: BTreeMap::new(),
             charged: 0.0,
             hold_mean_ns: 0.0,
+            acquired: 0,
+            wait: Digest::default(),
         };
         Self {
             permits,
@@ -61,8 +74,6 @@ impl State {
             classes: shares.iter().take(CLASSES_MAX).map(line).collect(),
             charged: 0.0,
             next_ticket: 0,
-            acquired: 0,
-            wait: Digest::default(),
             hold: Digest::default(),
         }
     }
@@ -74,15 +85,16 @@ impl State {
             self.take(class);
         }
         if is_taken {
-            self.count(begun, now);
+            self.count(class, begun, now);
         }
         is_taken
     }
 
     /// Counts a permit for a waiter that arrived at `begun`.
-    pub(super) fn count(&mut self, begun: Instant, now: Instant) {
-        self.acquired += 1;
-        self.wait.add(ns_between(begun, now), 1);
+    pub(super) fn count(&mut self, class: usize, begun: Instant, now: Instant) {
+        let line = &mut self.classes[class];
+        line.acquired += 1;
+        line.wait.add(ns_between(begun, now), 1);
     }
 
     fn is_free_for(&self, class: usize) -> bool {

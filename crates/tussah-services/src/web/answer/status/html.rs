@@ -68,21 +68,30 @@ fn limits(page: &mut String, limits: &[LimitStats]) {
         let _ = write!(page, "<td>{}<td>{}", limit.in_use, limit.permits);
         let _ = write!(page, "<td>{}<td>{}", limit.waiting, limit.acquired);
         for times in [&limit.wait, &limit.hold] {
-            for permille in [500, 900, 990] {
-                let _ = write!(page, "<td>{}", time(times, permille));
-            }
+            percentiles(page, times);
+        }
+        let several = limit.classes.len() > 1;
+        for (number, class) in limit.classes.iter().enumerate().filter(|_| several) {
+            let _ = write!(page, "<tr><th scope=row>class {number}<td>{}", class.in_use);
+            let _ = write!(page, "<td><td>{}<td>{}", class.waiting, class.acquired);
+            percentiles(page, &class.wait);
+            page.push_str("<td><td><td>");
         }
     }
     page.push_str("</table></div>");
+}
+
+fn percentiles(page: &mut String, times: &Digest) {
+    for permille in [500, 900, 990] {
+        let _ = write!(page, "<td>{}", time(times, permille));
+    }
 }
 
 fn row(page: &mut String, source: &Source) {
     let (counted, recent) = (&source.counted, &source.recent);
     let _ = write!(page, "<tr><th scope=row>{}", Escaped(&source.name));
     let _ = write!(page, "<td>{:.1}", recent.per_second);
-    for permille in [500, 900, 990] {
-        let _ = write!(page, "<td>{}", time(&recent.times, permille));
-    }
+    percentiles(page, &recent.times);
     let mut count = |count: u64, is_bad: bool| {
         let class = match count {
             0 => " class=none",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tussah::stage::observe::{Digest, StageStats};
-use tussah::sync::LimitStats;
+use tussah::sync::{LimitClassStats, LimitStats};
 
 use super::report::{Report, Source};
 use crate::web::server::counts::Count;
@@ -65,6 +65,16 @@ fn limit(limit: &LimitStats) -> Value {
         "acquired": limit.acquired,
         "wait_s": percentiles(&limit.wait),
         "hold_s": percentiles(&limit.hold),
+        "classes": limit.classes.iter().map(limit_class).collect::<Vec<_>>(),
+    })
+}
+
+fn limit_class(class: &LimitClassStats) -> Value {
+    json!({
+        "in_use": class.in_use,
+        "waiting": class.waiting,
+        "acquired": class.acquired,
+        "wait_s": percentiles(&class.wait),
     })
 }
 

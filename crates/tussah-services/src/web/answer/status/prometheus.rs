@@ -5,7 +5,7 @@ use std::fmt::{Display, Write as _};
 use std::time::Duration;
 
 use tussah::stage::observe::Digest;
-use tussah::sync::LimitStats;
+use tussah::sync::{LimitClassStats, LimitStats};
 
 use super::report::{Report, Source};
 use crate::web::server::counts::Count;
@@ -158,6 +158,7 @@ fn limits(page: &mut Page, report: &Report) {
             page.sample(name, &[("limit", &limit.name)], value(limit));
         }
     }
+    limit_classes(page, report);
     type Times = fn(&LimitStats) -> &Digest;
     let families: [(&str, &str, Times); 2] = [
         (
@@ -175,6 +176,43 @@ fn limits(page: &mut Page, report: &Report) {
         page.family(name, "histogram", help);
         for limit in &report.limits {
             page.histogram(name, ("limit", &limit.name), times(limit));
+        }
+    }
+}
+
+fn limit_classes(page: &mut Page, report: &Report) {
+    type Value = fn(&LimitClassStats) -> u64;
+    let families: [(&str, &str, &str, Value); 3] = [
+        (
+            "tussah_limit_class_in_use",
+            "gauge",
+            "Permits that a class of callers has in use.",
+            |class| class.in_use as u64,
+        ),
+        (
+            "tussah_limit_class_waiting",
+            "gauge",
+            "Futures of a class that wait for a permit.",
+            |class| class.waiting as u64,
+        ),
+        (
+            "tussah_limit_class_acquired_total",
+            "counter",
+            "Permits that a class of callers acquired.",
+            |class| class.acquired,
+        ),
+    ];
+    for (name, kind, help, value) in families {
+        page.family(name, kind, help);
+        for limit in &report.limits {
+            for (number, class) in limit.classes.iter().enumerate() {
+                let number = number.to_string();
+                page.sample(
+                    name,
+                    &[("limit", &limit.name), ("class", &number)],
+                    value(class),
+                );
+            }
         }
     }
 }
