@@ -68,13 +68,13 @@ impl Signature {
         }
     }
 
-    /// Returns the input of this name.
+    /// Returns the input with this name.
     #[must_use]
     pub fn input(&self, name: &str) -> Option<&PortSignature> {
         self.inputs.iter().find(|port| port.name == name)
     }
 
-    /// Returns the output of this name.
+    /// Returns the output with this name.
     #[must_use]
     pub fn output(&self, name: &str) -> Option<&PortSignature> {
         self.outputs.iter().find(|port| port.name == name)

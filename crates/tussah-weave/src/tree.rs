@@ -8,7 +8,7 @@ use crate::types::Type;
 /// A file, or the content of a macro.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct File {
-    /// The modules that `use` names.
+    /// The modules imported with `use`.
     pub imports: Vec<Path>,
     /// The graphs.
     pub graphs: Vec<Definition>,
@@ -59,7 +59,7 @@ impl std::fmt::Display for Path {
     }
 }
 
-/// A graph as it is written.
+/// A graph as written in the source, before its names are resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Definition {
     /// The documentation, or empty.

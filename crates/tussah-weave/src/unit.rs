@@ -40,7 +40,7 @@ const UNITS: &[(&str, Unit)] = &[
     ("h", Unit::Nanoseconds(3_600_000_000_000)),
 ];
 
-/// Returns the unit of this name.
+/// Returns the unit with this name.
 pub(crate) fn find(name: &str) -> Option<Unit> {
     let unit = UNITS.iter().find(|(known, _)| *known == name);
     unit.map(|&(_, unit)| unit)

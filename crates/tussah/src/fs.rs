@@ -24,16 +24,17 @@
 //!
 //! If an operation outlives its future, it keeps its memory until it has ended. Per open file,
 //! there is at most one such write. In addition, there may be reads that the kernel has not
-//! cancelled yet, and any number of closes and changes of names. If a program starts many such
-//! operations and drops their futures, it must limit their number itself.
+//! cancelled yet, and any number of closes and of operations that change names, such as `rename`
+//! and `remove_file`. If a program starts many such operations and drops their futures, it must
+//! limit their number itself.
 //!
 //! # Errors
 //! Each error names the operation and its object:
 //! `open /x/y: No such file or directory (os error 2)`. Its [`kind`](std::io::Error::kind) is that
 //! of the system's error, and [`OpError`](crate::OpError) provides the error number. If the runtime
 //! shuts down in the meantime, the operation fails with an error that says so. If the kernel does
-//! not release an operation within half a second, for example because a network file system hangs,
-//! the operation never completes.
+//! not release an operation within half a second during that shutdown, for example because a
+//! network file system hangs, the operation never completes.
 //!
 //! # Panics
 //! All operations panic if they are first polled outside a runtime.

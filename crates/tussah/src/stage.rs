@@ -109,9 +109,9 @@
 //! these send. [`Stage::drain`] does the same for one stage. Close and settle [sockets](net) before
 //! you drain.
 //!
-//! When a runtime ends, it closes its stages: their queued events are dropped with their callbacks,
-//! and the networks forget the stages. The runtime's [report](crate::ShutdownReport) does not count
-//! these events.
+//! When a runtime ends, it closes its stages: their queued events are dropped, their drop callbacks
+//! are called, and the networks forget the stages. The runtime's [report](crate::ShutdownReport)
+//! does not count these events.
 //!
 //! # When a handler is dropped
 //! A closed stage drops its handler as soon as its last servlet has ended. The function that

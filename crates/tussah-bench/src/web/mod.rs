@@ -75,7 +75,7 @@ pub struct Common {
     )]
     peers: Vec<String>,
 
-    /// Server to compare with the others; the aims apply to it
+    /// Server to compare with the others; the aims (performance targets) apply to this server
     #[arg(long, global = true, value_name = "NAME", default_value = "tussah")]
     base: String,
 

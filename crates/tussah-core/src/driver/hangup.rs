@@ -54,7 +54,8 @@ impl Source {
 
     /// Returns whether the driver has reported that the peer hung up at least as far as `hangup`.
     ///
-    /// Before the first wait for a descriptor, the driver reports nothing about it.
+    /// Returns false before the first wait for the descriptor, because the driver reports nothing
+    /// about it until then.
     #[must_use]
     #[inline]
     pub fn has_hung_up(&self, hangup: Hangup) -> bool {

@@ -242,7 +242,7 @@ impl Handle {
         self.shared.world.network
     }
 
-    /// Returns the drivers of the runtime, and how its file operations run.
+    /// Returns a report on the runtime's drivers, and on how its file operations run.
     #[cfg(not(loom))]
     pub fn driver(&self) -> DriverReport {
         DriverReport::new(&self.shared)

@@ -99,8 +99,8 @@ const DRAIN_POLL: Duration = Duration::from_micros(200);
 #[non_exhaustive]
 pub struct ShutdownReport {
     /// True if every queued event ran. Events in the queues of stages do not count: they wait for
-    /// their handlers, and the shutdown drops them with their callbacks. To prevent that, drain the
-    /// network with `Network::drain` before you shut the runtime down.
+    /// their handlers, and the shutdown drops them and calls their drop callbacks. To prevent that,
+    /// drain the network with `Network::drain` before you shut the runtime down.
     pub drained: bool,
     /// The number of threads whose futures were dropped before they ended, because they were
     /// waiting, queued, or not yet started.

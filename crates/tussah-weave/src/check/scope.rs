@@ -60,7 +60,7 @@ impl Scope {
         conflict
     }
 
-    /// Returns the indices of the instances of this name.
+    /// Returns the indices of the instances with this name.
     pub(super) fn find(&self, name: &str) -> &[usize] {
         self.names.get(name).map_or(&[], Vec::as_slice)
     }

@@ -116,8 +116,8 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// Refuses chunks that break the rules or exceed a limit. The decoder must not be used
-    /// afterwards.
+    /// Returns a [`Refusal`] if a chunk or a trailer breaks the rules, or if the body exceeds a
+    /// limit. The decoder must not be used afterwards.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Step, Refusal> {
         let len = bytes.len() as u64;
         match &mut self.state {

@@ -113,10 +113,10 @@ pub struct Accepted {
 impl Accepted {
     /// Parses the values of the `Accept-Encoding` lines.
     ///
-    /// Without any line, section 12.5.3 lets a server use any coding. Only the identity coding is
-    /// certain to be understood, so only this coding is accepted. If the lines do not name the
-    /// identity coding, it is accepted, but ranks below every named coding. Malformed members of
-    /// the list are ignored.
+    /// If a request has no such line, section 12.5.3 lets a server use any coding. Only the
+    /// identity coding is certain to be understood, so only this coding is accepted. If the lines
+    /// do not name the identity coding, it is accepted, but ranks below every named coding.
+    /// Malformed members of the list are ignored.
     ///
     /// ```
     /// use tussah_wire::http::encoding::{Accepted, Coding, Codings};

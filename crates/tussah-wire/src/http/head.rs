@@ -27,7 +27,8 @@ pub struct Limits {
     /// leaves room for three 4 KiB cookies. Values over [`HEAD_BYTES_MAX`] are reduced to that
     /// limit.
     pub head_bytes_max: usize,
-    /// Bound, in fields: the field lines of the head; 100 by default, as in nginx and Apache.
+    /// Bound, in fields: the maximum number of field lines in the head; 100 by default, as in nginx
+    /// and Apache.
     pub fields_max: usize,
     /// Bound, in bytes: the target of the request; 8 KiB by default. RFC 9112, section 3,
     /// recommends at least 8000 bytes.

@@ -160,8 +160,8 @@ impl<T> IntoIterator for Records<T> {
 pub struct Srv {
     /// The priority. Servers with a lower number are tried first.
     pub priority: u16,
-    /// The share of clients that should choose this server among those of equal priority. Zero
-    /// means a very small share.
+    /// The relative weight of this server among servers of equal priority: clients should choose
+    /// each server in proportion to its weight. Zero means a very small share of the clients.
     pub weight: u16,
     /// The port of the service.
     pub port: u16,

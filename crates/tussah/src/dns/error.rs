@@ -110,7 +110,8 @@ impl Error {
         matches!(self.reason(), Reason::NoSuchName | Reason::NoRecords)
     }
 
-    /// Returns whether the name does not exist, with no records of any type (NXDOMAIN).
+    /// Returns whether the name does not exist (NXDOMAIN), which means that it has no records of
+    /// any type.
     #[must_use]
     pub fn is_no_such_name(&self) -> bool {
         matches!(self.reason(), Reason::NoSuchName)

@@ -137,7 +137,8 @@ pub fn main(name: &str, modules: Modules) -> ExitCode {
 }
 
 /// Creates a command-line program from modules. Its [commands](crate::flow::cli) work on Weave
-/// graphs that use these modules. In Weave, the name of a module is its path.
+/// graphs that use these modules. In Weave, a module is named by the path that is passed to this
+/// macro.
 ///
 /// The macro defines two functions: `main`, and `modules`, which returns the [`Modules`].
 ///

@@ -176,7 +176,7 @@ pub trait Serial: Module {
     }
 }
 
-/// A module that handles one item of each flow at a time, with its state for the flow.
+/// A module that keeps state for each flow, and handles one item of each flow at a time.
 pub trait PerFlow: Module + Sync {
     /// The type of the state.
     type State: Send + 'static;

@@ -110,7 +110,8 @@ impl Running {
         self.edges.iter().map(ToString::to_string).collect()
     }
 
-    /// Taps an edge: from now on, the [`Tap`] shows its items, until the tap is dropped.
+    /// Taps an edge: the returned [`Tap`] shows the edge's items, from this call until the tap is
+    /// dropped.
     ///
     /// `a -> b.port` is an edge as in Weave. The name of an output port alone stands for its only
     /// edge. An edge from or to several shards is one edge. The tap shows an item when it is sent,

@@ -70,7 +70,7 @@ impl Fields for Message {
 
 /// A failed item, on its way to [`Retry`](super::Retry) and back.
 ///
-/// A module that can fail returns an attempt as its error. Items to try again arrive at a separate
+/// A module that can fail returns an attempt as its error. Items to be retried arrive at a separate
 /// input port.
 ///
 /// ```

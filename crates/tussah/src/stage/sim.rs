@@ -249,7 +249,7 @@ pub enum EventEnd {
     Shed,
 }
 
-/// The state of the stage at one time, and its counters since the previous tick.
+/// A snapshot of the stage's state, with the stage's counters since the previous tick.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Tick {
     /// The time of the tick.
@@ -277,8 +277,8 @@ pub struct Tick {
 }
 
 impl Simulation {
-    /// Returns the arrivals and their service times, without clients in a closed loop. The result
-    /// depends only on the seed, not on controllers.
+    /// Returns the arrivals and their service times, excluding the events of clients in a closed
+    /// loop. The result depends only on the seed, not on controllers.
     #[must_use]
     pub fn plan(&self, seed: u64) -> Schedule<'_> {
         Schedule::new(self, seed)

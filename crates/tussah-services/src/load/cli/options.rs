@@ -60,7 +60,7 @@ Bounds:
                 fairness over the run, and in the worst window
   cpu           CPU time of the server per 1000 responses, such as 12ms; needs
                 --pid
-  busy          share of the time in which the generator's workers were busy
+  busy          busy share of the time of the generator's workers
 
 Exit status:
   0  the server served at least one request, and every --expect is met; other

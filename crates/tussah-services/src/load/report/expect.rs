@@ -45,7 +45,7 @@ enum Measure {
     JainWorst,
     /// Milliseconds of the server's CPU time per thousand answers.
     Cpu,
-    /// The share of the time in which the generator was busy.
+    /// The busy share of the time of the generator's workers.
     Busy,
 }
 

@@ -204,7 +204,7 @@ pub struct Cpu {
     pub server: Option<ServerCpu>,
     /// The generator's CPU time, in seconds.
     pub generator_s: f64,
-    /// The share of the time in which the generator's workers were busy, 0 to 1.
+    /// The busy share of the time of the generator's workers, from 0 to 1.
     pub generator_busy: f64,
 }
 

@@ -49,7 +49,8 @@ impl FileSet {
     /// Returns the set with `directories` directories.
     ///
     /// # Errors
-    /// Returns a sentence that states what was expected if `directories` is outside 1 to 100,000.
+    /// If `directories` is outside 1 to 100,000, returns an error message that states what was
+    /// expected.
     pub fn of(directories: usize) -> Result<Self, String> {
         match directories {
             1..=DIRECTORIES_MAX => Ok(Self { directories }),
@@ -63,8 +64,8 @@ impl FileSet {
     /// the SEDA paper, which is slightly larger.
     ///
     /// # Errors
-    /// Returns a sentence that states what was expected, if the text is not a size, or the size is
-    /// too small or too large.
+    /// If the text is not a size, or the size is too small or too large, returns an error message
+    /// that states what was expected.
     pub fn of_size(text: &str) -> Result<Self, String> {
         let bytes = crate::units::size(text)?;
         // 100 MB hold 20 directories of 4.88 MiB, by the usual calculation.

@@ -66,7 +66,7 @@ pub struct Config {
     pub diagnostics: Diagnostics,
     /// The page with the counters of every stage.
     pub status: Status,
-    /// The options of the served files.
+    /// The options for serving files.
     pub site: SiteOptions,
     /// The sources of the values, for [`show`](Self::show). Set this field only through
     /// `..Default::default()`.

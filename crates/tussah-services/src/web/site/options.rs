@@ -28,7 +28,7 @@ pub enum Dotfiles {
     Served,
 }
 
-/// The options of the served files.
+/// The options for serving files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteOptions {
     /// The index files of a directory, in order of preference; the paths are relative to the

@@ -18,7 +18,7 @@ use crate::flow::Modules;
 /// Exits with 0 if all tests pass, with 1 if a test fails, and with 2 if a file is invalid.
 #[derive(Args)]
 pub struct TestArguments {
-    /// Files whose tests to run
+    /// Files that contain the tests to run
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 }

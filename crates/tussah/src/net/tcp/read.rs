@@ -201,7 +201,8 @@ impl TcpStream {
     }
 
     /// Returns whether the peer has hung up at least as far as `hangup`, without a system call.
-    /// Before the first wait on the stream, the driver reports nothing.
+    /// Returns false before the first wait on the stream, because the driver reports nothing until
+    /// then.
     #[must_use]
     #[inline]
     pub fn has_hung_up(&self, hangup: Hangup) -> bool {

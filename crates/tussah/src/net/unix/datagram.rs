@@ -63,7 +63,7 @@ impl UnixDatagram {
         Self::bind_addr(&address.map_err(|error| context(error, "bind to", path.display()))?)
     }
 
-    /// Binds a socket to an address, such as an abstract one.
+    /// Binds a socket to an address, which may be abstract.
     ///
     /// # Errors
     /// Same as [`bind`](Self::bind).
@@ -138,7 +138,7 @@ impl UnixDatagram {
         self.connect_addr(&address.map_err(|error| context(error, "connect to", path.display()))?)
     }
 
-    /// Sets the peer by its address, such as an abstract one. Otherwise works like
+    /// Sets the peer to the socket with this address, which may be abstract. Otherwise works like
     /// [`connect`](Self::connect).
     ///
     /// # Errors
@@ -188,7 +188,7 @@ impl UnixDatagram {
         self.send_to_addr(data, &address).await
     }
 
-    /// Sends a datagram to an address, such as an abstract one. Otherwise works like
+    /// Sends a datagram to an address, which may be abstract. Otherwise works like
     /// [`send_to`](Self::send_to).
     ///
     /// # Cancellation

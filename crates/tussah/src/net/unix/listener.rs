@@ -70,7 +70,7 @@ impl UnixListener {
         Self::bind_addr(&address.map_err(|error| context(error, "listen at", path.display()))?)
     }
 
-    /// Listens on an address, such as an abstract one.
+    /// Listens on an address, which may be abstract.
     ///
     /// # Errors
     /// Same as [`bind`](Self::bind).

@@ -104,7 +104,7 @@ impl UnixStream {
         Self::connect_addr(&address).await
     }
 
-    /// Connects to the listener at an address, such as an abstract one. Otherwise works like
+    /// Connects to the listener at an address, which may be abstract. Otherwise works like
     /// [`connect`](Self::connect).
     ///
     /// # Cancellation

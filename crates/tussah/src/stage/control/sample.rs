@@ -55,7 +55,8 @@ pub struct Sample<'a> {
     pub bytes: u64,
     /// The current maximum number of events in a batch.
     pub batch_max: usize,
-    /// The numbers of servlets by state.
+    /// The counts of busy and parked servlets, the current limit on busy servlets, and the maximum
+    /// of this limit.
     pub servlets: Servlets,
     /// The part of the busy servlets whose handlers have waited since their batch began. Yielding
     /// does not count as waiting.

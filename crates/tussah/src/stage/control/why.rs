@@ -17,9 +17,9 @@ pub enum Why {
     /// A resource that handlers wait for is scarce: more events in service do not increase the
     /// throughput.
     MoreDoNoMore,
-    /// Nothing is scarce: services simply take this long.
+    /// No resource is scarce: the service time is simply this long.
     FewerDoLess,
-    /// Nothing is scarce any longer.
+    /// No resource is scarce any longer.
     NobodyWaits,
 }
 

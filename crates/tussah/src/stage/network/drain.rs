@@ -73,8 +73,8 @@ impl Network {
         }
     }
 
-    /// Drops all queued events with their callbacks, and forgets all stages. Returns the number of
-    /// dropped events.
+    /// Drops all queued events, calls their drop callbacks, and forgets all stages. Returns the
+    /// number of dropped events.
     ///
     /// Running batches continue to their end. If their handlers [hand
     /// over](crate::stage#what-a-handler-sends) more events, these are dropped, too, but not

@@ -93,12 +93,12 @@ impl Network {
     ///
     /// The governor makes a plan at most every 10 ms while stages are active; an idle network runs
     /// nothing. The plan limits the servlets of each stage, in addition to the stage's own
-    /// controllers and its manager of servlets. The number of busy servlets stays within the
-    /// governor's bound or, if there are more stages than that, one per stage. If a plan moves
-    /// servlets from one stage to another, the latter gets them when the former has finished its
-    /// batches. There is one exception: a new stage gets its first servlet at once, because all
-    /// other servlets may be waiting for that stage. Until another stage gives one up, each new
-    /// stage may exceed the bound by one servlet.
+    /// controllers and its manager of servlets. The number of busy servlets does not exceed the
+    /// governor's bound or the number of stages, whichever is larger. If a plan moves servlets from
+    /// one stage to another, the latter gets them when the former has finished its batches. There
+    /// is one exception: a new stage gets its first servlet at once, because all other servlets may
+    /// be waiting for that stage. Until another stage gives one up, each new stage may exceed the
+    /// bound by one servlet.
     ///
     /// [`overload`](Self::overload) returns the cause of an overload. Each change of the cause is
     /// logged as a warning.

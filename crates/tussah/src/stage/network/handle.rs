@@ -126,17 +126,17 @@ impl<E: Send + 'static, C> Stage<E, C> {
         self.shared.settled().await;
     }
 
-    /// Drains the stage for at most `within`, drops the remaining events with their callbacks, and
-    /// removes the stage from the network. Its name is then free again, and its senders get errors.
-    /// Returns the number of dropped events.
+    /// Drains the stage for at most `within`, drops the remaining events, calls their drop
+    /// callbacks, and removes the stage from the network. Its name is then free again, and its
+    /// senders get errors. Returns the number of dropped events.
     ///
     /// Running batches continue to their end. The time is measured by the clock of the stage's
     /// runtime, even if the caller runs in another one.
     ///
     /// # Cancellation
     /// If the future is dropped while the stage drains, the stage continues draining and stays in
-    /// the network under its name. Call `destroy` again to end it, on a clone of this handle or on
-    /// a handle from [`Network::find`].
+    /// the network under its name. To remove the stage, call `destroy` again on a clone of this
+    /// handle or on a handle from [`Network::find`].
     pub async fn destroy(self, within: Duration) -> u64 {
         if !within.is_zero() {
             self.shared.close_for_draining();

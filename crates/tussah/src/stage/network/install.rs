@@ -16,7 +16,7 @@ use crate::stage::state::Kind;
 ///
 /// Dropping this value does not change the stage; its queued events then end with
 /// [`Stage::destroy`] or with the network. If the handler cannot be created, the stage is removed
-/// from the network, and its queued events are dropped with their callbacks.
+/// from the network, its queued events are dropped, and their drop callbacks are called.
 pub struct Declared<E>(pub(crate) Stage<E>);
 
 impl<E: Send + 'static> Declared<E> {

@@ -32,7 +32,8 @@ pub struct StageStats {
     pub queue_bytes: u64,
     /// The number of events in service: a servlet has taken them, and their batch has not ended.
     pub in_service: u64,
-    /// The numbers of servlets by state.
+    /// The counts of busy and parked servlets, the current limit on busy servlets, and the maximum
+    /// of this limit.
     pub servlets: Servlets,
     /// The governor's maximum number of servlets, if it is below the target.
     pub cap: Option<usize>,

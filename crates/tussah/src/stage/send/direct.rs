@@ -91,8 +91,8 @@ pub type DirectHost<H> = Arc<Many<Directly<H>>>;
 /// Calls and queued events are not ordered: a called event may be handled before events that its
 /// sender sent earlier.
 ///
-/// As with any call, the caller's stage counts the event and any panic, and waits for the end of
-/// the call when it is drained. The called stage counts the event as
+/// As with any call, the caller's stage counts the event and any panic. Draining the caller's stage
+/// waits for the call to end. The called stage counts the event as
 /// [`called`](crate::stage::observe::StageStats::called). While the called stage is paused or
 /// drained, it still accepts calls, and does not wait for them to end.
 /// [`Network::drain`](crate::stage::Network::drain) drains the callers first. Once the called stage

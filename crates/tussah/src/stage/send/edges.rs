@@ -117,8 +117,8 @@ impl<E: Send + 'static, C> To<'_, E, C> {
     /// stage and in the other stages of the cycle. If a sender needs more, it takes room from other
     /// senders.
     ///
-    /// Events of such an edge precede senders that wait for room. Their additional room also
-    /// exceeds the [bound of their class](crate::stage::StageBuilder::class_queue), and controllers
+    /// Events of such an edge precede senders that wait for room. Their additional room is added to
+    /// the [bound of their class](crate::stage::StageBuilder::class_queue) as well, and controllers
     /// never reject them. Controllers may still shed them from the queue.
     ///
     /// # Errors

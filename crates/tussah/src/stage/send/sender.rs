@@ -160,9 +160,9 @@ impl<E: Send + 'static> Sender<E> {
     /// If no event needs an individual check, the events are handed over without copying. The
     /// fastest handler changes events in place ([`Batch::events_mut`]) and then forwards them.
     ///
-    /// Returns the number of events that the stage's controllers rejected; these events are dropped
-    /// with their callbacks. If the future is dropped, events that have not been sent stay in the
-    /// batch.
+    /// Returns the number of events that the stage's controllers rejected; these events are
+    /// dropped, and their drop callbacks are called. If the future is dropped, events that have not
+    /// been sent stay in the batch.
     ///
     /// # Errors
     /// Returns an error if the stage is closed. Events that have not been sent stay in the batch.
@@ -364,7 +364,7 @@ impl<E: Send + 'static> Drop for Waiting<'_, E> {
     }
 }
 
-/// Drops the event with its callback. Use this as a policy for [`Sender::send_or`].
+/// Drops the event and calls its drop callback. Use this as a policy for [`Sender::send_or`].
 pub fn shed<E>(event: Event<E>, _why: Refusal) {
     event.end(Reason::Shed);
 }

@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt};
 
-/// The error of sending without receivers. It contains the value.
+/// The error returned when a value is sent but there are no receivers. It contains the value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
 
@@ -20,7 +20,8 @@ impl<T> fmt::Display for SendError<T> {
 
 impl<T> Error for SendError<T> {}
 
-/// The error of waiting for a value after all senders were dropped and the latest value was seen.
+/// The error returned when a receiver waits for a value, but all senders were dropped and the
+/// latest value was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecvError(());
 

@@ -47,13 +47,13 @@ pub struct CinnamonConfig {
     pub interval_ns: u64,
     /// The maximum time that an event may spend in the queue, in nanoseconds.
     pub queued_ns_max: u64,
-    /// The proportional gain: the factor of the error; 0 or more (other values count as 0.1).
+    /// The proportional gain: the coefficient of the error; 0 or more (other values count as 0.1).
     pub proportional: f64,
-    /// The integral gain: the factor of the sum of all errors; 0 or more (other values count as
-    /// 0.2).
+    /// The integral gain: the coefficient of the sum of all errors; 0 or more (other values count
+    /// as 0.2).
     pub integral: f64,
-    /// The differential gain: the factor of the change of the error; 0 or more (other values count
-    /// as 0).
+    /// The differential gain: the coefficient of the change of the error; 0 or more (other values
+    /// count as 0).
     pub differential: f64,
     /// The maximum share to reject; from 0 to 1 (other values count as 0.99). Below 1, some events
     /// are still admitted, so the controller notices the end of an overload.
