@@ -34,8 +34,9 @@ impl<T> fmt::Display for Shown<'_, T> {
 /// The items of an edge as text, from [`Running::tap`](super::Running::tap) on. Dropping this value
 /// ends the tap.
 ///
-/// A tap never slows the graph down: it holds up to 256 items, and skips further items until some
-/// are read. An edge without a tap does no work for taps.
+/// A tap never makes a sender wait: it holds up to 256 items, and skips further items until some
+/// are read. The sender writes each item that is not skipped as text. An edge without a tap does no
+/// work for taps.
 pub struct Tap {
     items: Receiver<TappedItem>,
     skipped: Arc<AtomicU64>,

@@ -14,8 +14,8 @@ use crate::signal::{Signal, signal};
 
 /// Show the items of an edge of a running graph.
 ///
-/// The graph has to run with `--control SOCKET`. A tap never slows it: it skips items that come too
-/// fast, and counts them.
+/// The graph has to run with `--control SOCKET`. A tap never makes it wait: it skips items that
+/// come too fast, and counts them.
 ///
 /// Exits with 0, with 1 if there is no such edge, and with 2 if it cannot connect.
 #[derive(Args)]
