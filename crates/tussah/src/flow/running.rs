@@ -124,17 +124,17 @@ impl Running {
     /// # Examples
     /// ```
     /// use tussah::flow::{Args, Graph};
-    /// use tussah::modules::{Counter, Logger};
+    /// use tussah::modules::Logger;
     ///
     /// # let runtime = tussah::Runtime::builder().workers(1).build().expect("a runtime");
     /// # runtime.block_on(async {
     /// let mut graph = Graph::new("tapped");
-    /// graph.add::<Logger<u64>>("log", Args::new())?;
-    /// graph.add::<Counter<u64>>("count", Args::new())?;
-    /// graph.connect("log", "count")?;
+    /// graph.add::<Logger<u64>>("first", Args::new())?;
+    /// graph.add::<Logger<u64>>("second", Args::new())?;
+    /// graph.connect("first", "second")?;
     /// let running = graph.start()?;
-    /// let mut tap = running.tap("log -> count")?;
-    /// running.input("log")?.send(7_u64).await;
+    /// let mut tap = running.tap("first -> second")?;
+    /// running.input("first")?.send(7_u64).await;
     /// assert!(tap.next().await.is_some());
     /// # Ok::<(), tussah::flow::GraphError>(())
     /// # }).expect("the graph can be made");

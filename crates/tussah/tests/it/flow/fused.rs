@@ -55,7 +55,11 @@ impl Check {
     fn run(&self, number: u64, out: &impl Out<u64>) -> Result<(), u64> {
         out.send(number);
         assert!(number % 13 != 5, "{number}");
-        if number % 5 == 0 { Err(number) } else { Ok(()) }
+        if number.is_multiple_of(5) {
+            Err(number)
+        } else {
+            Ok(())
+        }
     }
 }
 
