@@ -37,13 +37,10 @@ pub(super) fn departure<E>(
 impl<E> State<E> {
     /// Takes events for a servlet to work on. Returns false if there are none.
     pub(crate) fn take(&mut self, run: &mut Run<E>, now_ns: u64) -> bool {
-        if !self.works() {
+        if !self.works() || !self.queue.is_ready() {
             return false;
         }
-        if !self.queue.is_ready() {
-            return false;
-        }
-        let (limit, most) = match self.number {
+        let (limit, many) = match self.number {
             Some(_) => (1, 1),
             None => self.share(),
         };
@@ -56,11 +53,11 @@ impl<E> State<E> {
             && !self.controllers.looks_at_departures();
         match &mut self.queue {
             Queue::Lanes(lanes) if plain => {
-                lanes.take(&mut run.ahead, most);
+                lanes.take(&mut run.ahead, limit.max(many));
                 self.left_queue(0, run.ahead.len() as u64);
             }
-            Queue::Lanes(_) => self.take_each(run, most, now_ns),
-            Queue::Keyed(_) => self.take_keys(run, most, now_ns),
+            Queue::Lanes(_) => self.take_each(run, limit.max(many), now_ns),
+            Queue::Keyed(_) => self.take_keys(run, many, now_ns),
         }
         if self.buried > 0 {
             self.sweep();
@@ -79,8 +76,9 @@ impl<E> State<E> {
         run.taken > 0
     }
 
-    /// Returns the number of events in a batch, and the number that a servlet takes at once: its
-    /// share if other servlets could work, too. Taking more short events than a batch costs less.
+    /// Returns the maximum number of events in a batch, and the number of events that are short
+    /// enough for one run; 1 if they are not known to be short. Both are at most the servlet's
+    /// share if other servlets could work, too.
     fn share(&self) -> (usize, usize) {
         let len = usize::try_from(self.len).unwrap_or(usize::MAX);
         // Another servlet could have started on the events behind a waiting event.
@@ -95,10 +93,10 @@ impl<E> State<E> {
         let fair = if shared { len.div_ceil(able) } else { len };
         let limit = self.batch.min(fair).max(1);
         if self.mean_ns == 0.0 || self.waiting > 0 || waits {
-            return (limit, limit);
+            return (limit, 1);
         }
         let many = ((RUN_NS / self.mean_ns) as usize).clamp(1, CHUNK_MAX);
-        (limit, limit.max(many.min(fair)))
+        (limit, many.min(fair))
     }
 
     #[inline]
@@ -109,10 +107,11 @@ impl<E> State<E> {
         self.freed = true;
     }
 
-    /// Takes the events of one key after the other. Many short events of different keys in one run
-    /// cost less than a run for each key.
-    fn take_keys(&mut self, run: &mut Run<E>, most: usize, now_ns: u64) {
-        while run.ahead.len() < most {
+    /// Takes events of one key, and of further keys while there are fewer than `many`. Short events
+    /// of many keys cost less in one run than in a run for each key.
+    fn take_keys(&mut self, run: &mut Run<E>, many: usize, now_ns: u64) {
+        let most = run.limit.max(many);
+        while run.ahead.len() < many.max(1) {
             let Some(key) = self.queue.open(self.order) else {
                 return;
             };

@@ -1,5 +1,8 @@
 //! Runs of a servlet over the events of several keys.
 
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
 use tussah::stage::{Batch, BuildError, Network, Stage};
 
 use super::support::{Door, Noted, adds_up, by, until};
@@ -130,6 +133,38 @@ fn a_run_takes_short_events_of_many_keys() -> Result<(), BuildError> {
         assert_eq!((stats.finished, stats.panicked), (61, 0));
         assert_eq!(stats.batches - before, 20);
         adds_up(&stage);
+        Ok(())
+    })
+}
+
+/// A handler that blocks for another key has it handled by another OS thread.
+#[test]
+fn keys_that_block_run_side_by_side() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("keyed");
+        let met = Arc::new((Mutex::new(0), Condvar::new()));
+        let here = Arc::clone(&met);
+        let stage = network
+            .stage("stage")
+            .keyed_by(|event: &Keyed| event.0)
+            .servlets(3)
+            .blocking(move |_| {
+                Ok(move |batch: &mut Batch<Keyed>| {
+                    let (count, more) = &*here;
+                    let events = batch.drain().count();
+                    let mut count = count.lock().expect("nobody panics with it");
+                    *count += events;
+                    more.notify_all();
+                    let wait = Duration::from_secs(20);
+                    let waited = more.wait_timeout_while(count, wait, |count| *count < 3);
+                    let (_count, outcome) = waited.expect("nobody panics with it");
+                    assert!(!outcome.timed_out(), "the keys were handled one by one");
+                })
+            })?;
+        at_once(&stage, &[(1, 0), (2, 0), (3, 0)]);
+        stage.settled().await;
+        let stats = stage.stats();
+        assert_eq!((stats.finished, stats.panicked), (3, 0));
         Ok(())
     })
 }
