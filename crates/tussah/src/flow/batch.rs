@@ -106,9 +106,13 @@ impl<T: Send + 'static> Iterator for Batch<'_, T> {
             Ports::This(item) => item,
             Ports::Other(never) => match never {},
         };
+        *self.current.lock() = flow.clone();
+        // If the clone panics, the item is reported without a copy.
+        self.taken.push((flow, None));
         let copy = self.clone.map(|clone| clone(&item));
-        self.taken.push((flow.clone(), copy));
-        *self.current.lock() = flow;
+        if let Some((_, last)) = self.taken.last_mut() {
+            *last = copy;
+        }
         Some(item)
     }
 
