@@ -98,6 +98,10 @@ impl<E> Lanes<E> {
 
     /// Queues the events of a chunk in its order, and replaces it with an empty chunk.
     pub(crate) fn push_chunk(&mut self, chunk: &mut Chunk<E>) {
+        // Room may have been reserved for nothing.
+        if chunk.is_empty() {
+            return;
+        }
         let fits = match &self.lanes[..] {
             // Small chunks are joined; otherwise a slow sender would fill the queue with chunks of
             // one event.
@@ -248,5 +252,23 @@ impl<E> Lanes<E> {
                 batch.put_one(event);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_chunk_is_not_queued() {
+        let mut lanes = Lanes::new(1);
+        lanes.push_chunk(&mut Chunk::new());
+        let whole = (0..CHUNK_MAX).map(Event::new);
+        lanes.push_chunk(&mut whole.collect());
+        for number in 0..CHUNK_MAX {
+            let event = lanes.take_one(Order::Fifo).expect("it was queued");
+            assert_eq!(*event, number);
+        }
+        assert!(lanes.is_empty());
     }
 }
