@@ -60,7 +60,7 @@ impl<T: Send + 'static> Edge<T> {
             return self.any.push(flow, item);
         };
         let item = Ports::This(item);
-        match direct.send_at_once(Event::from(Parcel { flow, item })) {
+        match direct.send_value(Parcel { item, flow }) {
             Ok(()) => None,
             Err((event, why)) => self.not_sent(event.into_inner(), why),
         }
@@ -306,10 +306,8 @@ impl<S, I, W> To<S, I, W> {
 
 impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Sender<Parcel<I>>, I, W> {
     fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
-        let sending = self.to.send(self.parcel(flow, item));
-        if sending.is_sent() {
-            return None;
-        }
+        let (event, why) = self.to.send_value(self.parcel(flow, item)).err()?;
+        let sending = self.to.sending(event, why);
         Some(Box::pin(async move {
             if let Err(error) = sending.await {
                 self.refused(error.event, error.why);

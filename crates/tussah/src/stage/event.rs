@@ -99,6 +99,16 @@ impl<E> Event<E> {
         }
     }
 
+    /// Creates an event as [`new`](Self::new) does, which was queued at this time.
+    #[inline(always)]
+    pub(crate) fn queued_at(value: E, now_ns: u64) -> Self {
+        Self {
+            value,
+            stamp: now_ns << 8,
+            more: None,
+        }
+    }
+
     /// Sets the class.
     #[inline(always)]
     #[must_use]

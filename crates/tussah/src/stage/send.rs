@@ -4,6 +4,7 @@ mod ask;
 mod call;
 mod direct;
 mod edges;
+pub(crate) mod here;
 pub(crate) mod outgoing;
 mod proxy;
 mod room;
@@ -17,7 +18,8 @@ pub use self::proxy::Between;
 pub use self::sender::{SendError, Sender, Sending, TrySender, shed};
 
 pub(crate) use self::call::Counted;
-pub(crate) use self::outgoing::{
-    Outgoing, begin, begin_source, collecting, hand_over, set_trace, take_held_up, trace,
+pub(crate) use self::here::{
+    begin, begin_source, collecting, hand_over, is_quick, set_trace, take_held_up, trace,
 };
+pub(crate) use self::outgoing::Outgoing;
 pub(crate) use self::proxy::Route;

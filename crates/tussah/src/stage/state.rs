@@ -40,6 +40,7 @@ pub(crate) use process::Process;
 pub(crate) use run::Run;
 pub(crate) use staff::Wake;
 pub(crate) use tally::Tally;
+pub(crate) use work::EXACT_NS;
 
 /// The bounds of a stage, which its controllers cannot exceed.
 #[derive(Clone, Copy, Debug)]

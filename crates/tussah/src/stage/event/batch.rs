@@ -139,6 +139,21 @@ impl<E> Batch<E> {
     )]
     #[inline(always)]
     pub fn next(&mut self) -> Option<E> {
+        // The usual event is moved once, after everything that may need a place for it in memory.
+        if let Some(event) = self.head.front()
+            && event.more.is_none()
+            && !self.traces.any
+        {
+            let stamp = event.stamp();
+            self.left -= 1;
+            self.note(stamp);
+            return self.head.pop_front().map(Event::into_inner);
+        }
+        self.next_slowly()
+    }
+
+    #[inline(never)]
+    fn next_slowly(&mut self) -> Option<E> {
         let (value, more, _) = self.next_event()?.split();
         if let Some(more) = more {
             self.kept.push(more);
@@ -210,14 +225,6 @@ impl<E> Batch<E> {
             (self.traces.any, self.touched) = (true, true);
         }
         self.contiguous()
-    }
-
-    /// Returns all remaining events, even late or cancelled ones.
-    pub(crate) fn contiguous(&mut self) -> &mut [Event<E>] {
-        for mut next in self.more.drain(..) {
-            self.head.append(&mut next);
-        }
-        self.head.make_contiguous()
     }
 
     /// Drops the events for which `keep` returns false; these count as finished. If `keep` panics,

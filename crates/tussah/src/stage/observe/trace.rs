@@ -13,7 +13,7 @@ use super::json::Object;
 use crate::stage::event::{Batch, Chunk, Class, Event, Reason, queued_ns};
 use crate::stage::network::Network;
 use crate::stage::run::{Gone, Shared};
-use crate::stage::send::outgoing;
+use crate::stage::send::here;
 
 /// Bound, in spans of a network: older spans are dropped; about 300 KiB.
 pub const SPANS_MAX: usize = 4096;
@@ -265,7 +265,7 @@ impl Marks {
     #[cold]
     pub(crate) fn take<E>(&mut self, event: &Event<E>) {
         let trace = event.trace();
-        outgoing::set_trace(trace);
+        here::set_trace(trace);
         if trace != 0 {
             self.taken.push(Taken {
                 trace,
@@ -280,7 +280,7 @@ impl Marks {
     #[inline]
     pub(crate) fn pause(&self) {
         if self.any {
-            outgoing::set_trace(0);
+            here::set_trace(0);
         }
     }
 
@@ -353,10 +353,10 @@ impl<E: Send + 'static> Shared<E> {
         let begun_ns = self.time.now_ns();
         batch.check_called(self, begun_ns);
         let before = batch.traces().taken.len();
-        let trace = outgoing::trace();
+        let trace = here::trace();
         let called = self.call_direct(batch).await;
         // The caller's current trace continues.
-        outgoing::set_trace(trace);
+        here::set_trace(trace);
         let ended_ns = self.time.now_ns();
         for taken in batch.traces().taken.iter().skip(before) {
             self.tracer.note(Span {

@@ -13,7 +13,7 @@ use super::turn::{Next, Servlet};
 use crate::stage::event::{Batch, Reason};
 use crate::stage::network::Network;
 use crate::stage::send::{
-    begin, begin_source, collecting, hand_over, set_trace, take_held_up, trace,
+    begin, begin_source, collecting, hand_over, is_quick, set_trace, take_held_up, trace,
 };
 use crate::stage::state::Run;
 
@@ -71,12 +71,14 @@ impl<F: Future> Future for Collecting<F> {
 /// Collects the events that the source of a graph sends, as those of a handler. Each send reads the
 /// time, because a source may take long between two events.
 pub(crate) async fn collected<F: Future>(network: Network, source: F) -> F::Output {
-    let mut source = pin!(source);
+    let (mut source, mut quick) = (pin!(source), false);
     let poll = poll_fn(|cx| {
         collecting(|| {
             begin(network.now_ns(), true);
-            begin_source();
-            source.as_mut().poll(cx)
+            begin_source(quick);
+            let polled = source.as_mut().poll(cx);
+            quick = is_quick();
+            polled
         })
     });
     poll.await

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::edges::To;
-use super::outgoing;
+use super::here;
 use super::sender::{SendError, Sender};
 use crate::stage::error::BuildError;
 use crate::stage::event::Batch;
@@ -114,7 +114,7 @@ impl<E: Send + 'static, H: DirectHandler<Event = E>> Direct<E, H> {
     /// Panics if the handler panics.
     #[inline]
     pub fn send(&self, event: E) -> Result<(), SendError<E>> {
-        if self.stage.is_special() || outgoing::trace() != 0 {
+        if self.stage.is_special() || here::trace() != 0 {
             return self.queue(event);
         }
         self.stage.calls.add(1);

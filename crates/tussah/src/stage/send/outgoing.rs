@@ -7,55 +7,17 @@
 //! to watch, is handed over immediately. Room is reserved before an event is collected, so a
 //! collected event has already been admitted.
 
-use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
+use super::here::{Collects, HERE, Here};
 use super::sender::Sender;
-use crate::stage::event::{Chunk, Class, Event, Refusal};
+use crate::stage::event::{Chunk, Class, Event, Refusal, queued_ns};
 use crate::stage::run::Shared;
-use crate::stage::state::How;
+use crate::stage::state::{EXACT_NS, How};
 
-/// Bound, in stages: one poll of a servlet collects events for this many stages at a time. Events
-/// for other stages are handed over immediately.
-const OPEN_MAX: usize = 8;
-
-thread_local! {
-    static HERE: Here = const {
-        Here {
-            inside: Cell::new(false),
-            exact: Cell::new(false),
-            now_ns: Cell::new(0),
-            trace: Cell::new(0),
-            held_up: Cell::new(false),
-            is_source: Cell::new(false),
-            open: RefCell::new(Vec::new()),
-        }
-    };
-}
-
-/// The state of an OS thread while it polls a servlet.
-struct Here {
-    inside: Cell<bool>,
-    /// True if handlers take so long that each send reads the time.
-    exact: Cell<bool>,
-    /// The time at which the run began or its handler continued.
-    now_ns: Cell<u64>,
-    /// The trace of the event that the handler took last; 0 means none. While a trace is set, the
-    /// servlet collects no events, because each event that the handler sends belongs to the trace.
-    trace: Cell<u64>,
-    /// True if the polled handler waits for room in another stage.
-    held_up: Cell<bool>,
-    /// True if a source of events is polled, which begins traces.
-    is_source: Cell<bool>,
-    /// The stages for which events may be collected.
-    open: RefCell<Vec<Arc<dyn Collects>>>,
-}
-
-/// A stage with collected events of any type.
-pub(crate) trait Collects {
-    /// Hands over the events that this worker has collected.
-    fn hand_over(self: Arc<Self>);
-}
+/// Bound, in events: after a chunk of at least this many events, the events of a source may share a
+/// time stamp.
+const PACED_MIN: usize = 16;
 
 /// The events that a worker has collected for a stage.
 pub(crate) struct Outgoing<E> {
@@ -97,92 +59,10 @@ impl<E: Send + 'static> Collects for Shared<E> {
     }
 }
 
-/// Polls a servlet, and collects the events that it sends. They are handed over when `poll` returns
-/// or unwinds.
-#[inline]
-pub(crate) fn collecting<R>(poll: impl FnOnce() -> R) -> R {
-    struct End;
-    impl Drop for End {
-        fn drop(&mut self) {
-            HERE.with(|here| {
-                here.inside.set(false);
-                here.is_source.set(false);
-                here.trace.set(0);
-                hand_over_all(here);
-            });
-        }
-    }
-    HERE.with(|here| here.inside.set(true));
-    let _end = End;
-    poll()
-}
-
-/// Notes that a source of events is polled: an event that it sends comes from outside.
-pub(crate) fn begin_source() {
-    HERE.with(|here| here.is_source.set(true));
-}
-
-/// Sets the time at which a run begins or continues. With `exact`, each send reads the time.
-#[inline]
-pub(crate) fn begin(now_ns: u64, exact: bool) {
-    HERE.with(|here| {
-        here.now_ns.set(now_ns);
-        here.exact.set(exact);
-    });
-}
-
-/// Notes that a handler is about to wait for room in another stage.
-pub(crate) fn hold_up() {
-    HERE.with(|here| here.held_up.set(here.inside.get()));
-}
-
-/// Returns whether a handler has noted such a wait since the last call.
-pub(crate) fn take_held_up() -> bool {
-    HERE.with(|here| here.held_up.take())
-}
-
-/// Returns the trace of events that are sent here; 0 means none.
-#[inline]
-pub(crate) fn trace() -> u64 {
-    HERE.with(|here| here.trace.get())
-}
-
-/// Sets the trace of events that are sent from here on; 0 means none. Use it only during a
-/// servlet's poll, at whose end the trace is reset.
-#[cold]
-pub(crate) fn set_trace(trace: u64) {
-    HERE.with(|here| {
-        if here.inside.get() {
-            if trace != 0 {
-                hand_over_all(here);
-            }
-            here.trace.set(trace);
-        }
-    });
-}
-
-/// Hands over all collected events.
-#[inline]
-pub(crate) fn hand_over() {
-    HERE.with(hand_over_all);
-}
-
 /// Hands over the events collected for this stage.
 #[inline]
 pub(crate) fn hand_over_for<E: Send + 'static>(stage: &Arc<Shared<E>>) {
     Arc::clone(stage).hand_over();
-}
-
-#[inline]
-fn hand_over_all(here: &Here) {
-    loop {
-        // They are taken out one by one: handing over runs wakers and drop callbacks, which may
-        // send events that are also collected.
-        let Some(stage) = here.open.borrow_mut().pop() else {
-            return;
-        };
-        stage.hand_over();
-    }
 }
 
 /// Sends an event, by collecting it where that is possible.
@@ -211,24 +91,82 @@ pub(crate) fn send<E: Send + 'static>(
     send_now(sender, event, waits)
 }
 
+/// Sends a value, as [`send`] does. A value that can be collected is written to its place at once,
+/// because a large value is expensive to move.
+#[inline(always)]
+pub(crate) fn send_value<E: Send + 'static>(
+    sender: &Sender<E>,
+    value: E,
+) -> Result<(), (Event<E>, Refusal)> {
+    let stage = &sender.stage;
+    if let Some(mut outgoing) = stage.outgoing.get()
+        && outgoing.granted > 0
+        && outgoing.class == Class::default()
+        && outgoing.chunk.len() < outgoing.chunk.capacity()
+    {
+        let now_ns = outgoing.time(stage);
+        outgoing.chunk.push_back(Event::queued_at(value, now_ns));
+        outgoing.granted -= 1;
+        let full = outgoing.granted == 0;
+        drop(outgoing);
+        if full || stage.is_idle() {
+            go_on(stage);
+        }
+        return Ok(());
+    }
+    send_event(sender, Event::new(value))
+}
+
+#[inline(never)]
+fn send_event<E: Send + 'static>(
+    sender: &Sender<E>,
+    event: Event<E>,
+) -> Result<(), (Event<E>, Refusal)> {
+    send(sender, event, true)
+}
+
 impl<E: Send + 'static> Outgoing<E> {
     /// Sets the time stamp of the events to the beginning of the run, unless each send reads the
-    /// time.
-    fn set_time(&mut self, begun_ns: u64) {
-        if !HERE.with(|here| here.exact.get()) {
-            self.now_ns = begun_ns;
+    /// time. For a quick source, it is the current time.
+    fn set_time(&mut self, begun_ns: u64, stage: &Shared<E>) {
+        let (exact, quick) = HERE.with(|here| {
+            let quick = here.is_source.get() && here.is_quick.get();
+            (here.exact.get(), quick)
+        });
+        self.now_ns = match exact {
+            false => begun_ns,
+            true if quick => stage.time.now_ns(),
+            true => 0,
+        };
+    }
+
+    /// Sets the time stamp of a source's next events, after the collected ones. If these followed
+    /// each other quickly, the next share a stamp, as events of a short handler do.
+    fn pace(&mut self, now_ns: u64) {
+        let events = self.chunk.len();
+        let first_ns = self
+            .chunk
+            .front()
+            .map_or(0, |event| queued_ns(event.stamp()));
+        let each_ns = now_ns.saturating_sub(first_ns) / events.max(1) as u64;
+        let is_quick = events >= PACED_MIN && each_ns < EXACT_NS;
+        HERE.with(|here| here.is_quick.set(is_quick));
+        self.now_ns = if is_quick { now_ns } else { 0 };
+    }
+
+    /// Returns the time stamp of the next event.
+    #[inline(always)]
+    fn time(&self, stage: &Shared<E>) -> u64 {
+        match self.now_ns {
+            0 => stage.time.now_ns(),
+            now_ns => now_ns,
         }
     }
 
     /// Adds an event. Returns whether the reserved room is used up.
     #[inline(always)]
     fn collect(&mut self, mut event: Event<E>, stage: &Shared<E>) -> bool {
-        let now_ns = if self.now_ns == 0 {
-            stage.time.now_ns()
-        } else {
-            self.now_ns
-        };
-        event.queued(now_ns);
+        event.queued(self.time(stage));
         self.chunk.push_back(event);
         self.granted -= 1;
         self.granted == 0
@@ -248,6 +186,9 @@ fn go_on<E: Send + 'static>(stage: &Arc<Shared<E>>) {
     };
     // Nothing is borrowed here, because this wakes other threads.
     let mut outgoing = taken;
+    if HERE.with(|here| here.is_source.get()) {
+        outgoing.pace(stage.time.now_ns());
+    }
     stage.push(&mut outgoing, true);
     if let Some(mut place) = stage.outgoing.get()
         && place.granted == 0
@@ -282,7 +223,7 @@ fn send_now<E: Send + 'static>(
         let begun_ns = HERE.with(|here| here.now_ns.get());
         let mut outgoing = stage.reserve(event.class_of(), begun_ns);
         if outgoing.granted > 0 {
-            outgoing.set_time(begun_ns);
+            outgoing.set_time(begun_ns, stage);
             outgoing.collect(event, stage);
             open(stage, outgoing);
             return Ok(());
@@ -310,7 +251,7 @@ pub(crate) fn take_share<E: Send + 'static>(stage: &Arc<Shared<E>>, class: Class
     let begun_ns = HERE.with(|here| here.now_ns.get());
     let mut outgoing = stage.reserve_share(class, begun_ns);
     if outgoing.granted > 0 || outgoing.then.is_some() {
-        outgoing.set_time(begun_ns);
+        outgoing.set_time(begun_ns, stage);
         open(stage, outgoing);
     }
 }
@@ -347,30 +288,4 @@ fn said<E: Send + 'static>(stage: &Shared<E>, event: &Event<E>) -> Option<Refusa
     let mut place = stage.outgoing.get()?;
     let is_next = place.granted == 0 && event.class_of() == place.class && event.is_plain();
     place.then.take().filter(|_| is_next)
-}
-
-impl Here {
-    /// Returns the trace of an event that is sent now.
-    #[inline]
-    fn trace_of<E>(&self, sender: &Sender<E>) -> Option<u64> {
-        match self.trace.get() {
-            0 if self.is_source.get() => sender.stage.tracer.choose(),
-            0 if sender.from == 0 && !self.inside.get() => sender.stage.tracer.choose(),
-            0 => None,
-            trace => Some(trace),
-        }
-    }
-
-    /// Returns whether this OS thread collects nothing for any stage, now and until the next poll
-    /// of a servlet, and has no trace. Each collection has its stage in `open`, which is empty
-    /// after a servlet's poll, except during the hand-over.
-    #[inline]
-    fn is_outside(&self) -> bool {
-        !self.inside.get() && self.open.borrow().is_empty()
-    }
-
-    /// Returns whether a servlet is being polled that may collect for one more stage.
-    fn collects(&self) -> bool {
-        self.inside.get() && self.trace.get() == 0 && self.open.borrow().len() < OPEN_MAX
-    }
 }

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use super::outgoing;
+use super::here;
 use super::outgoing::Outgoing;
 use crate::stage::event::{Class, Event, Refusal};
 use crate::stage::queue::{
@@ -50,7 +50,7 @@ impl<E: Send + 'static> Shared<E> {
                     }
                     Next::Wait => {}
                 }
-                outgoing::hold_up();
+                here::hold_up();
                 return Poll::Pending;
             }
         })

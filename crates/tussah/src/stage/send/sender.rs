@@ -115,8 +115,14 @@ impl<E: Send + 'static> Sender<E> {
     pub fn send(&self, event: impl Into<Event<E>>) -> Sending<'_, E> {
         match outgoing::send(self, event.into(), true) {
             Ok(()) => Sending(None),
-            Err(refused) => self.not_sent(refused),
+            Err((event, why)) => self.sending(event, why),
         }
+    }
+
+    /// Sends a value as [`send`](Self::send) does, but returns it if it was not sent.
+    #[inline(always)]
+    pub(crate) fn send_value(&self, value: E) -> Result<(), (Event<E>, Refusal)> {
+        outgoing::send_value(self, value)
     }
 
     /// Sends an event as [`send`](Self::send) does, but returns it if it was not sent.
@@ -134,9 +140,10 @@ impl<E: Send + 'static> Sender<E> {
         }
     }
 
+    /// Waits for the room of an event that was refused at once, if it can get room.
     #[cold]
     #[inline(never)]
-    fn not_sent(&self, (event, why): (Event<E>, Refusal)) -> Sending<'_, E> {
+    pub(crate) fn sending(&self, event: Event<E>, why: Refusal) -> Sending<'_, E> {
         let rest = if why.is_full() || why == Refusal::Proxied {
             // The wait begins here, because the future may be dropped before it is polled.
             let waiting = self.waiting(&event, why);
@@ -294,14 +301,6 @@ pub struct Sending<'a, E>(Option<Box<Rest<'a, E>>>);
 enum Rest<'a, E> {
     Refused(Option<SendError<E>>),
     Waits(Pin<Box<dyn Future<Output = Result<(), SendError<E>>> + Send + 'a>>),
-}
-
-impl<E> Sending<'_, E> {
-    /// Returns whether the event was sent at once.
-    #[inline]
-    pub(crate) fn is_sent(&self) -> bool {
-        self.0.is_none()
-    }
 }
 
 impl<E> Unpin for Sending<'_, E> {}

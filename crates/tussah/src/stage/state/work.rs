@@ -11,7 +11,7 @@ use crate::stage::queue::{CHUNK_MAX, Queue};
 /// The estimated time of a run, in nanoseconds.
 const RUN_NS: f64 = 50_000.0;
 /// If an event takes longer than this, in nanoseconds, a sent event carries its own send time.
-const EXACT_NS: f64 = 1_000.0;
+pub(crate) const EXACT_NS: u64 = 1_000;
 /// A run counts as at most this multiple of the mean.
 const OUTLIER: f64 = 4.0;
 /// A handler waits if its total time is more than this multiple of its computing time.
@@ -45,7 +45,7 @@ impl<E> State<E> {
             None => self.share(),
         };
         (run.limit, run.order) = (limit, self.order);
-        run.exact = self.mean_ns > EXACT_NS;
+        run.exact = self.mean_ns > EXACT_NS as f64;
         run.one_by_one = self.bounds.batch_max == 1 && matches!(self.queue, Queue::Lanes(_));
         let plain = self.extras == 0
             && self.classes == 1

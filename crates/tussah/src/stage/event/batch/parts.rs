@@ -30,6 +30,14 @@ impl<E> Batch<E> {
         }
     }
 
+    /// Returns all remaining events, even late or cancelled ones.
+    pub(crate) fn contiguous(&mut self) -> &mut [Event<E>] {
+        for mut next in self.more.drain(..) {
+            self.head.append(&mut next);
+        }
+        self.head.make_contiguous()
+    }
+
     /// Moves the next event to `to`, together with all events that `same` considers equal to it. If
     /// `same` panics, all events stay.
     pub(crate) fn part(&mut self, to: &mut Batch<E>, same: impl Fn(&Event<E>, &Event<E>) -> bool) {

@@ -1,0 +1,168 @@
+//! The state of an OS thread while it polls a servlet or a source.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use super::sender::Sender;
+
+/// Bound, in stages: one poll of a servlet collects events for this many stages at a time. Events
+/// for other stages are handed over immediately.
+const OPEN_MAX: usize = 8;
+
+thread_local! {
+    pub(super) static HERE: Here = const {
+        Here {
+            inside: Cell::new(false),
+            exact: Cell::new(false),
+            now_ns: Cell::new(0),
+            trace: Cell::new(0),
+            held_up: Cell::new(false),
+            is_source: Cell::new(false),
+            is_quick: Cell::new(false),
+            open: RefCell::new(Vec::new()),
+        }
+    };
+}
+
+/// The state of an OS thread while it polls a servlet.
+pub(super) struct Here {
+    pub(super) inside: Cell<bool>,
+    /// True if handlers take so long that each send reads the time.
+    pub(super) exact: Cell<bool>,
+    /// The time at which the run began or its handler continued.
+    pub(super) now_ns: Cell<u64>,
+    /// The trace of the event that the handler took last; 0 means none. While a trace is set, the
+    /// servlet collects no events, because each event that the handler sends belongs to the trace.
+    pub(super) trace: Cell<u64>,
+    /// True if the polled handler waits for room in another stage.
+    pub(super) held_up: Cell<bool>,
+    /// True if a source of events is polled, which begins traces.
+    pub(super) is_source: Cell<bool>,
+    /// True if the polled source has just sent a whole chunk quickly.
+    pub(super) is_quick: Cell<bool>,
+    /// The stages for which events may be collected.
+    pub(super) open: RefCell<Vec<Arc<dyn Collects>>>,
+}
+
+/// A stage with collected events of any type.
+pub(crate) trait Collects {
+    /// Hands over the events that this worker has collected.
+    fn hand_over(self: Arc<Self>);
+}
+
+/// Polls a servlet, and collects the events that it sends. They are handed over when `poll` returns
+/// or unwinds.
+#[inline]
+pub(crate) fn collecting<R>(poll: impl FnOnce() -> R) -> R {
+    struct End;
+    impl Drop for End {
+        fn drop(&mut self) {
+            HERE.with(|here| {
+                here.inside.set(false);
+                here.is_source.set(false);
+                here.trace.set(0);
+                hand_over_all(here);
+            });
+        }
+    }
+    HERE.with(|here| here.inside.set(true));
+    let _end = End;
+    poll()
+}
+
+/// Notes that a source of events is polled: an event that it sends comes from outside. `is_quick`
+/// is what [`is_quick`] returned after its last poll.
+pub(crate) fn begin_source(is_quick: bool) {
+    HERE.with(|here| {
+        here.is_source.set(true);
+        here.is_quick.set(is_quick);
+    });
+}
+
+/// Returns whether the source that is polled has just sent a whole chunk quickly.
+pub(crate) fn is_quick() -> bool {
+    HERE.with(|here| here.is_quick.get())
+}
+
+/// Sets the time at which a run begins or continues. With `exact`, each send reads the time.
+#[inline]
+pub(crate) fn begin(now_ns: u64, exact: bool) {
+    HERE.with(|here| {
+        here.now_ns.set(now_ns);
+        here.exact.set(exact);
+    });
+}
+
+/// Notes that a handler is about to wait for room in another stage.
+pub(crate) fn hold_up() {
+    HERE.with(|here| here.held_up.set(here.inside.get()));
+}
+
+/// Returns whether a handler has noted such a wait since the last call.
+pub(crate) fn take_held_up() -> bool {
+    HERE.with(|here| here.held_up.take())
+}
+
+/// Returns the trace of events that are sent here; 0 means none.
+#[inline]
+pub(crate) fn trace() -> u64 {
+    HERE.with(|here| here.trace.get())
+}
+
+/// Sets the trace of events that are sent from here on; 0 means none. Use it only during a
+/// servlet's poll, at whose end the trace is reset.
+#[cold]
+pub(crate) fn set_trace(trace: u64) {
+    HERE.with(|here| {
+        if here.inside.get() {
+            if trace != 0 {
+                hand_over_all(here);
+            }
+            here.trace.set(trace);
+        }
+    });
+}
+
+/// Hands over all collected events.
+#[inline]
+pub(crate) fn hand_over() {
+    HERE.with(hand_over_all);
+}
+
+#[inline]
+fn hand_over_all(here: &Here) {
+    loop {
+        // They are taken out one by one: handing over runs wakers and drop callbacks, which may
+        // send events that are also collected.
+        let Some(stage) = here.open.borrow_mut().pop() else {
+            return;
+        };
+        stage.hand_over();
+    }
+}
+
+impl Here {
+    /// Returns the trace of an event that is sent now.
+    #[inline]
+    pub(super) fn trace_of<E>(&self, sender: &Sender<E>) -> Option<u64> {
+        match self.trace.get() {
+            0 if self.is_source.get() => sender.stage.tracer.choose(),
+            0 if sender.from == 0 && !self.inside.get() => sender.stage.tracer.choose(),
+            0 => None,
+            trace => Some(trace),
+        }
+    }
+
+    /// Returns whether this OS thread collects nothing for any stage, now and until the next poll
+    /// of a servlet, and has no trace. Each collection has its stage in `open`, which is empty
+    /// after a servlet's poll, except during the hand-over.
+    #[inline]
+    pub(super) fn is_outside(&self) -> bool {
+        !self.inside.get() && self.open.borrow().is_empty()
+    }
+
+    /// Returns whether a servlet is being polled that may collect for one more stage.
+    pub(super) fn collects(&self) -> bool {
+        self.inside.get() && self.trace.get() == 0 && self.open.borrow().len() < OPEN_MAX
+    }
+}
