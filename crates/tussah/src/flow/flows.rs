@@ -12,11 +12,11 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::hash::{Hash, Hasher};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tussah_core::{Notify, quietly};
 
 use super::turns::Ticket;
@@ -110,9 +110,23 @@ enum Handle {
     },
 }
 
-/// A place for the state that one instance keeps for a flow. The lock is always free: only the
-/// instance takes it, and the instance handles one item of a flow at a time.
-type Slot = Mutex<Option<Box<dyn Any + Send>>>;
+/// A place for the state that one instance keeps for a flow, and for what its queue remembers.
+#[derive(Default)]
+pub(crate) struct Slot {
+    /// The lock is always free: only the instance takes it, and the instance handles one item of a
+    /// flow at a time.
+    state: Mutex<Option<Box<dyn Any + Send>>>,
+    /// The place of the flow in the instance's queue.
+    entry: AtomicUsize,
+}
+
+impl Slot {
+    /// Returns the state, and the right to put it back.
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<Box<dyn Any + Send>>> {
+        self.state.lock()
+    }
+}
 
 struct Inner {
     key: Key,
@@ -231,7 +245,7 @@ impl Flow {
     pub(crate) fn open(key: Key, keepers: &Arc<Keepers>) -> Self {
         Self::of(Inner {
             key,
-            slots: keepers.list.iter().map(|_| Mutex::new(None)).collect(),
+            slots: keepers.list.iter().map(|_| Slot::default()).collect(),
             keepers: Arc::clone(keepers),
             is_closed: AtomicBool::new(false),
         })
@@ -241,6 +255,7 @@ impl Flow {
         Self(Some(Arc::new(Handle::Flow(inner))))
     }
 
+    #[inline]
     fn inner(&self) -> Option<&Inner> {
         match &**self.0.as_ref()? {
             Handle::Flow(inner) => Some(inner),
@@ -318,7 +333,15 @@ impl Flow {
             .map_or(0, |inner| std::ptr::from_ref(inner).addr() as u64)
     }
 
+    /// Returns the number of the flow, and the place that the queue of an instance remembers.
+    #[inline]
+    pub(crate) fn entry(&self, slot: usize) -> (u64, Option<&AtomicUsize>) {
+        let slot = self.slot(slot);
+        (self.number(), slot.map(|slot| &slot.entry))
+    }
+
     /// Returns the place of an instance's state.
+    #[inline]
     pub(crate) fn slot(&self, number: usize) -> Option<&Slot> {
         self.inner()?.slots.get(number)
     }
@@ -332,7 +355,7 @@ impl Drop for Inner {
             let Some(slot) = self.slots.get_mut(number) else {
                 break;
             };
-            if slot.get_mut().is_none() {
+            if slot.state.get_mut().is_none() {
                 continue;
             }
             if let Some(end) = keeper.get() {
@@ -344,7 +367,7 @@ impl Drop for Inner {
                 };
                 return end(Flow::of(rest));
             }
-            let state = slot.get_mut().take();
+            let state = slot.state.get_mut().take();
             quietly(|| drop(state));
         }
         if *self.is_closed.get_mut() {

@@ -206,7 +206,13 @@ impl Graph {
     }
 
     fn start_in(mut self, running: &mut Running) -> Result<(), GraphError> {
-        for Named { name, instance } in &mut self.instances {
+        let edges = std::mem::take(&mut self.edges);
+        let ends = edges.iter();
+        let ends = ends.map(|(from, to, _)| (&from.instances, &to.instances));
+        let order = upstream_first(self.instances.len(), ends);
+        let (slots, keepers) = slots(&order, |place| self.instances[place].instance.has_state());
+        for (Named { name, instance }, slot) in self.instances.iter_mut().zip(slots) {
+            instance.set_slot(slot);
             let ports = instance.declare(&running.network, name)?;
             running.ports.push((name.clone(), ports));
         }
@@ -214,10 +220,6 @@ impl Graph {
             let ports = group.join(&running.ports[group.shards.clone()])?;
             running.ports.push((group.name.clone(), ports));
         }
-        let edges = std::mem::take(&mut self.edges);
-        let ends = edges.iter();
-        let ends = ends.map(|(from, to, _)| (&from.instances, &to.instances));
-        let order = upstream_first(self.instances.len(), ends);
         for (from, to, via) in edges {
             let places = self.plan(&running.ports, &from, &to, &via)?;
             running.edges.push(NamedEdge {
@@ -239,15 +241,14 @@ impl Graph {
         for named in &mut self.instances {
             named.check()?;
         }
-        let (slots, keepers) = slots(&order, |place| self.instances[place].instance.has_state());
         let keepers = Arc::new(Keepers::new(keepers));
         running.keepers = Arc::clone(&keepers);
         let (mut sources, mut tickers) = (Vec::new(), Vec::new());
-        for (Named { name, instance }, slot) in self.instances.into_iter().zip(slots) {
+        for Named { name, instance } in self.instances {
             let Installed {
                 source,
                 tickers: more,
-            } = instance.install(&keepers, slot)?;
+            } = instance.install(&keepers)?;
             sources.extend(source.map(|source| (name, source)));
             tickers.extend(more);
         }

@@ -1,5 +1,6 @@
 //! The handlers of instances: each kind of module behind its stage.
 
+mod flows;
 mod handlers;
 mod ordered;
 mod shared;
@@ -14,15 +15,16 @@ use std::time::Duration;
 use tussah_core::Handle;
 use tussah_weave::Body;
 
+use self::flows::Flows;
 pub(super) use self::handlers::{Elements, Serials};
-use self::handlers::{Flows, Nothing, end_flow, plain};
+use self::handlers::{Nothing, end_flow, plain};
 use self::ordered::in_turn;
 use self::shared::Shared;
 use self::tick::{period, tick_every};
 use super::args::Args;
 use super::call::{Place, PlainElement, PlainSerial};
 use super::edge::{Ends, Entry, InPort};
-use super::flows::{Flow, Keepers, Parcel};
+use super::flows::{Flow, Keepers, Parcel, Slot};
 use super::module::{Element, Module, PerFlow, Serial, Source};
 use super::open_flows::FlowBounds;
 use super::outlet::{AnyOutlet, Outs};
@@ -68,15 +70,13 @@ pub(crate) trait Instance: Send {
     fn set_target(&mut self, target: Duration);
     /// Sets the limit around the instance.
     fn set_limit(&mut self, limit: Limit);
+    /// Sets the number of this instance among those with state for each flow.
+    fn set_slot(&mut self, slot: usize);
     /// Adds the stage to the network, and returns the input ports.
     fn declare(&mut self, network: &Network, name: &str) -> Result<Vec<InPort>, BuildError>;
     fn outs(&mut self, f: &mut dyn FnMut(&'static str, &mut dyn AnyOutlet));
     fn ports(&self) -> Option<Arc<dyn Ports>>;
-    fn install(
-        self: Box<Self>,
-        keepers: &Arc<Keepers>,
-        slot: usize,
-    ) -> Result<Installed, BuildError>;
+    fn install(self: Box<Self>, keepers: &Arc<Keepers>) -> Result<Installed, BuildError>;
 }
 
 /// An instance of a known module.
@@ -85,6 +85,7 @@ pub(crate) struct Planned<M: Module> {
     outs: M::Outs,
     shared: Arc<Shared<M>>,
     place: Place<M::Item>,
+    slot: usize,
     declared: Option<(Declared<Parcel<M::Item>>, Handle)>,
     target: Option<Duration>,
     limit: Option<Limit>,
@@ -97,6 +98,7 @@ impl<M: Module> Planned<M> {
             outs: M::outs(),
             shared: Arc::default(),
             place: Place::default(),
+            slot: 0,
             declared: None,
             target: None,
             limit: None,
@@ -115,6 +117,10 @@ impl<M: Module> Instance for Planned<M> {
 
     fn set_limit(&mut self, limit: Limit) {
         self.limit = Some(limit);
+    }
+
+    fn set_slot(&mut self, slot: usize) {
+        self.slot = slot;
     }
 
     fn declare(&mut self, network: &Network, name: &str) -> Result<Vec<InPort>, BuildError> {
@@ -150,7 +156,8 @@ impl<M: Module> Instance for Planned<M> {
             }
         }
         if M::HAS_STATE {
-            stage = stage.keyed_by_number(|parcel| parcel.flow.number());
+            let slot = self.slot;
+            stage = stage.by_flow(move |parcel: &Parcel<M::Item>| parcel.flow.entry(slot));
         }
         let declared = stage.declare()?;
         let mut entry = Entry::new(declared.stage(), ends, Arc::clone(&self.place));
@@ -167,11 +174,7 @@ impl<M: Module> Instance for Planned<M> {
         Some(self.shared.clone())
     }
 
-    fn install(
-        self: Box<Self>,
-        keepers: &Arc<Keepers>,
-        slot: usize,
-    ) -> Result<Installed, BuildError> {
+    fn install(self: Box<Self>, keepers: &Arc<Keepers>) -> Result<Installed, BuildError> {
         let (declared, runtime) = self.declared.expect("it was declared");
         let ticker = match M::TICK {
             None => None,
@@ -202,7 +205,7 @@ impl<M: Module> Instance for Planned<M> {
             place: self.place,
             runtime: runtime.clone(),
             keepers: Arc::clone(keepers),
-            slot,
+            slot: self.slot,
             limit: self.limit.clone(),
         })?;
         let limit = self.limit;
@@ -361,7 +364,7 @@ impl<M: Module> Node<M> {
                 module,
                 outs,
                 slot,
-                common: parking_lot::Mutex::default(),
+                common: Slot::default(),
                 runtime: runtime.clone(),
                 keepers,
                 limit,

@@ -95,6 +95,8 @@ impl<T: Send + 'static> Instance for Arc<Recorder<T>> {
 
     fn set_limit(&mut self, _limit: Limit) {}
 
+    fn set_slot(&mut self, _slot: usize) {}
+
     fn declare(&mut self, network: &Network, _name: &str) -> Result<Vec<InPort>, BuildError> {
         let inlet: Arc<dyn Inlet<T>> = Arc::new(Placed {
             recorder: Arc::clone(self),
@@ -109,11 +111,7 @@ impl<T: Send + 'static> Instance for Arc<Recorder<T>> {
         None
     }
 
-    fn install(
-        self: Box<Self>,
-        _keepers: &Arc<Keepers>,
-        _slot: usize,
-    ) -> Result<Installed, BuildError> {
+    fn install(self: Box<Self>, _keepers: &Arc<Keepers>) -> Result<Installed, BuildError> {
         Ok(Installed::default())
     }
 }

@@ -1,11 +1,13 @@
 //! The queue of a stage: lanes by class, or by key.
 
+mod flows;
 mod keyed;
 mod lane;
 mod senders;
 
 use std::collections::VecDeque;
 
+pub(crate) use flows::ByFlow;
 pub(crate) use keyed::{ByKey, Keyed};
 pub(crate) use lane::{CHUNK_MAX, Lanes};
 pub(crate) use senders::{
@@ -13,7 +15,7 @@ pub(crate) use senders::{
 };
 
 use super::control::Order;
-use super::event::{BURIED_PART, Event};
+use super::event::{BURIED_PART, Chunk, Event};
 
 /// Bound, in events: after this many events of higher classes, one waiting event of a lower class
 /// is taken. Higher classes slow a class down, but do not starve it.
@@ -62,6 +64,22 @@ impl<E> Queue<E> {
         match self {
             Queue::Lanes(lanes) => Ok(lanes.push(event)),
             Queue::Keyed(keyed) => keyed.push(event),
+        }
+    }
+
+    /// Queues the events of a chunk, which need no checks one by one, and leaves an empty chunk.
+    pub(crate) fn push_chunk(&mut self, chunk: &mut Chunk<E>) {
+        match self {
+            Queue::Lanes(lanes) => lanes.push_chunk(chunk),
+            Queue::Keyed(keyed) => keyed.push_chunk(chunk),
+        }
+    }
+
+    /// Returns an empty chunk for the next sender.
+    pub(crate) fn spare(&mut self) -> Chunk<E> {
+        match self {
+            Queue::Lanes(lanes) => lanes.spare(),
+            Queue::Keyed(keyed) => keyed.spare(),
         }
     }
 

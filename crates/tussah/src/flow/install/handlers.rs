@@ -1,20 +1,15 @@
 //! The handlers of stages that are instances.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tussah_core::{Handle, quietly};
 
 use super::ordered::{handed_over, in_turn};
-use crate::JoinHandle;
 use crate::flow::flows::{Flow, Keepers, Parcel};
-use crate::flow::module::{Element, Module, PerFlow, Serial};
+use crate::flow::module::{Element, Module, Serial};
 use crate::flow::outlet::Held;
-use crate::flow::wake::Wake;
 use crate::stage::{Batch, Event, Handler, Refusal, Sender, SerialHandler};
 use crate::sync::Limit;
 use crate::time::sleep;
@@ -139,152 +134,11 @@ impl<M: Serial> SerialHandler for Serials<M> {
     }
 }
 
-pub(super) struct Flows<M: Module> {
-    pub(super) module: M,
-    pub(super) outs: Arc<M::Outs>,
-    pub(super) slot: usize,
-    /// The state of items without a flow.
-    pub(super) common: Mutex<Option<Box<dyn Any + Send>>>,
-    pub(super) runtime: Handle,
-    pub(super) keepers: Arc<Keepers>,
-    /// The limit around the instance.
-    pub(super) limit: Option<Limit>,
-    pub(super) sender: Arc<Sender<Parcel<M::Item>>>,
-    /// The number of the last alarm of all flows.
-    pub(super) alarms: AtomicU64,
-}
-
-/// The state of a flow, while no item of it is handled.
-struct Kept<S> {
-    state: Option<S>,
-    alarm: Option<Box<Alarm>>,
-}
-
-/// The alarm of a flow that has been set at least once.
-struct Alarm {
-    number: u64,
-    /// The thread that waits for the time.
-    waiting: Option<JoinHandle<()>>,
-}
-
-impl Drop for Alarm {
-    /// Ends the alarm: another one was set, or the state has ended.
-    fn drop(&mut self) {
-        if let Some(waiting) = &self.waiting {
-            waiting.abort();
-        }
-    }
-}
-
-impl<S> Kept<S> {
-    /// Returns the number of the last alarm.
-    fn alarm(&self) -> u64 {
-        self.alarm.as_ref().map_or(0, |alarm| alarm.number)
-    }
-}
-
-impl<S> Default for Kept<S> {
-    fn default() -> Self {
-        Self {
-            state: None,
-            alarm: None,
-        }
-    }
-}
-
-impl<S> Drop for Kept<S> {
-    /// Ends the state. Its destructor may panic here, even after a panic of the module.
-    fn drop(&mut self) {
-        let state = self.state.take();
-        quietly(|| drop(state));
-    }
-}
-
-impl<M: PerFlow> Handler for Flows<M> {
-    type Event = Parcel<M::Item>;
-
-    async fn handle(&self, batch: &mut Batch<Self::Event>) {
-        // All items of a batch have one flow, and no other batch has items of it. The state is
-        // taken out while it is used, so that a panic ends it.
-        let Some(Parcel { flow, item }) = batch.next() else {
-            return;
-        };
-        let mut kept = self.take(&flow);
-        let mut held = Held::default();
-        let mut next = Some(item);
-        while let Some(item) = next.take() {
-            let wake = Wake::new(kept.alarm());
-            let state = &mut kept.state;
-            let is_handled = if M::IS_PLAIN {
-                let call = || {
-                    self.module
-                        .call_now(state, item, &flow, &wake, &self.outs, &held)
-                };
-                let handled = catch_unwind(AssertUnwindSafe(call));
-                if !held.is_empty() {
-                    held.flush().await;
-                }
-                handled.unwrap_or_else(|payload| resume_unwind(payload))
-            } else {
-                let call = self.module.call(state, item, &flow, &wake, &self.outs);
-                self.keepers.unless_halted(call).await.unwrap_or(false)
-            };
-            settle(batch, is_handled);
-            if let (Some(after), Some(item)) = (wake.take(), M::WAKE) {
-                self.set_alarm(&flow, &mut kept, after, item);
-            }
-            next = batch.next().map(|parcel| parcel.item);
-        }
-        if kept.state.is_some() {
-            *flow.slot(self.slot).unwrap_or(&self.common).lock() = Some(kept);
-        }
-    }
-}
-
-impl<M: PerFlow> Flows<M> {
-    fn take(&self, flow: &Flow) -> Box<Kept<M::State>> {
-        let kept = flow.slot(self.slot).unwrap_or(&self.common).lock().take();
-        match kept.map(|kept| kept.downcast()) {
-            Some(Ok(kept)) => kept,
-            _ => Box::default(),
-        }
-    }
-
-    fn set_alarm(
-        &self,
-        flow: &Flow,
-        kept: &mut Kept<M::State>,
-        after: Duration,
-        item: fn(u64) -> M::Item,
-    ) {
-        // No other alarm has this number, not even one of a state that a panic has ended.
-        // Relaxed: the counter protects nothing else.
-        let number = self.alarms.fetch_add(1, Ordering::Relaxed) + 1;
-        // An alarm is not inside of a limit before it goes off.
-        let flow = flow.clone().without_permit();
-        let (sender, limit) = (Arc::clone(&self.sender), self.limit.clone());
-        let keepers = Arc::clone(&self.keepers);
-        let later = async move {
-            let goes_off = async {
-                sleep(after).await;
-                let flow = flow.limited(limit.as_ref()).await;
-                let item = item(number);
-                // A stage that is closed handles no flow any more.
-                drop(insist(&sender, Parcel { flow, item }).await);
-            };
-            keepers.unless_halted(goes_off).await;
-        };
-        kept.alarm = None;
-        let waiting = self.runtime.try_spawn(later).ok();
-        kept.alarm = Some(Box::new(Alarm { number, waiting }));
-    }
-}
-
 /// Sends an item that may not be lost. A controller that rejects it is asked again.
 ///
 /// # Errors
 /// Returns the item if the stage is closed.
-async fn insist<I: Send + 'static>(
+pub(super) async fn insist<I: Send + 'static>(
     sender: &Sender<Parcel<I>>,
     mut parcel: Parcel<I>,
 ) -> Result<(), Parcel<I>> {

@@ -27,6 +27,8 @@ pub struct StageStats {
     /// The number of events in the queue, by class.
     pub queued_by_class: Vec<u64>,
     /// The number of keys that have queued events or are being served; 0 in a stage without keys.
+    /// In a module with state for each flow, this counts the flows that are being served, and those
+    /// whose items wait for an earlier item of the same flow.
     pub keys: usize,
     /// The size of the queued events in bytes, not including heap memory that they own.
     pub queue_bytes: u64,

@@ -16,7 +16,7 @@ use self::ready::{Listing, Ready};
 use self::table::{Looked, Table};
 use super::{KeyFull, PASSED_OVER_MAX, is_due, pick};
 use crate::stage::control::Order;
-use crate::stage::event::Event;
+use crate::stage::event::{Batch, Chunk, Event};
 
 /// Bound, in entries of a list for each stale entry: when a list has this many or fewer, its stale
 /// entries are removed.
@@ -29,7 +29,9 @@ const SPARE_ROOM_MAX: usize = 8;
 /// A queue by key, for any type of key.
 pub(crate) trait Keyed<E>: Send {
     /// Returns whether events may be queued without checks one by one.
-    fn is_plain(&self) -> bool;
+    fn is_plain(&self) -> bool {
+        false
+    }
     /// Determines the key of the event to which the next `push` or `is_full` refers. If the key
     /// function or the key panics, nothing has changed.
     fn look_at(&mut self, event: &Event<E>);
@@ -38,6 +40,14 @@ pub(crate) trait Keyed<E>: Send {
     fn hash(&self) -> Option<u64>;
     /// Queues the event that was looked at last, and returns its key's number.
     fn push(&mut self, event: Event<E>) -> Result<usize, KeyFull<E>>;
+    /// Queues the events of a chunk, if the queue is plain.
+    fn push_chunk(&mut self, _chunk: &mut Chunk<E>) {
+        unreachable!("the events need checks one by one");
+    }
+    /// Returns an empty chunk, which may have capacity.
+    fn spare(&mut self) -> Chunk<E> {
+        Chunk::new()
+    }
     /// Returns whether the key of the event that was looked at last has no more room.
     fn is_full(&self) -> bool;
     /// Puts an event back to the front of its key, and returns the key's number. If determining the
@@ -50,6 +60,14 @@ pub(crate) trait Keyed<E>: Send {
     fn open(&mut self, order: Order) -> Option<usize>;
     /// Takes the next event of the key that was opened last.
     fn take_one(&mut self) -> Option<Event<E>>;
+    /// Moves events of that key to `batch` until it holds `most`.
+    fn take_many(&mut self, batch: &mut Batch<E>, most: usize) {
+        while batch.len() < most
+            && let Some(event) = self.take_one()
+        {
+            batch.put_one(event);
+        }
+    }
     /// Ends a key's busy time; a key without events is forgotten.
     fn release(&mut self, key: usize);
     /// Does the same for a key of which nothing was handled: it is the next to be opened.
@@ -73,7 +91,7 @@ pub(crate) trait Keyed<E>: Send {
 /// A queue by the key that `key_of` computes from an event.
 pub(crate) struct ByKey<E, K, F> {
     key_of: Guarded<F>,
-    /// The most events of a key. `None` if keys have no bounds and `key_of` does not panic.
+    /// The most events of a key, if there is a bound.
     depth_max: Option<usize>,
     /// The key of the event that was looked at last.
     looked_at: Option<Looked<K>>,
@@ -206,10 +224,6 @@ where
     K: Hash + Eq + Send,
     F: Fn(&E) -> K + Send,
 {
-    fn is_plain(&self) -> bool {
-        self.depth_max.is_none()
-    }
-
     fn look_at(&mut self, event: &Event<E>) {
         self.looked_at = Some(self.look(event));
     }

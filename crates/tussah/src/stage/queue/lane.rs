@@ -166,6 +166,19 @@ impl<E> Lanes<E> {
         Some(event)
     }
 
+    /// Takes the oldest event of a queue with one class.
+    #[inline]
+    pub(crate) fn take_first(&mut self) -> Option<Event<E>> {
+        let chunks = &mut self.lanes[0].chunks;
+        let first = chunks.front_mut()?;
+        if first.len() == 1 {
+            return self.take_oldest(0);
+        }
+        self.len -= 1;
+        self.lanes[0].len -= 1;
+        self.lanes[0].chunks.front_mut()?.pop_front()
+    }
+
     /// Takes out all late events, wherever they are.
     pub(crate) fn take_late(
         &mut self,

@@ -312,7 +312,7 @@ impl<E: Send + 'static> Shared<E> {
             (outgoing.granted, outgoing.then) = inner.state.reserve(class, 1, begun_ns);
         }
         if outgoing.granted > 0 {
-            outgoing.chunk = inner.state.spare();
+            outgoing.chunk = inner.state.queue.spare();
         }
         outgoing
     }

@@ -361,26 +361,6 @@ impl<E> State<E> {
         self.len += count;
         self.queued[at] += count;
         self.credits += count;
-        match &mut self.queue {
-            Queue::Lanes(lanes) => lanes.push_chunk(chunk),
-            Queue::Keyed(keyed) => {
-                for event in chunk.drain(..) {
-                    keyed.look_at(&event);
-                    let pushed = keyed.push(event);
-                    assert!(
-                        pushed.is_ok(),
-                        "room is reserved only where keys have no bounds"
-                    );
-                }
-            }
-        }
-    }
-
-    /// Returns an empty chunk for the next sender.
-    pub(crate) fn spare(&mut self) -> Chunk<E> {
-        match &mut self.queue {
-            Queue::Lanes(lanes) => lanes.spare(),
-            Queue::Keyed(_) => Chunk::new(),
-        }
+        self.queue.push_chunk(chunk);
     }
 }

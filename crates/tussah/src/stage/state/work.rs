@@ -57,7 +57,7 @@ impl<E> State<E> {
                 self.left_queue(0, run.ahead.len() as u64);
             }
             Queue::Lanes(_) => self.take_each(run, limit.max(many), now_ns),
-            Queue::Keyed(_) => self.take_keys(run, many, now_ns),
+            Queue::Keyed(_) => self.take_keys(run, many, plain, now_ns),
         }
         if self.buried > 0 {
             self.sweep();
@@ -109,14 +109,22 @@ impl<E> State<E> {
 
     /// Takes events of one key, and of further keys while there are fewer than `many`. Short events
     /// of many keys cost less in one run than in a run for each key.
-    fn take_keys(&mut self, run: &mut Run<E>, many: usize, now_ns: u64) {
+    /// `plain` is true if no event needs a check of its own.
+    fn take_keys(&mut self, run: &mut Run<E>, many: usize, plain: bool, now_ns: u64) {
         let most = run.limit.max(many);
         while run.ahead.len() < many.max(1) {
             let Some(key) = self.queue.open(self.order) else {
                 return;
             };
             let before = run.ahead.len();
-            self.take_each(run, most.min(before + run.limit), now_ns);
+            let upto = most.min(before + run.limit);
+            match &mut self.queue {
+                Queue::Keyed(keyed) if plain => {
+                    keyed.take_many(&mut run.ahead, upto);
+                    self.left_queue(0, (run.ahead.len() - before) as u64);
+                }
+                _ => self.take_each(run, upto, now_ns),
+            }
             match run.ahead.len() - before {
                 0 => self.release_key(key),
                 events => run.keys.push((key, events)),

@@ -1,6 +1,7 @@
 //! The last step of a builder, which creates the stage without a handler.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use super::StageBuilder;
 use crate::stage::control::{AutoTarget, Mode, Owns, controllers, owned};
@@ -9,7 +10,7 @@ use crate::stage::network::Network;
 use crate::stage::network::handle::{Any, Stage};
 use crate::stage::network::install::New;
 use crate::stage::network::roster::Roster;
-use crate::stage::queue::{ByKey, Lanes, Queue};
+use crate::stage::queue::{ByFlow, Lanes, Queue};
 use crate::stage::run::{Built, Shared, Threads};
 use crate::stage::state::{Bounds, ControllerSet, Kind, Parts, State};
 
@@ -28,10 +29,13 @@ impl<E: Send + 'static> StageBuilder<E> {
         }
     }
 
-    /// Handles events by a number that `key_of` returns without panicking. These keys have no
-    /// bounds, so senders may collect events.
-    pub(crate) fn keyed_by_number(mut self, key_of: fn(&E) -> u64) -> Self {
-        let make = move |_, classes| Box::new(ByKey::new(key_of, None, classes)) as _;
+    /// Handles the events of each flow one at a time and in order, and those of different flows in
+    /// parallel. `flow_of` does not panic. A batch may hold events of many flows.
+    pub(crate) fn by_flow<F>(mut self, flow_of: F) -> Self
+    where
+        F: Fn(&E) -> (u64, Option<&AtomicUsize>) + Send + 'static,
+    {
+        let make = move |_, _| Box::new(ByFlow::new(flow_of)) as _;
         self.keyed = Some(Box::new(make));
         self
     }
