@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod descriptors;
+pub mod fastcgi;
 mod html;
 pub mod load;
 pub mod modules;

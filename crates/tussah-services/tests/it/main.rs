@@ -1,6 +1,7 @@
 //! The servers and the command, from outside.
 
 mod config;
+mod fastcgi;
 mod load;
 mod modules;
 mod site;

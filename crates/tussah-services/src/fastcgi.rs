@@ -1,0 +1,41 @@
+//! A FastCGI client: sends requests to an application such as php-fpm, over a pool of connections.
+//!
+//! A [`Backend`] is one application server. Its connections are a named [`Limit`]: a request holds
+//! a permit from its first byte until the application has ended the response, or until the caller
+//! drops the [`Response`]. Further requests wait in a bounded queue.
+//!
+//! Request and response are streamed at the same time, so neither side can block the other. The
+//! client reads and sends only while the caller polls [`Response::chunk`], so a slow caller slows
+//! the application.
+//!
+//! [`Limit`]: tussah::sync::Limit
+//!
+//! ```no_run
+//! use tussah_services::fastcgi::{Backend, Options};
+//!
+//! # async fn ask() -> Result<(), Box<dyn std::error::Error>> {
+//! let php = Backend::new("unix:/run/php/php-fpm.sock".parse()?, Options::default());
+//! let variables = [
+//!     ("SCRIPT_FILENAME", &b"/srv/www/hello.php"[..]),
+//!     ("REQUEST_METHOD", b"GET"),
+//! ];
+//! let mut response = php.request(&variables, futures_lite::io::empty()).await?;
+//! println!("{}", response.head().status);
+//! while let Some(chunk) = response.chunk().await? {
+//!     print!("{}", String::from_utf8_lossy(&chunk));
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod address;
+mod backend;
+mod connection;
+mod exchange;
+mod failure;
+mod response;
+
+pub use address::{Address, AddressError};
+pub use backend::{Backend, Options};
+pub use failure::Failure;
+pub use response::Response;

@@ -1,0 +1,184 @@
+//! An application server with its pool of connections.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_io::AsyncRead;
+use parking_lot::Mutex;
+use tussah::sync::{Limit, LimitPermit};
+use tussah::time::timeout;
+use tussah_wire::cgi;
+
+use super::address::Address;
+use super::connection::Connection;
+use super::exchange::Exchange;
+use super::failure::Failure;
+use super::response::Response;
+
+/// The limits of a [`Backend`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Bound, in connections: those open at the same time; 5 by default. An idle connection
+    /// occupies a process of php-fpm, so this must not exceed its `pm.max_children`, which is 5 on
+    /// Debian.
+    pub connections: usize,
+    /// Bound, in requests: those that wait for a connection; 1024 by default.
+    pub waiting: usize,
+    /// How long a request waits for a free connection; 10 s by default.
+    pub queue: Duration,
+    /// How long the application server may take to accept a connection; 5 s by default.
+    pub connect: Duration,
+    /// How long the application may neither read nor send a byte; 60 s by default.
+    pub silence: Duration,
+    /// The limits of the head of a response.
+    pub head: cgi::Limits,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            connections: 5,
+            waiting: 1024,
+            queue: Duration::from_secs(10),
+            connect: Duration::from_secs(5),
+            silence: Duration::from_secs(60),
+            head: cgi::Limits::default(),
+        }
+    }
+}
+
+/// An application server with its pool of connections. Clones share the pool.
+#[derive(Clone)]
+pub struct Backend(Arc<Pool>);
+
+pub(super) struct Pool {
+    pub(super) address: Address,
+    pub(super) options: Options,
+    limit: Limit,
+    waiting: AtomicUsize,
+    /// The idle connections. The last one is used first, so that the others can time out.
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Backend {
+    /// Creates a backend without connections; the first requests open them.
+    #[must_use]
+    pub fn new(address: Address, options: Options) -> Self {
+        Self(Arc::new(Pool {
+            limit: Limit::new(format!("fastcgi {address}"), options.connections),
+            waiting: AtomicUsize::new(0),
+            idle: Mutex::default(),
+            address,
+            options,
+        }))
+    }
+
+    /// Returns the address.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.0.address
+    }
+
+    /// Returns the limit of the connections. Each request in service holds a permit.
+    #[must_use]
+    pub fn limit(&self) -> &Limit {
+        &self.0.limit
+    }
+
+    /// Returns the number of open connections without a request.
+    #[must_use]
+    pub fn idle(&self) -> usize {
+        self.0.idle.lock().len()
+    }
+
+    /// Sends a request with these variables and this body, and waits for the head of the response.
+    /// If the body has a length, `CONTENT_LENGTH` must be among the variables.
+    ///
+    /// The function sends a request again only on a new connection, and only if no byte of it was
+    /// sent on the old one.
+    ///
+    /// # Cancellation
+    /// Dropping the future or the response closes the connection, unless the response is complete.
+    /// The application notices this when it next writes.
+    ///
+    /// # Errors
+    /// Returns the reason why there is no response.
+    pub async fn request<N: AsRef<str>, V: AsRef<[u8]>, B: AsyncRead + Unpin>(
+        &self,
+        variables: &[(N, V)],
+        body: B,
+    ) -> Result<Response<B>, Failure> {
+        let permit = self.0.permit().await?;
+        let connection = match self.0.take_idle() {
+            Some(connection) => (connection, true),
+            None => (self.0.connect().await?, false),
+        };
+        let is_head = variables
+            .iter()
+            .any(|(name, value)| name.as_ref() == "REQUEST_METHOD" && value.as_ref() == b"HEAD");
+        let exchange = Exchange::new(Arc::clone(&self.0), permit, connection, variables, body);
+        Response::begin(exchange, is_head).await
+    }
+}
+
+impl fmt::Debug for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Backend")
+            .field("address", &self.0.address)
+            .field("limit", &self.0.limit)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Pool {
+    /// Waits for a permit in the bounded queue.
+    async fn permit(&self) -> Result<LimitPermit, Failure> {
+        if let Some(permit) = self.limit.try_acquire() {
+            return Ok(permit);
+        }
+        // Relaxed: the counter orders nothing else.
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _place = Place(&self.waiting);
+        if waiting >= self.options.waiting {
+            return Err(Failure::Busy(waiting));
+        }
+        let time = self.options.queue;
+        let permit = timeout(time, self.limit.acquire()).await;
+        permit.map_err(|_| Failure::Queue(time))
+    }
+
+    /// Takes an idle connection that the peer has not closed.
+    fn take_idle(&self) -> Option<Connection> {
+        let mut idle = self.idle.lock();
+        while let Some(connection) = idle.pop() {
+            if connection.is_fresh() {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    pub(super) async fn connect(&self) -> Result<Connection, Failure> {
+        let time = self.options.connect;
+        let connected = timeout(time, Connection::open(&self.address)).await;
+        let connected = connected.map_err(|_| Failure::ConnectTime(time))?;
+        connected.map_err(Failure::Connect)
+    }
+
+    /// Keeps a connection whose request has ended. There are at most as many as permits, because
+    /// the request still holds its permit.
+    pub(super) fn keep(&self, connection: Option<Connection>) {
+        self.idle.lock().extend(connection);
+    }
+}
+
+/// A place in the queue.
+struct Place<'a>(&'a AtomicUsize);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,284 @@
+//! One request over one connection, in both directions at the same time.
+
+use std::future::poll_fn;
+use std::io;
+use std::num::NonZeroU16;
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use futures_io::AsyncRead;
+use tussah::sync::LimitPermit;
+use tussah::time::timeout;
+use tussah_wire::fastcgi::{self, Event, Parser, Role, Stream};
+
+use super::backend::Pool;
+use super::connection::Connection;
+use super::failure::Failure;
+
+/// The number of each request: a connection has one request at a time, because neither php-fpm nor
+/// fcgiwrap accepts more.
+const ID: NonZeroU16 = NonZeroU16::MIN;
+
+/// Bound, in bytes: one read of the request's body, and one read of the response.
+const BUFFER_BYTES: usize = 32 * 1024;
+
+/// Bound, in bytes: a message of the application that is kept until its end of line.
+const MESSAGE_BYTES_MAX: usize = 8 * 1024;
+
+/// A request that has been sent at least in part.
+pub(super) struct Exchange<B> {
+    pub(super) pool: Arc<Pool>,
+    /// The connection, until the application has ended the response.
+    connection: Option<Connection>,
+    /// The permit for the connection.
+    permit: Option<LimitPermit>,
+    parser: Parser,
+    /// The bytes read, and the part of them that has not been parsed.
+    input: Vec<u8>,
+    unparsed: Range<usize>,
+    /// The bytes to send, and the number of those sent.
+    output: Vec<u8>,
+    sent: usize,
+    /// The body, until its end.
+    body: Option<B>,
+    /// Space for reading the body; empty without a body.
+    space: Vec<u8>,
+    /// True if the client, not the application, is the one to wait for.
+    waits_for_body: bool,
+    /// True if the connection had another request before. It may end at any moment.
+    was_kept: bool,
+    /// True once a byte has been sent.
+    has_begun: bool,
+    /// The error that ended sending. The application may have responded before.
+    broken: Option<io::Error>,
+    message: Vec<u8>,
+}
+
+/// The result of one step.
+enum Step {
+    /// Bytes were sent, or read without a result.
+    Progress,
+    /// Output of the application was appended.
+    Output,
+    /// The application has ended the response.
+    End,
+}
+
+impl<B: AsyncRead + Unpin> Exchange<B> {
+    pub(super) fn new<N: AsRef<str>, V: AsRef<[u8]>>(
+        pool: Arc<Pool>,
+        permit: LimitPermit,
+        (connection, was_kept): (Connection, bool),
+        variables: &[(N, V)],
+        body: B,
+    ) -> Self {
+        let mut pairs = Vec::new();
+        for (name, value) in variables {
+            fastcgi::push_pair(&mut pairs, name.as_ref().as_bytes(), value.as_ref());
+        }
+        let mut output = Vec::new();
+        fastcgi::push_begin_request(&mut output, ID, Role::Responder, true);
+        fastcgi::push_stream(&mut output, Stream::Params, ID, &pairs);
+        fastcgi::push_stream_end(&mut output, Stream::Params, ID);
+        Self {
+            pool,
+            connection: Some(connection),
+            permit: Some(permit),
+            was_kept,
+            parser: Parser::new(ID),
+            input: vec![0; BUFFER_BYTES],
+            unparsed: 0..0,
+            output,
+            sent: 0,
+            body: Some(body),
+            space: vec![0; BUFFER_BYTES],
+            waits_for_body: false,
+            has_begun: false,
+            broken: None,
+            message: Vec::new(),
+        }
+    }
+
+    /// Appends the next output of the application to `output`. Returns false at the end of the
+    /// response.
+    pub(super) async fn read(&mut self, output: &mut Vec<u8>) -> Result<bool, Failure> {
+        let time = self.pool.options.silence;
+        loop {
+            if self.connection.is_none() {
+                return Ok(false);
+            }
+            let step = timeout(time, poll_fn(|cx| self.poll_step(cx, output))).await;
+            match step {
+                Ok(Ok(Step::Progress)) => {}
+                Ok(Ok(Step::Output)) => return Ok(true),
+                Ok(Ok(Step::End)) => return Ok(false),
+                Ok(Err(failure)) if self.may_retry(&failure) => {
+                    // The kept connection ended at the same moment; nothing of the request is lost.
+                    self.connection = Some(self.pool.connect().await?);
+                    self.was_kept = false;
+                }
+                Ok(Err(failure)) => return Err(failure),
+                Err(_) if self.waits_for_body => {}
+                Err(_) => return Err(Failure::Silent(time)),
+            }
+        }
+    }
+
+    /// Returns whether a kept connection broke before a byte was sent.
+    fn may_retry(&self, failure: &Failure) -> bool {
+        self.was_kept && !self.has_begun && matches!(failure, Failure::Broken(_))
+    }
+
+    fn poll_step(
+        &mut self,
+        cx: &mut Context<'_>,
+        output: &mut Vec<u8>,
+    ) -> Poll<Result<Step, Failure>> {
+        let has_sent = self.poll_send(cx)?;
+        if let Some(error) = self.broken.take_if(|_| !self.has_begun) {
+            return Poll::Ready(Err(Failure::Broken(error)));
+        }
+        match self.poll_receive(cx, output)? {
+            Poll::Ready(step) => Poll::Ready(Ok(step)),
+            Poll::Pending if has_sent => Poll::Ready(Ok(Step::Progress)),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// Sends what there is room for, at most one buffer. Returns whether something was sent.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Result<bool, Failure> {
+        self.waits_for_body = false;
+        if self.sent == self.output.len() {
+            if self.body.is_none() || self.broken.is_some() {
+                return Ok(false);
+            }
+            self.output.clear();
+            self.sent = 0;
+        }
+        if self.output.len() < BUFFER_BYTES
+            && let Some(body) = &mut self.body
+        {
+            match Pin::new(body).poll_read(cx, &mut self.space) {
+                Poll::Pending => self.waits_for_body = self.sent == self.output.len(),
+                Poll::Ready(Err(error)) => return Err(Failure::Body(error)),
+                Poll::Ready(Ok(0)) => {
+                    self.body = None;
+                    fastcgi::push_stream_end(&mut self.output, Stream::Stdin, ID);
+                }
+                Poll::Ready(Ok(len)) => {
+                    let bytes = &self.space[..len];
+                    fastcgi::push_stream(&mut self.output, Stream::Stdin, ID, bytes);
+                }
+            }
+        }
+        let (Some(connection), false) = (&self.connection, self.sent == self.output.len()) else {
+            return Ok(false);
+        };
+        match connection.poll_write(cx, &self.output[self.sent..]) {
+            Poll::Pending => Ok(false),
+            Poll::Ready(Ok(len)) => {
+                self.has_begun |= len > 0;
+                self.sent += len;
+                Ok(true)
+            }
+            Poll::Ready(Err(error)) => {
+                // An application may respond and close without reading the whole body.
+                if self.has_begun {
+                    self.sent = self.output.len();
+                }
+                self.broken = Some(error);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Handles the next event of the application.
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        output: &mut Vec<u8>,
+    ) -> Result<Poll<Step>, Failure> {
+        loop {
+            let bytes = &self.input[self.unparsed.clone()];
+            let step = self.parser.parse(bytes).map_err(Failure::Records)?;
+            self.unparsed.start += step.consumed;
+            match step.event {
+                Some(Event::Stdout(text)) => {
+                    output.extend_from_slice(text);
+                    return Ok(Poll::Ready(Step::Output));
+                }
+                Some(Event::Stderr(text)) => add_message(&self.pool, &mut self.message, text),
+                Some(Event::End(end)) if end.status.is_complete() => {
+                    self.end();
+                    return Ok(Poll::Ready(Step::End));
+                }
+                Some(Event::End(end)) => return Err(Failure::Rejected(end.status)),
+                Some(Event::Values(_) | Event::UnknownType(_)) => {}
+                None => match self.poll_fill(cx) {
+                    Poll::Pending => return Ok(Poll::Pending),
+                    Poll::Ready(filled) => filled?,
+                },
+            }
+        }
+    }
+
+    /// Reads more bytes. All earlier ones have been parsed.
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        let Some(connection) = &self.connection else {
+            return Poll::Ready(Err(Failure::Closed));
+        };
+        let read = ready!(connection.poll_read(cx, &mut self.input));
+        Poll::Ready(match (read, self.broken.take()) {
+            (Ok(len @ 1..), broken) => {
+                self.broken = broken;
+                self.unparsed = 0..len;
+                Ok(())
+            }
+            (Ok(0), None) => Err(Failure::Closed),
+            (Ok(0), Some(error)) | (Err(error), _) => Err(Failure::Broken(error)),
+        })
+    }
+
+    /// Releases the connection. It is kept if both sides have said everything.
+    fn end(&mut self) {
+        let connection = self.connection.take();
+        let all_sent = self.body.is_none() && self.sent == self.output.len();
+        if all_sent && self.broken.is_none() && self.unparsed.is_empty() {
+            self.pool.keep(connection);
+        }
+        self.permit = None;
+    }
+}
+
+/// Logs a piece of the application's messages, line by line.
+fn add_message(pool: &Pool, message: &mut Vec<u8>, text: &[u8]) {
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        for piece in line.chunks(MESSAGE_BYTES_MAX) {
+            if message.len() + piece.len() > MESSAGE_BYTES_MAX {
+                log(pool, message);
+            }
+            message.extend_from_slice(piece);
+        }
+        if line.ends_with(b"\n") {
+            log(pool, message);
+        }
+    }
+}
+
+/// Logs a message of the application.
+fn log(pool: &Pool, message: &mut Vec<u8>) {
+    let text = message.trim_ascii();
+    if !text.is_empty() {
+        let text = String::from_utf8_lossy(text).replace(char::is_control, "\u{fffd}");
+        tracing::warn!(backend = %pool.address, "FastCGI application: {text}");
+    }
+    message.clear();
+}
+
+impl<B> Drop for Exchange<B> {
+    fn drop(&mut self) {
+        log(&self.pool, &mut self.message);
+    }
+}

@@ -1,0 +1,104 @@
+//! The reasons why a request has no complete response.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use tussah_wire::Malformed;
+use tussah_wire::fastcgi::ProtocolStatus;
+use tussah_wire::http::Status;
+
+/// The reason why a request has no complete response.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The queue for connections is full: this many requests wait already.
+    Busy(usize),
+    /// No connection became free in time.
+    Queue(Duration),
+    /// The application server does not accept connections.
+    Connect(io::Error),
+    /// The application server did not accept a connection in time.
+    ConnectTime(Duration),
+    /// The connection broke.
+    Broken(io::Error),
+    /// The connection ended before the response.
+    Closed,
+    /// The application neither read nor sent a byte for this time.
+    Silent(Duration),
+    /// The application sent bytes that are not FastCGI.
+    Records(Malformed),
+    /// The head of the response is not a CGI response.
+    Head(Malformed),
+    /// The application ended the request before the head of the response was complete.
+    NoHead,
+    /// The application rejected the request.
+    Rejected(ProtocolStatus),
+    /// The length of the body differs from `Content-Length`.
+    Length {
+        /// The value of `Content-Length`.
+        expected: u64,
+        /// The number of bytes, up to the first one too many.
+        found: u64,
+    },
+    /// The body of the response exceeds this bound, in bytes.
+    TooLong(usize),
+    /// The body of the request could not be read.
+    Body(io::Error),
+}
+
+impl Failure {
+    /// Returns the status for the client.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        match self {
+            Self::Busy(_) | Self::Queue(_) | Self::Rejected(ProtocolStatus::Overloaded) => {
+                Status::SERVICE_UNAVAILABLE
+            }
+            Self::ConnectTime(_) | Self::Silent(_) => Status::GATEWAY_TIMEOUT,
+            Self::Body(_) => Status::BAD_REQUEST,
+            _ => Status::BAD_GATEWAY,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy(waiting) => write!(f, "{waiting} requests wait for a connection already"),
+            Self::Queue(time) => write!(f, "no connection became free within {time:?}"),
+            Self::Connect(error) => error.fmt(f),
+            Self::ConnectTime(time) => write!(f, "no connection was accepted within {time:?}"),
+            Self::Broken(error) => write!(f, "the connection broke: {error}"),
+            Self::Closed => f.write_str("the connection ended before the response"),
+            Self::Silent(time) => {
+                write!(
+                    f,
+                    "the application neither read nor sent a byte for {time:?}"
+                )
+            }
+            Self::Records(error) => write!(f, "the response is not FastCGI: {error}"),
+            Self::Head(error) => write!(f, "the head of the response is invalid: {error}"),
+            Self::NoHead => {
+                f.write_str("the application ended the request without a complete head")
+            }
+            Self::Rejected(status) => write!(f, "the application rejected the request: {status:?}"),
+            Self::Length { expected, found } => write!(
+                f,
+                "expected a body of {expected} bytes (Content-Length), found {found}"
+            ),
+            Self::TooLong(max) => write!(f, "the body of the response has more than {max} bytes"),
+            Self::Body(error) => write!(f, "cannot read the body of the request: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Connect(error) | Self::Broken(error) | Self::Body(error) => Some(error),
+            Self::Records(error) | Self::Head(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Application servers that fail.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::thread;
+use std::time::Duration;
+
+use futures_lite::io::empty;
+use tempfile::TempDir;
+use tussah_services::fastcgi::{Address, Backend, Failure, Options};
+
+use super::client::{ask, block_on};
+use super::php::Php;
+
+/// An application server that handles each connection with a function. It ends with the process.
+fn fake(options: Options, serve: fn(UnixStream)) -> (TempDir, Backend) {
+    let directory = tempfile::tempdir().expect("there is room for a directory");
+    let path = directory.path().join("sock");
+    let listener = UnixListener::bind(&path).expect("a listener");
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let stream = stream.expect("a connection");
+            thread::spawn(move || serve(stream));
+        }
+    });
+    (directory, Backend::new(Address::Unix(path), options))
+}
+
+/// Reads the request's records up to the end of the empty body. Returns false if there are none.
+fn read_request(stream: &mut UnixStream) -> bool {
+    let mut header = [0; 8];
+    while stream.read_exact(&mut header).is_ok() {
+        let len = usize::from(u16::from_be_bytes([header[4], header[5]]));
+        let mut rest = vec![0; len + usize::from(header[6])];
+        stream.read_exact(&mut rest).expect("a whole record");
+        if header[1] == 5 && len == 0 {
+            return true;
+        }
+    }
+    false
+}
+
+/// Returns a record for request 1.
+fn record(kind: u8, content: &[u8]) -> Vec<u8> {
+    let [high, low] = (content.len() as u16).to_be_bytes();
+    [&[1, kind, 0, 1, high, low, 0, 0], content].concat()
+}
+
+#[track_caller]
+fn check(options: Options, serve: fn(UnixStream), status: u16, expected: &str) {
+    let (_directory, backend) = fake(options, serve);
+    block_on(async {
+        for _ in 0..3 {
+            let failure = ask(&backend, "/a.php", "GET", 0, empty()).await;
+            let failure = failure.expect_err("the application fails");
+            assert_eq!(failure.to_string(), expected);
+            assert_eq!(failure.status().code(), status);
+            assert_eq!(backend.limit().stats().in_use, 0);
+        }
+    });
+}
+
+/// Answers every request on a connection with the same output, and ends it.
+fn answer(mut stream: UnixStream, output: &[u8]) {
+    while read_request(&mut stream) {
+        let bytes = [record(6, output), record(3, &[0; 8])].concat();
+        stream.write_all(&bytes).expect("the client reads");
+    }
+}
+
+fn send(mut stream: UnixStream, bytes: &[u8]) {
+    read_request(&mut stream);
+    stream.write_all(bytes).expect("the client reads");
+}
+
+#[test]
+fn garbage() {
+    check(
+        Options::default(),
+        |stream| send(stream, b"HTTP/1.1 200 OK\r\n\r\n"),
+        502,
+        "the response is not FastCGI: byte 0: expected version 1 of FastCGI, found 72",
+    );
+}
+
+#[test]
+fn an_early_end() {
+    let expected = "the connection ended before the response";
+    check(
+        Options::default(),
+        |stream| send(stream, b""),
+        502,
+        expected,
+    );
+    let part = |stream| send(stream, &record(6, b"Status: 200\n\nhal")[..20]);
+    check(Options::default(), part, 502, expected);
+}
+
+#[test]
+fn a_head_that_is_none() {
+    let serve = |stream| answer(stream, b"no field\n\n");
+    let (_directory, backend) = fake(Options::default(), serve);
+    block_on(async {
+        let failure = ask(&backend, "/a.php", "GET", 0, empty()).await;
+        assert!(matches!(failure, Err(Failure::Head(_))), "{failure:?}");
+    });
+    check(
+        Options::default(),
+        |stream| answer(stream, b"A: b\n"),
+        502,
+        "the application ended the request without a complete head",
+    );
+}
+
+#[test]
+fn a_head_that_does_not_end() {
+    let serve = |mut stream: UnixStream| {
+        read_request(&mut stream);
+        let field = record(6, &[b"A: ", &[b'b'; 1000][..], b"\n"].concat());
+        while stream.write_all(&field).is_ok() {}
+    };
+    let (_directory, backend) = fake(Options::default(), serve);
+    block_on(async {
+        let failure = ask(&backend, "/a.php", "GET", 0, empty()).await;
+        assert!(matches!(failure, Err(Failure::Head(_))), "{failure:?}");
+    });
+}
+
+#[test]
+fn a_body_of_another_length() {
+    let check_with = |serve, found| {
+        let expected = format!("expected a body of 4 bytes (Content-Length), found {found}");
+        check(Options::default(), serve, 502, &expected);
+    };
+    check_with(|stream| answer(stream, b"Content-Length: 4\n\nabc"), 3);
+    check_with(
+        |stream| send(stream, &record(6, b"Content-Length: 4\n\nabcde")),
+        5,
+    );
+}
+
+#[test]
+fn silence() {
+    let silence = Duration::from_millis(50);
+    let options = Options {
+        silence,
+        ..Options::default()
+    };
+    check(
+        options,
+        |mut stream| {
+            read_request(&mut stream);
+            // The client closes the connection when it gives up.
+            let _ = stream.read(&mut [0]);
+        },
+        504,
+        "the application neither read nor sent a byte for 50ms",
+    );
+}
+
+#[test]
+fn a_rejected_request() {
+    check(
+        Options::default(),
+        |stream| send(stream, &record(3, &[0, 0, 0, 0, 2, 0, 0, 0])),
+        503,
+        "the application rejected the request: Overloaded",
+    );
+}
+
+#[test]
+fn a_full_queue() {
+    let options = Options {
+        connections: 1,
+        waiting: 1,
+        queue: Duration::from_millis(50),
+        ..Options::default()
+    };
+    let (_directory, backend) = fake(options, |mut stream| {
+        read_request(&mut stream);
+        stream
+            .write_all(&record(6, b"A: b\n\n"))
+            .expect("the client reads");
+        let _ = stream.read(&mut [0]); // until the client closes it
+    });
+    block_on(async {
+        let variables = [("REQUEST_METHOD", "GET")];
+        let first = backend.request(&variables, empty()).await.expect("a head");
+        let two = futures_lite::future::zip(
+            backend.request(&variables, empty()),
+            backend.request(&variables, empty()),
+        );
+        let (second, third) = two.await;
+        assert!(matches!(second.err(), Some(Failure::Queue(_))));
+        assert!(matches!(third.err(), Some(Failure::Busy(1))));
+        drop(first);
+        let next = backend.request(&variables, empty()).await;
+        assert!(next.is_ok());
+    });
+}
+
+#[test]
+fn php_is_killed_and_restarted() {
+    let mut php = Php::start();
+    let quick = php.script("quick.php", "echo 'here';");
+    let hang = php.script(
+        "hang.php",
+        "touch(__DIR__ . '/hangs'); while (true) usleep(1000);",
+    );
+    block_on(async {
+        let backend = php.backend();
+        ask(&backend, &quick, "GET", 0, empty())
+            .await
+            .expect("a response");
+        let hanging = tussah::spawn({
+            let backend = backend.clone();
+            async move { ask(&backend, &hang, "GET", 0, empty()).await }
+        });
+        let marker = php.directory.path().join("hangs");
+        while !marker.exists() {
+            tussah::yield_now().await;
+        }
+        php.kill();
+        let failure = hanging.await.expect("no panic").expect_err("it was killed");
+        assert_eq!(failure.status().code(), 502, "{failure}");
+        let refused = ask(&backend, &quick, "GET", 0, empty()).await;
+        assert!(matches!(refused, Err(Failure::Connect(_))), "{refused:?}");
+        php.restart();
+        let text = ask(&backend, &quick, "GET", 0, empty()).await;
+        assert_eq!(text.expect("a response"), b"here");
+        assert_eq!(backend.limit().stats().in_use, 0);
+    });
+}
+
+/// The kept connection has ended, so the request is sent on a new one.
+#[test]
+fn a_kept_connection_that_has_ended_is_not_used() {
+    let mut php = Php::start();
+    let quick = php.script("quick.php", "echo 'here';");
+    block_on(async {
+        let backend = php.backend();
+        ask(&backend, &quick, "GET", 0, empty())
+            .await
+            .expect("a response");
+        assert_eq!(backend.idle(), 1);
+        php.kill();
+        php.restart();
+        let text = ask(&backend, &quick, "GET", 0, empty()).await;
+        assert_eq!(text.expect("a response"), b"here");
+    });
+}
