@@ -21,6 +21,7 @@ mod process;
 mod random;
 mod run;
 mod staff;
+mod stall;
 mod tally;
 mod tuning;
 mod work;
@@ -137,6 +138,14 @@ pub(crate) struct State<E> {
     waiting: usize,
     /// Of these, the servlets that have only yielded to others.
     yielding: usize,
+    /// Of the waiting servlets, those that wait for room in another stage.
+    held_up: usize,
+    /// True if a stall allows servlets beyond the target, because the default controllers set it.
+    pub(crate) relieves: bool,
+    /// The number of servlets that may be at work beyond the target, because of a stall.
+    relief: usize,
+    /// The number of events that had ended when the next check for a stall was scheduled.
+    stall_ended: u64,
     /// The moving mean of the computing time of an event, in nanoseconds; 0 before the first event.
     mean_ns: f64,
     /// The moving mean of the time of an event including its waits, in nanoseconds.
@@ -210,6 +219,10 @@ impl<E> State<E> {
             in_service: 0,
             waiting: 0,
             yielding: 0,
+            held_up: 0,
+            relieves: false,
+            relief: 0,
+            stall_ended: 0,
             mean_ns: 0.0,
             service_mean_ns: 0.0,
             busy_since_ns: 0,

@@ -14,6 +14,8 @@ pub(crate) struct Watch {
     pub(crate) not_before_ns: u64,
     /// The time of the next check for overdue events; never if the stage is not overloaded.
     pub(crate) sweep_ns: u64,
+    /// The time of the next check for a stall; never if a servlet may take the queued events.
+    pub(crate) stall_ns: u64,
     /// True if the last sample found that a queued event can be overdue.
     pub(crate) overdue: bool,
 }
@@ -28,6 +30,7 @@ impl Default for Watch {
             there: false,
             not_before_ns: 0,
             sweep_ns: NEVER,
+            stall_ns: NEVER,
             overdue: false,
         }
     }
@@ -49,10 +52,10 @@ impl Watch {
         }
     }
 
-    /// Returns whether a deadline or a sweep comes before the next check.
+    /// Returns whether something is due before the next check.
     #[inline]
     pub(crate) fn is_short(&self) -> bool {
-        self.due_ns.min(self.sweep_ns) < self.looks_ns
+        self.due_ns.min(self.sweep_ns).min(self.stall_ns) < self.looks_ns
     }
 
     /// Returns the time at which a check for deadlines is necessary and allowed.
@@ -60,9 +63,14 @@ impl Watch {
         self.due_ns.max(self.not_before_ns)
     }
 
+    /// Returns the time of the next check of any kind.
+    pub(crate) fn next_ns(&self) -> u64 {
+        self.check_ns().min(self.sweep_ns).min(self.stall_ns)
+    }
+
     /// Schedules the next check, and returns the action that it requires.
     pub(crate) fn set(&mut self) -> Watcher {
-        let looks_ns = self.check_ns().min(self.sweep_ns);
+        let looks_ns = self.next_ns();
         if looks_ns >= self.looks_ns {
             return Watcher::Sleeps;
         }

@@ -68,6 +68,7 @@ impl<E: Send + 'static> Shared<E> {
             Wake::Unpark => self.unparked(&mut inner),
             Wake::Spawn => self.spawned(&inner),
         };
+        inner.state.watch_stall(|| self.time.now_ns());
         if left > 0 || inner.concerns_others() {
             return self.release_with(inner, woken, left);
         }

@@ -269,7 +269,8 @@ async fn handle<E: Send + 'static, G: Guard<Event = E>>(
                 run.trace = trace();
                 run.held_up = take_held_up();
                 run.yielded = tussah_core::has_yielded();
-                if !run.waits || run.only_yields && !run.yielded {
+                let changes = run.only_yields && !run.yielded || run.held_up != run.counts_held_up;
+                if !run.waits || changes {
                     stage.waits(run);
                 }
                 Poll::Pending

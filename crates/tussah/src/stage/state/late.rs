@@ -84,13 +84,17 @@ impl<E> State<E> {
                 self.schedule_sweep(now_ns);
             }
         }
+        if self.watch.stall_ns <= now_ns {
+            self.watch.stall_ns = NEVER;
+            self.end_stall();
+        }
         if !ended.is_empty() {
             self.end_busy(now_ns);
         }
         if self.len == 0 {
             self.watch.due_ns = NEVER;
         }
-        let looks_ns = self.watch.check_ns().min(self.watch.sweep_ns);
+        let looks_ns = self.watch.next_ns();
         self.watch = if looks_ns == NEVER {
             Watch {
                 not_before_ns: self.watch.not_before_ns,

@@ -29,6 +29,8 @@ pub(crate) struct Run<E> {
     /// waited.
     pub(crate) held_up: bool,
     pub(crate) held_up_ns: u64,
+    /// True if the stage counts the handler as one that waits for room.
+    pub(crate) counts_held_up: bool,
     /// True if the handler has yielded; below, the time for which it has been ready and waited for
     /// a worker.
     pub(crate) yielded: bool,
@@ -63,6 +65,7 @@ impl<E> Default for Run<E> {
             compute_ns: 0,
             held_up: false,
             held_up_ns: 0,
+            counts_held_up: false,
             yielded: false,
             ready_ns: 0,
             only_yields: false,

@@ -63,7 +63,8 @@ impl<E> State<E> {
     /// Returns the number of servlets that may be at work.
     #[inline]
     pub(crate) fn allowed(&self) -> usize {
-        self.servlets.target.min(self.cap)
+        let most = self.servlets.target + self.relief;
+        most.min(self.servlets.max).min(self.cap)
     }
 
     /// Returns the servlet to start or wake for the queued events. The servlet counts as busy from

@@ -225,6 +225,7 @@ impl<E> State<E> {
         self.waiting += 1;
         run.only_yields = run.yielded;
         self.yielding += usize::from(run.yielded);
+        self.count_held_up(run);
         self.give_back(run, &mut Batch::default());
         // Only the key of the batch stays busy.
         let last = run.keys.pop();
@@ -240,9 +241,16 @@ impl<E> State<E> {
         run.begun = 0;
     }
 
-    /// Notes that a handler that had only yielded so far now waits for something else.
+    /// Notes that a handler now waits for something else: it had only yielded so far, or it begins
+    /// or ends to wait for room in another stage.
     pub(crate) fn waits_after_all(&mut self, run: &mut Run<E>) {
         self.yielding -= usize::from(std::mem::take(&mut run.only_yields));
+        self.count_held_up(run);
+    }
+
+    fn count_held_up(&mut self, run: &mut Run<E>) {
+        self.held_up += usize::from(run.held_up);
+        self.held_up -= usize::from(std::mem::replace(&mut run.counts_held_up, run.held_up));
     }
 
     /// Ends a run: all its events are finished or given back.
@@ -250,8 +258,10 @@ impl<E> State<E> {
         self.give_back(run, batch);
         if std::mem::take(&mut run.waits) {
             self.waiting -= 1;
+            run.held_up = false;
             self.waits_after_all(run);
         }
+        self.ease_relief();
         let (passed_over, cancelled) = batch.take_cancelled();
         for wave in batch.waves().drain(..).filter(|wave| wave.count > 0) {
             let class = class_of(wave.stamp).among(self.classes);

@@ -9,7 +9,7 @@ use tussah::stage::control::{AutoServlets, Cadence, Controller, Owns, Sample, Se
 use tussah::stage::{Batch, BuildError, Network};
 
 use super::support::{Door, adds_up, by, each, one};
-use crate::{idle, runtime};
+use crate::{by_hand, idle, runtime};
 
 #[test]
 fn servlets_bound_the_batches_in_flight() -> Result<(), BuildError> {
@@ -435,4 +435,51 @@ fn yielding_to_others_does_not_count_as_waiting() -> Result<(), BuildError> {
     );
     assert!(waits.ready_ns > 0 && waits.has_waited, "{waits:?}");
     Ok(())
+}
+
+#[test]
+fn an_event_may_wait_for_a_queued_event() -> Result<(), BuildError> {
+    let (clock, runtime) = by_hand();
+    runtime.block_on_spawned(async move {
+        let network = Network::new("servlets");
+        let door = Door::new();
+        let at = door.clone();
+        // The controllers have measured that one servlet is enough.
+        let one = Settings {
+            servlets: Some(1),
+            ..Settings::default()
+        };
+        let stage = network.stage("waits").batch(1).settings(one);
+        let stage = stage.handler(move |_| {
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let at = at.clone();
+                Box::pin(async move {
+                    match batch.next() {
+                        Some(3) => at.let_through(3),
+                        _ => at.pass().await,
+                    }
+                })
+            }))
+        })?;
+        let sender = stage.sender();
+        for n in 0..4 {
+            sender.try_send(n).expect("there is room");
+        }
+        idle().await;
+        assert_eq!((door.came(), stage.stats().servlets.busy), (1, 1));
+        // The number of servlets doubles twice.
+        for came in [2, 3] {
+            clock.advance(Duration::from_millis(99));
+            idle().await;
+            assert_eq!(door.came(), came - 1);
+            clock.advance(Duration::from_millis(1));
+            idle().await;
+            assert_eq!(door.came(), came);
+        }
+        clock.advance(Duration::from_millis(100));
+        stage.drain().await;
+        adds_up(&stage);
+        assert_eq!(stage.stats().finished, 4);
+        Ok(())
+    })
 }
