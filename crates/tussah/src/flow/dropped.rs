@@ -46,12 +46,18 @@ impl<T: Send + 'static> Outlet<Dropped<T>> {
         flow: &'a Flow,
         clone: Option<fn(&T) -> T>,
     ) -> Option<Kept<'a, T>> {
-        self.is_connected().then(|| Kept {
+        if !self.is_connected() {
+            return None;
+        }
+        // If the clone panics, the item is reported without a copy.
+        let mut kept = Kept {
             outlet: self,
-            item: clone.map(|clone| clone(item)),
+            item: None,
             flow,
             is_handled: false,
-        })
+        };
+        kept.item = clone.map(|clone| clone(item));
+        Some(kept)
     }
 
     /// Sends an item that ended without being handled to the port `dropped`.

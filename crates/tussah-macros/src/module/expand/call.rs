@@ -47,18 +47,21 @@ impl Module {
                     }
                 }
             });
-            let begun = port
-                .state()
+            // After `keep`, because it may panic.
+            let begun = matches!(port.kind, Kind::Input | Kind::Tick)
+                .then(|| port.state())
+                .flatten()
                 .map(|_| quote!(let state = state.get_or_insert_with(|| #begin);));
             let body = quote! {
                 #keep
+                #begun
                 #open
                 #run
                 #handled
                 #end
             };
             match port.kind {
-                Kind::Input | Kind::Tick => quote!({ #begun #body }),
+                Kind::Input | Kind::Tick => quote!({ #body }),
                 // An alarm that was set again, or whose flow has no state any more, is over.
                 Kind::Wake => quote! {{
                     let __flow::Woken(number) = item;

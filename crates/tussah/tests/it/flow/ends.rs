@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tussah::flow::{Args, AsyncOut, Dropped, Graph, Out, Via, module};
+use tussah::flow::{Args, AsyncOut, Dropped, Graph, Module, Out, Via, module};
 
 use super::{Note, Notes};
 use crate::runtime;
@@ -126,6 +126,71 @@ fn the_item_of_a_panic_is_gone_if_it_cannot_be_cloned() {
         running.drain().await;
     });
     assert_eq!(notes.take(), ["dropped None: its handler panicked"]);
+}
+
+/// An item whose clone panics.
+#[derive(Debug)]
+struct Fragile;
+
+impl Clone for Fragile {
+    fn clone(&self) -> Self {
+        panic!("no copy");
+    }
+}
+
+/// A state whose first value panics.
+struct NoState;
+
+impl Default for NoState {
+    fn default() -> Self {
+        panic!("no state");
+    }
+}
+
+#[derive(Default)]
+struct Handle;
+
+#[module]
+impl Handle {
+    fn run(&self, _item: Fragile) {}
+}
+
+#[derive(Default)]
+struct KeepNothing;
+
+#[module]
+impl KeepNothing {
+    fn run(&self, _number: u64, _state: &mut NoState) {}
+}
+
+/// Sends an item through a module, and returns what is noted about its end.
+fn end_of<M: Module, T: std::fmt::Debug + Send + 'static>(item: T) -> Vec<String> {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        graph.add::<M>("module", Args::new()).expect("it is new");
+        graph
+            .add::<Ends<T>>("ends", notes.args())
+            .expect("it is new");
+        graph.connect("module.dropped", "ends").expect("both exist");
+        let running = graph.start().expect("it is whole");
+        let input = running.input("module").expect("it takes items");
+        input.send(item).await;
+        running.drain().await;
+    });
+    notes.take()
+}
+
+#[test]
+fn an_item_is_dropped_if_its_clone_or_the_state_of_its_flow_panics() {
+    assert_eq!(
+        end_of::<Handle, _>(Fragile),
+        ["dropped None: its handler panicked"]
+    );
+    assert_eq!(
+        end_of::<KeepNothing, _>(7u64),
+        ["dropped Some(7): its handler panicked"]
+    );
 }
 
 /// Sends and then panics.
