@@ -2,6 +2,8 @@
 
 use std::future::Future;
 
+use parking_lot::Mutex;
+
 use super::flows::{Flow, Key};
 use super::out::{AsyncOut, Out};
 use super::outlet::{Held, Outlet};
@@ -22,6 +24,7 @@ impl<T: Send + 'static> Outlet<T> {
             outlet: self,
             flow,
             turn,
+            closed: Mutex::default(),
         }
     }
 }
@@ -69,33 +72,62 @@ impl<T: Send + 'static> Out<T> for Later<'_, '_, T> {
 }
 
 /// An output port during an async call of an ordered module. Sending waits for the item's turn.
-pub struct InTurn<'a, T> {
+pub struct InTurn<'a, T: Send + 'static> {
     outlet: &'a Outlet<T>,
     flow: &'a Flow,
     turn: &'a Flow,
+    /// The names of the flows to close when the item has its turn.
+    closed: Mutex<Vec<Key>>,
+}
+
+impl<T: Send + 'static> InTurn<'_, T> {
+    /// Waits for the item's turn if there are flows to close, and closes them.
+    pub async fn end(&self) {
+        if !self.closed.lock().is_empty() {
+            self.turn().await;
+        }
+    }
+
+    /// Waits for the item's turn, and does what had to wait for it.
+    async fn turn(&self) {
+        self.turn.turn().await;
+        self.close_all();
+    }
+
+    fn close_all(&self) {
+        let closed = std::mem::take(&mut *self.closed.lock());
+        closed.iter().for_each(|key| self.outlet.close(key));
+    }
+}
+
+impl<T: Send + 'static> Drop for InTurn<'_, T> {
+    /// Closes the flows even if the call does not complete.
+    fn drop(&mut self) {
+        self.close_all();
+    }
 }
 
 impl<T: Send + 'static> AsyncOut<T> for InTurn<'_, T> {
     async fn send(&self, item: T) {
-        self.turn.turn().await;
+        self.turn().await;
         self.outlet.port(self.flow).send(item).await;
     }
 
     async fn to(&self, flow: impl Into<Key> + Send, item: T) {
         let key = flow.into();
-        self.turn.turn().await;
+        self.turn().await;
         self.outlet.port(self.flow).to(key, item).await;
     }
 
     fn close(&self, flow: impl Into<Key>) {
-        self.outlet.port(self.flow).close(flow);
+        self.closed.lock().push(flow.into());
     }
 
     async fn each_flow(&self, item: T)
     where
         T: Clone,
     {
-        self.turn.turn().await;
+        self.turn().await;
         for flow in self.outlet.flows() {
             self.outlet.port(&flow).send(item.clone()).await;
         }

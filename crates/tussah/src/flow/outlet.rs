@@ -185,7 +185,7 @@ impl<T: Send + 'static> Outlet<T> {
         flow
     }
 
-    fn close(&self, key: &Key) {
+    pub(super) fn close(&self, key: &Key) {
         let flow = self.flows.lock().take(key);
         flow.into_iter().for_each(Flow::close);
     }

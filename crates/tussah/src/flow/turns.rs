@@ -24,8 +24,8 @@ struct Line {
     first: u64,
     /// Later tickets that have ended.
     ended: BTreeSet<u64>,
-    /// The items that wait for their turn.
-    waiting: BTreeMap<u64, Waker>,
+    /// The items that wait for their turn. One call may wait at several places at once.
+    waiting: BTreeMap<u64, Vec<Waker>>,
 }
 
 /// The place of an item among the items of its instance.
@@ -55,7 +55,10 @@ impl Ticket {
             if line.first == self.number {
                 return Poll::Ready(());
             }
-            line.waiting.insert(self.number, cx.waker().clone());
+            let wakers = line.waiting.entry(self.number).or_default();
+            if !wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
+                wakers.push(cx.waker().clone());
+            }
             Poll::Pending
         });
         turn.await;
@@ -75,9 +78,7 @@ impl Drop for Ticket {
         let next = line.waiting.remove(&first);
         drop(line);
         drop(own);
-        if let Some(waker) = next {
-            waker.wake();
-        }
+        next.into_iter().flatten().for_each(Waker::wake);
     }
 }
 

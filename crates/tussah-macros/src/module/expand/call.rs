@@ -22,9 +22,13 @@ impl Module {
         self.for_each_item(|port| {
             let (open, pass) = self.arguments(port);
             let name = &port.name;
+            let end_outs = self.end_outs(port);
             let turn = self.options.ordered.then_some(quote!(turn.turn().await;));
             let run = match (port.is_async, is_plain) {
-                (true, _) => quote!(let result = self.#name(#(#pass),*).await;),
+                (true, _) => quote! {
+                    let result = self.#name(#(#pass),*).await;
+                    #(#end_outs)*
+                },
                 (false, true) => quote!(let result = self.#name(#(#pass),*);),
                 (false, false) => quote! {
                     let mut held = __flow::Held::default();
@@ -154,6 +158,18 @@ impl Module {
             let result = self.start(#(#pass),*).await;
             #end
         }
+    }
+
+    /// Returns the code that ends the outputs of an async call of an ordered module.
+    fn end_outs(&self, port: &Port) -> Vec<TokenStream> {
+        let outs = port.arguments.iter().filter_map(|argument| match argument {
+            Argument::Out { name, .. } if self.options.ordered => {
+                let out = format_ident!("out_{}", self.place(&plain(name)));
+                Some(quote!(#out.end().await;))
+            }
+            _ => None,
+        });
+        outs.collect()
     }
 
     /// Returns the method that opens an output of a plain call, and the call that opens one of an

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use tussah::flow::{Args, AsyncOut, Dropped, Graph, Module, Out, Via, WhenFull, module};
 use tussah::sync::Notify;
 
+use super::flows::Sums;
 use super::{Note, Notes};
 use crate::runtime;
 
@@ -263,6 +266,85 @@ fn later_items_are_handled_while_an_earlier_item_waits_up_to_a_bound() {
     });
     let expected: Vec<_> = (0..3 * AT_ONCE).map(|number| number.to_string()).collect();
     assert_eq!(notes.take(), expected);
+}
+
+/// Sends several copies at once. Each send has a waker of its own.
+#[derive(Default)]
+struct AtOnce;
+
+#[module(ordered)]
+impl AtOnce {
+    async fn run(&self, number: u64, out: &impl AsyncOut<u64>) {
+        if number.is_multiple_of(2) {
+            tussah::yield_now().await;
+        }
+        let mut sends: FuturesUnordered<_> = (0..4).map(|_| out.send(number)).collect();
+        while sends.next().await.is_some() {}
+    }
+}
+
+#[test]
+fn all_sends_of_an_item_have_their_turn() {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        let args = Args::new().with("items", 50u64);
+        graph.add::<Numbers>("numbers", args).expect("it is new");
+        graph
+            .add::<AtOnce>("module", Args::new())
+            .expect("it is new");
+        graph
+            .add::<Note<u64>>("note", notes.args())
+            .expect("it is new");
+        graph.connect("numbers", "module").expect("both exist");
+        graph.connect("module", "note").expect("both exist");
+        graph.start().expect("it is whole").drain().await;
+    });
+    let expected = (0..50).flat_map(|number: u64| std::iter::repeat_n(number.to_string(), 4));
+    assert_eq!(notes.take(), expected.collect::<Vec<_>>());
+}
+
+/// Sends the numbers from 1 to 9 in the flow of their tens, and closes it for the next ten.
+#[derive(Default)]
+struct Tens;
+
+#[module(ordered)]
+impl Tens {
+    async fn run(&self, number: u64, out: &impl AsyncOut<u64>) {
+        match number % 10 {
+            0 => out.close((number / 10).wrapping_sub(1)),
+            digit => {
+                for _ in digit..20 {
+                    tussah::yield_now().await;
+                }
+                out.to(number / 10, number).await;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flow_closes_in_turn() {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        let args = Args::new().with("items", 51u64);
+        graph.add::<Numbers>("numbers", args).expect("it is new");
+        graph.add::<Tens>("tens", Args::new()).expect("it is new");
+        graph.add::<Sums>("sums", Args::new()).expect("it is new");
+        graph
+            .add::<Note<String>>("note", notes.args())
+            .expect("it is new");
+        graph.connect("numbers", "tens").expect("both exist");
+        graph.connect("tens", "sums").expect("both exist");
+        graph.connect("sums", "note").expect("both exist");
+        graph.start().expect("it is whole").drain().await;
+    });
+    let expected = (0..5u64).map(|tens| {
+        let numbers: Vec<_> = (1..10).map(|digit| 10 * tens + digit).collect();
+        format!("{:?}", format!("{tens}: {numbers:?}"))
+    });
+    assert_eq!(notes.sorted(), expected.collect::<Vec<_>>());
 }
 
 #[test]
