@@ -67,6 +67,10 @@ impl fmt::Display for Key {
 
 /// The flow of an item. Clones refer to the same flow. An item outside of any flow has an empty
 /// `Flow`.
+///
+/// A clone that a module keeps is like an item of the flow: the flow does not end, and
+/// [`Running::drain`](super::Running::drain) waits for it. Inside a limit, the clone keeps the
+/// item's place.
 #[derive(Clone, Default)]
 pub struct Flow(Option<Arc<Handle>>);
 
@@ -130,6 +134,7 @@ impl Slot {
 
 struct Inner {
     key: Key,
+    number: u64,
     slots: Box<[Slot]>,
     keepers: Arc<Keepers>,
     is_closed: AtomicBool,
@@ -243,8 +248,11 @@ impl Keepers {
 impl Flow {
     /// Opens a flow with a place for the state of each keeper.
     pub(crate) fn open(key: Key, keepers: &Arc<Keepers>) -> Self {
+        // Relaxed: only the number itself matters.
+        static OPENED: AtomicU64 = AtomicU64::new(0);
         Self::of(Inner {
             key,
+            number: OPENED.fetch_add(1, Ordering::Relaxed) + 1,
             slots: keepers.list.iter().map(|_| Slot::default()).collect(),
             keepers: Arc::clone(keepers),
             is_closed: AtomicBool::new(false),
@@ -326,11 +334,11 @@ impl Flow {
         self.inner().map(|inner| &inner.key)
     }
 
-    /// Returns a number that no other open flow of this process has, or 0 for an empty `Flow`.
+    /// Returns the number of the flow, which no other flow of this process ever has, or 0 for an
+    /// empty `Flow`.
     #[must_use]
     pub fn number(&self) -> u64 {
-        self.inner()
-            .map_or(0, |inner| std::ptr::from_ref(inner).addr() as u64)
+        self.inner().map_or(0, |inner| inner.number)
     }
 
     /// Returns the number of the flow, and the place that the queue of an instance remembers.
@@ -361,6 +369,7 @@ impl Drop for Inner {
             if let Some(end) = keeper.get() {
                 let rest = Inner {
                     key: self.key.clone(),
+                    number: self.number,
                     slots: std::mem::take(&mut self.slots),
                     keepers: Arc::clone(&self.keepers),
                     is_closed: AtomicBool::new(*self.is_closed.get_mut()),

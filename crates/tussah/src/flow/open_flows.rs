@@ -111,6 +111,13 @@ impl OpenFlows {
     }
 }
 
+impl Drop for OpenFlows {
+    /// Closes the flows: no more items of them arrive from here.
+    fn drop(&mut self) {
+        self.open.drain().for_each(|Open(flow)| flow.close());
+    }
+}
+
 impl Uses {
     /// Records an item of the flow.
     fn note(&mut self, key: &Key) {

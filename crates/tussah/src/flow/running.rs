@@ -176,7 +176,8 @@ impl Running {
     ///
     /// From the call on, items sent through an [`Input`] end as [shut
     /// down](crate::stage::Reason::ShutDown). The method also waits for items on edges with a
-    /// delay. Flows that are still open do not get an `end`, and their alarms no longer go off.
+    /// delay. The flows of a source are closed when it ends. Other flows that are still open do not
+    /// get an `end`, and their alarms no longer go off.
     ///
     /// The future never completes if an item circulates in a cycle forever, if a module waits
     /// forever, or if an instance is paused. In these cases, use

@@ -572,3 +572,54 @@ fn a_flow_without_items_ends_after_its_idle_time() {
         running.drain().await;
     });
 }
+
+/// Sends each number in a flow of its own, and closes none of them.
+struct LeaveOpen(u64);
+
+#[module]
+impl LeaveOpen {
+    fn init(flows: u64) -> Self {
+        Self(flows)
+    }
+
+    async fn start(&self, out: &impl AsyncOut<u64>) {
+        for number in 0..self.0 {
+            out.to(number, number).await;
+        }
+    }
+}
+
+/// Sends the number of each flow for its item, and again at its end.
+#[derive(Default)]
+struct FlowNumbers;
+
+#[module]
+impl FlowNumbers {
+    fn run(&self, _number: u64, _state: &mut (), flow: &Flow, out: &impl Out<u64>) {
+        out.send(flow.number());
+    }
+
+    fn end(&self, _state: (), flow: &Flow, out: &impl Out<u64>) {
+        out.send(flow.number());
+    }
+}
+
+#[test]
+fn the_end_of_a_source_closes_its_flows_which_keep_their_numbers() {
+    let (notes, flows) = (Notes::default(), 500u64);
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        let args = Args::new().with("flows", flows);
+        graph.add::<LeaveOpen>("source", args).expect("free");
+        graph
+            .add::<FlowNumbers>("numbers", Args::new())
+            .expect("free");
+        graph.add::<Note<u64>>("note", notes.args()).expect("free");
+        graph.connect("source", "numbers").expect("both exist");
+        graph.connect("numbers", "note").expect("both exist");
+        graph.start().expect("it is whole").drain().await;
+    });
+    let notes = notes.sorted();
+    assert_eq!(notes.len() as u64, 2 * flows);
+    assert!(notes.chunks(2).all(|two| two[0] == two[1]), "{notes:?}");
+}
