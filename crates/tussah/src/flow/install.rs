@@ -346,13 +346,14 @@ impl<M: Module> Node<M> {
         M: PerFlow,
     {
         let (slot, runtime, limit) = (self.slot, self.runtime.clone(), self.limit.clone());
-        let (keepers, sender) = (Arc::clone(&self.keepers), self.declared.stage().sender());
-        let alarms = Arc::new(sender.clone());
+        let keepers = Arc::clone(&self.keepers);
+        let alarms = Arc::new(self.declared.stage().sender());
         self.shared.set_alarms(&alarms);
         let (declared, maker) = self.split();
         // Before the stage handles anything, so that no flow ends unseen.
         if let Some(item) = M::END {
-            let (ends, limit) = (runtime.clone(), limit.clone());
+            // The stage refers to the keepers, so it would otherwise keep itself alive.
+            let (sender, ends, limit) = (Arc::downgrade(&alarms), runtime.clone(), limit.clone());
             let end = move |flow: Flow| {
                 end_flow::<M>(&sender, &ends, flow, item(), slot, limit.as_ref());
             };

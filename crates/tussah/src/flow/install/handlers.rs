@@ -1,7 +1,7 @@
 //! The handlers of stages that are instances.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tussah_core::{Handle, quietly};
@@ -164,21 +164,25 @@ pub(super) async fn send_later<I: Send + 'static>(
     drop(insist(&sender, parcel).await);
 }
 
-/// Asks an instance to handle the end of a flow.
+/// Asks an instance to handle the end of a flow. If the instance is gone, its state is dropped.
 pub(super) fn end_flow<M: Module>(
-    sender: &Sender<Parcel<M::Item>>,
+    sender: &Weak<Sender<Parcel<M::Item>>>,
     runtime: &Handle,
     flow: Flow,
     item: M::Item,
     slot: usize,
     limit: Option<&Limit>,
 ) {
+    let Some(sender) = sender.upgrade() else {
+        let parcel = Some(Parcel { item, flow });
+        return drop(Ending { parcel, slot });
+    };
     let later = |parcel: Parcel<M::Item>, limit: Option<Limit>| {
         let ending = Ending {
             parcel: Some(parcel),
             slot,
         };
-        let sender = sender.clone();
+        let sender = Arc::clone(&sender);
         drop(runtime.try_spawn(async move { ending.send(&sender, limit).await }));
     };
     let flow = match limit.map(|limit| (limit, limit.try_acquire())) {
