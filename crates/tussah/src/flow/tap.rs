@@ -13,7 +13,7 @@ use super::flows::{Flow, Keepers, Key};
 use super::outlet::AnyOutlet;
 
 /// Bound, in items: those that a tap holds until they are read. It skips the others.
-const HELD_MAX: usize = 256;
+pub(crate) const HELD_MAX: usize = 256;
 
 /// Bound, in bytes: the text of a tapped item, which is cut off here. An item may hold a whole
 /// file.
@@ -147,10 +147,21 @@ impl fmt::Write for Text {
             self.0.push_str(more);
             return Ok(());
         }
-        let cut = (0..=room).rev().find(|&at| more.is_char_boundary(at));
-        self.0.push_str(&more[..cut.unwrap_or(0)]);
+        self.0.push_str(head(more, room));
         Err(fmt::Error)
     }
+}
+
+/// Returns the first bytes of a text, up to a whole character.
+fn head(text: &str, bytes: usize) -> &str {
+    let mut places = (0..=bytes.min(text.len())).rev();
+    let cut = places.find(|&at| text.is_char_boundary(at));
+    &text[..cut.unwrap_or(0)]
+}
+
+/// Returns as much of a text as a tap shows.
+pub(crate) fn cut(text: &str) -> &str {
+    head(text, TEXT_MAX)
 }
 
 /// The taps of an edge.

@@ -26,6 +26,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use serde_json::{Value, json};
 
 use crate::JoinHandle;
+use crate::flow::tap::{HELD_MAX, cut};
 use crate::flow::{Key, Running, TappedItem};
 use crate::net::{UnixListener, UnixStream};
 use crate::sync::mpmc::{Receiver, Sender, channel};
@@ -198,7 +199,8 @@ async fn serve(mut stream: UnixStream, running: &Running) -> io::Result<()> {
     let show = async {
         while let Some(item) = tap.next().await {
             let mut lines = item_line(&item);
-            while let Some(item) = tap.try_next() {
+            // No more than the tap holds, because a fast sender never lets it run empty.
+            for item in std::iter::from_fn(|| tap.try_next()).take(HELD_MAX - 1) {
                 lines += &item_line(&item);
             }
             let now = tap.skipped();
@@ -241,7 +243,7 @@ fn item_line(item: &TappedItem) -> String {
     match &item.flow {
         None => {}
         Some(Key::Number(number)) => object["flow"] = (*number).into(),
-        Some(key) => object["flow"] = key.to_string().into(),
+        Some(key) => object["flow"] = cut(&key.to_string()).into(),
     }
     line(&object)
 }
@@ -251,4 +253,22 @@ fn line(object: &Value) -> String {
     // A string takes all.
     let _ = writeln!(line, "{object}");
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tap::LINE_MAX;
+    use super::*;
+
+    /// `tap` takes no longer line.
+    #[test]
+    fn the_line_of_an_item_has_a_bound() {
+        let long = "\u{1}".repeat(100_000);
+        let item = TappedItem {
+            text: cut(&long).to_owned(),
+            flow: Some(Key::from(long)),
+        };
+        let line = item_line(&item);
+        assert!(line.len() <= LINE_MAX, "{}", line.len());
+    }
 }

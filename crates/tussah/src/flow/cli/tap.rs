@@ -32,9 +32,9 @@ pub struct TapArguments {
     json: bool,
 }
 
-/// Bound, in bytes: a line of the answer. The text of an item has 4096 bytes, and each of them has
-/// up to six in JSON.
-const LINE_MAX: usize = 64 << 10;
+/// Bound, in bytes: a line of the answer. The texts of an item and its flow have 4096 bytes each,
+/// and each byte has up to six in JSON.
+pub(super) const LINE_MAX: usize = 64 << 10;
 
 /// The reason why the command ends early.
 enum End {
