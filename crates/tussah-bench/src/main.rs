@@ -11,7 +11,6 @@ mod epoll;
 mod harness;
 mod measure;
 mod metric;
-mod plot;
 mod report;
 mod runtimes;
 mod server;

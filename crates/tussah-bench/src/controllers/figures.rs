@@ -13,10 +13,10 @@ use tussah::stage::control::{
     policy::{Aspen, SedaBatch, SedaServlets},
 };
 use tussah::stage::sim::{Arrivals, Distribution, EventEnd, Outcome, Service, Simulation, Tick};
+use tussah_plot::{Axis, Line, Panel, svg};
 
 use super::contender::{Contender, Set};
 use super::scenario::{self, Scenario};
-use crate::plot::{Line, Panel, svg};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
@@ -72,12 +72,7 @@ pub fn draw_papers(dir: &Path, contenders: &[&Contender]) -> io::Result<()> {
 }
 
 fn panel(x: &str, y: &str, lines: Vec<Line>) -> Panel {
-    Panel {
-        x: x.to_owned(),
-        y: y.to_owned(),
-        lines,
-        ..Panel::default()
-    }
+    Panel::new(Axis::new(x), Axis::new(y), lines)
 }
 
 fn line(name: &str, ticks: &[Tick], value: impl Fn(&Tick) -> f64) -> Line {
@@ -116,8 +111,8 @@ fn over_time(scenario: &Scenario, contenders: &[&Contender]) -> Vec<Panel> {
             all(&|tick| tick.response_mean_ns as f64 / 1e6),
         ),
     ];
-    panels[0].logarithmic = true;
-    panels[3].logarithmic = true;
+    panels[0].y.is_logarithmic = true;
+    panels[3].y.is_logarithmic = true;
     panels[3].mark = Some(scenario.target_ns() as f64 / 1e6);
     if scenario.settings.has(Owns::BATCH) {
         panels.push(panel("s", "batch", all(&|tick| tick.batch as f64)));
@@ -321,7 +316,7 @@ fn seda_14() -> Vec<Panel> {
             lines(|tick| tick.servlets as f64),
         ),
     ];
-    panels[0].logarithmic = true;
+    panels[0].y.is_logarithmic = true;
     panels
 }
 

@@ -147,7 +147,7 @@ fn unit(connections: usize) -> String {
 }
 
 fn draw(series: &[Series], path: &Path) -> std::io::Result<()> {
-    use crate::plot::{Line, Panel, svg};
+    use tussah_plot::{Axis, Line, Panel, svg};
     let lines = series.iter().map(|series| {
         let point =
             |connections: usize| Some((connections as f64, series.median(&unit(connections))?));
@@ -156,12 +156,7 @@ fn draw(series: &[Series], path: &Path) -> std::io::Result<()> {
             points: CONNECTIONS.into_iter().filter_map(point).collect(),
         }
     });
-    let panel = Panel {
-        x: "clients".to_owned(),
-        y: RATE.to_owned(),
-        logarithmic_x: true,
-        lines: lines.collect(),
-        ..Panel::default()
-    };
+    let clients = Axis::new("clients").logarithmic();
+    let panel = Panel::new(clients, Axis::new(RATE), lines.collect());
     std::fs::write(path, svg("one file of 4 KB, keep-alive", &[panel]))
 }

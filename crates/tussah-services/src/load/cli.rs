@@ -14,7 +14,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use options::{MORE, Options};
 
-use crate::load::report::plot::{self, Curve};
+use crate::load::report::plot;
 use crate::load::report::summary::Summary;
 use crate::load::report::table::table;
 use crate::load::report::tally::Tally;
@@ -107,13 +107,12 @@ fn report(options: &Options, summary: &Summary, tally: &Tally) -> Result<ExitCod
     if let Some(path) = &options.svg {
         let histograms = [
             // This curve is drawn first, below the latency curve, since the two often coincide.
-            Curve::of("with connect", "#2ca02c", &tally.response())
-                .filter(|_| summary.connect.count > 0),
-            Curve::of("latency", "#1f77b4", &tally.latency()),
-            Curve::of("503", "#ff7f0e", &tally.rejected),
+            plot::curve("with connect", &tally.response()).filter(|_| summary.connect.count > 0),
+            plot::curve("latency", &tally.latency()),
+            plot::curve("503", &tally.rejected),
         ];
-        let curves: Vec<Curve> = histograms.into_iter().flatten().collect();
-        write(path, plot::svg(summary, &curves))?;
+        let curves = histograms.into_iter().flatten().collect();
+        write(path, plot::svg(summary, curves))?;
     }
     let json = || serde_json::to_string_pretty(summary).expect("it has only names as keys") + "\n";
     match &options.json {
