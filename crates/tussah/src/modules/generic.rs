@@ -10,7 +10,6 @@ mod fault_injector;
 mod filter;
 mod join;
 mod logger;
-mod random;
 mod retry;
 mod split;
 mod throttle;

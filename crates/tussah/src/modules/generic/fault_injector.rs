@@ -3,8 +3,10 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use super::random::Random;
+use parking_lot::Mutex;
+
 use crate::flow::{AsyncOut, module};
+use crate::stage::sim::Random;
 use crate::time::sleep;
 
 /// Loses items, delays them, or panics, to test how the rest of a graph reacts.
@@ -25,7 +27,7 @@ pub struct FaultInjector<T> {
     panic: f64,
     slow: f64,
     delay: Duration,
-    random: Random,
+    random: Mutex<Random>,
     of: PhantomData<fn(T)>,
 }
 
@@ -47,7 +49,7 @@ impl<T: Clone + Send + 'static> FaultInjector<T> {
             panic: share("panic", panic)?,
             slow: share("slow", slow)?,
             delay: delay.unwrap_or_default(),
-            random: Random::new(seed.unwrap_or(0)),
+            random: Mutex::new(Random::new(seed.unwrap_or(0))),
             of: PhantomData,
         })
     }
@@ -69,6 +71,6 @@ impl<T: Clone + Send + 'static> FaultInjector<T> {
 impl<T> FaultInjector<T> {
     /// Returns true with this probability.
     fn hits(&self, share: f64) -> bool {
-        self.random.share() < share
+        self.random.lock().unit() < share
     }
 }

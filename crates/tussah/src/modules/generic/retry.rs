@@ -4,11 +4,12 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tussah_core::Handle;
 
-use super::random::Random;
 use crate::flow::{AsyncOut, module};
 use crate::modules::Attempt;
+use crate::stage::sim::Random;
 use crate::time::sleep;
 
 /// Sends failed items back after a pause. The pause doubles with each failure of an item.
@@ -35,7 +36,7 @@ pub struct Retry<T> {
     first: Duration,
     longest: Duration,
     jitter: f64,
-    random: Random,
+    random: Mutex<Random>,
     of: PhantomData<fn(T)>,
 }
 
@@ -64,7 +65,7 @@ impl<T: Clone + Send + 'static> Retry<T> {
         });
         Ok(Self {
             jitter,
-            random: Random::new(seed),
+            random: Mutex::new(Random::new(seed)),
             attempts,
             first,
             longest: longest.unwrap_or(LONGEST),
@@ -83,7 +84,7 @@ impl<T: Clone + Send + 'static> Retry<T> {
         }
         let doublings = attempt.failures.saturating_sub(1).min(31);
         let pause = self.first.saturating_mul(1 << doublings);
-        let share = 1.0 - self.jitter * self.random.share();
+        let share = 1.0 - self.jitter * self.random.lock().unit();
         sleep(pause.min(self.longest).mul_f64(share)).await;
         out.send(attempt).await;
     }
