@@ -623,19 +623,3 @@ fn the_end_of_a_source_closes_its_flows_which_keep_their_numbers() {
     assert_eq!(notes.len() as u64, 2 * flows);
     assert!(notes.chunks(2).all(|two| two[0] == two[1]), "{notes:?}");
 }
-
-/// A value that lives as long as a runtime.
-struct Probe;
-
-#[test]
-fn a_graph_that_handles_the_ends_of_flows_frees_its_runtime() {
-    let runtime = runtime(2);
-    let probe = Arc::downgrade(&runtime.handle().extension(|| Probe));
-    runtime.block_on(async {
-        let notes = Notes::default();
-        let running = bounded(&notes, Args::new()).expect("it is whole");
-        running.drain().await;
-    });
-    drop(runtime);
-    assert!(probe.upgrade().is_none());
-}
