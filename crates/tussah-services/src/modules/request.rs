@@ -98,6 +98,7 @@ impl FromStr for Request {
             head,
             body: Vec::new(),
             client: None,
+            ends: None,
         };
         Ok(Self::new(request, Answer::nobody()))
     }

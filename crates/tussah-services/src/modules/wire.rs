@@ -150,6 +150,7 @@ impl DirectHandler for Receive {
                 Body::Unread | Body::Wanted { .. } => Vec::new(),
             },
             client: connection.stream.peer(),
+            ends: None,
         };
         let answer = Answer::new(&self.server, exchange, None);
         let request = Arrival::Request(number(&connection), Request::new(request, answer));

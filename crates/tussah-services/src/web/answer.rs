@@ -3,6 +3,7 @@
 pub(crate) mod buffers;
 pub(crate) mod clock;
 pub(crate) mod page;
+pub(crate) mod php;
 pub(crate) mod route;
 pub(crate) mod status;
 pub(crate) mod work;

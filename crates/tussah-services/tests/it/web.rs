@@ -13,5 +13,6 @@ mod methods;
 mod pages;
 mod ranges;
 mod routes;
+mod scripts;
 mod server;
 mod status;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::Future;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +21,16 @@ pub struct Request {
     pub(crate) path: Vec<u8>,
     pub(crate) body: Vec<u8>,
     pub(crate) client: Option<IpAddr>,
+    /// The addresses of the connection, if the route needs them and there are any.
+    pub(crate) ends: Option<Ends>,
+}
+
+/// The two ends of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    pub(crate) remote: SocketAddr,
+    pub(crate) local: SocketAddr,
+    pub(crate) is_https: bool,
 }
 
 impl Request {
@@ -180,6 +190,8 @@ pub struct Route {
     pub(crate) is_cancellable: bool,
     pub(crate) target: Option<Duration>,
     pub(crate) waits: bool,
+    /// True if requests come with the addresses of their connections, which costs system calls.
+    pub(crate) needs_ends: bool,
 }
 
 impl Route {
@@ -194,6 +206,7 @@ impl Route {
             is_cancellable: false,
             target: None,
             waits: false,
+            needs_ends: false,
         }
     }
 
@@ -221,6 +234,13 @@ impl Route {
         self.waits = true;
         self
     }
+
+    /// Adds the addresses of the connection to each request.
+    #[must_use]
+    pub(crate) fn with_ends(mut self) -> Self {
+        self.needs_ends = true;
+        self
+    }
 }
 
 impl std::fmt::Debug for Route {
@@ -242,13 +262,17 @@ pub struct Routes {
     exact: HashMap<Vec<u8>, usize>,
     /// The indices of routes by path prefix, the longest prefix first.
     beneath: Vec<(Vec<u8>, usize)>,
+    /// The extensions of scripts, such as `.php`, and the indices of their routes.
+    scripts: Vec<(Vec<u8>, usize)>,
     /// The limits that the status page lists.
     limits: Vec<Limit>,
 }
 
 impl Routes {
     /// Adds a route for a path, with any method. A path that ends in `/*` matches all paths with
-    /// that prefix. A later route for the same path replaces an earlier one.
+    /// that prefix. A path such as `*.php` matches the paths of scripts with this extension, even
+    /// if more segments follow, unless another route matches. A later route for the same path
+    /// replaces an earlier one.
     #[must_use]
     pub fn route<F, A>(self, path: &str, handler: F) -> Self
     where
@@ -267,6 +291,10 @@ impl Routes {
         }
         let index = self.all.len();
         self.all.push((path.into(), route));
+        if let Some(extension) = path.strip_prefix('*') {
+            self.scripts.push((extension.into(), index));
+            return self;
+        }
         match path.strip_suffix('*') {
             Some(start) if start.ends_with('/') => {
                 self.beneath.push((start.into(), index));
@@ -307,7 +335,18 @@ impl Routes {
                 .find(|(start, _)| path.starts_with(start))
         };
         let exact = self.exact.get(path).copied();
-        exact.or_else(|| beneath().map(|(_, index)| *index))
+        let script = || {
+            let is_script = |extension: &[u8]| {
+                let mut ends = path.windows(extension.len()).enumerate();
+                ends.any(|(at, end)| {
+                    end == extension && matches!(path.get(at + extension.len()), None | Some(b'/'))
+                })
+            };
+            let mut scripts = self.scripts.iter();
+            scripts.find(|(extension, _)| is_script(extension))
+        };
+        let other = || beneath().or_else(script);
+        exact.or_else(|| other().map(|(_, index)| *index))
     }
 }
 

@@ -178,6 +178,12 @@ pub(super) const KEYS: &[Key] = &[
         |c| show::table(&c.site.types)
     ),
     key!(
+        One "php", "php", "ADDRESS", SERVED,
+        "FastCGI application that runs the site's .php files, such as php-fpm: unix:PATH or IP:PORT; or off, which serves them as files",
+        php = |v| v.or_none("off", Value::application),
+        |c| show::or("off", &c.php, |x| show::text(&x.to_string()))
+    ),
+    key!(
         Many "listen", "listen", "ADDRESS", RUNNING,
         "Address to accept connections on: IP:PORT, PORT (on 127.0.0.1) or unix:PATH; port 0 picks a free port",
         listen = |v| v.list(Value::listen_address),

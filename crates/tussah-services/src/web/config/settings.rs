@@ -10,6 +10,7 @@ use tussah::stage::control::Mode;
 
 use super::load::Origins;
 use super::peers::Peers;
+use crate::fastcgi::Address;
 use crate::web::site::SiteOptions;
 
 /// The configuration of a web server.
@@ -50,6 +51,9 @@ pub struct Config {
     /// The proxies whose `X-Forwarded-For` is trusted. List every proxy on this machine; see
     /// [`Status::from`].
     pub trusted_proxies: Vec<Peers>,
+    /// The application that runs the scripts of the site, such as php-fpm; `None` runs none. The
+    /// server then answers paths that end in `.php` with their output instead of their text.
+    pub php: Option<Address>,
     /// True to serve the page `/work`, which does the amount of work that its query states.
     pub work: bool,
     /// The page cache.
@@ -86,6 +90,7 @@ impl Default for Config {
             drain: Duration::from_secs(30),
             server_header: Some("tussah".into()),
             trusted_proxies: Vec::new(),
+            php: None,
             work: false,
             cache: Cache::default(),
             limits: Limits::default(),

@@ -56,6 +56,7 @@ const SAMPLES: &[(&str, &str, &str)] = &[
         r#"{ "404" = "404.html", "500" = "e/5.html" }"#,
     ),
     ("types", "md=text/markdown", r#"{ "md" = "text/markdown" }"#),
+    ("php", "unix:/run/php.sock", r#""unix:/run/php.sock""#),
     (
         "listen",
         "[::1]:0,unix:/run/web",

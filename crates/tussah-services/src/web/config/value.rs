@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::error::{Origin, Problem};
 use super::peers::Peers;
 use super::settings::{ListenAddress, LogFile};
+use crate::fastcgi::Address;
 use crate::units::{read_duration, read_size, show_duration, show_size};
 use crate::web::site::{Codings, FieldRule};
 
@@ -181,15 +182,30 @@ impl Value {
         }
     }
 
+    /// Reads the path of a Unix socket after `unix:`, if the value is one.
+    fn unix_path(&self) -> Read<Option<PathBuf>> {
+        let path = self.as_text().and_then(|text| text.strip_prefix("unix:"));
+        match path {
+            Some(path) if !path.is_empty() => self.with(path).path().map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Reads the address of a FastCGI application.
+    pub(super) fn application(&self) -> Read<Address> {
+        if let Some(path) = self.unix_path()? {
+            return Ok(Address::Unix(path));
+        }
+        let address = self.as_text().and_then(|text| text.parse().ok());
+        self.or(
+            address.map(Address::Tcp),
+            "an address such as \"unix:/run/php/php-fpm.sock\" or \"127.0.0.1:9000\"",
+        )
+    }
+
     pub(super) fn listen_address(&self) -> Read<ListenAddress> {
         let text = self.as_text().unwrap_or_default();
-        if text.len() > "unix:".len() && text.starts_with("unix:") {
-            let path = Raw::Text(text["unix:".len()..].into());
-            let path = Self {
-                raw: path,
-                origin: self.origin.clone(),
-            }
-            .path()?;
+        if let Some(path) = self.unix_path()? {
             return Ok(ListenAddress::Unix(path));
         }
         let port = match &self.raw {

@@ -21,6 +21,7 @@ use tussah::net::{Hangup, TcpStream, UnixStream};
 
 pub(crate) use tls::Tls;
 
+use crate::web::answer::route::Ends;
 use crate::web::diagnostics::Seldom;
 
 /// Bound, in bytes: one read of a file if the system cannot send it directly.
@@ -305,6 +306,22 @@ impl Stream {
             Self::Tls(stream) => stream.peer(),
         };
         Some(peer.to_canonical())
+    }
+
+    /// Returns the addresses of both ends, if they have any.
+    pub(crate) fn ends(&self) -> Option<Ends> {
+        let of = |stream: &TcpStream, is_https| {
+            Some(Ends {
+                remote: stream.peer_addr().ok()?,
+                local: stream.local_addr().ok()?,
+                is_https,
+            })
+        };
+        match self {
+            Self::Tcp(stream) => of(stream, false),
+            Self::Unix(_) => None,
+            Self::Tls(stream) => stream.with_tcp(|stream| of(stream, true))?,
+        }
     }
 
     /// Returns whether the peer is on a Unix socket, and so has no address.

@@ -18,7 +18,7 @@ use super::serve::WebError;
 use super::tls::Reloadable;
 use crate::web::access_log::AccessLog;
 use crate::web::answer::route::Routes;
-use crate::web::answer::work;
+use crate::web::answer::{php, work};
 use crate::web::config::{CacheKind, Config, ListenAddress};
 use crate::web::connection::exchange::Exchange;
 use crate::web::server::{Server, Shared};
@@ -280,11 +280,13 @@ impl Instance {
             }
             (None, None) => None,
         };
-        let routes = if config.work {
-            work::route(routes.clone(), &config.root)
-        } else {
-            routes.clone()
-        };
+        let mut routes = routes.clone();
+        if config.work {
+            routes = work::route(routes, &config.root);
+        }
+        if let Some(address) = &config.php {
+            routes = php::route(routes, &config, address).map_err(WebError::Site)?;
+        }
         let network = Network::new("web");
         let workers = tussah::Handle::current().workers();
         let server = Arc::new(Server::new(site, config, routes, shared, log, workers));

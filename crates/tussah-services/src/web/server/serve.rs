@@ -49,7 +49,8 @@ impl Web {
     }
 
     /// Adds a route: an async function that answers requests for a path, with any method. A path
-    /// that ends in `/*` matches all paths with that prefix. The function receives complete
+    /// that ends in `/*` matches all paths with that prefix, and `*.php` matches scripts with this
+    /// extension. The function receives complete
     /// requests, with their bodies.
     ///
     /// Each route has its own queue and admission. If more requests arrive than the route can

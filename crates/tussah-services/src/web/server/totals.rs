@@ -45,11 +45,11 @@ pub(crate) struct Moment {
 }
 
 impl Totals {
-    /// Creates the counts for these routes, and `/work`.
+    /// Creates the counts for these routes, `/work` and scripts.
     pub(crate) fn new(routes: &Routes, workers: usize) -> Self {
         Self {
             known: Mutex::default(),
-            counts: Counts::new(routes.all().len() + 1, workers),
+            counts: Counts::new(routes.all().len() + 2, workers),
             second: AtomicU64::new(u64::MAX),
             recent: Mutex::default(),
         }

@@ -92,7 +92,7 @@ impl<S> Dynamic<S> {
     /// Calls the handler and returns its response.
     async fn reply(&self, exchange: &mut Exchange) -> Reply {
         let (_, route) = &self.server.routes.all()[self.route];
-        let request = request(&self.server, exchange);
+        let request = request(&self.server, exchange, route.needs_ends);
         // A panic affects only this request, and the panic hook has reported it.
         let answering = catch_unwind(AssertUnwindSafe(|| (route.handler)(request)));
         let reply = match answering {
@@ -141,7 +141,7 @@ impl Drop for AtWork {
 }
 
 /// Returns the request for the handler.
-fn request(server: &Server, exchange: &mut Exchange) -> Request {
+fn request(server: &Server, exchange: &mut Exchange, needs_ends: bool) -> Request {
     let head = *exchange.head();
     let body = match std::mem::take(&mut exchange.body) {
         Body::Read(body) => body,
@@ -149,11 +149,14 @@ fn request(server: &Server, exchange: &mut Exchange) -> Request {
     };
     let connection = exchange.connection.as_ref();
     let client = connection.and_then(|connection| server.client(&connection.stream, exchange));
+    let ends = connection.filter(|_| needs_ends);
+    let ends = ends.and_then(|connection| connection.stream.ends());
     Request {
         head,
         bytes: exchange.input.filled()[..head.len()].to_vec(),
         path: exchange.path().to_vec(),
         body,
         client,
+        ends,
     }
 }

@@ -1,0 +1,191 @@
+//! Pages of PHP scripts, which an application such as php-fpm runs.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
+
+use futures_lite::io::Cursor;
+use tussah_wire::cgi::{self, Context};
+use tussah_wire::http::{Method, Status};
+
+use super::route::{Ends, Reply, Request, Route, Routes};
+use crate::fastcgi::{Address, Backend, Failure, Options, Response};
+use crate::web::config::Config;
+use crate::web::site::{Codings, Found, Missing, Site, SiteError};
+
+/// The end of a script's name.
+const EXTENSION: &str = ".php";
+
+/// Bound, in bytes: the body of a response, 16 MiB, because a dynamic response is kept whole until
+/// it is sent. A longer one is answered with 502.
+const BODY_BYTES_MAX: usize = 16 << 20;
+
+/// A site whose scripts an application runs.
+struct Scripts {
+    site: Site,
+    /// The absolute path of the root.
+    root: Vec<u8>,
+    software: Vec<u8>,
+    backend: Backend,
+}
+
+/// Adds the route of all scripts.
+pub(crate) fn route(
+    routes: Routes,
+    config: &Config,
+    address: &Address,
+) -> Result<Routes, SiteError> {
+    let site = Site::open(&config.root, config.site.clone())?;
+    let root = fs::canonicalize(&config.root).unwrap_or_else(|_| config.root.clone());
+    let backend = Backend::new(address.clone(), Options::default());
+    let limit = backend.limit().clone();
+    let scripts = Arc::new(Scripts {
+        site,
+        root: root.as_os_str().as_bytes().to_vec(),
+        software: config.server_header.clone().unwrap_or_default().into(),
+        backend,
+    });
+    let handler = move |request| {
+        let scripts = Arc::clone(&scripts);
+        async move { run(scripts, request).await }
+    };
+    // A script cannot tell a dropped request from a broken connection, and PHP ends it only when it
+    // next writes. Only GET and HEAD are therefore cancelled, as in other routes.
+    let route = Route::new(handler).with_ends();
+    Ok(routes
+        .route_with(&format!("*{EXTENSION}"), route)
+        .limit(&limit))
+}
+
+/// Answers a request with the output of its script.
+async fn run(scripts: Arc<Scripts>, request: Request) -> Reply {
+    let (name, _) = cgi::split_path_info(&request.path, EXTENSION.as_bytes());
+    let name = name.to_vec();
+    if let Err(status) = find(&scripts, &name).await {
+        return Reply::status(status);
+    }
+    match ask(&scripts, &request, &name).await {
+        Ok(reply) => reply,
+        Err(failure) => {
+            let script = String::from_utf8_lossy(&name);
+            let backend = scripts.backend.address();
+            let status = failure.status();
+            tracing::warn!(%backend, ?script, "answered {}: {failure}", status.code());
+            Reply::status(status)
+        }
+    }
+}
+
+/// Checks that a script is a file of the site, by the rules for all files. The application is not
+/// asked about others.
+async fn find(scripts: &Arc<Scripts>, name: &[u8]) -> Result<(), Status> {
+    let found = match scripts.site.try_look_up(name, Codings::NONE) {
+        Err(Missing::WouldBlock) => {
+            let (scripts, name) = (Arc::clone(scripts), name.to_vec());
+            let look = move || scripts.site.look_up(&name, Codings::NONE);
+            let looked = tussah::spawn_blocking(look).await;
+            looked.map_err(|_| Status::INTERNAL_SERVER_ERROR)?
+        }
+        found => found,
+    };
+    match found {
+        Ok(Found::File(_)) => Ok(()),
+        Ok(_) | Err(Missing::NotFound) => Err(Status::NOT_FOUND),
+        Err(Missing::Forbidden | Missing::NotAFile) => Err(Status::FORBIDDEN),
+        Err(_) => Err(Status::INTERNAL_SERVER_ERROR),
+    }
+}
+
+/// Sends a request to the application.
+async fn ask(scripts: &Scripts, request: &Request, name: &[u8]) -> Result<Reply, Failure> {
+    let Ends {
+        remote,
+        local,
+        is_https,
+    } = request.ends.unwrap_or_default();
+    // A trusted proxy specifies the client, but not its port.
+    let remote = match request.client {
+        Some(client) if client != remote.ip().to_canonical() => SocketAddr::new(client, 0),
+        _ => remote,
+    };
+    let address = local.ip().to_string();
+    let host = request.head.host(&request.bytes).map(without_port);
+    let context = Context {
+        script_name: name,
+        path_info: &request.path[name.len()..],
+        document_root: &scripts.root,
+        content_length: match request.method() {
+            Method::Get | Method::Head if request.body.is_empty() => None,
+            _ => Some(request.body.len() as u64),
+        },
+        remote,
+        local,
+        server_name: host.unwrap_or(address.as_bytes()),
+        server_software: &scripts.software,
+        is_https,
+    };
+    let variables = cgi::variables(&request.head, &request.bytes, &context);
+    let body = Cursor::new(&request.body[..]);
+    reply(scripts.backend.request(&variables, body).await?).await
+}
+
+/// Returns a whole response.
+async fn reply(mut response: Response<Cursor<&[u8]>>) -> Result<Reply, Failure> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let media_type = response.content_type().map(text);
+    let fields = response.fields();
+    let fields = fields.map(|(name, value)| (text(name), text(value)));
+    let mut reply = Reply {
+        status: response.head().status,
+        media_type: media_type.unwrap_or_else(|| "application/octet-stream".to_owned()),
+        fields: fields.collect(),
+        body: Vec::new(),
+    };
+    while let Some(chunk) = response.chunk().await? {
+        if reply.body.len() + chunk.len() > BODY_BYTES_MAX {
+            return Err(Failure::TooLong(BODY_BYTES_MAX));
+        }
+        reply.body.extend(chunk);
+    }
+    Ok(reply)
+}
+
+/// Returns a host without its port.
+fn without_port(host: &[u8]) -> &[u8] {
+    let colon = host.iter().rposition(|&byte| byte == b':');
+    match colon {
+        // The colons of an IPv6 address are in brackets.
+        Some(at) if !host[at..].contains(&b']') => &host[..at],
+        _ => host,
+    }
+}
+
+impl Default for Ends {
+    /// The addresses of a connection over a Unix socket, which has none. They are not those of the
+    /// local machine, which a script may trust.
+    fn default() -> Self {
+        let nowhere = SocketAddr::new(IpAddr::from([0, 0, 0, 0]), 0);
+        Self {
+            remote: nowhere,
+            local: nowhere,
+            is_https: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_lose_their_ports() {
+        let check = |host: &str, expected: &str| {
+            assert_eq!(without_port(host.as_bytes()), expected.as_bytes());
+        };
+        check("example.org", "example.org");
+        check("example.org:8080", "example.org");
+        check("[::1]:80", "[::1]");
+        check("[::1]", "[::1]");
+    }
+}
