@@ -160,6 +160,7 @@ fn head(text: &str, bytes: usize) -> &str {
 }
 
 /// Returns as much of a text as a tap shows.
+#[cfg(feature = "cli")]
 pub(crate) fn cut(text: &str) -> &str {
     head(text, TEXT_MAX)
 }
