@@ -235,7 +235,11 @@ fn head(
     }
     if status.has_body() {
         let _ = writer.field("Content-Type", kind);
-        writer.content_length(len);
+        // An application may omit the body of a response to HEAD. The length of the body that GET
+        // would have is then unknown (RFC 9110, section 8.6).
+        if with_body || len > 0 {
+            writer.content_length(len);
+        }
     }
     writer.end();
     exchange.response.head_len = own.len() as u64;

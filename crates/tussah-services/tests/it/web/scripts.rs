@@ -75,6 +75,17 @@ fn bodies_of_known_and_unknown_length() {
     }
 }
 
+/// php-fpm discards the output, so the length that it has for GET is unknown.
+#[test]
+fn a_response_to_head_has_no_wrong_length() {
+    let php = Php::start();
+    let server = start(&php);
+    let answer = server.ask("HEAD /echo.php HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(answer.status, 200, "{}", answer.head);
+    assert!(answer.head.contains("X-Method: HEAD"), "{}", answer.head);
+    assert!(!answer.head.contains("Content-Length"), "{}", answer.head);
+}
+
 #[test]
 fn statuses_and_files() {
     let php = Php::start();
