@@ -1,6 +1,7 @@
 //! The futures of flow graphs.
 
-use tussah::flow::{Flow, Input, Running, Tap, expansion::Held};
+use tussah::flow::expansion::{Held, InTurn};
+use tussah::flow::{Flow, Input, Running, Tap};
 
 super::futures! {
     "flow/running::drain" (running: Running) { running.drain().await }
@@ -11,5 +12,6 @@ super::futures! {
     "flow/running::send" (input: Input<&'static str>) { input.send("static").await }
     "flow/flows::turn" (flow: Flow) { flow.turn().await }
     "flow/tap::next" (tap: Tap) { let _ = { tap }.next().await; }
+    "flow/ordered::end" (port: InTurn<'static, u64>) { port.end().await }
     "flow/outlet::flush" (held: Held<'static>) { { held }.flush().await }
 }
