@@ -344,8 +344,7 @@ impl Flow {
     /// Returns the number of the flow, and the place that the queue of an instance remembers.
     #[inline]
     pub(crate) fn entry(&self, slot: usize) -> (u64, Option<&AtomicUsize>) {
-        let slot = self.slot(slot);
-        (self.number(), slot.map(|slot| &slot.entry))
+        (self.number(), self.slot(slot).map(|slot| &slot.entry))
     }
 
     /// Returns the place of an instance's state.
