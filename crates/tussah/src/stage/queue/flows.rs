@@ -285,7 +285,10 @@ where
     fn take_out(&mut self) -> Option<Event<E>> {
         if let Some(&place) = self.ready.front() {
             let event = self.entries[place].aside.pop_front();
-            self.forget_idle();
+            if !self.entries[place].is_used() {
+                self.ready.pop_front();
+                self.free_entries.push(place);
+            }
             return event;
         }
         let aside = |entry: &mut Entry<E>| entry.aside.pop_front();
