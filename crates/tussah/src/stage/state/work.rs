@@ -57,6 +57,8 @@ impl<E> State<E> {
                 self.left_queue(0, run.ahead.len() as u64);
             }
             Queue::Lanes(_) => self.take_each(run, limit.max(many), now_ns),
+            // The next event of a key may be of a higher class than those of the other keys.
+            Queue::Keyed(_) if self.classes > 1 => self.take_keys(run, 1, plain, now_ns),
             Queue::Keyed(_) => self.take_keys(run, many, plain, now_ns),
         }
         if self.buried > 0 {
