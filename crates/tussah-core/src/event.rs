@@ -18,6 +18,7 @@ use crate::queue::Link;
 use crate::quietly::quietly;
 use crate::runtime::Shared;
 use crate::slab::Kind;
+use crate::stats::Running;
 use crate::worker::Worker;
 
 /// The head of everything that can be queued.
@@ -130,11 +131,11 @@ unsafe impl Link for Node {
 /// # Safety
 /// The caller must own the node through the queue that it was taken from.
 #[inline]
-pub(crate) unsafe fn run(node: NonNull<Node>, worker: &Worker) -> After {
+pub(crate) unsafe fn run(node: NonNull<Node>, running: &Running, worker: &Worker) -> After {
     // SAFETY: a queued node is alive and the caller owns it.
     unsafe {
         let vtable = node.as_ref().vtable();
-        worker.begin_event(vtable, location(node, vtable));
+        running.set(vtable, location(node, vtable));
         (vtable.run)(node, worker)
     }
 }
@@ -152,7 +153,7 @@ pub(crate) unsafe fn run_turn(node: NonNull<Node>, worker: &Worker) -> bool {
             (TURN.run)(node, worker);
             return true;
         }
-        run(node, worker);
+        run(node, &worker.remote.running, worker);
         false
     }
 }

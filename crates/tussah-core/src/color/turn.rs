@@ -86,12 +86,13 @@ impl ColorCell {
             since = worker.handle.shared.now_ns();
         }
         let limit = pace & EVENTS;
-        let mut events = 0;
+        let first = worker.remote.running.events();
         // SAFETY: this turn holds the token.
-        let ended = unsafe { this.run_events(worker, limit, since, &mut events) };
+        let ended = unsafe { this.run_events(worker, first, limit, since) };
         worker.end_turn();
         match ended {
             None => {
+                let events = worker.remote.running.since(first);
                 if since != 0 {
                     this.measured(worker, events, since);
                 } else if events < EVENTS_MAX {
@@ -110,7 +111,7 @@ impl ColorCell {
     }
 
     /// Runs events until the color is left. Returns `None` after `limit` events, or when a look at
-    /// the clock is due.
+    /// the clock is due. `first` is the number of events that the worker has begun before the turn.
     ///
     /// # Safety
     /// The caller must hold the token. It keeps the token only if the result is `None` or `Dead`,
@@ -119,35 +120,38 @@ impl ColorCell {
     unsafe fn run_events(
         &self,
         worker: &Worker,
+        first: u64,
         limit: u32,
         since: u64,
-        events: &mut u32,
     ) -> Option<Leave> {
+        let running = &worker.remote.running;
+        let end = first + u64::from(limit);
         let mut over = false;
-        while !over || self.fifo_is_empty() {
-            let Some(event) = self.pop() else {
-                if since != 0 {
-                    // A turn is measured only once, so this takes the inbox first.
-                    if !inbox(self.state.load(Ordering::Relaxed)).is_null() {
-                        self.take_inbox();
-                        continue;
-                    }
-                    self.measured(worker, *events, since);
+        loop {
+            while !over && let Some(event) = self.pop() {
+                // SAFETY: the event came out of the FIFO, and the caller holds the token.
+                if unsafe { event::run(event, running, worker) } == After::Parked {
+                    // Another holder has the token now, and the cell may be freed.
+                    return Some(Leave::Left);
                 }
-                match self.leave() {
-                    Leave::More => continue,
-                    end => return Some(end),
-                }
-            };
-            *events += 1;
-            // SAFETY: the event came out of the FIFO, and the caller holds the token.
-            if unsafe { event::run(event, worker) } == After::Parked {
-                // Another holder has the token now, and the cell may be freed.
-                return Some(Leave::Left);
+                over = running.ends_turn(end);
             }
-            over = *events >= limit || worker.remote.running.is_due();
+            if !self.fifo_is_empty() {
+                return None;
+            }
+            if since != 0 {
+                // A turn is measured only once, so this takes the inbox first.
+                if !inbox(self.state.load(Ordering::Relaxed)).is_null() {
+                    self.take_inbox();
+                    continue;
+                }
+                self.measured(worker, running.since(first), since);
+            }
+            match self.leave() {
+                Leave::More => continue,
+                end => return Some(end),
+            }
         }
-        None
     }
 
     /// Records a measured turn. The caller holds the token.

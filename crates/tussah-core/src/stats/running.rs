@@ -44,12 +44,26 @@ impl Running {
     }
 
     /// Returns the number of events that have begun.
+    #[inline]
     pub(crate) fn events(&self) -> u64 {
         self.events.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the running turn has to end after this event, and the worker has to look at
-    /// the clock.
+    /// Returns the number of events that have begun since there were `first`.
+    #[inline]
+    pub(crate) fn since(&self, first: u64) -> u32 {
+        (self.events() - first) as u32
+    }
+
+    /// Returns whether the running turn has to end after this event: `end` events have begun, or
+    /// the worker has to look at the clock.
+    #[inline]
+    pub(crate) fn ends_turn(&self, end: u64) -> bool {
+        let events = self.events();
+        events >= end || self.due.load(Ordering::Relaxed) <= events
+    }
+
+    /// Returns whether the worker has to look at the clock before its next event.
     #[inline]
     pub(crate) fn is_due(&self) -> bool {
         self.due.load(Ordering::Relaxed) <= self.events()

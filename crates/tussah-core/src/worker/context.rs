@@ -4,14 +4,13 @@ use std::alloc::Layout;
 use std::any::Any;
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::remote::{Counters, Remote};
 use crate::color::ColorName;
 use crate::color::cell::ColorCell;
-use crate::event::{Node, VTable};
+use crate::event::Node;
 use crate::runtime::{Handle, Shared};
 use crate::slab::{Kind, Magazines};
 
@@ -305,16 +304,6 @@ impl Worker {
 
     pub(crate) fn count_panic(&self) {
         Counters::add(&self.remote.counters.panics, 1);
-    }
-
-    /// Records the beginning of an event, for thieves and the watchdog.
-    #[inline]
-    pub(crate) fn begin_event(
-        &self,
-        vtable: &'static VTable,
-        location: Option<&'static Location<'static>>,
-    ) {
-        self.remote.running.set(vtable, location);
     }
 
     /// Attributes this turn, which is measured, to the color.
