@@ -113,6 +113,8 @@ mod fields;
 mod flows;
 mod graph;
 mod install;
+mod keepers;
+mod kept;
 mod limit;
 mod module;
 mod modules;

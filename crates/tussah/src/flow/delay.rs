@@ -7,7 +7,8 @@ use std::time::Duration;
 use tussah_core::Handle;
 
 use super::edge::{Push, Wait};
-use super::flows::{Flow, Keepers};
+use super::flows::Flow;
+use super::keepers::Keepers;
 use super::via::Via;
 use crate::stage::Reason;
 use crate::time::sleep;

@@ -6,19 +6,17 @@
 //! flow, so the state is dropped when the flow is closed and its last item is gone. No separate
 //! count is needed.
 
-use std::any::Any;
 use std::borrow::Borrow;
 use std::fmt;
-use std::future::{Future, poll_fn};
 use std::hash::{Hash, Hasher};
-use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::task::Poll;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use parking_lot::{Mutex, MutexGuard};
-use tussah_core::{Notify, quietly};
+use parking_lot::Mutex;
+use tussah_core::quietly;
 
+use super::keepers::Keepers;
+use super::kept::{Kept, Slot};
 use super::turns::Ticket;
 use crate::sync::{Limit, LimitPermit};
 
@@ -101,146 +99,53 @@ impl Hash for Open {
 /// The part of a flow that an item holds.
 enum Handle {
     Flow(Inner),
-    /// The flow of an item inside a set of instances with a limit, and the item's permit. The
-    /// permit is free before the flow can end, because its end takes a permit of its own.
-    Limited {
-        _permit: LimitPermit,
-        flow: Flow,
-    },
-    /// The flow of an item in the queue of an ordered module, or in that module.
-    Ordered {
-        ticket: Ticket,
-        flow: Flow,
-    },
+    Item { flow: Flow, holds: Holds },
 }
 
-/// A place for the state that one instance keeps for a flow, and for what its queue remembers.
-#[derive(Default)]
-pub(crate) struct Slot {
-    /// The lock is always free: only the instance takes it, and the instance handles one item of a
-    /// flow at a time.
-    state: Mutex<Option<Box<dyn Any + Send>>>,
-    /// The place of the flow in the instance's queue.
-    entry: AtomicUsize,
+/// What an item holds besides its flow.
+enum Holds {
+    /// The permit of an item inside a set of instances with a limit. The permit is free before the
+    /// flow can end, because its end takes a permit of its own.
+    Permit { _permit: LimitPermit },
+    /// The ticket of an item in the queue of an ordered module, or in that module.
+    Ticket(Ticket),
 }
 
-impl Slot {
-    /// Returns the state, and the right to put it back.
-    #[inline]
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<Box<dyn Any + Send>>> {
-        self.state.lock()
-    }
-}
+// An idle flow takes 96 bytes with the counts of its `Arc`.
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Handle>() <= 80);
 
+/// The fields of the first slot are here, and not in a [`Slot`], because `entry` then shares a word
+/// with `is_closed`.
 struct Inner {
     key: Key,
     number: u64,
-    slots: Box<[Slot]>,
     keepers: Arc<Keepers>,
+    kept: Mutex<Kept>,
+    entry: AtomicU32,
     is_closed: AtomicBool,
+    /// The slots of the other instances, if there are any.
+    others: Option<Box<Others>>,
 }
 
-/// The instances of a graph that keep state for each flow.
-#[derive(Default)]
-pub struct Keepers {
-    list: Vec<Keeper>,
-    /// The number of flows that are closed and have not ended, and of items that edges delay.
-    unsettled: AtomicU64,
-    settled: Notify,
-    is_draining: AtomicBool,
-    is_halted: AtomicBool,
-    halted: Notify,
+struct Others {
+    slots: Box<[Slot]>,
 }
 
-/// An instance that keeps state for each flow. The function is set if the instance handles the end
-/// of a flow.
-type Keeper = OnceLock<Box<dyn Fn(Flow) + Send + Sync>>;
-
-impl Keepers {
-    pub(crate) fn new(keepers: usize) -> Self {
-        Self {
-            list: (0..keepers).map(|_| Keeper::new()).collect(),
-            ..Self::default()
+impl Inner {
+    /// Returns what the instance with this number keeps.
+    #[inline]
+    fn kept(&self, number: usize) -> Option<&Mutex<Kept>> {
+        match number.checked_sub(1) {
+            None => Some(&self.kept),
+            Some(other) => Some(&self.others.as_ref()?.slots.get(other)?.kept),
         }
     }
 
-    /// Sets the function that handles the end of a flow in the instance with this number.
-    pub(crate) fn on_end(&self, number: usize, end: impl Fn(Flow) + Send + Sync + 'static) {
-        let first = self.list[number].set(Box::new(end));
-        assert!(first.is_ok(), "an instance is installed once");
-    }
-
-    /// Records that no more items arrive from outside.
-    pub(crate) fn drain(&self) {
-        self.is_draining.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_draining(&self) -> bool {
-        self.is_draining.load(Ordering::Relaxed)
-    }
-
-    /// Ends everything that only waits: calls of modules, alarms, and delayed items.
-    pub(crate) fn halt(&self) {
-        // Release: with the Acquire in `is_halted`. A thread that reads it needs no notification.
-        self.is_halted.store(true, Ordering::Release);
-        self.halted.notify_waiters();
-    }
-
-    fn is_halted(&self) -> bool {
-        self.is_halted.load(Ordering::Acquire)
-    }
-
-    /// Waits until the graph is halted.
-    pub(crate) async fn halted(&self) {
-        let halted = self.halted.notified();
-        if !self.is_halted() {
-            halted.await;
-        }
-    }
-
-    /// Polls a future to its end, or drops it when the graph is halted. A future that never waits
-    /// always ends.
-    pub(crate) async fn unless_halted<F: Future>(&self, future: F) -> Option<F::Output> {
-        let (mut future, mut halted) = (pin!(future), pin!(None));
-        let polled = poll_fn(|cx| {
-            if let Poll::Ready(output) = future.as_mut().poll(cx) {
-                return Poll::Ready(Some(output));
-            }
-            if halted.is_none() {
-                halted.set(Some(self.halted()));
-            }
-            let halted = halted.as_mut().as_pin_mut();
-            halted.expect("it is set").poll(cx).map(|()| None)
-        });
-        polled.await
-    }
-
-    /// Records that an edge starts to delay an item.
-    pub(crate) fn delay(&self) {
-        self.unsettled.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Records that an item is no longer delayed, or that a closed flow has ended.
-    pub(crate) fn settle(&self) {
-        // Release: with the Acquire in `are_settled`, so that what was sent before has arrived.
-        if self.unsettled.fetch_sub(1, Ordering::Release) == 1 {
-            self.settled.notify_waiters();
-        }
-    }
-
-    /// Returns whether all flows that were closed have ended, and no edge delays an item.
-    pub(crate) fn are_settled(&self) -> bool {
-        self.unsettled.load(Ordering::Acquire) == 0
-    }
-
-    /// Waits until all flows that were closed have ended, and no edge delays an item.
-    pub(crate) async fn settled(&self) {
-        loop {
-            let settled = self.settled.notified();
-            if self.are_settled() {
-                return;
-            }
-            settled.await;
+    fn kept_mut(&mut self, number: usize) -> Option<&mut Kept> {
+        match number.checked_sub(1) {
+            None => Some(self.kept.get_mut()),
+            Some(other) => Some(self.others.as_mut()?.slots.get_mut(other)?.kept.get_mut()),
         }
     }
 }
@@ -253,9 +158,16 @@ impl Flow {
         Self::of(Inner {
             key,
             number: OPENED.fetch_add(1, Ordering::Relaxed) + 1,
-            slots: keepers.list.iter().map(|_| Slot::default()).collect(),
             keepers: Arc::clone(keepers),
+            kept: Mutex::default(),
+            entry: AtomicU32::default(),
             is_closed: AtomicBool::new(false),
+            others: (keepers.list.len() > 1).then(|| {
+                let slots = keepers.list[1..].iter().map(|_| Slot::default());
+                Box::new(Others {
+                    slots: slots.collect(),
+                })
+            }),
         })
     }
 
@@ -267,16 +179,17 @@ impl Flow {
     fn inner(&self) -> Option<&Inner> {
         match &**self.0.as_ref()? {
             Handle::Flow(inner) => Some(inner),
-            Handle::Limited { flow, .. } | Handle::Ordered { flow, .. } => flow.inner(),
+            Handle::Item { flow, .. } => flow.inner(),
         }
+    }
+
+    fn holding(self, holds: Holds) -> Self {
+        Self(Some(Arc::new(Handle::Item { flow: self, holds })))
     }
 
     /// Returns the flow with a permit, which is returned when nothing holds it any longer.
     pub(crate) fn with_permit(self, permit: LimitPermit) -> Self {
-        Self(Some(Arc::new(Handle::Limited {
-            flow: self,
-            _permit: permit,
-        })))
+        self.holding(Holds::Permit { _permit: permit })
     }
 
     /// Returns the flow with a permit of the limit, if there is one; waits until one is free.
@@ -290,14 +203,17 @@ impl Flow {
     /// Returns the flow without a permit.
     pub(crate) fn without_permit(self) -> Self {
         match self.0.as_deref() {
-            Some(Handle::Limited { flow, .. }) => flow.clone(),
+            Some(Handle::Item {
+                flow,
+                holds: Holds::Permit { .. },
+            }) => flow.clone(),
             _ => self,
         }
     }
 
     /// Returns the flow with a ticket, which ends when nothing holds it any more.
     pub(crate) fn ordered(self, ticket: Ticket) -> Self {
-        Self(Some(Arc::new(Handle::Ordered { ticket, flow: self })))
+        self.holding(Holds::Ticket(ticket))
     }
 
     /// Returns the flow without a ticket, for everything that may outlive the item.
@@ -305,7 +221,10 @@ impl Flow {
     #[must_use]
     pub fn without_ticket(&self) -> Self {
         match self.0.as_deref() {
-            Some(Handle::Ordered { flow, .. }) => flow.clone(),
+            Some(Handle::Item {
+                flow,
+                holds: Holds::Ticket(_),
+            }) => flow.clone(),
             _ => self.clone(),
         }
     }
@@ -314,7 +233,11 @@ impl Flow {
     /// not wait.
     #[doc(hidden)]
     pub async fn turn(&self) {
-        if let Some(Handle::Ordered { ticket, .. }) = self.0.as_deref() {
+        if let Some(Handle::Item {
+            holds: Holds::Ticket(ticket),
+            ..
+        }) = self.0.as_deref()
+        {
             ticket.turn().await;
         }
     }
@@ -343,14 +266,24 @@ impl Flow {
 
     /// Returns the number of the flow, and the place that the queue of an instance remembers.
     #[inline]
-    pub(crate) fn entry(&self, slot: usize) -> (u64, Option<&AtomicUsize>) {
-        (self.number(), self.slot(slot).map(|slot| &slot.entry))
+    pub(crate) fn entry(&self, slot: usize) -> (u64, Option<&AtomicU32>) {
+        let Some(inner) = self.inner() else {
+            return (0, None);
+        };
+        let entry = match slot.checked_sub(1) {
+            None => Some(&inner.entry),
+            Some(other) => {
+                let others = inner.others.as_ref();
+                others.and_then(|others| Some(&others.slots.get(other)?.entry))
+            }
+        };
+        (inner.number, entry)
     }
 
-    /// Returns the place of an instance's state.
+    /// Returns what the instance with this slot keeps.
     #[inline]
-    pub(crate) fn slot(&self, number: usize) -> Option<&Slot> {
-        self.inner()?.slots.get(number)
+    pub(crate) fn kept(&self, slot: usize) -> Option<&Mutex<Kept>> {
+        self.inner()?.kept(slot)
     }
 }
 
@@ -358,25 +291,29 @@ impl Drop for Inner {
     /// Ends the flow: the instances that handle its end do so one after the other. Each of these
     /// instances may send items, which keep the flow alive; when they are gone, this runs again.
     fn drop(&mut self) {
-        for (number, keeper) in self.keepers.list.iter().enumerate() {
-            let Some(slot) = self.slots.get_mut(number) else {
+        for number in 0..self.keepers.list.len() {
+            let Some(kept) = self.kept_mut(number) else {
                 break;
             };
-            if slot.state.get_mut().is_none() {
+            let kept = std::mem::take(kept);
+            if kept.state.is_none() {
                 continue;
             }
-            if let Some(end) = keeper.get() {
+            let keepers = Arc::clone(&self.keepers);
+            if let Some(end) = keepers.list[number].get() {
+                *self.kept_mut(number).expect("it is there") = kept;
                 let rest = Inner {
                     key: self.key.clone(),
                     number: self.number,
-                    slots: std::mem::take(&mut self.slots),
-                    keepers: Arc::clone(&self.keepers),
+                    keepers: Arc::clone(&keepers),
+                    kept: std::mem::take(&mut self.kept),
+                    entry: AtomicU32::new(*self.entry.get_mut()),
                     is_closed: AtomicBool::new(*self.is_closed.get_mut()),
+                    others: self.others.take(),
                 };
                 return end(Flow::of(rest));
             }
-            let state = slot.state.get_mut().take();
-            quietly(|| drop(state));
+            quietly(|| drop(kept));
         }
         if *self.is_closed.get_mut() {
             self.keepers.settle();

@@ -7,6 +7,7 @@ mod shared;
 mod tick;
 
 use std::future::Future;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -24,7 +25,8 @@ use self::tick::{period, tick_every};
 use super::args::Args;
 use super::call::{Place, PlainElement, PlainSerial};
 use super::edge::{Ends, Entry, InPort};
-use super::flows::{Flow, Keepers, Parcel, Slot};
+use super::flows::{Flow, Parcel};
+use super::keepers::Keepers;
 use super::module::{Element, Module, PerFlow, Serial, Source};
 use super::open_flows::FlowBounds;
 use super::outlet::{AnyOutlet, Outs};
@@ -365,7 +367,7 @@ impl<M: Module> Node<M> {
                 module,
                 outs,
                 slot,
-                common: Slot::default(),
+                common: Default::default(),
                 runtime: runtime.clone(),
                 keepers,
                 limit,
@@ -388,13 +390,11 @@ impl<M: Module> Node<M> {
         let mut made = None;
         declared.handler(|edges| {
             made = Some(maker.make(edges)?);
-            Ok(Nothing::<M>(std::marker::PhantomData))
+            Ok(Nothing::<M>(PhantomData))
         })?;
         let (module, outs) = made.expect("the maker was called");
-        let source = async move { module.start(&Flow::default(), &outs).await };
-        Ok(Installed {
-            source: Some(Box::pin(source)),
-            tickers: Vec::new(),
-        })
+        let source: Produce = Box::pin(async move { module.start(&Flow::default(), &outs).await });
+        let (source, tickers) = (Some(source), Vec::new());
+        Ok(Installed { source, tickers })
     }
 }

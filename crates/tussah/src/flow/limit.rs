@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::edge::{Edge, Erased, Inlet, Push, Wait};
-use super::flows::{Flow, Keepers};
+use super::flows::Flow;
+use super::keepers::Keepers;
 use super::via::{Via, WhenFull};
 use crate::stage::{BuildError, Edges, Reason};
 use crate::sync::Limit;

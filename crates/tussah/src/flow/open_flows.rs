@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::args::Args;
-use super::flows::{Flow, Keepers, Key, Open};
+use super::flows::{Flow, Key, Open};
+use super::keepers::Keepers;
 use super::param::Param;
 use crate::time::now;
 

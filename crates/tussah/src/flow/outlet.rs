@@ -9,7 +9,8 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 use super::edge::{Edge, Inlet, Wait};
-use super::flows::{Flow, Keepers, Key};
+use super::flows::{Flow, Key};
+use super::keepers::Keepers;
 use super::open_flows::{FlowBounds, OpenFlows};
 use super::out::{AsyncOut, Out};
 use super::tap::{Shows, TapEnd, show_of};

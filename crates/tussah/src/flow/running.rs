@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 
 use super::edge::{InPort, Inlet, Push};
 use super::error::GraphError;
-use super::flows::{Flow, Keepers};
+use super::flows::Flow;
+use super::keepers::Keepers;
 use super::tap::{NamedEdge, Ports, Shows, Tap};
 use crate::stage::observe::StageStats;
 use crate::stage::{Network, Reason};

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::edge::{Edge, Erased, InPort, Inlet, Push, Wait};
 use super::error::GraphError;
 use super::fields::HashField;
-use super::flows::{Flow, Keepers};
+use super::flows::Flow;
+use super::keepers::Keepers;
 use super::via::Via;
 use crate::stage::{BuildError, Edges, Reason};
 

@@ -9,7 +9,8 @@ use async_channel::{Receiver, Sender, TrySendError};
 use parking_lot::Mutex;
 use tussah_core::caught;
 
-use super::flows::{Flow, Keepers, Key};
+use super::flows::{Flow, Key};
+use super::keepers::Keepers;
 use super::outlet::AnyOutlet;
 
 /// Bound, in items: those that a tap holds until they are read. It skips the others.

@@ -7,7 +7,8 @@ use std::time::Duration;
 use tussah_core::{Handle, quietly};
 
 use super::ordered::{handed_over, in_turn};
-use crate::flow::flows::{Flow, Keepers, Parcel};
+use crate::flow::flows::{Flow, Parcel};
+use crate::flow::keepers::Keepers;
 use crate::flow::module::{Element, Module, Serial};
 use crate::flow::outlet::Held;
 use crate::stage::{Batch, Event, Handler, Refusal, Sender, SerialHandler};
@@ -219,11 +220,9 @@ impl<I: Send + 'static> Ending<I> {
 impl<I> Drop for Ending<I> {
     fn drop(&mut self) {
         if let Some(parcel) = self.parcel.take() {
-            let state = parcel
-                .flow
-                .slot(self.slot)
-                .and_then(|slot| slot.lock().take());
-            quietly(|| drop(state));
+            let kept = parcel.flow.kept(self.slot);
+            let kept = kept.map(|kept| std::mem::take(&mut *kept.lock()));
+            quietly(|| drop(kept));
         }
     }
 }

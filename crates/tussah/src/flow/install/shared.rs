@@ -7,7 +7,8 @@ use std::time::Duration;
 use tussah_core::Handle;
 
 use super::handlers::send_later;
-use crate::flow::flows::{Keepers, Parcel};
+use crate::flow::flows::Parcel;
+use crate::flow::keepers::Keepers;
 use crate::flow::module::Module;
 use crate::flow::outlet::{AnyOutlet, Outs as _};
 use crate::flow::tap::{Ports, Shows};

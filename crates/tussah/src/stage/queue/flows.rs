@@ -13,7 +13,7 @@
 //! No event of a flow can be cancelled, because only modules send to other modules.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{KeyFull, Keyed, Lanes, pick};
 use crate::stage::control::Order;
@@ -65,7 +65,7 @@ impl<E> Entry<E> {
     }
 }
 
-impl<E, F: Fn(&E) -> (u64, Option<&AtomicUsize>)> ByFlow<E, F> {
+impl<E, F: Fn(&E) -> (u64, Option<&AtomicU32>)> ByFlow<E, F> {
     pub(crate) fn new(flow_of: F) -> Self {
         Self {
             flow_of,
@@ -90,7 +90,7 @@ impl<E, F: Fn(&E) -> (u64, Option<&AtomicUsize>)> ByFlow<E, F> {
     fn place(&self, event: &Event<E>) -> Option<usize> {
         let (flow, remembered) = (self.flow_of)(event);
         // Relaxed: only the queue uses it, which is under the stage's lock.
-        let place = remembered.map_or(self.none, |place| place.load(Ordering::Relaxed));
+        let place = remembered.map_or(self.none, |place| place.load(Ordering::Relaxed) as usize);
         let entry = self.entries.get(place)?;
         (entry.flow == flow && entry.is_used()).then_some(place)
     }
@@ -108,7 +108,11 @@ impl<E, F: Fn(&E) -> (u64, Option<&AtomicUsize>)> ByFlow<E, F> {
         });
         let (flow, remembered) = (self.flow_of)(event);
         match remembered {
-            Some(remembered) => remembered.store(place, Ordering::Relaxed),
+            Some(remembered) => {
+                // So many entries take 200 GiB.
+                let place = u32::try_from(place).expect("fewer than 2^32 flows are busy");
+                remembered.store(place, Ordering::Relaxed);
+            }
             None => self.none = place,
         }
         let entry = &mut self.entries[place];
@@ -195,7 +199,7 @@ impl<E, F: Fn(&E) -> (u64, Option<&AtomicUsize>)> ByFlow<E, F> {
 impl<E, F> Keyed<E> for ByFlow<E, F>
 where
     E: Send,
-    F: Fn(&E) -> (u64, Option<&AtomicUsize>) + Send,
+    F: Fn(&E) -> (u64, Option<&AtomicU32>) + Send,
 {
     fn is_plain(&self) -> bool {
         true
@@ -336,10 +340,10 @@ mod tests {
     struct Item {
         flow: u64,
         number: u64,
-        remembered: Arc<AtomicUsize>,
+        remembered: Arc<AtomicU32>,
     }
 
-    fn flow_of(item: &Item) -> (u64, Option<&AtomicUsize>) {
+    fn flow_of(item: &Item) -> (u64, Option<&AtomicU32>) {
         (item.flow, (item.flow != 0).then_some(&item.remembered))
     }
 
@@ -369,12 +373,12 @@ mod tests {
         vec(step, 1..60)
     }
 
-    type Of = fn(&Item) -> (u64, Option<&AtomicUsize>);
+    type Of = fn(&Item) -> (u64, Option<&AtomicU32>);
 
     /// A queue, and what has to be true of it.
     struct Model {
         queue: ByFlow<Item, Of>,
-        remembered: Vec<Arc<AtomicUsize>>,
+        remembered: Vec<Arc<AtomicU32>>,
         /// The events of each flow that were pushed, and the next one to be handled.
         pushed: HashMap<u64, u64>,
         next: HashMap<u64, u64>,
@@ -491,7 +495,7 @@ mod tests {
     fn a_long_flow_does_not_hold_up_the_others() {
         let mut queue: ByFlow<Item, Of> = ByFlow::new(flow_of);
         let flows = std::iter::repeat_n(1, 1000).chain([2]);
-        let remembered = [1, 2].map(|_| Arc::<AtomicUsize>::default());
+        let remembered = [1, 2].map(|_| Arc::<AtomicU32>::default());
         for (number, flow) in flows.enumerate() {
             let item = Item {
                 flow,
@@ -512,7 +516,7 @@ mod tests {
     #[test]
     fn an_event_of_a_busy_flow_does_not_hold_up_the_others() {
         let mut queue: ByFlow<Item, Of> = ByFlow::new(flow_of);
-        let remembered = [1, 2].map(|_| Arc::<AtomicUsize>::default());
+        let remembered = [1, 2].map(|_| Arc::<AtomicU32>::default());
         for (number, flow) in [(0, 1), (1, 1), (0, 2)] {
             let remembered = Arc::clone(&remembered[flow as usize - 1]);
             let item = Item {

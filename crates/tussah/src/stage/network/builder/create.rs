@@ -1,7 +1,7 @@
 //! The last step of a builder, which creates the stage without a handler.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::AtomicU32;
 
 use super::StageBuilder;
 use crate::stage::control::{AutoTarget, Mode, Owns, controllers, owned};
@@ -33,7 +33,7 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// parallel. `flow_of` does not panic. A batch may hold events of many flows.
     pub(crate) fn by_flow<F>(mut self, flow_of: F) -> Self
     where
-        F: Fn(&E) -> (u64, Option<&AtomicUsize>) + Send + 'static,
+        F: Fn(&E) -> (u64, Option<&AtomicU32>) + Send + 'static,
     {
         let make = move |_, _| Box::new(ByFlow::new(flow_of)) as _;
         self.keyed = Some(Box::new(make));
