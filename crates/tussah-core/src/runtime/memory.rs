@@ -26,7 +26,7 @@ impl Shared {
     pub(crate) fn alloc_outside(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
         // SAFETY: the caller uses the memory by the rules of its kind until `free`, and holds
         // something that keeps this runtime alive (`shutdown.rs`).
-        unsafe { self.slab.alloc(kind, layout) }
+        unsafe { self.slab.alloc_outside(kind, layout) }
     }
 
     /// # Safety

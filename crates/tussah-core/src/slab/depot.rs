@@ -1,6 +1,6 @@
 //! The depot: the spans of one kind, and the record of their free slots.
 
-use super::class::CLASSES;
+use super::class::{CLASSES, batch_slots};
 use super::keeper::Keeper;
 use super::list::List;
 use super::span::{Chain, DEDICATED, Link, Span, link, span_of};
@@ -35,6 +35,9 @@ struct ClassSpans {
     /// Bound, in spans: one per class, so that a load that varies around the size of a span maps no
     /// memory.
     empty: *mut Span,
+    /// Bound, in magazines: one per class. A full magazine that was given back is the next to be
+    /// taken. If one OS thread allocates what another one frees, no slot goes back into its span.
+    full: Link,
 }
 
 // SAFETY: the depot owns its spans, and nothing in it is tied to an OS thread. Users of slots
@@ -46,6 +49,7 @@ impl Depot {
         const NONE: ClassSpans = ClassSpans {
             partial: Partial::new(),
             empty: null_mut(),
+            full: None,
         };
         Self {
             kind,
@@ -63,6 +67,11 @@ impl Depot {
     /// Takes up to `want` slots, but at least one. A new span is mapped only if no slot would be
     /// available otherwise.
     pub(super) fn take(&mut self, owner: *const (), class: usize, want: u32) -> Chain {
+        if want == batch_slots(class)
+            && let Some(full) = self.classes[class].full.take()
+        {
+            return Chain::of(full, want);
+        }
         let mut chain = Chain::default();
         // SAFETY: `&mut self` is the lock. Spans in the lists are live and in the state of their
         // list.
@@ -118,6 +127,26 @@ impl Depot {
             self.stats.bytes += (*span).layout.size();
         }
         self.stats.spans += 1;
+    }
+
+    /// Takes back a full magazine in constant time, if there is a place for it.
+    pub(super) fn keep_full(&mut self, class: usize, chain: NonNull<u8>) -> bool {
+        let full = &mut self.classes[class].full;
+        let is_kept = full.is_none();
+        if is_kept {
+            *full = Some(chain);
+        }
+        is_kept
+    }
+
+    /// Puts the slots of all kept magazines back into their spans, and moves the spans to unmap to
+    /// `dead`.
+    pub(super) fn empty_full(&mut self, dead: &mut Dead) {
+        for class in 0..CLASSES {
+            let full = self.classes[class].full.take();
+            // SAFETY: these slots came from this depot, are free and linked, and belong to it.
+            unsafe { self.give(full, dead) };
+        }
     }
 
     /// Takes back a chain of slots, each in constant time, and moves the spans to unmap to `dead`.

@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::ptr::NonNull;
 
 /// Workers end before their slab closes, or the slab is never closed.
-const OPEN: &str = "a slab is open while magazines are in use";
+pub(super) const OPEN: &str = "a slab is open while magazines are in use";
 
 /// The magazines of one worker, for all kinds and classes.
 ///
@@ -112,6 +112,7 @@ impl Magazines {
                 bin.room.set(batch_slots(class));
             }
         }
+        slab.empty_full();
     }
 
     /// Returns the number of slots of a class in these magazines.
@@ -155,9 +156,10 @@ impl Bin {
     #[cold]
     #[inline(never)]
     fn make_room(&self, slab: &Slab, kind: Kind, class: usize) {
-        // SAFETY: slots in a magazine are free and linked, belong to it, and came from `slab`.
-        let last = unsafe { Slab::give(slab, kind, self.full.replace(self.loaded.take())) };
-        debug_assert!(!last, "{OPEN}");
+        if let Some(full) = self.full.replace(self.loaded.take()) {
+            // SAFETY: slots in a magazine are free and linked, belong to it, and came from `slab`.
+            unsafe { slab.give_full(kind, class, full) };
+        }
         self.room.set(batch_slots(class));
     }
 }

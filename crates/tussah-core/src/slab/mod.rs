@@ -3,12 +3,15 @@
 //! It has three layers, each in its own file. *Spans* are aligned blocks cut into slots of one
 //! size. Masking the address of an object leads to the header of its span, and so to its owner. The
 //! *depot* knows which spans have free slots, and returns spans that have become empty. *Magazines*
-//! let a worker allocate and free without a lock: they take a lock only once per batch.
+//! let a worker allocate and free without a lock: they take the depot's lock only once per batch.
+//! OS threads that are not workers allocate from shared magazines, each under a lock of its own
+//! (`outside.rs`).
 //!
 //! Any OS thread may free an object, through its own magazines or through the slab, whichever OS
 //! thread allocated it.
 //!
-//! The locks are leaves of the lock order. Under one of them, only the allocators, the visitor of
+//! The locks of the depots are leaves of the lock order, and those of the shared magazines come
+//! directly before them. Under one of these locks, only the allocators, the visitor of
 //! [`Slab::for_each_thread_slot`] and an increment of the owner's count are called. Locks and
 //! atomics are those of the standard build even under loom: slots are raw memory, in which loom's
 //! types cannot live. So the slab has no model, and its tests run under Miri instead. The
@@ -54,6 +57,11 @@
 //!   it as the last step. The bit cannot become wrong: if another caller takes from the depot in
 //!   the meantime, the depot receives another reference.
 //!
+//! *In magazines.* A slot in a magazine counts as in use, so nothing may be in magazines when the
+//! depots close. A worker empties its magazines before it ends. `close` empties the shared ones and
+//! marks them as closed, under their locks. After that, an OS thread that allocates takes single
+//! slots from the depot.
+//!
 //! So nothing is freed too early. Nothing is kept forever either: each reference is released by the
 //! caller that frees the last object, or that closes the slab. A slab that is never closed keeps
 //! its owner forever. The shutdown does that on purpose if it leaves a worker behind, and a panic
@@ -64,15 +72,18 @@ mod depot;
 mod keeper;
 mod list;
 mod magazine;
+mod outside;
 mod region;
 mod span;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
 pub(crate) use magazine::Magazines;
+use magazine::OPEN;
 
-use class::class_of;
+use class::{batch_slots, class_of};
 use depot::{Dead, Depot};
+use outside::Outside;
 use parking_lot::Mutex;
 use span::{DEDICATED, Link, Span, set_link, span_of, state_of};
 use std::alloc::Layout;
@@ -137,6 +148,7 @@ pub(crate) struct Slab {
     /// Adds a reference to the owner.
     retain: unsafe fn(*const ()),
     depots: [Mutex<Depot>; KINDS],
+    outside: Outside,
 }
 
 impl Slab {
@@ -149,6 +161,7 @@ impl Slab {
                 Mutex::new(Depot::new(Kind::Event)),
                 Mutex::new(Depot::new(Kind::Thread)),
             ],
+            outside: Outside::new(),
         }
     }
 
@@ -182,6 +195,16 @@ impl Slab {
                 .expect("the depot gives at least one slot"),
             None => self.alloc_dedicated(kind, layout),
         }
+    }
+
+    /// Does the same for an OS thread that has no magazines. Most calls take no lock that other OS
+    /// threads use.
+    ///
+    /// # Safety
+    /// Same as for [`Slab::alloc`].
+    pub(crate) unsafe fn alloc_outside(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
+        // SAFETY: the caller's promise; the magazines are those of this slab.
+        unsafe { self.outside.alloc(self, kind, layout) }
     }
 
     #[cold]
@@ -232,9 +255,11 @@ impl Slab {
         }
     }
 
-    /// Makes each depot with slots in use keep the owner alive. Called once, when all magazines are
-    /// flushed; the caller then has to release the reference of the open slab.
+    /// Makes each depot with slots in use keep the owner alive. Called once, when the magazines of
+    /// all workers are flushed; the caller then has to release the reference of the open slab.
     pub(crate) fn close(&self) {
+        // SAFETY: these magazines are part of this slab, which is open.
+        unsafe { self.outside.close(self) };
         for depot in &self.depots {
             let mut depot = depot.lock();
             if depot.keeper.close() {
@@ -279,6 +304,34 @@ impl Slab {
         let chain = depot.take(self.owner(), class, want);
         self.taken(&mut depot, chain.len as usize);
         (chain.head, chain.len)
+    }
+
+    /// Returns a full magazine of an open slab to the depot.
+    ///
+    /// # Safety
+    /// The chain must hold `batch_slots(class)` slots, which must have come from this slab for this
+    /// `kind` and `class`, be free and linked, and belong to the caller.
+    unsafe fn give_full(&self, kind: Kind, class: usize, full: NonNull<u8>) {
+        let mut depot = self.depots[kind as usize].lock();
+        let last = match depot.keep_full(class, full) {
+            true => depot.keeper.give(batch_slots(class) as usize),
+            false => {
+                drop(depot);
+                // SAFETY: the caller's promise.
+                unsafe { Self::give(self, kind, Some(full)) }
+            }
+        };
+        debug_assert!(!last, "{OPEN}");
+    }
+
+    /// Puts the slots of the magazines that the depots keep back into their spans.
+    fn empty_full(&self) {
+        for depot in &self.depots {
+            let mut dead = Dead::new();
+            depot.lock().empty_full(&mut dead);
+            // SAFETY: dead spans have left the depot, and none of their slots is in use.
+            unsafe { dead.unmap_all() };
+        }
     }
 
     /// Returns a chain of slots to the depot; the result has the same meaning as that of `free`.

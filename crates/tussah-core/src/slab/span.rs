@@ -115,6 +115,15 @@ pub(super) struct Chain {
 }
 
 impl Chain {
+    /// Returns a chain that is complete: nothing may be pushed to it.
+    pub(super) fn of(head: NonNull<u8>, len: u32) -> Self {
+        Self {
+            head: Some(head),
+            tail: None,
+            len,
+        }
+    }
+
     /// # Safety
     /// The slot must be free and belong to the caller.
     unsafe fn push(&mut self, slot: NonNull<u8>) {

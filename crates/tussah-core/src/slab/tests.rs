@@ -354,6 +354,37 @@ fn no_sequence_goes_to_the_depot_every_time() {
 }
 
 #[test]
+fn a_full_magazine_passes_from_one_worker_to_another() {
+    let (rig, other) = (Rig::new(), Magazines::new());
+    let layout = layout(64, 8);
+    let batch = batch_slots(class_of(Kind::Event, layout).unwrap()) as usize;
+    let take = || {
+        // SAFETY: the slab is that of the rig, and the objects are freed below.
+        unsafe { other.alloc(&rig.slab, Kind::Event, layout) }
+    };
+    let slots: Vec<_> = (0..4 * batch).map(|_| take()).collect();
+    let stats = rig.slab.stats();
+    // The second and the third magazine push the first and the second out.
+    for &slot in &slots[..3 * batch + 1] {
+        rig.free(Kind::Event, slot, layout, true);
+    }
+    // The first magazine has been kept, last freed slot first; the second went into its spans.
+    let again: Vec<_> = (0..batch).map(|_| take()).collect();
+    assert!(again.iter().eq(slots[..batch].iter().rev()));
+    for slot in again
+        .into_iter()
+        .chain(slots[3 * batch + 1..].iter().copied())
+    {
+        rig.free(Kind::Event, slot, layout, true);
+    }
+    assert_eq!(rig.slab.stats(), stats);
+    rig.flush();
+    // SAFETY: as above.
+    unsafe { other.flush_all(&rig.slab) };
+    assert!(rig.slab.stats().spans <= 1, "a kept magazine holds spans");
+}
+
+#[test]
 fn thread_state_survives_reuse_and_is_visited() {
     let rig = Rig::new();
     let small = layout(40, 8);
@@ -753,7 +784,7 @@ impl Owner {
 
     fn alloc(&self, kind: Kind, layout: Layout) -> Sent {
         // SAFETY: the object is freed once.
-        let slot = unsafe { self.slab.alloc(kind, layout) };
+        let slot = unsafe { self.slab.alloc_outside(kind, layout) };
         if kind == Kind::Event {
             // SAFETY: the slot is ours, and has room for a word.
             unsafe { slot.cast::<u64>().write(7) };
