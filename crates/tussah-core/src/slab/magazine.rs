@@ -9,6 +9,7 @@
 use super::class::{CLASSES, batch_slots, class_of};
 use super::span::{Link, link, set_link};
 use super::{KINDS, Kind, Slab, debug_check_free};
+use crate::prefetch;
 use std::alloc::Layout;
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -66,7 +67,10 @@ impl Magazines {
             return bin.refill(slab, kind, class);
         };
         // SAFETY: slots in a magazine are free and linked, and belong to it.
-        bin.loaded.set(unsafe { link(slot) });
+        let next = unsafe { link(slot) };
+        // Another OS thread may have freed it.
+        prefetch::line(next.map_or(std::ptr::null(), |next| next.as_ptr().cast_const()));
+        bin.loaded.set(next);
         bin.room.set(bin.room.get() + 1);
         slot
     }
