@@ -1,5 +1,6 @@
 //! A shared value and its color.
 
+use std::alloc::Layout;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,6 +15,7 @@ use crate::color::{ColorName, ColorRef};
 use crate::event::Body;
 use crate::loom::atomic::Ordering;
 use crate::runtime::{Handle, PostError, Shared};
+use crate::slab::Kind;
 use crate::worker::{InColor, Worker};
 
 /// A shared value that only events of one color access, without a lock.
@@ -76,16 +78,18 @@ impl<T: Send + 'static> Colored<T> {
             type_name: std::any::type_name::<T>(),
             number,
         };
-        let inner = Box::new(Inner {
+        let inner = Inner {
             cell: ColorCell::new(&handle.shared, name, destroy::<T>),
             value: UnsafeCell::new(value),
-        });
+        };
+        let layout = Layout::new::<Inner<T>>();
+        let memory = handle.shared.alloc(Kind::Event, layout).cast();
+        // SAFETY: the memory was allocated for it.
+        unsafe { memory.write(inner) };
         // This is the value's own counted reference to the runtime, kept as the cell's pointer;
         // `destroy` releases it.
         std::mem::forget(handle.shared.clone());
-        Self {
-            inner: NonNull::from(Box::leak(inner)),
-        }
+        Self { inner: memory }
     }
 
     /// Runs a closure on the value and returns its result.
@@ -288,12 +292,13 @@ impl Drop for Inside<'_> {
 unsafe fn destroy<T>(cell: NonNull<ColorCell>) {
     // SAFETY: the cell heads an `Inner<T>` made by `new_in`, and no handle to it is left. The
     // reference to the runtime is taken out with it and is released last.
-    let (_shared, inner) = unsafe {
-        let shared = Arc::from_raw(cell.as_ref().shared_ptr().as_ptr());
-        (shared, Box::from_raw(cell.cast::<Inner<T>>().as_ptr()))
-    };
-    // A panic in a user's destructor stays in this last event of the color.
-    crate::quietly::quietly(|| drop(inner));
+    unsafe {
+        let _shared = Arc::from_raw(cell.as_ref().shared_ptr().as_ptr());
+        let inner = cell.cast::<Inner<T>>();
+        // A panic in a user's destructor stays in this last event of the color.
+        crate::quietly::quietly(|| inner.drop_in_place());
+        Shared::free(Kind::Event, inner.cast(), Layout::new::<Inner<T>>());
+    }
 }
 
 impl<T> Clone for Colored<T> {
@@ -313,5 +318,31 @@ impl<T> Drop for Colored<T> {
 impl<T> fmt::Debug for Colored<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Colored").finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::Runtime;
+
+    #[test]
+    fn a_value_takes_a_slot_of_two_cache_lines() {
+        const VALUES: usize = if cfg!(miri) { 600 } else { 10_000 };
+        let runtime = Runtime::builder().workers(1).build().expect("it starts");
+        let slab = &runtime.handle().shared.slab;
+        let before = slab.stats().bytes;
+        let make = |number: usize| Colored::new_in(&runtime, number as u64);
+        let values: Vec<_> = (0..VALUES).map(make).collect();
+        let bytes = slab.stats().bytes - before;
+        assert!(bytes <= VALUES * 130 + 65_536, "{bytes}");
+        for (number, value) in values.iter().enumerate() {
+            let found = value.try_with(|value| *value).ok();
+            assert_eq!(found, Some(number as u64));
+            assert!(value.inner.is_aligned());
+        }
+        drop(values);
+        let kept = slab.stats().bytes - before;
+        assert!(kept <= 2 * 65_536, "{kept}");
     }
 }

@@ -11,9 +11,9 @@ pub(super) const CLASSES: usize = SMALL_CLASSES + 5 * STEPS;
 /// header.
 pub(super) const SLOT_BYTES_MAX: usize = 16 * 1024;
 
-/// Bound, in bytes: the alignment of `u128`. A larger alignment is so rare that the object gets its
-/// own span.
-pub(super) const SLOT_ALIGN_MAX: usize = 16;
+/// Bound, in bytes: a cache line. A larger alignment is so rare that the object gets its own span.
+/// The first slot of a span has this alignment, and so do all slots whose size is a multiple of it.
+pub(super) const SLOT_ALIGN_MAX: usize = 64;
 
 /// Bound, in slots: spreads the cost of the depot's lock over this many allocations, so that each
 /// pays less than a nanosecond.

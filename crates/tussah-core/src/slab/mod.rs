@@ -99,7 +99,7 @@ const KINDS: usize = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// A node of an event.
+    /// A node of an event, or a shared value with its color.
     Event = 0,
     /// A thread; its memory is type-stable, see [`Slab`].
     Thread = 1,

@@ -10,7 +10,7 @@
 //! | `owner` to `layout` | any user of a slot of the span | none after the span is made |
 //! | `moving` | the holder of the depot's lock | the holder of the depot's lock |
 
-use super::class::slot_bytes;
+use super::class::{SLOT_ALIGN_MAX, slot_bytes};
 use super::list::Links;
 use super::region;
 use super::{Kind, THREAD_STATE_OFFSET};
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) const SPAN_BYTES: usize = 64 * 1024;
 
 const HEADER_BYTES: usize = size_of::<Span>();
-const _: () = assert!(HEADER_BYTES == 128);
+const _: () = assert!(HEADER_BYTES == 128 && HEADER_BYTES.is_multiple_of(SLOT_ALIGN_MAX));
 
 /// The class in the header of a span that holds a single object.
 pub(super) const DEDICATED: u8 = u8::MAX;

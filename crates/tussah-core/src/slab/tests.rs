@@ -102,7 +102,8 @@ fn classes_fit_and_waste_little() {
         assert!(slot_bytes(class) >= size && slot_bytes(class).is_multiple_of(16));
     }
     assert_eq!(class_of(Kind::Event, layout(SLOT_BYTES_MAX + 1, 8)), None);
-    assert_eq!(class_of(Kind::Event, layout(32, 32)), None);
+    assert_eq!(class_of(Kind::Event, layout(8, 64)), Some(7));
+    assert_eq!(class_of(Kind::Event, layout(128, 128)), None);
     assert_eq!(slot_bytes(class_of(Kind::Event, layout(0, 1)).unwrap()), 8);
     assert_eq!(
         slot_bytes(class_of(Kind::Thread, layout(0, 1)).unwrap()),
@@ -163,6 +164,7 @@ fn the_owner_is_found_from_any_object() {
         8,
         16,
         32,
+        64,
         128,
         4096,
         SPAN_BYTES / 2,
@@ -207,7 +209,7 @@ fn dedicated_spans_return_at_once() {
     for (size, align) in [
         (SLOT_BYTES_MAX + 1, 8),
         (100_000, 16),
-        (8, 64),
+        (8, 128),
         (8, SPAN_BYTES),
         (8, 2 * SPAN_BYTES),
     ] {
