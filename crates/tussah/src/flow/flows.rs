@@ -102,7 +102,7 @@ enum Handle {
     Item { flow: Flow, holds: Holds },
 }
 
-/// What an item holds besides its flow.
+/// The part of an item's handle besides its flow.
 enum Holds {
     /// The permit of an item inside a set of instances with a limit. The permit is free before the
     /// flow can end, because its end takes a permit of its own.

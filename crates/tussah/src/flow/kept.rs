@@ -1,4 +1,4 @@
-//! What an instance keeps for a flow between two items.
+//! The state of a flow and its alarm, as an instance keeps them between two items.
 
 use std::any::Any;
 use std::sync::atomic::AtomicU32;

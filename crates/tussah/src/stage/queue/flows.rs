@@ -109,7 +109,7 @@ impl<E, F: Fn(&E) -> (u64, Option<&AtomicU32>)> ByFlow<E, F> {
         let (flow, remembered) = (self.flow_of)(event);
         match remembered {
             Some(remembered) => {
-                // So many entries take 200 GiB.
+                // 2^32 entries would take more than 200 GiB.
                 let place = u32::try_from(place).expect("fewer than 2^32 flows are busy");
                 remembered.store(place, Ordering::Relaxed);
             }
