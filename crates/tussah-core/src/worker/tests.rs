@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
@@ -79,6 +79,37 @@ fn an_interrupted_turn_ends_after_the_event() {
     });
     let ran = receiver.recv().expect("the neighbour runs");
     assert!(ran <= 3, "{ran} events ran first");
+}
+
+/// Counts an event of color 1, which posts the next one until `stop` is set.
+fn go_on(handle: &Handle, ran: &Arc<AtomicUsize>, stop: &Arc<AtomicBool>) {
+    ran.fetch_add(1, Ordering::Relaxed);
+    if !stop.load(Ordering::Relaxed) {
+        let (again, ran, stop) = (handle.clone(), ran.clone(), stop.clone());
+        let event = move || go_on(&again, &ran, &stop);
+        handle.post_in(Color(1), event).expect("open");
+    }
+}
+
+#[test]
+fn a_turn_ends_after_its_bound_of_events() {
+    let runtime = runtime(Clock::real());
+    let (sender, receiver) = mpsc::channel();
+    let (ran, stop) = (
+        Arc::new(AtomicUsize::new(0)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    long_before_a_look(&runtime, move |handle| {
+        go_on(handle, &ran, &stop);
+        let neighbour = move || {
+            stop.store(true, Ordering::Relaxed);
+            let ran = ran.load(Ordering::Relaxed);
+            sender.send(ran).expect("the test listens");
+        };
+        handle.post_in(Color(2), neighbour).expect("open");
+    });
+    let ran = receiver.recv().expect("the neighbour runs");
+    assert!(ran <= 1 + 128, "{ran} events ran first");
 }
 
 struct Fired {
