@@ -1,0 +1,230 @@
+//! Tests of the default controllers: how they choose the number of servlets and the batch size.
+
+use super::super::Servlets;
+use super::super::testing::{MS, quiet};
+use super::*;
+
+fn look(target: usize, service_ms: u64, compute_ms: u64) -> Sample<'static> {
+    Sample {
+        interval_ns: 10 * MS,
+        arrived: 10,
+        finished: 10,
+        service_ns: service_ms * MS,
+        compute_ns: compute_ms * MS,
+        servlets: Servlets {
+            target,
+            ..quiet().servlets
+        },
+        ..quiet()
+    }
+}
+
+/// Runs a stage whose servlets are all busy, with queued events, and returns the number of
+/// servlets.
+fn at_work(auto: &mut AutoServlets, sample: &Sample<'_>) -> Option<usize> {
+    (0..20).find_map(|_| auto.sample(&full(*sample), 0).servlets)
+}
+
+fn full(sample: Sample<'_>) -> Sample<'_> {
+    let servlets = Servlets {
+        busy: sample.servlets.target,
+        ..sample.servlets
+    };
+    Sample {
+        queue_len: 1,
+        servlets,
+        ..sample
+    }
+}
+
+#[test]
+fn servlets_that_wait_for_each_other_keep_their_number() {
+    let mut auto = AutoServlets::default();
+    assert_eq!(at_work(&mut auto, &look(2, 20, 10)), Some(8));
+    // The workers have no other work.
+    assert_eq!(at_work(&mut auto, &look(8, 80, 10)), Some(2));
+    assert!(!auto.waits());
+    let mut events = 0;
+    while auto.sample(&full(look(2, 20, 10)), 0).servlets.is_none() {
+        events += 10;
+    }
+    assert!((3_900..4_200).contains(&events), "{events}");
+    // Now they have other work.
+    assert_eq!(at_work(&mut auto, &look(8, 80, 20)), None);
+    assert!(!auto.trial.is_on());
+}
+
+#[test]
+fn a_stage_that_computes_has_a_servlet_a_worker() {
+    let check = |target, expected| {
+        let mut auto = AutoServlets::default();
+        assert_eq!(auto.sample(&look(target, 40, 40), 0).servlets, expected);
+        assert!(!auto.waits());
+    };
+    check(1, Some(2));
+    check(2, None);
+    check(50, Some(2));
+}
+
+#[test]
+fn a_stage_that_waits_half_of_the_time_has_servlets_for_that_and_some_to_spare() {
+    let first = |sample: Sample<'_>| at_work(&mut AutoServlets::default(), &sample);
+    assert_eq!(first(look(2, 20, 10)), Some(8));
+    assert_eq!(first(look(7, 20, 10)), None);
+    assert_eq!(first(look(2, 29, 20)), None);
+    // A wait for a worker does not count.
+    let sharing = Sample {
+        ready_ns: 180 * MS,
+        ..look(16, 200, 10)
+    };
+    assert_eq!(first(sharing), Some(8));
+}
+
+#[test]
+fn no_more_servlets_wait_than_keep_the_workers_at_work_twice_over() {
+    let mut auto = AutoServlets::default();
+    // A thousand events arrive per millisecond, and few are admitted.
+    let rejecting = Sample {
+        arrived: 10_000,
+        ..look(2, 50, 10)
+    };
+    assert_eq!(auto.sample(&rejecting, 0).servlets, Some(20));
+    assert!(auto.waits());
+    let stuck = Sample {
+        finished: 0,
+        waiting: 20,
+        queue_len: 1,
+        ..look(20, 0, 0)
+    };
+    assert_eq!(auto.sample(&stuck, 0).servlets, None);
+}
+
+#[test]
+fn a_stage_that_waits_has_twice_as_many_as_are_busy() {
+    let mut auto = AutoServlets::default();
+    let above_the_mean = Sample {
+        process_servlets: 100,
+        process_servlets_mean: 2.0,
+        ..look(2, 400, 1)
+    };
+    assert_eq!(auto.sample(&above_the_mean, 0).servlets, Some(80));
+    assert!(auto.waits());
+    assert_eq!(auto.sample(&look(80, 400, 1), 0).servlets, None);
+}
+
+#[test]
+fn servlets_are_doubled_while_all_wait_and_events_are_queued() {
+    let next = |waiting, queue_len| {
+        let mut auto = AutoServlets::default();
+        auto.sample(&look(2, 40, 1), 0);
+        assert!(auto.waits());
+        let stuck = Sample {
+            finished: 0,
+            waiting,
+            queue_len,
+            ..look(16, 0, 0)
+        };
+        auto.sample(&stuck, 0).servlets
+    };
+    assert_eq!(next(16, 1), Some(32));
+    assert_eq!(next(15, 1), None);
+    assert_eq!(next(16, 0), None);
+}
+
+#[test]
+fn a_stage_without_samples_is_not_limited() {
+    let mut auto = AutoServlets::default();
+    let fresh = |finished| Sample {
+        finished,
+        ..look(2, 0, 0)
+    };
+    let max = quiet().servlets.max;
+    assert_eq!(auto.sample(&fresh(0), 0).servlets, Some(max));
+    assert_eq!(auto.sample(&fresh(FINISHED_MIN - 1), 0).servlets, Some(max));
+    // The stage is known to compute, and its servlets have nothing to do.
+    let computed = Sample {
+        finished: 1,
+        ..look(max, 10, 10)
+    };
+    assert_eq!(auto.sample(&computed, 0).servlets, Some(2));
+}
+
+#[test]
+fn waiting_for_room_in_the_next_stage_does_not_count_as_waiting() {
+    let mut auto = AutoServlets::default();
+    let held_up = Sample {
+        held_up_ns: 395 * MS,
+        ..look(2, 400, 4)
+    };
+    assert_eq!(auto.sample(&held_up, 0).servlets, None);
+    assert!(!auto.waits());
+}
+
+#[test]
+fn a_blocking_stage_waits_though_its_threads_are_taken() {
+    let mut auto = AutoServlets::default();
+    let sample = Sample {
+        blocking: true,
+        ..look(1, 30, 30)
+    };
+    assert_eq!(auto.sample(&sample, 0).servlets, Some(3));
+}
+
+#[test]
+fn no_servlets_are_added_when_the_workers_are_full() {
+    let mut auto = AutoServlets::default();
+    auto.sample(&look(2, 100, 1), 0);
+    assert!(auto.waits());
+    // The servlets wait for workers now: 19 of 20 ms of workers were used in 10 ms.
+    assert_eq!(auto.sample(&look(10, 400, 19), 0).servlets, None);
+    assert_eq!(auto.sample(&look(10, 400, 10), 0).servlets, Some(60));
+}
+
+#[test]
+fn a_stage_whose_work_changes_is_learned_anew() {
+    let mut auto = AutoServlets::default();
+    auto.sample(&look(2, 100, 1), 0);
+    assert!(auto.waits());
+    for _ in 0..100 {
+        auto.sample(&look(10, 10, 9), 0);
+    }
+    assert!(!auto.waits());
+    assert_eq!(auto.sample(&look(10, 10, 9), 0).servlets, Some(2));
+}
+
+#[test]
+fn no_setting_has_two_owners() {
+    let mut all = Owns::NOTHING;
+    for controller in auto(Some(Duration::from_millis(1))) {
+        assert_eq!(all.both(controller.owns()), Owns::NOTHING);
+        all = all | controller.owns();
+    }
+    assert_eq!(all, Owns::SERVLETS | Owns::BATCH | Owns::ADMISSION);
+}
+
+#[test]
+fn batches_that_cost_something_are_not_made_small_in_overload() {
+    use crate::stage::sim::{Arrivals, Distribution, EventEnd, Service, Simulation};
+    let target = Duration::from_millis(1);
+    // In batches of 12, the single CPU completes 70,000 events per second; in batches of 1,
+    // 16,000.
+    let service = Service {
+        batch_ns: 50_000,
+        ..Service::computing(Distribution::Exponential(10_000.0))
+    };
+    let simulation = Simulation {
+        until_ns: 1_000_000_000,
+        workers: 1,
+        servlets: 1,
+        services: vec![(0, service)],
+        arrivals: Arrivals::steps(&[(0, 30_000.0), (200_000_000, 120_000.0)]),
+        ..Simulation::default()
+    };
+    let mut good = 0;
+    simulation.run(auto(Some(target)), 1, |outcome| {
+        let in_time = u128::from(outcome.response_ns()) <= target.as_nanos();
+        let counts = outcome.arrived_ns >= 200_000_000 && outcome.end == EventEnd::Served;
+        good += u32::from(counts && in_time);
+    });
+    assert!(good >= 48_000, "{good} in 0.8 s");
+}
