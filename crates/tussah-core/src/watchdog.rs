@@ -7,9 +7,9 @@
 //! While anything runs, the watchdog looks at all workers once per `LOOK`, and compares numbers
 //! that the workers write for other reasons. It also serves the timers and descriptors of a stuck
 //! worker, since no other worker may be able to. It also interrupts all workers, so that no worker
-//! stays in one turn, or ignores its timers, for much longer. Once `QUIET_LOOKS` looks in a row
-//! find that no worker has run anything, it sleeps until one runs again, so that an idle runtime
-//! costs nothing.
+//! stays in one turn, or ignores its timers, for much longer. If all workers are parked at a look,
+//! and have hardly run since the look before, the watchdog sleeps until one runs again. An idle
+//! runtime therefore costs nothing.
 //!
 //! # Precision
 //!
@@ -99,9 +99,9 @@ struct Orders {
 /// The watchdog's interval between two looks while anything runs, if the limit is not short.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Bound, in looks: the watchdog sleeps after this many looks in a row without activity. More
-/// frequent events need not wake it.
-const QUIET_LOOKS: u32 = 3;
+/// Bound, in parks of workers between two looks: with this many or fewer, the watchdog sleeps if all
+/// workers are parked. More frequent events need not wake it. Waking it costs as much as a look.
+const FEW_PARKS: u64 = 8;
 
 /// Returns the interval between two looks while anything runs, which is the precision of the
 /// reports.
@@ -109,21 +109,19 @@ fn look_every(limit: Duration) -> Duration {
     LOOK.min(limit / 4)
 }
 
-/// The number of consecutive looks that found no activity since the look before.
+/// The result of [`Idle::all_parked`](crate::worker::Idle::all_parked) at the last look. It stays
+/// valid while the watchdog sleeps.
 #[derive(Default)]
 struct Quiet {
-    looks: u32,
-    /// The result of `Idle::all_parked` at the last look.
     parks: Option<u64>,
 }
 
 impl Quiet {
-    /// Counts a look. Returns whether the watchdog may sleep.
+    /// Notes the result at a look. Returns whether the watchdog may sleep.
     fn look(&mut self, parks: Option<u64>) -> bool {
-        let same = parks.is_some() && parks == self.parks;
-        self.looks = if same { self.looks + 1 } else { 0 };
-        self.parks = parks;
-        self.looks >= QUIET_LOOKS
+        let before = std::mem::replace(&mut self.parks, parks);
+        let few = |before| parks.is_some_and(|parks| parks - before <= FEW_PARKS);
+        before.is_some_and(few)
     }
 }
 
@@ -196,7 +194,6 @@ fn watch(
             changed.wait(&mut orders);
             // Observations from before the sleep do not show how long an event has run.
             seen.clear();
-            quiet = Quiet::default();
             continue;
         }
         if !orders.stop {

@@ -208,24 +208,19 @@ fn the_watchdog_sleeps_after_each_event_of_a_runtime_that_waits_for_descriptors(
 }
 
 #[test]
-fn the_watchdog_may_sleep_after_some_looks_without_activity() {
+fn the_watchdog_may_sleep_if_workers_hardly_ran_since_the_last_look() {
     let mut quiet = Quiet::default();
     let looks = [
-        Some(1),
-        Some(2),
-        Some(2),
-        None,
-        None,
-        None,
-        None,
-        Some(3),
-        Some(3),
-        Some(3),
-        Some(3),
+        (Some(1), false),
+        (Some(1 + FEW_PARKS), true),
+        (Some(2 + 2 * FEW_PARKS), false),
+        (None, false),
+        (Some(2 + 2 * FEW_PARKS), false),
+        (Some(2 + 2 * FEW_PARKS), true),
     ];
-    let slept: Vec<_> = looks.into_iter().map(|parks| quiet.look(parks)).collect();
-    let at = slept.iter().position(|&sleeps| sleeps);
-    assert_eq!(at, Some(looks.len() - 1), "{slept:?}");
+    for (look, (parks, sleeps)) in looks.into_iter().enumerate() {
+        assert_eq!(quiet.look(parks), sleeps, "look {look}");
+    }
 }
 
 /// Promise 5: without the interrupt, the next look at the clock would be due after more events
