@@ -99,8 +99,9 @@ struct Orders {
 /// The watchdog's interval between two looks while anything runs, if the limit is not short.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Bound, in parks of workers between two looks: with this many or fewer, the watchdog sleeps if all
-/// workers are parked. More frequent events need not wake it. Waking it costs as much as a look.
+/// Bound, in parks of workers between two looks: with this many or fewer, the watchdog sleeps if
+/// all workers are parked. More frequent events need not wake it. Waking it costs as much as a
+/// look.
 const FEW_PARKS: u64 = 8;
 
 /// Returns the interval between two looks while anything runs, which is the precision of the
