@@ -68,7 +68,7 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | argument | meaning |
 /// |---|---|
 /// | `item: T` | the item |
-/// | `items: &mut Batch<T>` | a batch of items, in place of `item`; this is the only method that handles items |
+/// | `items: &mut Batch<T>` | a batch of items, in place of `item`; with `state`, all are of one flow |
 /// | `state: &mut S` | the state of the item's flow; it begins as `S::default()` |
 /// | `name: &impl Out<T>` | the output port `name`, in a plain `fn` |
 /// | `name: &impl AsyncOut<T>` | the output port `name`, in an `async fn` |

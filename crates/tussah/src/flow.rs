@@ -164,7 +164,7 @@ pub mod expansion {
     //! Names for the expansion of `#[module]`.
 
     pub use super::args::Args;
-    pub use super::batch::{Batch, Current};
+    pub use super::batch::{Batch, Current, Of, port_of, single};
     pub use super::compiled::{Given, ParamSpec, missing_arguments, wrong_argument};
     pub use super::describe::Describe;
     pub use super::edge::Entry;

@@ -1,5 +1,6 @@
 //! Writing the implementations of the traits of modules.
 
+mod batches;
 mod call;
 mod params;
 
@@ -20,8 +21,8 @@ impl Module {
         let module = self.module(block);
         let calls = match self.takes_many() {
             _ if self.is_source => self.source(block),
-            true => self.batches(block),
-            false => self.calls(block),
+            true => self.calls(block, &self.batches()),
+            false => self.calls(block, &TokenStream::new()),
         };
         let ports = self.ports_of(block);
         quote! {
@@ -58,7 +59,7 @@ impl Module {
             false => quote!(Plain),
         };
         let (is_serial, has_state) = (self.options.serial, self.state().is_some());
-        let (takes_many, is_plain) = (self.takes_many(), self.is_plain());
+        let (takes_many, is_plain) = (self.facts_of_batches(), self.is_plain());
         let [tick, wake, end] = [Kind::Tick, Kind::Wake, Kind::End].map(|kind| self.ask(kind));
         let (make, params) = (self.make(), self.param_specs());
         let (bounds_flows, is_ordered) = (self.options.flows, self.options.ordered);
@@ -70,7 +71,7 @@ impl Module {
                 type Outs = #outs;
                 const NAME: &'static str = #name;
                 const BODY: __flow::Body = __flow::Body::#body;
-                const TAKES_MANY: bool = #takes_many;
+                #takes_many
                 const IS_PLAIN: bool = #is_plain;
                 const HAS_STATE: bool = #has_state;
                 const IS_SERIAL: bool = #is_serial;
@@ -115,38 +116,27 @@ impl Module {
         }
     }
 
-    /// Returns the implementation of the trait that handles batches.
-    fn batches(&self, block: &ItemImpl) -> TokenStream {
-        let (generics, _, bounds) = block.generics.split_for_impl();
-        let this = &block.self_ty;
-        let (of, receiver) = match self.is_exclusive() {
-            true => (quote!(__flow::Serial), quote!(&mut self)),
-            false => (quote!(__flow::Element), quote!(&self)),
-        };
-        let (pattern, call) = (self.pattern(), self.call_many());
-        quote! {
-            impl #generics #of for #this #bounds {
-                async fn call_many(
-                    #receiver,
-                    events: &mut __flow::Events<__flow::Parcel<Self::Item>>,
-                    outs: &Self::Outs,
-                ) {
-                    let #pattern = outs;
-                    #call
-                }
-            }
+    pub(super) fn receiver(&self) -> TokenStream {
+        match self.is_exclusive() {
+            true => quote!(&mut self),
+            false => quote!(&self),
         }
     }
 
-    /// Returns the implementation of the trait that handles items.
-    fn calls(&self, block: &ItemImpl) -> TokenStream {
+    /// Returns the trait whose methods handle items.
+    pub(super) fn handles(&self) -> TokenStream {
+        match self.state() {
+            _ if self.is_exclusive() => quote!(__flow::Serial),
+            Some(_) => quote!(__flow::PerFlow),
+            None => quote!(__flow::Element),
+        }
+    }
+
+    /// Returns the implementation of the trait that handles items, with the method for batches.
+    fn calls(&self, block: &ItemImpl, batches: &TokenStream) -> TokenStream {
         let (generics, _, bounds) = block.generics.split_for_impl();
         let this = &block.self_ty;
-        let (of, receiver) = match self.is_exclusive() {
-            true => (quote!(__flow::Serial), quote!(&mut self)),
-            false if self.state().is_some() => (quote!(__flow::PerFlow), quote!(&self)),
-            false => (quote!(__flow::Element), quote!(&self)),
-        };
+        let (of, receiver) = (self.handles(), self.receiver());
         let types = self.state().map(|state| quote!(type State = #state;));
         let state = self.state();
         let state = state.map(|state| quote!(state: &mut ::core::option::Option<#state>,));
@@ -176,6 +166,8 @@ impl Module {
                     #turn
                     #call
                 }
+
+                #batches
             }
         }
     }
@@ -228,7 +220,7 @@ impl Module {
         quote!(#(#inputs)* #(#outputs)* #(#params)*)
     }
 
-    fn state(&self) -> Option<&Type> {
+    pub(super) fn state(&self) -> Option<&Type> {
         self.ports.iter().find_map(Port::state)
     }
 

@@ -161,15 +161,14 @@ impl Module {
                 "a module with state for each flow has no `tick`; expected `wake`, which is for one flow",
             );
         }
-        let one = |port: &Port| port.takes_many() && self.ports.len() == 1 && !has_state;
-        if let Some(Port { name, .. }) = self.ports.iter().find(|it| it.takes_many() && !one(it)) {
-            let message = "a method that takes a batch is the only one, and without state; expected an item by value";
-            return error(name, message);
-        }
-        let mut arguments = self.ports.iter().flat_map(|port| &port.arguments);
-        if self.takes_many() && arguments.any(|argument| matches!(argument, Argument::Flow)) {
+        let takes_flow = |port: &Port| {
+            let mut arguments = port.arguments.iter();
+            arguments.any(|argument| matches!(argument, Argument::Flow))
+        };
+        let mut batches = self.ports.iter().filter(|port| port.takes_many());
+        if let Some(Port { name, .. }) = batches.find(|port| !has_state && takes_flow(port)) {
             let message = "a batch has items of several flows; expected `items.flow()`, the flow of the last one";
-            return error(&self.ports[0].name, message);
+            return error(name, message);
         }
         let keeps = has_state || self.is_exclusive() || self.options.serial || self.is_source;
         if self.options.ordered && self.takes_many() {

@@ -39,6 +39,11 @@ fn signatures_of_modules() {
         "fn run(&mut self, items: &mut Batch<u64>, out: &impl Out<u64>) -> Result<(), String> {}",
     );
     is_module("async fn run(&self, items: &mut Batch<'_, u64>, out: &impl AsyncOut<u64>) {}");
+    is_module("fn run(&self, items: &mut Batch<u64>) {} #[port] fn b(&self, a: u64, f: &Flow) {}");
+    is_module("fn run(&mut self, items: &mut Batch<u64>) {} fn tick(&mut self) {}");
+    is_module(
+        "fn run(&self, items: &mut Batch<u64>, s: &mut S, f: &Flow) {} fn end(&self, s: S) {}",
+    );
     is_module("async fn start(&self, out: &impl AsyncOut<u64>) {}");
     is_module(
         "fn run(&self, item: u64, state: &mut S, wake: &Wake) {} fn wake(&self, state: &mut S) {} fn end(&self, state: S) {}",
@@ -81,16 +86,6 @@ fn what_is_no_module() {
     check(
         "fn run(&mut self, a: u64, s: &mut S) {}",
         "a method of `&mut self` handles one item at a time, so state for each flow is of no use",
-    );
-    for second in ["#[port] fn b(&self, a: u64) {}", "fn tick(&self) {}"] {
-        check(
-            &format!("fn run(&self, items: &mut Batch<u64>) {{}} {second}"),
-            "a method that takes a batch is the only one, and without state; expected an item by value",
-        );
-    }
-    check(
-        "fn run(&self, items: &mut Batch<u64>, state: &mut S) {}",
-        "a method that takes a batch is the only one, and without state; expected an item by value",
     );
     check(
         "fn run(&self, items: &mut Batch<u64>, flow: &Flow) {}",

@@ -7,16 +7,19 @@ use parking_lot::Mutex;
 
 use super::dropped::Dropped;
 use super::flows::{Flow, Key, Parcel};
-use super::module::{Never, Ports};
+use super::module::Module;
 use super::out::{AsyncOut, Out};
 use super::outlet::{Held, Outlet};
-use crate::stage::{Batch as Events, Reason};
+use crate::stage::{Batch as Events, Event, Reason};
 
 /// Several items for one call: a method takes `items: &mut Batch<T>` instead of a single item.
 ///
-/// A batch has at most 100 items. The method takes as many of them as it wants, and the others
-/// return to the head of the queue. If it takes none, it is called with the same batch again. Items
-/// that the method sends belong to the flow of the item that it took last.
+/// A batch has at most 100 items. They have arrived at the method's port, with no item of another
+/// port in between. If the method also takes the state of a flow, all of them are of that flow.
+///
+/// The method takes as many items as it wants, and the others return to the head of the queue. If
+/// the method takes none, it is called with the same batch again. Items that it sends belong to the
+/// flow of the item that it took last.
 ///
 /// When the method returns, all items that it has taken end together: they count as handled or, if
 /// it returns an error, as failed. If it panics, they go to the port `dropped`.
@@ -37,13 +40,84 @@ use crate::stage::{Batch as Events, Reason};
 /// }
 /// ```
 pub struct Batch<'a, T: Send + 'static> {
-    events: &'a mut Events<Parcel<Ports<T, Never>>>,
+    items: &'a mut dyn Items<T>,
     /// The flow of the item that was taken last.
     current: &'a Current,
     dropped: &'a Outlet<Dropped<T>>,
     clone: Option<fn(&T) -> T>,
     /// The items that were taken. The flows keep their permits of limits.
     taken: Vec<(Flow, Option<T>)>,
+}
+
+/// The items of one port that a batch begins with.
+trait Items<T>: Send {
+    /// Takes the next item.
+    fn next(&mut self) -> Option<Parcel<T>>;
+
+    /// Returns whether there is another item.
+    fn has_next(&self) -> bool;
+
+    /// Returns the number of items.
+    fn len(&self) -> usize;
+
+    /// Ends the last `taken` items.
+    fn end(&mut self, taken: u64, is_handled: bool);
+}
+
+/// The items of one port at the head of a stage's events.
+pub struct Of<'a, I, T> {
+    events: &'a mut Events<Parcel<I>>,
+    /// Returns whether an event is an item of the port.
+    is: fn(&I) -> bool,
+    take: fn(I) -> Option<T>,
+}
+
+/// Returns the number of the port of the next item, if its method takes a batch.
+#[must_use]
+pub fn port_of<M: Module>(events: &Events<Parcel<M::Item>>) -> Option<usize> {
+    M::port(&events.iter().next()?.item)
+}
+
+/// Takes the next item, if its method takes no batch.
+pub fn single<M: Module>(events: &mut Events<Parcel<M::Item>>) -> Option<(M::Item, Flow)> {
+    let next = events.next_if(|next| M::port(&next.item).is_none());
+    next.map(|Parcel { item, flow }| (item, flow))
+}
+
+impl<'a, I, T> Of<'a, I, T> {
+    /// Creates the items for which `is` returns true; `take` unwraps them.
+    pub fn new(
+        events: &'a mut Events<Parcel<I>>,
+        is: fn(&I) -> bool,
+        take: fn(I) -> Option<T>,
+    ) -> Self {
+        Self { events, is, take }
+    }
+}
+
+impl<I: Send, T> Items<T> for Of<'_, I, T> {
+    fn next(&mut self) -> Option<Parcel<T>> {
+        let Parcel { item, flow } = self.events.next_if(|next| (self.is)(&next.item))?;
+        let item = (self.take)(item)?;
+        Some(Parcel { item, flow })
+    }
+
+    fn has_next(&self) -> bool {
+        let next = self.events.iter().next();
+        next.is_some_and(|next| (self.is)(&next.item))
+    }
+
+    fn len(&self) -> usize {
+        let of_port = |event: &&Event<Parcel<I>>| (self.is)(&event.item);
+        self.events.iter().take_while(of_port).count()
+    }
+
+    fn end(&mut self, taken: u64, is_handled: bool) {
+        if !is_handled {
+            self.events.fail(taken);
+        }
+        self.events.settle();
+    }
 }
 
 /// The flow of the item taken last, for the output ports. The lock is never contended.
@@ -53,14 +127,14 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
     /// Creates a batch. If the call does not complete, its items go to `dropped`; `clone` copies
     /// them.
     #[doc(hidden)]
-    pub fn new(
-        events: &'a mut Events<Parcel<Ports<T, Never>>>,
+    pub fn new<I: Send>(
+        items: &'a mut Of<'_, I, T>,
         current: &'a Current,
         dropped: &'a Outlet<Dropped<T>>,
         clone: Option<fn(&T) -> T>,
     ) -> Self {
         Self {
-            events,
+            items,
             current,
             dropped,
             clone: clone.filter(|_| dropped.is_connected()),
@@ -71,13 +145,13 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
     /// Returns the number of remaining items. Some of them may expire before the method takes them.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.events.len()
+        self.items.len()
     }
 
     /// Returns whether no items remain.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.events.is_empty()
+        !self.items.has_next()
     }
 
     /// Returns the flow of the item that was taken last.
@@ -90,10 +164,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
     #[doc(hidden)]
     pub fn end(mut self, is_handled: bool) {
         let taken = take(&mut self.taken).len() as u64;
-        if !is_handled {
-            self.events.fail(taken);
-        }
-        self.events.settle();
+        self.items.end(taken, is_handled);
     }
 }
 
@@ -101,11 +172,7 @@ impl<T: Send + 'static> Iterator for Batch<'_, T> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
-        let Parcel { flow, item } = self.events.next()?;
-        let item = match item {
-            Ports::This(item) => item,
-            Ports::Other(never) => match never {},
-        };
+        let Parcel { flow, item } = self.items.next()?;
         *self.current.lock() = flow.clone();
         // If the clone panics, the item is reported without a copy.
         self.taken.push((flow, None));

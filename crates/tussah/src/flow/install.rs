@@ -1,5 +1,6 @@
 //! The handlers of instances: each kind of module behind its stage.
 
+mod batches;
 mod flows;
 mod handlers;
 mod ordered;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use tussah_core::Handle;
 use tussah_weave::Body;
 
+use self::batches::Calls;
 use self::flows::Flows;
 pub(super) use self::handlers::{Elements, Serials};
 use self::handlers::{Nothing, end_flow, plain};
@@ -159,7 +161,9 @@ impl<M: Module> Instance for Planned<M> {
         }
         if M::HAS_STATE {
             let slot = self.slot;
-            stage = stage.by_flow(move |parcel: &Parcel<M::Item>| parcel.flow.entry(slot));
+            stage = stage.by_flow(M::TAKES_MANY, move |parcel: &Parcel<M::Item>| {
+                parcel.flow.entry(slot)
+            });
         }
         let declared = stage.declare()?;
         let mut entry = Entry::new(declared.stage(), ends, Arc::clone(&self.place));
@@ -178,25 +182,17 @@ impl<M: Module> Instance for Planned<M> {
 
     fn install(self: Box<Self>, keepers: &Arc<Keepers>) -> Result<Installed, BuildError> {
         let (declared, runtime) = self.declared.expect("it was declared");
-        let ticker = match M::TICK {
-            None => None,
-            Some(tick) => {
-                let stage = declared.stage();
-                let every = period(&self.args).map_err(|why| BuildError::Handler {
-                    stage: stage.name().to_owned(),
-                    why,
-                })?;
-                Some((stage, tick, every))
-            }
-        };
-        let bounds = match M::BOUNDS_FLOWS {
-            true => FlowBounds::read(&self.args),
-            false => Ok(FlowBounds::default()),
-        };
-        let bounds = bounds.map_err(|why| BuildError::Handler {
-            stage: declared.stage().name().to_owned(),
+        let stage = declared.stage();
+        let failed = |why| BuildError::Handler {
+            stage: stage.name().to_owned(),
             why,
-        })?;
+        };
+        let ticker = M::TICK.map(|tick| period(&self.args).map(|every| (tick, every)));
+        let ticker = ticker.transpose().map_err(failed)?;
+        let bounds = match M::BOUNDS_FLOWS {
+            true => FlowBounds::read(&self.args).map_err(failed)?,
+            false => FlowBounds::default(),
+        };
         let (mut outs, shared) = (self.outs, Arc::clone(&self.shared));
         outs.each(&mut |_, outlet| outlet.set_bounds(bounds));
         let mut installed = M::install(Node {
@@ -211,7 +207,7 @@ impl<M: Module> Instance for Planned<M> {
             limit: self.limit.clone(),
         })?;
         let limit = self.limit;
-        installed.tickers.extend(ticker.map(|(stage, tick, every)| {
+        installed.tickers.extend(ticker.map(|(tick, every)| {
             let sender = stage.sender();
             Box::pin(async move { tick_every(every, tick, &sender, limit.as_ref()).await }) as Run
         }));
@@ -294,7 +290,11 @@ impl<M: Module> Node<M> {
             let (module, outs) = maker.make(edges)?;
             Ok(move |batch: &mut Batch<Parcel<M::Item>>| {
                 if M::TAKES_MANY {
-                    return runtime.block_on(module.call_many(batch, &outs));
+                    let mut calls = Calls::new(false);
+                    while calls.go_on::<M>(batch) {
+                        runtime.block_on(module.call_many(batch, &outs));
+                    }
+                    return;
                 }
                 let call = |item, flow: &Flow, held: &_| module.call_now(item, flow, &outs, held);
                 match M::IS_ORDERED {

@@ -32,7 +32,7 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     const BODY: Body;
 
-    /// True if the only method takes a batch.
+    /// True if a method takes a batch.
     #[doc(hidden)]
     const TAKES_MANY: bool;
 
@@ -90,6 +90,12 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     fn ports(entry: &mut Entry<Self::Item>);
 
+    /// Returns the number of an item's port, if its method takes a batch.
+    #[doc(hidden)]
+    fn port(_item: &Self::Item) -> Option<usize> {
+        None
+    }
+
     /// Sends an item that ended without being handled to its port. If the item stands for a call of
     /// `wake`, returns it instead.
     #[doc(hidden)]
@@ -106,9 +112,10 @@ pub trait Module: Sized + Send + 'static {
 
 /// A module that handles any number of items concurrently.
 ///
-/// This trait and the next two have two methods. `call_now` is for modules whose methods are all
+/// This trait and the next two have three methods. `call_now` is for modules whose methods are all
 /// plain functions, and `call` is for other modules. The expansion of the attribute implements one
-/// of them. This trait and the next also have `call_many`, for modules that take batches.
+/// of them. For modules with a method that takes batches, it implements `call`, and `call_many`,
+/// which calls one method with items at the head of a batch.
 pub trait Element: Module + Sync {
     /// Handles an item. Returns false if the method failed.
     fn call(
@@ -191,6 +198,18 @@ pub trait PerFlow: Module + Sync {
         _outs: &Self::Outs,
     ) -> impl Future<Output = bool> + Send {
         async { unreachable!("a plain module") }
+    }
+
+    /// Handles items of a batch, all of which are of this flow.
+    fn call_many(
+        &self,
+        _state: &mut Option<Self::State>,
+        _events: &mut Batch<Parcel<Self::Item>>,
+        _flow: &Flow,
+        _wake: &Wake,
+        _outs: &Self::Outs,
+    ) -> impl Future<Output = ()> + Send {
+        async { unreachable!("a module of single items") }
     }
 
     /// Handles an item, and puts items without room into `held`. Returns false if the method

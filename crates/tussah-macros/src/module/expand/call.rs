@@ -15,11 +15,11 @@ impl Module {
 
     pub(super) fn call(&self) -> TokenStream {
         let is_plain = self.is_plain();
-        let begin = match self.has_begin {
-            true => quote!(self.begin()),
-            false => quote!(::core::default::Default::default()),
-        };
+        let begin = self.begin();
         self.for_each_item(|port| {
+            if port.takes_many() {
+                return quote!(::core::unreachable!("the item of a batch"));
+            }
             let (open, pass) = self.arguments(port);
             let name = &port.name;
             let end_outs = self.end_outs(port);
@@ -84,6 +84,14 @@ impl Module {
         })
     }
 
+    /// Returns the expression that makes the state of a flow.
+    pub(super) fn begin(&self) -> TokenStream {
+        match self.has_begin {
+            true => quote!(self.begin()),
+            false => quote!(::core::default::Default::default()),
+        }
+    }
+
     /// Returns the code after a call of a method: whether it handled the item.
     fn end(&self, port: &Port) -> TokenStream {
         match &port.fails {
@@ -105,44 +113,6 @@ impl Module {
                     }
                 }
             }
-        }
-    }
-
-    /// Returns the body of `call_many`.
-    pub(super) fn call_many(&self) -> TokenStream {
-        let port = &self.ports[0];
-        let (open, pass) = self.arguments(port);
-        let (name, item) = (&port.name, port.item());
-        let dropped = self.place(&port.end("dropped"));
-        let run = match port.is_async {
-            true => quote!(#(#open)* let result = self.#name(#(#pass),*).await;),
-            false => quote! {
-                let mut held = __flow::Held::default();
-                let result = __flow::call(|| { #(#open)* self.#name(#(#pass),*) });
-                held.flush().await;
-                let result = __flow::unwound(result);
-            },
-        };
-        let failed = port.fails.as_ref().map(|_| {
-            let failed = self.place(&port.end("failed"));
-            quote! {
-                let is_handled = match result {
-                    ::core::result::Result::Ok(()) => true,
-                    ::core::result::Result::Err(error) => {
-                        __flow::AsyncOut::send(&#failed.port_of(&current), error).await;
-                        false
-                    }
-                };
-            }
-        });
-        let ended = failed.unwrap_or_else(|| quote!(let () = result; let is_handled = true;));
-        quote! {
-            let current = __flow::Current::default();
-            let clone = __flow::Probe::<#item>::new().clone_fn();
-            let mut items = __flow::Batch::new(events, &current, #dropped, clone);
-            #run
-            #ended
-            items.end(is_handled);
         }
     }
 
@@ -182,7 +152,7 @@ impl Module {
     }
 
     /// Returns the code that opens the outputs of a call, and the arguments.
-    fn arguments(&self, port: &Port) -> (Vec<TokenStream>, Vec<TokenStream>) {
+    pub(super) fn arguments(&self, port: &Port) -> (Vec<TokenStream>, Vec<TokenStream>) {
         let (mut open, mut pass) = (Vec::new(), Vec::new());
         for argument in &port.arguments {
             match argument {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tussah_core::Handle;
 
+use super::batches::Calls;
 use super::handlers::{insist, plain, settle};
 use crate::flow::flows::{Flow, Parcel};
 use crate::flow::keepers::Keepers;
@@ -45,6 +46,9 @@ impl<M: PerFlow> Handler for Flows<M> {
             };
             return plain(batch, call).await;
         }
+        if M::TAKES_MANY {
+            return self.handle_many(batch).await;
+        }
         while let Some(Parcel { item, flow }) = batch.next() {
             let place = flow.kept(self.slot).unwrap_or(&self.common);
             let mut kept = std::mem::take(&mut *place.lock());
@@ -62,6 +66,26 @@ impl<M: PerFlow> Handler for Flows<M> {
 }
 
 impl<M: PerFlow> Flows<M> {
+    /// Calls a module that takes batches. All items of a batch are of one flow.
+    async fn handle_many(&self, batch: &mut Batch<Parcel<M::Item>>) {
+        let Some(next) = batch.iter().next() else {
+            return;
+        };
+        // Only the items are inside of a limit.
+        let flow = next.flow.clone().without_permit();
+        let place = flow.kept(self.slot).unwrap_or(&self.common);
+        let mut calls = Calls::new(false);
+        while calls.go_on::<M>(batch) {
+            let mut kept = std::mem::take(&mut *place.lock());
+            let mut state = kept.take();
+            let wake = Wake::new(kept.alarm());
+            let call = (self.module).call_many(&mut state.0, batch, &flow, &wake, &self.outs);
+            self.keepers.unless_halted(call).await;
+            let kept = self.keep(kept, state, &flow, &wake);
+            *place.lock() = kept;
+        }
+    }
+
     /// Calls `f` with the state of a flow. No other servlet handles items of the flow meanwhile.
     /// The state is taken out while it is used, so that a panic ends it.
     #[inline]

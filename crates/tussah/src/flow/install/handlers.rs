@@ -5,7 +5,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tussah_core::{Handle, quietly};
+use tussah_weave::Body;
 
+use super::batches::Calls;
 use super::ordered::{handed_over, in_turn};
 use crate::flow::flows::{Flow, Parcel};
 use crate::flow::keepers::Keepers;
@@ -34,8 +36,12 @@ impl<M: Element> Handler for Elements<M> {
             keepers,
         } = self;
         if M::TAKES_MANY {
-            let call = keepers.unless_halted(module.call_many(batch, outs));
-            return call.await.unwrap_or_default();
+            let mut calls = Calls::new(M::BODY == Body::Async);
+            while calls.go_on::<M>(batch) {
+                let call = module.call_many(batch, outs);
+                keepers.unless_halted(call).await;
+            }
+            return;
         }
         if M::IS_PLAIN {
             let call = |item, flow: &Flow, held: &_| module.call_now(item, flow, outs, held);
@@ -120,8 +126,12 @@ impl<M: Serial> SerialHandler for Serials<M> {
             keepers,
         } = self;
         if M::TAKES_MANY {
-            let call = keepers.unless_halted(module.call_many(batch, outs));
-            return call.await.unwrap_or_default();
+            let mut calls = Calls::new(false);
+            while calls.go_on::<M>(batch) {
+                let call = module.call_many(batch, outs);
+                keepers.unless_halted(call).await;
+            }
+            return;
         }
         if M::IS_PLAIN {
             let call = |item, flow: &Flow, held: &_| module.call_now(item, flow, outs, held);

@@ -28,6 +28,9 @@ const FLOW_SHARE_MAX: usize = 32;
 /// at a time, too.
 pub(crate) struct ByFlow<E, F> {
     flow_of: F,
+    /// True if a share holds one flow. Events of other flows that come before its events are set
+    /// aside, and their flows are ready.
+    of_one: bool,
     lane: Lanes<E>,
     entries: Vec<Entry<E>>,
     free_entries: Vec<usize>,
@@ -66,9 +69,10 @@ impl<E> Entry<E> {
 }
 
 impl<E, F: Fn(&E) -> (u64, Option<&AtomicU32>)> ByFlow<E, F> {
-    pub(crate) fn new(flow_of: F) -> Self {
+    pub(crate) fn new(of_one: bool, flow_of: F) -> Self {
         Self {
             flow_of,
+            of_one,
             lane: Lanes::new(1),
             entries: Vec::new(),
             free_entries: Vec::new(),
@@ -97,6 +101,14 @@ impl<E, F: Fn(&E) -> (u64, Option<&AtomicU32>)> ByFlow<E, F> {
 
     /// Makes the flow of an event busy with a share. The flow has no entry.
     fn begin(&mut self, event: &Event<E>, share: usize) {
+        let place = self.enlist(event);
+        let entry = &mut self.entries[place];
+        (entry.share, entry.taken) = (Some(share), 1);
+        self.shares[share].push(place);
+    }
+
+    /// Makes an entry for the flow of an event.
+    fn enlist(&mut self, event: &Event<E>) -> usize {
         let place = self.free_entries.pop().unwrap_or_else(|| {
             self.entries.push(Entry {
                 flow: 0,
@@ -115,9 +127,8 @@ impl<E, F: Fn(&E) -> (u64, Option<&AtomicU32>)> ByFlow<E, F> {
             }
             None => self.none = place,
         }
-        let entry = &mut self.entries[place];
-        (entry.flow, entry.share, entry.taken) = (flow, Some(share), 1);
-        self.shares[share].push(place);
+        self.entries[place].flow = flow;
+        place
     }
 
     /// Opens a share without events.
@@ -171,16 +182,27 @@ impl<E, F: Fn(&E) -> (u64, Option<&AtomicU32>)> ByFlow<E, F> {
         loop {
             let event = self.lane.take_first()?;
             let Some(place) = self.place(&event) else {
+                if self.is_whole() {
+                    let place = self.enlist(&event);
+                    self.entries[place].aside.push_back(event);
+                    self.ready.push_back(place);
+                    continue;
+                }
                 self.begin(&event, self.opened);
                 return Some(event);
             };
             let entry = &mut self.entries[place];
-            if entry.share == Some(self.opened) && entry.taken < FLOW_SHARE_MAX {
+            if entry.share == Some(self.opened) && (self.of_one || entry.taken < FLOW_SHARE_MAX) {
                 entry.taken += 1;
                 return Some(event);
             }
             entry.aside.push_back(event);
         }
+    }
+
+    /// Returns whether the opened share takes no further flow.
+    fn is_whole(&self) -> bool {
+        self.of_one && !self.shares[self.opened].is_empty()
     }
 
     /// Forgets the ready flows that have no events any more.
@@ -261,7 +283,7 @@ where
         if let Some(event) = self.take_from_lane() {
             return Some(event);
         }
-        while self.begin_ready() {
+        while !self.is_whole() && self.begin_ready() {
             if let Some(event) = self.take_aside() {
                 return Some(event);
             }
@@ -328,7 +350,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
+    use std::collections::{HashMap, HashSet};
     use std::sync::Arc;
 
     use proptest::collection::vec;
@@ -409,6 +431,11 @@ mod tests {
                 *next += 1;
                 taken.push(event);
             }
+            let flows: HashSet<_> = taken.iter().map(|event: &Event<Item>| event.flow).collect();
+            assert!(
+                !self.queue.of_one || flows.len() <= 1,
+                "one share has {flows:?}"
+            );
             self.open.push((share, taken));
         }
 
@@ -458,9 +485,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn flows_keep_their_order_and_are_never_shared(steps in steps()) {
+        fn flows_keep_their_order_and_are_never_shared(steps in steps(), of_one in any::<bool>()) {
             let mut model = Model {
-                queue: ByFlow::new(flow_of),
+                queue: ByFlow::new(of_one, flow_of),
                 remembered: (0..5).map(|_| Arc::default()).collect(),
                 pushed: HashMap::new(),
                 next: HashMap::new(),
@@ -493,7 +520,7 @@ mod tests {
 
     #[test]
     fn a_long_flow_does_not_hold_up_the_others() {
-        let mut queue: ByFlow<Item, Of> = ByFlow::new(flow_of);
+        let mut queue: ByFlow<Item, Of> = ByFlow::new(false, flow_of);
         let flows = std::iter::repeat_n(1, 1000).chain([2]);
         let remembered = [1, 2].map(|_| Arc::<AtomicU32>::default());
         for (number, flow) in flows.enumerate() {
@@ -515,7 +542,7 @@ mod tests {
 
     #[test]
     fn an_event_of_a_busy_flow_does_not_hold_up_the_others() {
-        let mut queue: ByFlow<Item, Of> = ByFlow::new(flow_of);
+        let mut queue: ByFlow<Item, Of> = ByFlow::new(false, flow_of);
         let remembered = [1, 2].map(|_| Arc::<AtomicU32>::default());
         for (number, flow) in [(0, 1), (1, 1), (0, 2)] {
             let remembered = Arc::clone(&remembered[flow as usize - 1]);

@@ -1,9 +1,13 @@
 //! Modules that take batches: what they take ends together, and what they leave comes again.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use tussah::flow::{Args, AsyncOut, Batch, Dropped, Flow, Graph, Module, Out, Via, module};
+use tussah::sync::Barrier;
 
 use super::{Note, Notes};
-use crate::runtime;
+use crate::{by_hand, runtime};
 
 /// The number of items that the modules take at most.
 const MOST: usize = 3;
@@ -181,4 +185,202 @@ fn an_async_module_takes_batches() {
 #[test]
 fn a_module_that_blocks_takes_batches() {
     each_item_ends_once::<Blocks>();
+}
+
+/// Notes batches of numbers and of letters, texts, and ticks, in the order of the calls.
+struct Mixed(Notes);
+
+#[module]
+impl Mixed {
+    fn init(notes: Notes) -> Self {
+        Self(notes)
+    }
+
+    fn run(&mut self, items: &mut Batch<u64>) {
+        let len = items.len();
+        let taken: Vec<_> = items.take(MOST).collect();
+        let left = items.len();
+        assert_eq!((left, items.is_empty()), (len - taken.len(), left == 0));
+        self.0.add(format!("{taken:?}"));
+    }
+
+    #[port]
+    fn letters(&mut self, letters: &mut Batch<char>) -> Result<(), String> {
+        let taken: String = letters.collect();
+        if taken.contains('x') {
+            return Err(taken);
+        }
+        self.0.add(taken);
+        Ok(())
+    }
+
+    #[port]
+    async fn text(&mut self, text: &'static str) {
+        tussah::yield_now().await;
+        self.0.add(text);
+    }
+
+    fn tick(&mut self) {
+        self.0.add("tick");
+    }
+}
+
+#[test]
+fn a_module_with_a_batch_may_have_other_ports_and_tick() {
+    let (clock, runtime) = by_hand();
+    let (notes, failed) = (Notes::default(), Notes::default());
+    let (noted, failures) = (notes.clone(), failed.clone());
+    runtime.block_on_spawned(async move {
+        let every = Duration::from_secs(1);
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Mixed>("mixed", noted.args().with("every", every))
+            .expect("it is new");
+        graph
+            .add::<Note<String>>("failed", failures.args())
+            .expect("it is new");
+        graph
+            .connect("mixed.letters_failed", "failed")
+            .expect("both exist");
+        let running = graph.start().expect("it is whole");
+        let numbers = running.input("mixed").expect("it takes numbers");
+        let letters = running.input("mixed.letters").expect("it takes letters");
+        let texts = running.input("mixed.text").expect("it takes texts");
+        // Nothing is handled before this thread waits.
+        for number in 1..=5u64 {
+            numbers.send(number).await;
+        }
+        texts.send("one").await;
+        texts.send("two").await;
+        for letter in ['a', 'b'] {
+            letters.send(letter).await;
+        }
+        numbers.send(6).await;
+        for letter in ['x', 'y'] {
+            letters.send(letter).await;
+        }
+        while running.stats("mixed").expect("it exists").finished < 12 {
+            tussah::yield_now().await;
+        }
+        assert_eq!(running.stats("mixed").expect("it exists").failed, 2);
+        clock.advance(every);
+        while running.stats("mixed").expect("it exists").finished < 13 {
+            tussah::yield_now().await;
+        }
+        running.drain().await;
+    });
+    let expected = ["[1, 2, 3]", "[4, 5]", "one", "two", "ab", "[6]", "tick"];
+    assert_eq!(notes.take(), expected);
+    assert_eq!(failed.take(), [r#""xy""#]);
+}
+
+/// The numbers of a flow, and how many batches they came in.
+#[derive(Debug, Default)]
+struct Sum {
+    numbers: Vec<u64>,
+    batches: usize,
+}
+
+/// Collects the numbers of each flow. Panics for a batch with a 7.
+#[derive(Default)]
+struct Flows;
+
+#[module]
+impl Flows {
+    fn begin(&self) -> Sum {
+        Sum::default()
+    }
+
+    fn run(&self, items: &mut Batch<u64>, sum: &mut Sum, flow: &Flow, out: &impl Out<u64>) {
+        let taken: Vec<_> = items.take(MOST).collect();
+        assert!(!taken.contains(&7), "{taken:?}");
+        let key = flow.key().expect("it is in a flow").clone();
+        assert!(taken.iter().all(|&number| key == (number % 10).into()));
+        sum.numbers.extend(&taken);
+        sum.batches += 1;
+        out.send(taken.len() as u64);
+    }
+
+    fn end(&self, sum: Sum, ended: &impl Out<(Vec<u64>, bool)>) {
+        ended.send((sum.numbers, sum.batches < 3));
+    }
+}
+
+#[test]
+fn a_batch_beside_the_state_of_a_flow_has_items_of_that_flow() {
+    let (notes, counts, dropped) = (Notes::default(), Notes::default(), Notes::default());
+    let (noted, counted, lost) = (notes.clone(), counts.clone(), dropped.clone());
+    runtime(1).block_on_spawned(async move {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Numbers>("numbers", Args::new().with("items", 60u64))
+            .expect("it is new");
+        graph.add::<Flows>("flows", Args::new()).expect("it is new");
+        graph
+            .add::<Note<(Vec<u64>, bool)>>("ended", noted.args())
+            .expect("it is new");
+        graph
+            .add::<Note<u64>>("counts", counted.args())
+            .expect("it is new");
+        graph
+            .add::<Note<Dropped<u64>>>("dropped", lost.args())
+            .expect("it is new");
+        graph.connect("numbers", "flows").expect("both exist");
+        graph.connect("flows", "counts").expect("both exist");
+        graph.connect("flows.ended", "ended").expect("both exist");
+        graph
+            .connect("flows.dropped", "dropped")
+            .expect("both exist");
+        let running = graph.start().expect("it is whole");
+        running.drain().await;
+        assert_eq!(running.stats("flows").expect("it exists").panicked, 1);
+    });
+    // The items of a flow wait behind those of others, and still come in few batches.
+    let sums = (0..10).map(|flow| {
+        let numbers = (0..6).map(|number| 10 * number + flow);
+        // A panic ends the state of flow 7 with its first batch.
+        let rest = numbers.filter(|number| flow != 7 || *number > 30);
+        format!("({:?}, true)", rest.collect::<Vec<_>>())
+    });
+    let mut expected: Vec<_> = sums.collect();
+    expected.sort();
+    assert_eq!(notes.sorted(), expected);
+    assert_eq!(dropped.take().len(), MOST);
+    assert_eq!(counts.take(), ["3"; 19]);
+}
+
+/// Waits until batches of all flows are being handled.
+struct Meet(Arc<Barrier>);
+
+#[module]
+impl Meet {
+    fn init(barrier: Arc<Barrier>) -> Self {
+        Self(barrier)
+    }
+
+    async fn run(&self, items: &mut Batch<'_, u64>, last: &mut Option<u64>) {
+        let number = items.next();
+        assert!(*last < number, "in order");
+        self.0.wait().await;
+        *last = number;
+    }
+}
+
+#[test]
+fn batches_of_different_flows_do_not_wait_for_each_other() {
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Numbers>("numbers", Args::new().with("items", 200u64))
+            .expect("it is new");
+        let args = Args::new().with("barrier", Arc::new(Barrier::new(10)));
+        graph.add::<Meet>("meet", args).expect("it is new");
+        graph.connect("numbers", "meet").expect("both exist");
+        let running = graph.start().expect("it is whole");
+        while running.stats("meet").expect("it exists").finished < 200 {
+            tussah::yield_now().await;
+        }
+        assert_eq!(running.stats("meet").expect("it exists").panicked, 0);
+        running.drain().await;
+    });
 }

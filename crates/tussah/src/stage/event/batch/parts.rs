@@ -94,6 +94,23 @@ impl<E> Batch<E> {
         self.head.push_front(event);
     }
 
+    /// Returns the remaining events, which may be late.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Event<E>> {
+        self.head.iter().chain(self.more.iter().flatten())
+    }
+
+    /// Takes the value of the next event if `wanted` returns true for it.
+    pub(crate) fn next_if(&mut self, wanted: impl FnOnce(&E) -> bool) -> Option<E> {
+        let event = self.next_event()?;
+        if !wanted(&event) {
+            self.put_back(event);
+            return None;
+        }
+        let (value, more, _) = event.split();
+        self.kept.extend(more);
+        Some(value)
+    }
+
     /// Takes out the oldest remaining event without counting it as taken.
     #[inline]
     pub(crate) fn give_back(&mut self) -> Option<Event<E>> {

@@ -30,12 +30,13 @@ impl<E: Send + 'static> StageBuilder<E> {
     }
 
     /// Handles the events of each flow one at a time and in order, and those of different flows in
-    /// parallel. `flow_of` does not panic. A batch may hold events of many flows.
-    pub(crate) fn by_flow<F>(mut self, flow_of: F) -> Self
+    /// parallel. `flow_of` does not panic. A batch may hold events of many flows, or only those
+    /// `of_one`.
+    pub(crate) fn by_flow<F>(mut self, of_one: bool, flow_of: F) -> Self
     where
         F: Fn(&E) -> (u64, Option<&AtomicU32>) + Send + 'static,
     {
-        let make = move |_, _| Box::new(ByFlow::new(flow_of)) as _;
+        let make = move |_, _| Box::new(ByFlow::new(of_one, flow_of)) as _;
         self.keyed = Some(Box::new(make));
         self
     }

@@ -1,0 +1,140 @@
+//! Writing the calls of methods that take batches.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::wrap;
+use crate::module::{Module, Port};
+
+impl Module {
+    /// Returns the ports whose methods take batches, with their numbers.
+    fn batch_ports(&self) -> impl Iterator<Item = (usize, &Port)> {
+        let ports = self.ports.iter().enumerate();
+        ports.filter(|(_, port)| port.takes_many())
+    }
+
+    /// Returns the constant that says whether a method takes a batch, and the function that returns
+    /// the number of the port of such a method.
+    pub(super) fn facts_of_batches(&self) -> TokenStream {
+        let arms = self.batch_ports().map(|(number, _)| {
+            let pattern = wrap(number, quote!(_));
+            quote!(#pattern => ::core::option::Option::Some(#number),)
+        });
+        let arms: Vec<_> = arms.collect();
+        if arms.is_empty() {
+            return quote!(
+                const TAKES_MANY: bool = false;
+            );
+        }
+        quote! {
+            const TAKES_MANY: bool = true;
+
+            fn port(item: &Self::Item) -> ::core::option::Option<usize> {
+                match item { #(#arms)* _ => ::core::option::Option::None }
+            }
+        }
+    }
+
+    /// Returns the method that handles items of a batch.
+    pub(super) fn batches(&self) -> TokenStream {
+        let receiver = self.receiver();
+        let (pattern, call) = (self.pattern(), self.call_many());
+        let state = self.state();
+        let more = state.map(|_| quote!(flow: &__flow::Flow, wake: &__flow::Wake,));
+        let state = state.map(|state| quote!(state: &mut ::core::option::Option<#state>,));
+        quote! {
+            async fn call_many(
+                #receiver,
+                #state
+                events: &mut __flow::Events<__flow::Parcel<Self::Item>>,
+                #more
+                outs: &Self::Outs,
+            ) {
+                let #pattern = outs;
+                #call
+            }
+        }
+    }
+
+    /// Returns the body of `call_many`.
+    fn call_many(&self) -> TokenStream {
+        let arms = self.batch_ports().map(|(number, port)| {
+            let call = self.call_batch(number, port);
+            quote!(::core::option::Option::Some(#number) => { #call })
+        });
+        let handles = self.handles();
+        let (state, wake) = match self.state() {
+            Some(_) => (quote!(state,), quote!(wake,)),
+            None => (TokenStream::new(), TokenStream::new()),
+        };
+        quote! {
+            match __flow::port_of::<Self>(events) {
+                #(#arms)*
+                _ => {
+                    let next = __flow::single::<Self>(events);
+                    if let ::core::option::Option::Some((item, flow)) = next {
+                        let call = #handles::call(self, #state item, &flow, #wake outs);
+                        if !call.await {
+                            events.fail(1);
+                        }
+                        events.settle();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the call of a method with the batch of items at the head of `events`.
+    fn call_batch(&self, number: usize, port: &Port) -> TokenStream {
+        let (open, pass) = self.arguments(port);
+        let (name, item) = (&port.name, port.item());
+        let dropped = self.place(&port.end("dropped"));
+        let run = match port.is_async {
+            true => quote!(#(#open)* let result = self.#name(#(#pass),*).await;),
+            false => quote! {
+                let mut held = __flow::Held::default();
+                let result = __flow::call(|| { #(#open)* self.#name(#(#pass),*) });
+                held.flush().await;
+                let result = __flow::unwound(result);
+            },
+        };
+        let failed = port.fails.as_ref().map(|_| {
+            let failed = self.place(&port.end("failed"));
+            quote! {
+                let is_handled = match result {
+                    ::core::result::Result::Ok(()) => true,
+                    ::core::result::Result::Err(error) => {
+                        __flow::AsyncOut::send(&#failed.port_of(&current), error).await;
+                        false
+                    }
+                };
+            }
+        });
+        let ended = failed.unwrap_or_else(|| quote!(let () = result; let is_handled = true;));
+        let current = match self.state() {
+            None => quote!(default()),
+            Some(_) => quote!(new(flow.clone())),
+        };
+        let begin = self.begin();
+        let begun = port.state();
+        let begun = begun.map(|_| quote!(let state = state.get_or_insert_with(|| #begin);));
+        let (any, one) = (wrap(number, quote!(_)), wrap(number, quote!(item)));
+        quote! {
+            let current = __flow::Current::#current;
+            let clone = __flow::Probe::<#item>::new().clone_fn();
+            let mut items = __flow::Of::new(
+                events,
+                |item| ::core::matches!(item, #any),
+                |item| match item {
+                    #one => ::core::option::Option::Some(item),
+                    _ => ::core::option::Option::None,
+                },
+            );
+            let mut items = __flow::Batch::new(&mut items, &current, #dropped, clone);
+            #begun
+            #run
+            #ended
+            items.end(is_handled);
+        }
+    }
+}
