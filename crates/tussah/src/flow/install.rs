@@ -284,14 +284,14 @@ impl<M: Module> Node<M> {
     where
         M: Element,
     {
-        let runtime = self.runtime.clone();
+        let (runtime, keepers) = (self.runtime.clone(), Arc::clone(&self.keepers));
         let (declared, maker) = self.split();
         declared.blocking(|edges| {
             let (module, outs) = maker.make(edges)?;
             Ok(move |batch: &mut Batch<Parcel<M::Item>>| {
                 if M::TAKES_MANY {
                     let mut calls = Calls::new(false);
-                    while calls.go_on::<M>(batch) {
+                    while calls.go_on::<M>(batch, &keepers, &outs) {
                         runtime.block_on(module.call_many(batch, &outs));
                     }
                     return;

@@ -56,7 +56,7 @@ impl Keepers {
         self.halted.notify_waiters();
     }
 
-    fn is_halted(&self) -> bool {
+    pub(crate) fn is_halted(&self) -> bool {
         self.is_halted.load(Ordering::Acquire)
     }
 

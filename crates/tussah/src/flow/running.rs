@@ -181,7 +181,7 @@ impl Running {
     /// get an `end`, and their alarms no longer go off.
     ///
     /// The future never completes if an item circulates in a cycle forever, if a module waits
-    /// forever, or if an instance is paused. In these cases, use
+    /// forever or leaves items in its batch, or if an instance is paused. In these cases, use
     /// [`drain_within`](Self::drain_within) or [`stop`](Self::stop).
     ///
     /// # Cancellation
@@ -203,10 +203,11 @@ impl Running {
     /// only waits.
     ///
     /// After `time` has passed, these items end as [shut down](crate::stage::Reason::ShutDown):
-    /// items that circulate in a cycle, delayed items, and the items of an `async fn` that waits.
-    /// The future of such a function is dropped, together with any item that it is sending. If a
-    /// plain function has started, the method waits for its end. If that function blocks its OS
-    /// thread and never returns, the future of this method never completes.
+    /// items that circulate in a cycle, delayed items, items that a method leaves in its batch, and
+    /// the items of an `async fn` that waits. The future of such a function is dropped, together
+    /// with any item that it is sending. If a plain function has started, the method waits for its
+    /// end. If that function blocks its OS thread and never returns, the future of this method
+    /// never completes.
     pub async fn drain_within(&self, time: Duration) {
         if timeout(time, self.drain()).await.is_ok() {
             return;

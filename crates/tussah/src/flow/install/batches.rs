@@ -1,8 +1,9 @@
 //! The calls of a module that takes batches, with the items of one batch of its stage.
 
 use crate::flow::flows::Parcel;
+use crate::flow::keepers::Keepers;
 use crate::flow::module::Module;
-use crate::stage::Batch;
+use crate::stage::{Batch, Reason};
 
 /// The calls of a module with the items of one batch.
 pub(super) struct Calls {
@@ -20,16 +21,35 @@ impl Calls {
     }
 
     /// Returns whether to call the module. Items that a method has left in its batch go back to the
-    /// queue.
-    pub(super) fn go_on<M: Module>(&mut self, batch: &Batch<Parcel<M::Item>>) -> bool {
+    /// queue. In a graph that was halted, they end if the method has taken none.
+    pub(super) fn go_on<M: Module>(
+        &mut self,
+        batch: &mut Batch<Parcel<M::Item>>,
+        keepers: &Keepers,
+        outs: &M::Outs,
+    ) -> bool {
         let Some(next) = batch.iter().next() else {
             return false;
         };
         let (port, left) = (M::port(&next.item), batch.len());
         match self.last.replace((port, left)) {
             None => true,
-            Some((_, before)) if before == left => false,
+            Some((_, before)) if before == left => {
+                if keepers.is_halted() {
+                    shut_down::<M>(batch, outs);
+                }
+                false
+            }
             Some((last, _)) => !self.is_single && (last.is_none() || last != port),
         }
     }
+}
+
+/// Ends all items of a batch.
+fn shut_down<M: Module>(batch: &mut Batch<Parcel<M::Item>>, outs: &M::Outs) {
+    while let Some(Parcel { item, flow }) = batch.next() {
+        drop(M::dropped(item, &flow, Reason::ShutDown, outs));
+        batch.fail(1);
+    }
+    batch.settle();
 }

@@ -75,7 +75,7 @@ impl<M: PerFlow> Flows<M> {
         let flow = next.flow.clone().without_permit();
         let place = flow.kept(self.slot).unwrap_or(&self.common);
         let mut calls = Calls::new(false);
-        while calls.go_on::<M>(batch) {
+        while calls.go_on::<M>(batch, &self.keepers, &self.outs) {
             let mut kept = std::mem::take(&mut *place.lock());
             let mut state = kept.take();
             let wake = Wake::new(kept.alarm());

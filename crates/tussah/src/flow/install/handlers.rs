@@ -37,7 +37,7 @@ impl<M: Element> Handler for Elements<M> {
         } = self;
         if M::TAKES_MANY {
             let mut calls = Calls::new(M::BODY == Body::Async);
-            while calls.go_on::<M>(batch) {
+            while calls.go_on::<M>(batch, keepers, outs) {
                 let call = module.call_many(batch, outs);
                 keepers.unless_halted(call).await;
             }
@@ -127,7 +127,7 @@ impl<M: Serial> SerialHandler for Serials<M> {
         } = self;
         if M::TAKES_MANY {
             let mut calls = Calls::new(false);
-            while calls.go_on::<M>(batch) {
+            while calls.go_on::<M>(batch, keepers, outs) {
                 let call = module.call_many(batch, outs);
                 keepers.unless_halted(call).await;
             }

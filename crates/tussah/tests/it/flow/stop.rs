@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_lite::future::or;
 use tussah::flow::{
-    Args, AsyncOut, Dropped, Graph, Modules, Out, Running, Via, Wake, WhenFull, module,
+    Args, AsyncOut, Batch, Dropped, Graph, Modules, Out, Running, Via, Wake, WhenFull, module,
 };
 use tussah::sync::Semaphore;
 use tussah::{ManualClock, yield_now};
@@ -111,6 +111,76 @@ fn a_stop_ends_what_waits_forever() {
     assert_eq!(lost.len(), 6);
     let shut_down = |note: &String| note.contains("ShutDown");
     assert!(lost.iter().all(shut_down), "{lost:?}");
+}
+
+/// Waits for more items than there are.
+#[derive(Default)]
+struct Hesitate;
+
+#[module]
+impl Hesitate {
+    fn run(&self, _items: &mut Batch<u64>) {}
+}
+
+/// Does the same one at a time, after a while.
+#[derive(Default)]
+struct HesitateOne;
+
+#[module]
+impl HesitateOne {
+    async fn run(&mut self, _items: &mut Batch<'_, u64>) {
+        yield_now().await;
+    }
+}
+
+/// Does the same in each flow.
+#[derive(Default)]
+struct HesitateFlow;
+
+#[module]
+impl HesitateFlow {
+    fn run(&self, _items: &mut Batch<u64>, _state: &mut u64) {}
+}
+
+/// Does the same on an OS thread.
+#[derive(Default)]
+struct HesitateBlocking;
+
+#[module(blocking)]
+impl HesitateBlocking {
+    fn run(&self, _items: &mut Batch<u64>) {}
+}
+
+/// Sends two numbers through a module that takes none of them, and stops the graph.
+fn stop_takes_what_is_left_by<M: tussah::flow::Module>() {
+    let (clock, runtime) = by_hand();
+    let notes = Notes::default();
+    let noted = notes.clone();
+    runtime.block_on_spawned(async move {
+        let mut graph = Graph::new("g");
+        add::<M>(&mut graph, "m", Args::new());
+        add::<Note<Dropped<u64>>>(&mut graph, "lost", noted.args());
+        connect(&mut graph, "m.dropped", "lost");
+        let running = graph.start().expect("it is whole");
+        let input = running.input("m").expect("it takes numbers");
+        for number in [1u64, 2] {
+            input.send(number).await;
+        }
+        in_time(&clock, running.stop()).await;
+        let stats = running.stats("m").expect("it exists");
+        assert_eq!((stats.finished, stats.failed), (2, 2));
+    });
+    let lost = notes.take();
+    let shut_down = |note: &String| note.contains("ShutDown");
+    assert!(lost.len() == 2 && lost.iter().all(shut_down), "{lost:?}");
+}
+
+#[test]
+fn a_stop_ends_items_that_a_module_leaves_in_its_batch() {
+    stop_takes_what_is_left_by::<Hesitate>();
+    stop_takes_what_is_left_by::<HesitateOne>();
+    stop_takes_what_is_left_by::<HesitateFlow>();
+    stop_takes_what_is_left_by::<HesitateBlocking>();
 }
 
 /// Panics for each item.
