@@ -222,6 +222,45 @@ fn a_panic_ends_the_state_of_its_flow() {
     assert_eq!(notes.sorted(), expected);
 }
 
+/// Collects the numbers of each flow, and panics for a 4.
+#[derive(Default)]
+struct Break;
+
+#[module]
+impl Break {
+    fn run(&self, number: u64, numbers: &mut Vec<u64>) {
+        assert!(number != 4, "the state of flow 1 ends here");
+        numbers.push(number);
+    }
+
+    fn end(&self, numbers: Vec<u64>, out: &impl Out<Vec<u64>>) {
+        out.send(numbers);
+    }
+}
+
+#[test]
+fn the_end_of_a_flow_is_that_of_its_state_since_the_last_panic() {
+    let ends = |below: u64| {
+        let notes = Notes::default();
+        runtime(2).block_on(async {
+            let mut graph = Graph::new("g");
+            let args = Args::new().with("below", below);
+            graph.add::<Numbers>("numbers", args).expect("free");
+            graph.add::<Break>("break", Args::new()).expect("free");
+            graph
+                .add::<Note<Vec<u64>>>("note", notes.args())
+                .expect("free");
+            graph.connect("numbers", "break").expect("both exist");
+            graph.connect("break", "note").expect("both exist");
+            graph.start().expect("it is whole").drain().await;
+        });
+        notes.sorted()
+    };
+    assert_eq!(ends(9), ["[0, 3, 6]", "[2, 5, 8]", "[7]"]);
+    // The last item of flow 1 panics, so the flow has no state that could end.
+    assert_eq!(ends(5), ["[0, 3]", "[2]"]);
+}
+
 /// Items without a flow have a state, too.
 #[test]
 fn items_outside_of_flows_share_a_state() {
