@@ -31,12 +31,8 @@ use crate::web::{Routes, Running};
 ///
 /// The output `out` sends the [`Request`]s. The optional output `listening` sends the address once.
 /// The optional output `bad` sends a proposed [`Response`] to each request that is not valid HTTP,
-/// has too long a head, announces too long a body, or asks for a tunnel (`CONNECT`). Without an
-/// edge at `bad`, the client gets the proposed response.
-///
-/// Some errors do not reach `bad`, because the connection cannot wait for a graph there. It
-/// responds itself to a chunked body that turns out to be too long (413) or malformed (400), and to
-/// a client that exceeds the time limit of a head or a body (408). It then closes.
+/// has too long a head or body, asks for a tunnel (`CONNECT`), or does not arrive in time. Without
+/// an edge at `bad`, the client gets the proposed response. The connection then closes.
 ///
 /// Each request gets exactly one answer, from [`HttpReply`](super::HttpReply) or when it is dropped
 /// (see [`Request`]). The module sends the next request of a connection only after the answer, so

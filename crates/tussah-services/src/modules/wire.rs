@@ -147,7 +147,7 @@ impl DirectHandler for Receive {
             path: path.unwrap_or_default(),
             body: match std::mem::take(&mut exchange.body) {
                 Body::Read(body) => body,
-                Body::Unread | Body::Wanted { .. } => Vec::new(),
+                _ => Vec::new(),
             },
             client: connection.stream.peer(),
             ends: None,

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tussah_wire::http::Framing;
 use tussah_wire::http::head::{Head, Scan, Version};
+use tussah_wire::http::{Framing, Status};
 
 use super::response::Response;
 use super::state::Connection;
@@ -58,6 +58,9 @@ pub(crate) enum Body {
     Wanted { keep: bool },
     /// The body has been read; this is the kept part.
     Read(Vec<u8>),
+    /// The head or the body is not valid, too long or too late. This is the status with which to
+    /// respond.
+    Refused(Status),
 }
 
 /// The action that a connection takes with an exchange that comes back.

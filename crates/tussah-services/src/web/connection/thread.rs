@@ -18,7 +18,7 @@ use tussah::time::{Sleep, now, sleep, timeout};
 use tussah_wire::http::Status;
 
 use super::connections::Entered;
-use super::exchange::{Exchange, Next};
+use super::exchange::{Body, Exchange, Next};
 use super::state::{Connection, Event};
 use super::stream::Stream;
 use crate::web::answer;
@@ -202,7 +202,8 @@ impl Idle<'_> {
 
 /// The next step of a connection.
 enum After {
-    /// Parse the next request, complete or not, or the request whose body has arrived.
+    /// Parse the next request, complete or not, or the request whose body has arrived or was
+    /// refused.
     Parse,
     /// Wait for the next request.
     Wait,
@@ -220,7 +221,7 @@ async fn go_on(stream: &Stream, server: &Server, exchange: &mut Exchange) -> Aft
         Next::Body => match body::read(stream, server, exchange).await {
             Ok(()) => After::Parse,
             Err(None) => After::End,
-            Err(Some(status)) => answer_last(stream, server, exchange, status).await,
+            Err(Some(status)) => refused(exchange, status),
         },
         Next::Write => match write::all(stream, server, exchange).await {
             Ok(()) if !exchange.response.keep_alive => After::Close,
@@ -237,19 +238,10 @@ async fn go_on(stream: &Stream, server: &Server, exchange: &mut Exchange) -> Aft
     after
 }
 
-/// Answers a request that cannot be read, as the last request of its connection.
-async fn answer_last(
-    stream: &Stream,
-    server: &Server,
-    exchange: &mut Exchange,
-    status: Status,
-) -> After {
-    exchange.is_last = true;
-    answer::text(server, exchange, status, &[]);
-    match write::all(stream, server, exchange).await {
-        Ok(()) => After::Close,
-        Err(_) => After::End,
-    }
+/// Refuses a request that cannot be read.
+fn refused(exchange: &mut Exchange, status: Status) -> After {
+    exchange.body = Body::Refused(status);
+    After::Parse
 }
 
 /// Reads more of an incomplete head. The time limit covers the whole head, however slowly it
@@ -270,7 +262,7 @@ async fn read_more(stream: &Stream, server: &Server, exchange: &mut Exchange) ->
             After::Parse
         }
         Ok(_) => After::End,
-        Err(_) => answer_last(stream, server, exchange, Status::REQUEST_TIMEOUT).await,
+        Err(_) => refused(exchange, Status::REQUEST_TIMEOUT),
     }
 }
 

@@ -145,7 +145,7 @@ fn request(server: &Server, exchange: &mut Exchange, needs_ends: bool) -> Reques
     let head = *exchange.head();
     let body = match std::mem::take(&mut exchange.body) {
         Body::Read(body) => body,
-        Body::Unread | Body::Wanted { .. } => Vec::new(),
+        _ => Vec::new(),
     };
     let connection = exchange.connection.as_ref();
     let client = connection.and_then(|connection| server.client(&connection.stream, exchange));

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tussah::stage::{Direct, DirectHandler};
+use tussah_wire::http::Status;
 use tussah_wire::http::head::{self, Scan};
 
 use crate::web::answer;
-use crate::web::connection::exchange::{Exchange, Next};
+use crate::web::connection::exchange::{Body, Exchange, Next};
 use crate::web::server::Server;
 
 /// The stage.
@@ -27,6 +28,9 @@ where
     fn handle(&self, mut exchange: Box<Exchange>) {
         // A stage that refuses the exchange drops it, which closes the connection: the server is
         // ending.
+        if let Body::Refused(status) = exchange.body {
+            return self.refuse(exchange, status);
+        }
         if exchange.head.is_some() {
             return drop(self.receive.send(exchange)); // its body has been read
         }
@@ -52,10 +56,20 @@ where
             }
             Err(refusal) => {
                 tracing::debug!(%refusal, "refused a request");
-                exchange.is_last = true;
-                answer::text(&self.server, &mut exchange, refusal.status(), &[]);
-                drop(self.send.send(exchange));
+                self.refuse(exchange, refusal.status());
             }
         }
+    }
+}
+
+impl<R, S> Parse<R, S>
+where
+    S: DirectHandler<Event = Box<Exchange>>,
+{
+    /// Answers a request that cannot be read, as the last request of its connection.
+    fn refuse(&self, mut exchange: Box<Exchange>, status: Status) {
+        exchange.is_last = true;
+        answer::text(&self.server, &mut exchange, status, &[]);
+        drop(self.send.send(exchange));
     }
 }
