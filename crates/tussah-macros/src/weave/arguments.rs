@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, format_ident, quote, quote_spanned};
-use tussah_weave::{Arg, Diagnostic, Graph, Kind, Node};
+use tussah_weave::{Arg, Diagnostic, Graph, Kind, Node, Value};
 
 use super::Source;
 use crate::module::port_number;
@@ -42,6 +42,10 @@ impl Source<'_> {
                 Some(name) => quote!(::core::option::Option::Some(#name)),
                 None => quote!(::core::option::Option::None),
             };
+            let count = match arg.value.eval(&|_| None) {
+                Ok(Value::Count(count)) => quote!(::core::option::Option::Some(#count)),
+                _ => quote!(::core::option::Option::None),
+            };
             let wrong = quote! {
                 wrong_argument(#params, &::tussah::flow::expansion::Given {
                     place: #place,
@@ -50,6 +54,7 @@ impl Source<'_> {
                     name: #name,
                     kinds: &[#(#kinds),*],
                     found: #found,
+                    count: #count,
                 })
             };
             checks.push(self.fails(arg.span, &wrong));

@@ -11,6 +11,8 @@ pub struct ParamSpec {
     pub kind: Option<Kind>,
     /// The type as written in the `impl` block.
     pub spelled: &'static str,
+    /// The largest value, if the kind is a count.
+    pub count_max: u64,
     /// True if the argument may be omitted.
     pub optional: bool,
 }
@@ -29,6 +31,8 @@ pub struct Given {
     pub kinds: &'static [&'static str],
     /// The kind or the type of the value.
     pub found: &'static str,
+    /// The value, if it is a constant count.
+    pub count: Option<u64>,
 }
 
 /// Bound, in bytes: the length of a compiler error about an argument. Further names are omitted.
@@ -60,6 +64,18 @@ impl Message {
         self
     }
 
+    /// Appends a number.
+    const fn and_number(self, number: u64) -> Self {
+        let message = match number / 10 {
+            0 => self,
+            rest => self.and_number(rest),
+        };
+        match str::from_utf8(&[b'0' + (number % 10) as u8]) {
+            Ok(digit) => message.and(digit),
+            Err(_) => unreachable!(),
+        }
+    }
+
     /// Returns the text.
     #[must_use]
     pub const fn text(&self) -> &str {
@@ -70,7 +86,8 @@ impl Message {
     }
 }
 
-/// Returns the error of an argument that has no parameter, is given twice, or has the wrong kind.
+/// Returns the error of an argument that has no parameter, is given twice, has the wrong kind, or
+/// is a constant out of range.
 #[must_use]
 pub const fn wrong_argument(params: &[ParamSpec], given: &Given) -> Option<Message> {
     let message = Message::new(given.place);
@@ -108,7 +125,17 @@ pub const fn wrong_argument(params: &[ParamSpec], given: &Given) -> Option<Messa
         return Some(message.and("` is given twice: the first time without its name"));
     }
     match &param.kind {
-        Some(kind) if contains(given.kinds, kind.name()) => None,
+        Some(kind) if contains(given.kinds, kind.name()) => match given.count {
+            Some(count) if count > param.count_max => {
+                let message = message.and("` is ").and_number(count);
+                Some(
+                    message
+                        .and(": expected at most ")
+                        .and_number(param.count_max),
+                )
+            }
+            _ => None,
+        },
         None if given.kinds.is_empty() => None,
         _ => {
             let message = message.and("`: expected `").and(param.kind());

@@ -33,6 +33,10 @@ pub trait Param: Sized {
     /// The kind.
     const KIND: Kind;
 
+    /// The largest value, if the kind is a count. In a compiled graph, a greater constant is an
+    /// error of the compiler.
+    const COUNT_MAX: u64 = u64::MAX;
+
     /// Converts a value of that kind.
     ///
     /// # Errors
@@ -41,9 +45,10 @@ pub trait Param: Sized {
 }
 
 macro_rules! params {
-    ($($of:ty: $kind:ident($value:ident) => $read:expr;)*) => {
+    ($($of:ty: $kind:ident($value:ident) $(up to $max:expr)? => $read:expr;)*) => {
         $(impl Param for $of {
             const KIND: Kind = Kind::$kind;
+            $(const COUNT_MAX: u64 = $max as u64;)?
 
             fn read(value: &Value) -> Result<Self, String> {
                 match value {
@@ -57,11 +62,11 @@ macro_rules! params {
 
 params! {
     bool: Flag(value) => Ok(*value);
-    u8: Count(value) => count(*value);
-    u16: Count(value) => count(*value);
-    u32: Count(value) => count(*value);
+    u8: Count(value) up to u8::MAX => count(*value);
+    u16: Count(value) up to u16::MAX => count(*value);
+    u32: Count(value) up to u32::MAX => count(*value);
     u64: Count(value) => Ok(*value);
-    usize: Count(value) => count(*value);
+    usize: Count(value) up to usize::MAX => count(*value);
     f64: Number(value) => Ok(*value);
     Size: Size(value) => Ok(Size(*value));
     Duration: Duration(value) => Ok(*value);
@@ -71,11 +76,9 @@ params! {
     SocketAddr: Address(value) => address(value);
 }
 
-fn count<T: TryFrom<u64>>(value: u64) -> Result<T, String> {
-    T::try_from(value).map_err(|_| {
-        let bits = 8 * size_of::<T>();
-        format!("is {value}: expected at most {}", u64::MAX >> (64 - bits))
-    })
+fn count<T: Param + TryFrom<u64>>(value: u64) -> Result<T, String> {
+    let read = T::try_from(value);
+    read.map_err(|_| format!("is {value}: expected at most {}", T::COUNT_MAX))
 }
 
 /// Reads an address, or looks its name up.

@@ -36,6 +36,9 @@ impl<T: Param> Probe<T> {
     /// The type's kind.
     pub const KIND: Option<Kind> = Some(T::KIND);
 
+    /// The type's largest count.
+    pub const COUNT_MAX: u64 = T::COUNT_MAX;
+
     /// Returns `T::read`.
     #[must_use]
     pub fn read_fn(&self) -> Option<Read<T>> {
@@ -99,6 +102,9 @@ impl<T: fmt::Debug> Probe<T> {
 pub trait NoProbe<T> {
     /// Returns `None`: the type has no kind in Weave.
     const KIND: Option<Kind> = None;
+
+    /// The type has no kind in Weave.
+    const COUNT_MAX: u64 = u64::MAX;
 
     /// Returns `None`: the type cannot be cloned.
     fn clone_fn(&self) -> Option<fn(&T) -> T> {

@@ -43,6 +43,7 @@ fn param_spec((name, of, optional): (String, Type, bool)) -> TokenStream {
         name: #name,
         kind: __flow::Probe::<#of>::KIND,
         spelled: #spelled,
+        count_max: __flow::Probe::<#of>::COUNT_MAX,
         optional: #optional,
     })
 }
