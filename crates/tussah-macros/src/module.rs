@@ -24,11 +24,17 @@ pub(crate) fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
     }
     let mut block: ItemImpl = match syn::parse2(item.clone()) {
         Ok(block) => block,
-        Err(_) => {
-            let error = syn::Error::new(
-                Span::call_site(),
-                "#[module] must be applied to the `impl` block of a struct",
-            );
+        Err(error) => {
+            let error = match syn::parse2::<syn::Item>(item.clone()) {
+                Ok(_) => syn::Error::new(
+                    Span::call_site(),
+                    "#[module] must be applied to the `impl` block of a struct",
+                ),
+                Err(_) => syn::Error::new(
+                    error.span(),
+                    format!("#[module] cannot read this `impl` block: {error}"),
+                ),
+            };
             let error = error.into_compile_error();
             return quote!(#error #item);
         }

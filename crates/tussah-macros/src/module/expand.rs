@@ -8,6 +8,7 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 use syn::{Ident, ItemImpl, Type};
 
+use super::read::plain_type;
 use super::{Kind, Module, Output, Port, docs, plain, port_number};
 
 impl Module {
@@ -48,7 +49,7 @@ impl Module {
     fn module(&self, block: &ItemImpl) -> TokenStream {
         let (generics, _, bounds) = block.generics.split_for_impl();
         let this = &block.self_ty;
-        let name = match &**this {
+        let name = match plain_type(this) {
             Type::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()),
             _ => None,
         };

@@ -5,7 +5,7 @@ mod arguments;
 use quote::ToTokens;
 use syn::{FnArg, Ident, ImplItemFn, ItemImpl, ReturnType, Type};
 
-pub(super) use self::arguments::generic;
+pub(super) use self::arguments::{generic, plain_type};
 use self::arguments::{is, name};
 
 use super::{Argument, Init, Kind, Module, Options, Output, Port, functions};
@@ -303,7 +303,7 @@ impl Port {
             arguments: Vec::new(),
             fails: match &sig.output {
                 ReturnType::Default => None,
-                ReturnType::Type(_, of) => match &**of {
+                ReturnType::Type(_, of) => match plain_type(of) {
                     Type::Tuple(tuple) if tuple.elems.is_empty() => None,
                     of => Some(of.clone()),
                 },

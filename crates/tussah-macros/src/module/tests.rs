@@ -171,6 +171,10 @@ fn arguments_and_places_of_the_attribute() {
     let message = error("blocking", "impl M { async fn run(&self, item: u64) {} }");
     let expected = "a module that blocks has plain methods of `&self` without state";
     assert_eq!(message.as_deref(), Some(expected));
+    let unread = "impl M { fn run(&self, item: u64) { let a = ; } }";
+    let unread = module(TokenStream::new(), unread.parse().expect("tokens"));
+    let expected = "#[module] cannot read this `impl` block: expected an expression";
+    assert!(unread.to_string().contains(expected), "{unread}");
     let message = error("", "trait M {}");
     let expected = "#[module] must be applied to the `impl` block of a struct";
     assert_eq!(message.as_deref(), Some(expected));

@@ -1,5 +1,7 @@
 //! Code that the compiler must accept: arguments, a result, and further attributes.
 
+use tussah::flow::{Batch, Modules, Out, Params, module};
+
 #[tussah::main(workers = 1, name = "ui")]
 async fn main() -> Result<(), std::num::ParseIntError> {
     #![allow(unused_variables)]
@@ -13,4 +15,50 @@ async fn main() -> Result<(), std::num::ParseIntError> {
 #[test]
 fn main_has_a_result() {
     assert_eq!(main(), Ok(()));
+}
+
+/// Modules whose names and types are fragments of a macro.
+macro_rules! relay {
+    ($name:ident, $module:ty, $item:ty, $batch:ty, $state:ty, $result:ty, $out:path, $body:block) => {
+        #[derive(Default)]
+        struct $name;
+
+        #[module]
+        impl $module {
+            fn run(
+                &self,
+                items: $batch,
+                state: &mut $state,
+                out: &impl Out<$item>,
+                more: Option<&impl $out>,
+            ) -> $result {
+                let _unused = (state, more.is_some());
+                items.for_each(|item| out.send(item));
+                $body
+            }
+
+            #[port]
+            fn one(&self, item: $item, out: &impl Out<$item>) {
+                out.send(item);
+            }
+
+            fn end(&self, _state: $state) {}
+        }
+    };
+}
+
+relay!(Relay, Relay, Vec<u64>, &mut Batch<Vec<u64>>, Option<u8>, Result<(), String>, Out<u8>, {
+    Ok(())
+});
+
+#[test]
+fn fragments_of_macros_can_be_types_of_a_module() {
+    let modules = Modules::new().with::<Relay>("Relay");
+    let text = "use Relay graph G() { a = Relay() b = Relay() a -> b.one a.failed -> b.one }";
+    let error = modules.graph("g.weave", text, &Params::new());
+    let error = error.expect_err("the error is no item").to_string();
+    assert!(
+        error.contains("String") && error.contains("Vec<u64>"),
+        "{error}"
+    );
 }

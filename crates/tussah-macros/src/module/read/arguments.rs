@@ -14,6 +14,7 @@ impl Port {
         of: &Type,
         outputs: &mut Vec<Output>,
     ) -> syn::Result<Argument> {
+        let of = plain_type(of);
         let (inner, optional) = match generic(of, "Option") {
             Some(inner) => (inner, true),
             None => (of, false),
@@ -112,10 +113,10 @@ fn add(outputs: &mut Vec<Output>, output: Output) -> syn::Result<()> {
 
 /// Returns the trait and the item type of `&impl Out<T>` or `&impl AsyncOut<T>`.
 fn out(of: &Type) -> Option<(&'static str, &Type)> {
-    let Type::Reference(reference) = of else {
+    let Type::Reference(reference) = plain_type(of) else {
         return None;
     };
-    let Type::ImplTrait(bounds) = &*reference.elem else {
+    let Type::ImplTrait(bounds) = plain_type(&reference.elem) else {
         return None;
     };
     bounds.bounds.iter().find_map(|bound| {
@@ -130,9 +131,19 @@ fn out(of: &Type) -> Option<(&'static str, &Type)> {
     })
 }
 
+/// Returns a type without the invisible delimiters around a macro fragment such as `$t:ty`.
+pub(in crate::module) fn plain_type(of: &Type) -> &Type {
+    match of {
+        Type::Group(group) => plain_type(&group.elem),
+        of => of,
+    }
+}
+
 /// Returns `T` of `Name<T>`.
 pub(in crate::module) fn generic<'a>(of: &'a Type, name: &str) -> Option<&'a Type> {
-    let Type::Path(path) = of else { return None };
+    let Type::Path(path) = plain_type(of) else {
+        return None;
+    };
     let last = path
         .path
         .segments
@@ -152,7 +163,9 @@ fn argument(arguments: &PathArguments) -> Option<&Type> {
 }
 
 pub(super) fn is(of: &Type, name: &str) -> bool {
-    let Type::Path(path) = of else { return false };
+    let Type::Path(path) = plain_type(of) else {
+        return false;
+    };
     path.path.segments.last().is_some_and(|it| it.ident == name)
 }
 
