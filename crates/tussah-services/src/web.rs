@@ -10,6 +10,7 @@ pub mod access_log;
 pub mod config;
 pub mod site;
 
+pub use answer::reply_body::{ReplyBody, ReplyStream};
 pub use answer::route::{Reply, Request, Route, Routes};
 pub use server::running::{Running, Stopped};
 pub use server::serve::{Web, WebError};

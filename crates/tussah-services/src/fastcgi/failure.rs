@@ -41,8 +41,6 @@ pub enum Failure {
         /// The number of bytes, up to the first one too many.
         found: u64,
     },
-    /// The body of the response exceeds this bound, in bytes.
-    TooLong(usize),
     /// The body of the request could not be read.
     Body(io::Error),
 }
@@ -87,7 +85,6 @@ impl fmt::Display for Failure {
                 f,
                 "expected a body of {expected} bytes (Content-Length), found {found}"
             ),
-            Self::TooLong(max) => write!(f, "the body of the response has more than {max} bytes"),
             Self::Body(error) => write!(f, "cannot read the body of the request: {error}"),
         }
     }

@@ -4,6 +4,7 @@ pub(crate) mod buffers;
 pub(crate) mod clock;
 pub(crate) mod page;
 pub(crate) mod php;
+pub(crate) mod reply_body;
 pub(crate) mod route;
 pub(crate) mod status;
 pub(crate) mod work;
@@ -17,8 +18,10 @@ use tussah_wire::http::{Method, Status};
 
 use crate::web::connection::exchange::Exchange;
 use crate::web::connection::response::Piece;
+use crate::web::connection::source::{Framing, Source};
 use crate::web::server::Server;
 use page::Page;
+use reply_body::ReplyStream;
 
 /// Answers a request for a page.
 #[inline]
@@ -190,7 +193,8 @@ pub(crate) fn body(
     kind: &str,
     body: &[u8],
 ) {
-    if head(server, exchange, status, fields, kind, body.len() as u64) {
+    let framing = Framing::Length(body.len() as u64);
+    if head(server, exchange, status, fields, kind, framing) {
         exchange.response.own.extend_from_slice(body);
     }
     end_own(exchange, 0);
@@ -205,21 +209,47 @@ pub(crate) fn piece(
     kind: &str,
     body: Piece,
 ) {
-    let has_body = head(server, exchange, status, fields, kind, body.len());
+    let framing = Framing::Length(body.len());
+    let has_body = head(server, exchange, status, fields, kind, framing);
     end_own(exchange, 0);
     if has_body && body.len() > 0 {
         exchange.response.push(body);
     }
 }
 
-/// Writes the head of a response with a body of `len` bytes. Returns whether the body follows.
+/// Answers with a body that is made while it is sent.
+pub(crate) fn stream(
+    server: &Server,
+    exchange: &mut Exchange,
+    status: Status,
+    fields: &[(&str, &str)],
+    kind: &str,
+    body: ReplyStream,
+) {
+    let mut framing = match body.len {
+        Some(len) => Framing::Length(len),
+        None if exchange.is_old() => Framing::UntilClose,
+        None => Framing::Chunked,
+    };
+    if exchange.head().method == Method::Head && body.len.is_none() || !status.has_body() {
+        framing = Framing::Nothing;
+    }
+    exchange.is_last |= framing == Framing::UntilClose;
+    if !head(server, exchange, status, fields, kind, framing) {
+        framing = Framing::Nothing;
+    }
+    end_own(exchange, 0);
+    exchange.response.source = Some(Source::new(body, framing));
+}
+
+/// Writes the head of a response. Returns whether the body follows.
 fn head(
     server: &Server,
     exchange: &mut Exchange,
     status: Status,
     fields: &[(&str, &str)],
     kind: &str,
-    len: u64,
+    framing: Framing,
 ) -> bool {
     exchange.response.clear();
     begin(server, exchange, status);
@@ -237,8 +267,10 @@ fn head(
         let _ = writer.field("Content-Type", kind);
         // An application may omit the body of a response to HEAD. The length of the body that GET
         // would have is then unknown (RFC 9110, section 8.6).
-        if with_body || len > 0 {
-            writer.content_length(len);
+        match framing {
+            Framing::Length(len) if with_body || len > 0 => writer.content_length(len),
+            Framing::Chunked => writer.chunked(),
+            Framing::Length(_) | Framing::UntilClose | Framing::Nothing => {}
         }
     }
     writer.end();

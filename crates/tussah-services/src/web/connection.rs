@@ -6,6 +6,7 @@ pub(crate) mod exchange;
 #[cfg(test)]
 mod loom_tests;
 pub(crate) mod response;
+pub(crate) mod source;
 pub(crate) mod state;
 pub(crate) mod stream;
 mod sync;

@@ -16,3 +16,4 @@ mod routes;
 mod scripts;
 mod server;
 mod status;
+mod streams;

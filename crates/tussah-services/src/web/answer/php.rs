@@ -1,14 +1,17 @@
 //! Pages of PHP scripts, which an application such as php-fpm runs.
 
 use std::fs;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use futures_lite::io::Cursor;
+use futures_lite::{StreamExt as _, future, stream};
 use tussah_wire::cgi::{self, Context};
 use tussah_wire::http::{Method, Status};
 
+use super::reply_body::{ReplyBody, ReplyStream};
 use super::route::{Ends, Reply, Request, Route, Routes};
 use crate::fastcgi::{Address, Backend, Failure, Options, Response};
 use crate::web::config::Config;
@@ -17,9 +20,11 @@ use crate::web::site::{Codings, Found, Missing, Site, SiteError};
 /// The end of a script's name.
 const EXTENSION: &str = ".php";
 
-/// Bound, in bytes: the body of a response, 16 MiB, because a dynamic response is kept whole until
-/// it is sent. A longer one is answered with 502.
-const BODY_BYTES_MAX: usize = 16 << 20;
+/// Bound, in bytes: a response whose body has arrived completely is sent whole up to this length.
+const WHOLE_BYTES: usize = 64 * 1024;
+
+/// A response to a request whose body is in memory.
+type Asked = Response<Cursor<Vec<u8>>>;
 
 /// A site whose scripts an application runs.
 struct Scripts {
@@ -65,7 +70,7 @@ async fn run(scripts: Arc<Scripts>, request: Request) -> Reply {
     if let Err(status) = find(&scripts, &name).await {
         return Reply::status(status);
     }
-    match ask(&scripts, &request, &name).await {
+    match ask(&scripts, request, &name).await {
         Ok(reply) => reply,
         Err(failure) => {
             let script = String::from_utf8_lossy(&name);
@@ -98,7 +103,8 @@ async fn find(scripts: &Arc<Scripts>, name: &[u8]) -> Result<(), Status> {
 }
 
 /// Sends a request to the application.
-async fn ask(scripts: &Scripts, request: &Request, name: &[u8]) -> Result<Reply, Failure> {
+async fn ask(scripts: &Scripts, mut request: Request, name: &[u8]) -> Result<Reply, Failure> {
+    let body = std::mem::take(&mut request.body);
     let Ends {
         remote,
         local,
@@ -116,8 +122,8 @@ async fn ask(scripts: &Scripts, request: &Request, name: &[u8]) -> Result<Reply,
         path_info: &request.path[name.len()..],
         document_root: &scripts.root,
         content_length: match request.method() {
-            Method::Get | Method::Head if request.body.is_empty() => None,
-            _ => Some(request.body.len() as u64),
+            Method::Get | Method::Head if body.is_empty() => None,
+            _ => Some(body.len() as u64),
         },
         remote,
         local,
@@ -126,12 +132,12 @@ async fn ask(scripts: &Scripts, request: &Request, name: &[u8]) -> Result<Reply,
         is_https,
     };
     let variables = cgi::variables(&request.head, &request.bytes, &context);
-    let body = Cursor::new(&request.body[..]);
-    reply(scripts.backend.request(&variables, body).await?).await
+    let response = scripts.backend.request(&variables, Cursor::new(body));
+    reply(scripts, name, response.await?).await
 }
 
-/// Returns a whole response.
-async fn reply(mut response: Response<Cursor<&[u8]>>) -> Result<Reply, Failure> {
+/// Returns a response. Its body is whole if it has arrived already, and is streamed otherwise.
+async fn reply(scripts: &Scripts, name: &[u8], mut response: Asked) -> Result<Reply, Failure> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let media_type = response.content_type().map(text);
     let fields = response.fields();
@@ -140,14 +146,38 @@ async fn reply(mut response: Response<Cursor<&[u8]>>) -> Result<Reply, Failure> 
         status: response.head().status,
         media_type: media_type.unwrap_or_else(|| "application/octet-stream".to_owned()),
         fields: fields.collect(),
-        body: Vec::new(),
+        body: ReplyBody::Bytes(Vec::new()),
     };
-    while let Some(chunk) = response.chunk().await? {
-        if reply.body.len() + chunk.len() > BODY_BYTES_MAX {
-            return Err(Failure::TooLong(BODY_BYTES_MAX));
+    let len = response.head().content_length;
+    let mut first = Vec::new();
+    while first.len() < WHOLE_BYTES {
+        match future::poll_once(response.chunk()).await.transpose()? {
+            Some(Some(chunk)) => first.extend(chunk),
+            Some(None) => {
+                reply.body = ReplyBody::Bytes(first);
+                return Ok(reply);
+            }
+            None => break,
         }
-        reply.body.extend(chunk);
     }
+    let (script, backend) = (text(name), scripts.backend.address().clone());
+    let rest = stream::try_unfold(response, move |mut response| {
+        let (script, backend) = (script.clone(), backend.clone());
+        async move {
+            match response.chunk().await {
+                Ok(chunk) => Ok(chunk.map(|chunk| (chunk, response))),
+                Err(failure) => {
+                    tracing::warn!(%backend, ?script, "ended the response early: {failure}");
+                    Err(io::Error::other(failure))
+                }
+            }
+        }
+    });
+    let chunks = stream::once(Ok(first)).chain(rest);
+    reply.body = ReplyBody::Stream(match len {
+        Some(len) => ReplyStream::new(chunks).with_len(len),
+        None => ReplyStream::new(chunks),
+    });
     Ok(reply)
 }
 

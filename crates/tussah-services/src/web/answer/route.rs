@@ -3,14 +3,18 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::Future;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_lite::Stream;
 use tussah::sync::Limit;
 use tussah_wire::http::head::Head;
 use tussah_wire::http::{Method, Status, target};
+
+use super::reply_body::{ReplyBody, ReplyStream};
 
 /// A request, as a handler receives it.
 #[derive(Clone, Debug)]
@@ -108,7 +112,7 @@ fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
 }
 
 /// The response of a handler.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Reply {
     /// The status. A status below 200 is not final, so the server sends 500 instead.
     pub status: Status,
@@ -119,7 +123,7 @@ pub struct Reply {
     /// invalid bytes.
     pub fields: Vec<(String, String)>,
     /// The body.
-    pub body: Vec<u8>,
+    pub body: ReplyBody,
 }
 
 impl Reply {
@@ -139,7 +143,18 @@ impl Reply {
             status: Status::OK,
             media_type: media_type.into(),
             fields: Vec::new(),
-            body: body.into(),
+            body: ReplyBody::Bytes(body.into()),
+        }
+    }
+
+    /// Creates a response with status 200, whose body is made while it is sent; see [`ReplyStream`].
+    pub fn stream(
+        media_type: impl Into<String>,
+        chunks: impl Stream<Item = io::Result<Vec<u8>>> + Send + 'static,
+    ) -> Self {
+        Self {
+            body: ReplyBody::Stream(ReplyStream::new(chunks)),
+            ..Self::new(media_type, [])
         }
     }
 

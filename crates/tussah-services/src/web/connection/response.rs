@@ -1,12 +1,14 @@
 //! A response to send: pieces of memory and of files, which are shared and not copied.
 
 use std::fs::File;
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use tussah_wire::http::Status;
 
+use super::source::Source;
 use crate::web::answer::page::Page;
 
 /// Bound, in pieces: the pieces of one system call.
@@ -21,6 +23,8 @@ pub(crate) struct Response {
     /// `pieces` refer.
     pub(crate) own: Vec<u8>,
     pub(crate) pieces: Vec<Piece>,
+    /// The rest of the body, if it is made while it is sent.
+    pub(crate) source: Option<Source>,
     /// The total length of all pieces.
     pub(crate) len: u64,
     /// The length of the head.
@@ -63,6 +67,7 @@ impl Default for Response {
             keep_alive: false,
             own: Vec::new(),
             pieces: Vec::new(),
+            source: None,
             len: 0,
             head_len: 0,
             sent: 0,
@@ -77,6 +82,7 @@ impl Response {
     pub(crate) fn clear(&mut self) {
         self.own.clear();
         self.pieces.clear();
+        self.source = None;
         self.len = 0;
         self.head_len = 0;
         self.sent = 0;
@@ -150,10 +156,34 @@ impl Response {
         self.sent += len;
         if self.sent_in_all == self.len {
             self.pieces.clear();
-            return true;
+            self.sent = 0;
+            return self.source.is_none();
         }
         self.skip_sent();
         false
+    }
+
+    /// Returns whether no piece is left.
+    pub(crate) fn is_sent(&self) -> bool {
+        self.sent_in_all == self.len
+    }
+
+    /// Waits for the next part of a body that is made while it is sent, once all pieces have been
+    /// sent. Returns false at the end of the body.
+    pub(crate) fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        let Some(source) = &mut self.source else {
+            return Poll::Ready(Ok(false));
+        };
+        debug_assert!(self.pieces.is_empty(), "its own bytes are used again");
+        self.own.clear();
+        if !ready!(source.poll_fill(cx, &mut self.own))? {
+            self.source = None;
+        }
+        let len = self.own.len();
+        if len > 0 {
+            self.push(Piece::Own(0..len));
+        }
+        Poll::Ready(Ok(len > 0))
     }
 
     /// Removes the pieces that have been sent.

@@ -15,6 +15,7 @@ use tussah_wire::http::{Method, Status};
 
 use super::admission::{self, cancel, detach};
 use crate::web::answer;
+use crate::web::answer::reply_body::ReplyBody;
 use crate::web::answer::route::{Answering, Reply, Request};
 use crate::web::connection::exchange::{Body, Exchange};
 use crate::web::server::Server;
@@ -51,15 +52,15 @@ impl<S: DirectHandler<Event = Box<Exchange>>> Handler for Dynamic<S> {
             let fields = reply.fields.iter();
             let fields = fields.filter(|(name, _)| !answer::is_own(name));
             let fields: Vec<_> = fields.map(|(name, value)| (&**name, &**value)).collect();
-            let (kind, body) = (&*reply.media_type, &*reply.body);
-            answer::body(
-                &self.server,
-                &mut exchange,
-                reply.status,
-                &fields,
-                kind,
-                body,
-            );
+            let (server, kind) = (&self.server, &*reply.media_type);
+            match reply.body {
+                ReplyBody::Bytes(body) => {
+                    answer::body(server, &mut exchange, reply.status, &fields, kind, &body);
+                }
+                ReplyBody::Stream(body) => {
+                    answer::stream(server, &mut exchange, reply.status, &fields, kind, body);
+                }
+            }
             drop(self.send.send(exchange)); // if this fails, the server ends
         }
     }

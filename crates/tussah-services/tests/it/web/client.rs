@@ -1,11 +1,14 @@
 //! A client that does as it is told, right or wrong.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
+
+use tussah_wire::http::Framing;
+use tussah_wire::http::body::{Decoder, Limits};
 
 /// A connection. A server that says nothing for too long fails the test.
 pub struct Client {
@@ -134,8 +137,10 @@ impl Client {
             body: Vec::new(),
         };
         let empty = !with_body || matches!(answer.status, 100..=199 | 204 | 304);
-        assert_eq!(answer.field("Transfer-Encoding"), None, "{}", answer.head);
-        if !empty {
+        if answer.field("Transfer-Encoding").is_some() {
+            assert_eq!(answer.field("Content-Length"), None, "{}", answer.head);
+            answer.body = if empty { Vec::new() } else { self.chunks() };
+        } else if !empty {
             let len: usize = answer
                 .expect_field("Content-Length")
                 .parse()
@@ -144,6 +149,26 @@ impl Client {
             answer.body = self.buffer.drain(..len).collect();
         }
         Some(answer)
+    }
+
+    /// Reads a body of chunks.
+    #[track_caller]
+    fn chunks(&mut self) -> Vec<u8> {
+        let limits = Limits {
+            body_bytes_max: u64::MAX,
+            ..Limits::default()
+        };
+        let mut decoder = Decoder::new(Framing::Chunked, limits).expect("no limit is exceeded");
+        let mut body = Vec::new();
+        loop {
+            let step = decoder.decode(&self.buffer).expect("valid chunks");
+            body.extend_from_slice(&self.buffer[step.body]);
+            self.buffer.drain(..step.consumed);
+            if step.done {
+                return body;
+            }
+            assert!(!self.buffer.is_empty() || self.fill(), "a body is cut");
+        }
     }
 
     /// Reads until N bytes are there.
@@ -184,6 +209,14 @@ impl Client {
     #[track_caller]
     pub fn get(&mut self, path: &str, lines: &str) -> Answer {
         self.ask(request("GET", path, lines))
+    }
+
+    /// Whatever comes, the connection is reset in the end.
+    #[track_caller]
+    pub fn expect_cut(&mut self) {
+        let error = io::copy(&mut self.stream, &mut io::sink());
+        let error = error.expect_err("the connection is reset");
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     }
 
     /// The connection ends here, and nothing more comes.

@@ -1,7 +1,10 @@
 //! Pages that php-fpm makes.
 
-use super::server::{Server, Site};
-use crate::fastcgi::php::Php;
+use std::fs;
+
+use super::client::request;
+use super::server::{Server, Site, assert_same};
+use crate::fastcgi::php::{Php, wait_for};
 
 const ECHO: &str = "<?php
 header('X-Method: ' . $_SERVER['REQUEST_METHOD']);
@@ -112,4 +115,74 @@ fn an_application_that_does_not_run() {
     assert_eq!(server.get("/gone.php", "").status, 502);
     php.restart();
     assert_eq!(server.get("/gone.php", "").status, 410);
+}
+
+/// The script waits in the middle until the test has received the first part.
+#[test]
+fn a_response_arrives_while_its_script_runs() {
+    const PART: usize = 1 << 20;
+    let php = Php::start();
+    let code = "<?php
+$part = str_repeat('x', 1 << 20);
+if (isset($_GET['length'])) header('Content-Length: ' . (2 << 20));
+echo $part;
+flush();
+while (!file_exists(__DIR__ . '/go')) { clearstatcache(); usleep(1000); }
+echo $part;";
+    let site = Site::new().file("slow.php", code);
+    let address = php.address();
+    let server = site.with(|config| config.php = Some(address)).start();
+    let go = server.site.path("go");
+    for query in ["", "?length"] {
+        let mut client = server.connect();
+        client.send(request("GET", &format!("/slow.php{query}"), ""));
+        client.fill_to(PART);
+        fs::write(&go, "").expect("a file");
+        let answer = client.answer();
+        assert_same(&answer.body, &vec![b'x'; 2 * PART]);
+        let has_len = answer.field("Content-Length").is_some();
+        assert_eq!(has_len, !query.is_empty(), "{}", answer.head);
+        assert_eq!(client.get("/none", "").status, 404);
+        fs::remove_file(&go).expect("a file");
+    }
+}
+
+#[test]
+fn a_client_that_leaves_ends_the_script() {
+    let php = Php::start();
+    let code = "<?php
+ignore_user_abort(true);
+while (!connection_aborted()) { echo str_repeat('x', 8192); flush(); }
+file_put_contents(__DIR__ . '/aborted', connection_status());";
+    let site = Site::new().file("endless.php", code);
+    let address = php.address();
+    let server = site.with(|config| config.php = Some(address)).start();
+    for method in ["GET", "POST"] {
+        let mut client = server.connect();
+        client.send(request(method, "/endless.php", ""));
+        client.fill_to(1 << 20);
+        drop(client);
+        let marker = server.site.path("aborted");
+        let status = wait_for("the end of the script", || {
+            let text = fs::read_to_string(&marker).ok()?;
+            (!text.is_empty()).then_some(text)
+        });
+        assert_eq!(status, "1", "CONNECTION_ABORTED");
+        fs::remove_file(&marker).expect("a file");
+    }
+}
+
+/// The response cannot become 502 any more.
+#[test]
+fn a_script_that_is_killed_ends_the_response_early() {
+    let mut php = Php::start();
+    let code = "<?php echo str_repeat('x', 100000); flush(); while (true) usleep(1000);";
+    let site = Site::new().file("hangs.php", code);
+    let address = php.address();
+    let server = site.with(|config| config.php = Some(address)).start();
+    let mut client = server.connect();
+    client.send("GET /hangs.php HTTP/1.0\r\n\r\n");
+    client.fill_to(100_000);
+    php.kill();
+    client.expect_cut();
 }

@@ -2,14 +2,15 @@
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::time::Instant;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use tussah::time::timeout;
 
 use crate::web::config::Timeouts;
 use crate::web::connection::exchange::Exchange;
 use crate::web::connection::response::{Response, SLICES_MAX};
-use crate::web::connection::stream::Stream;
+use crate::web::connection::stream::{More, Stream};
 use crate::web::server::Server;
 
 /// Bound, in bytes: the data of a file sent at once, which takes about 50 µs of copying, before
@@ -19,8 +20,8 @@ const PIECE_BYTES: u64 = 256 * 1024;
 /// Sends the rest of a response, and records how much of it was sent.
 ///
 /// # Errors
-/// Returns the system's error, `TimedOut` if the client is too slow, or `UnexpectedEof` if a file
-/// has become shorter.
+/// Returns the system's error, `TimedOut` if the client is too slow, `UnexpectedEof` if a file has
+/// become shorter, or the error of a body that is made while it is sent.
 pub(super) async fn all(
     stream: &Stream,
     server: &Server,
@@ -29,7 +30,11 @@ pub(super) async fn all(
     let sent = rest(stream, server, exchange).await;
     server.look();
     server.note(stream, exchange);
-    if matches!(&sent, Err(error) if error.kind() == io::ErrorKind::TimedOut) {
+    let is_cut = |error: &io::Error| {
+        let source = exchange.response.source.as_ref();
+        error.kind() == io::ErrorKind::TimedOut || source.is_some_and(|one| one.is_until_close())
+    };
+    if sent.as_ref().is_err_and(is_cut) {
         stream.reset_when_closed();
     }
     sent
@@ -39,7 +44,16 @@ async fn rest(stream: &Stream, server: &Server, exchange: &mut Exchange) -> io::
     let timeouts = &server.config.timeouts;
     let mut pace = Pace::new(timeouts);
     loop {
-        let response = &exchange.response;
+        let response = &mut exchange.response;
+        if response.is_sent() {
+            flush(stream, timeouts).await?;
+            let begun = Instant::now();
+            if !more(stream, server, response).await? {
+                return Ok(());
+            }
+            pace.skip(begun.elapsed());
+            continue;
+        }
         let sent = match timeout(timeouts.write, some(stream, response)).await {
             Ok(sent) => sent?,
             // The system reports room only when there is a lot of it. A slow client may have made a
@@ -49,17 +63,34 @@ async fn rest(stream: &Stream, server: &Server, exchange: &mut Exchange) -> io::
                 sent => sent?,
             },
         };
-        if exchange.response.advance(sent) {
-            break;
-        }
+        response.advance(sent);
         pace.sent(sent)?;
     }
+}
+
+/// Waits for more of a body that is made while it is sent. Returns false at its end.
+///
+/// # Errors
+/// Returns the error of the body, or `ConnectionAborted` if the client has disconnected.
+async fn more(stream: &Stream, server: &Server, response: &mut Response) -> io::Result<bool> {
+    if response.source.is_none() {
+        return Ok(false);
+    }
+    let gone_at = server.config.half_close.gone_at();
+    poll_fn(|cx| match stream.poll_more(cx, gone_at) {
+        Poll::Ready(More::Gone) => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
+        Poll::Ready(More::Bytes) | Poll::Pending => response.poll_more(cx),
+    })
+    .await
+}
+
+async fn flush(stream: &Stream, timeouts: &Timeouts) -> io::Result<()> {
     let flush = poll_fn(|cx| stream.poll_flush(cx));
     timeout(timeouts.write, flush).await?
 }
 
 /// Sends as much of the next pieces as there is room for, and waits until there is some room.
-async fn some(stream: &Stream, response: &Response) -> io::Result<u64> {
+async fn some(stream: &Stream, response: &mut Response) -> io::Result<u64> {
     if let Some((file, from, len)) = response.file() {
         return stream.send_file(file, from, len.min(PIECE_BYTES)).await;
     }
@@ -88,8 +119,7 @@ pub(super) async fn bytes(stream: &Stream, server: &Server, mut bytes: &[u8]) ->
         let sent = timeout(server.config.timeouts.write, write).await??;
         bytes = &bytes[sent..];
     }
-    let flush = poll_fn(|cx| stream.poll_flush(cx));
-    timeout(server.config.timeouts.write, flush).await?
+    flush(stream, &server.config.timeouts).await
 }
 
 /// The rate at which a client reads.
@@ -106,6 +136,11 @@ impl<'a> Pace<'a> {
             begun: Instant::now(),
             bytes: 0,
         }
+    }
+
+    /// Records that for this time there was nothing to read.
+    fn skip(&mut self, time: Duration) {
+        self.begun += time;
     }
 
     /// Records that the client has accepted `bytes` more bytes.
