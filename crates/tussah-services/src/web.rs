@@ -10,8 +10,9 @@ pub mod access_log;
 pub mod config;
 pub mod site;
 
-pub use answer::reply_body::{ReplyBody, ReplyStream};
-pub use answer::route::{Reply, Request, Route, Routes};
+pub use answer::reply::{Reply, ReplyBody, ReplyStream};
+pub use answer::request_body::RequestBody;
+pub use answer::route::{Request, Route, Routes};
 pub use server::running::{Running, Stopped};
 pub use server::serve::{Web, WebError};
 pub use server::{port, tls};

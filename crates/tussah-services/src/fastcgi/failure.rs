@@ -54,7 +54,11 @@ impl Failure {
                 Status::SERVICE_UNAVAILABLE
             }
             Self::ConnectTime(_) | Self::Silent(_) => Status::GATEWAY_TIMEOUT,
-            Self::Body(_) => Status::BAD_REQUEST,
+            Self::Body(error) => match error.kind() {
+                io::ErrorKind::FileTooLarge => Status::CONTENT_TOO_LARGE,
+                io::ErrorKind::TimedOut => Status::REQUEST_TIMEOUT,
+                _ => Status::BAD_REQUEST,
+            },
             _ => Status::BAD_GATEWAY,
         }
     }

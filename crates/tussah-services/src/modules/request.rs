@@ -97,6 +97,7 @@ impl FromStr for Request {
             bytes: bytes[..head.len()].to_vec(),
             head,
             body: Vec::new(),
+            pipe: None,
             client: None,
             ends: None,
         };

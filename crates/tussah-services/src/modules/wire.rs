@@ -11,7 +11,7 @@ use tussah_wire::http::{Framing, Method, Status, target};
 use super::answer::Answer;
 use super::{Request, Response};
 use crate::web;
-use crate::web::connection::exchange::{Body, Exchange, Next};
+use crate::web::connection::exchange::{Body, Exchange, Next, Want};
 use crate::web::connection::state::NONE;
 use crate::web::connection::stream::Stream;
 use crate::web::connection::thread::Entry;
@@ -134,7 +134,7 @@ impl DirectHandler for Receive {
             return refuse(&self.server, &self.arrivals, exchange, status);
         }
         if head.framing != Framing::None && matches!(exchange.body, Body::Unread) {
-            exchange.body = Body::Wanted { keep: true };
+            exchange.body = Body::Wanted(Want::Whole);
             exchange.next = Next::Body;
             return exchange.give_back();
         }
@@ -149,6 +149,7 @@ impl DirectHandler for Receive {
                 Body::Read(body) => body,
                 _ => Vec::new(),
             },
+            pipe: None,
             client: connection.stream.peer(),
             ends: None,
         };

@@ -4,7 +4,8 @@ pub(crate) mod buffers;
 pub(crate) mod clock;
 pub(crate) mod page;
 pub(crate) mod php;
-pub(crate) mod reply_body;
+pub(crate) mod reply;
+pub(crate) mod request_body;
 pub(crate) mod route;
 pub(crate) mod status;
 pub(crate) mod work;
@@ -21,7 +22,7 @@ use crate::web::connection::response::Piece;
 use crate::web::connection::source::{Framing, Source};
 use crate::web::server::Server;
 use page::Page;
-use reply_body::ReplyStream;
+use reply::ReplyStream;
 
 /// Answers a request for a page.
 #[inline]

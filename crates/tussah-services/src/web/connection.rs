@@ -5,6 +5,7 @@ pub(crate) mod connections;
 pub(crate) mod exchange;
 #[cfg(test)]
 mod loom_tests;
+pub(crate) mod pipe;
 pub(crate) mod response;
 pub(crate) mod source;
 pub(crate) mod state;

@@ -17,3 +17,4 @@ mod scripts;
 mod server;
 mod status;
 mod streams;
+mod uploads;

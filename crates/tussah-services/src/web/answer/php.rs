@@ -6,13 +6,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
-use futures_lite::io::Cursor;
-use futures_lite::{StreamExt as _, future, stream};
+use futures_lite::{AsyncReadExt as _, StreamExt as _, future, stream};
 use tussah_wire::cgi::{self, Context};
 use tussah_wire::http::{Method, Status};
 
-use super::reply_body::{ReplyBody, ReplyStream};
-use super::route::{Ends, Reply, Request, Route, Routes};
+use super::reply::{Reply, ReplyBody, ReplyStream};
+use super::request_body::RequestBody;
+use super::route::{Ends, Request, Route, Routes};
 use crate::fastcgi::{Address, Backend, Failure, Options, Response};
 use crate::web::config::Config;
 use crate::web::site::{Codings, Found, Missing, Site, SiteError};
@@ -23,8 +23,9 @@ const EXTENSION: &str = ".php";
 /// Bound, in bytes: a response whose body has arrived completely is sent whole up to this length.
 const WHOLE_BYTES: usize = 64 * 1024;
 
-/// A response to a request whose body is in memory.
-type Asked = Response<Cursor<Vec<u8>>>;
+/// Bound, in bytes: a request's body of unknown length, which is kept whole because PHP needs
+/// `CONTENT_LENGTH` first.
+const CHUNKED_BYTES_MAX: u64 = 1 << 20;
 
 /// A site whose scripts an application runs.
 struct Scripts {
@@ -57,7 +58,7 @@ pub(crate) fn route(
     };
     // A script cannot tell a dropped request from a broken connection, and PHP ends it only when it
     // next writes. Only GET and HEAD are therefore cancelled, as in other routes.
-    let route = Route::new(handler).with_ends();
+    let route = Route::new(handler).with_ends().streams();
     Ok(routes
         .route_with(&format!("*{EXTENSION}"), route)
         .limit(&limit))
@@ -104,7 +105,8 @@ async fn find(scripts: &Arc<Scripts>, name: &[u8]) -> Result<(), Status> {
 
 /// Sends a request to the application.
 async fn ask(scripts: &Scripts, mut request: Request, name: &[u8]) -> Result<Reply, Failure> {
-    let body = std::mem::take(&mut request.body);
+    let body = whole_if_chunked(request.take_body()).await?;
+    let len = body.announced_len().unwrap_or(0);
     let Ends {
         remote,
         local,
@@ -122,8 +124,8 @@ async fn ask(scripts: &Scripts, mut request: Request, name: &[u8]) -> Result<Rep
         path_info: &request.path[name.len()..],
         document_root: &scripts.root,
         content_length: match request.method() {
-            Method::Get | Method::Head if body.is_empty() => None,
-            _ => Some(body.len() as u64),
+            Method::Get | Method::Head if len == 0 => None,
+            _ => Some(len),
         },
         remote,
         local,
@@ -132,12 +134,30 @@ async fn ask(scripts: &Scripts, mut request: Request, name: &[u8]) -> Result<Rep
         is_https,
     };
     let variables = cgi::variables(&request.head, &request.bytes, &context);
-    let response = scripts.backend.request(&variables, Cursor::new(body));
+    let response = scripts.backend.request(&variables, body);
     reply(scripts, name, response.await?).await
 }
 
+/// Reads a body whose length is unknown.
+async fn whole_if_chunked(body: RequestBody) -> Result<RequestBody, Failure> {
+    if body.announced_len().is_some() {
+        return Ok(body);
+    }
+    let mut whole = Vec::new();
+    let mut body = body.take(CHUNKED_BYTES_MAX + 1);
+    body.read_to_end(&mut whole).await.map_err(Failure::Body)?;
+    if whole.len() as u64 > CHUNKED_BYTES_MAX {
+        return Err(Failure::Body(io::ErrorKind::FileTooLarge.into()));
+    }
+    Ok(RequestBody::whole(whole))
+}
+
 /// Returns a response. Its body is whole if it has arrived already, and is streamed otherwise.
-async fn reply(scripts: &Scripts, name: &[u8], mut response: Asked) -> Result<Reply, Failure> {
+async fn reply(
+    scripts: &Scripts,
+    name: &[u8],
+    mut response: Response<RequestBody>,
+) -> Result<Reply, Failure> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let media_type = response.content_type().map(text);
     let fields = response.fields();

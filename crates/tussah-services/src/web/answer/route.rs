@@ -1,20 +1,20 @@
-//! Dynamic content: routes, requests and replies.
+//! Dynamic content: routes and requests.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::Future;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_lite::Stream;
 use tussah::sync::Limit;
 use tussah_wire::http::head::Head;
-use tussah_wire::http::{Method, Status, target};
+use tussah_wire::http::{Framing, Method, target};
 
-use super::reply_body::{ReplyBody, ReplyStream};
+use super::reply::Reply;
+use super::request_body::RequestBody;
+use crate::web::connection::pipe::Reader;
 
 /// A request, as a handler receives it.
 #[derive(Clone, Debug)]
@@ -23,7 +23,9 @@ pub struct Request {
     /// The bytes of the head.
     pub(crate) bytes: Vec<u8>,
     pub(crate) path: Vec<u8>,
+    /// The body, unless it is in `pipe`.
     pub(crate) body: Vec<u8>,
+    pub(crate) pipe: Option<Reader>,
     pub(crate) client: Option<IpAddr>,
     /// The addresses of the connection, if the route needs them and there are any.
     pub(crate) ends: Option<Ends>,
@@ -90,10 +92,25 @@ impl Request {
         found.map(|(_, value)| value)
     }
 
-    /// Returns the complete body.
+    /// Returns the complete body. It is empty if it is [streamed](Route::streams).
     #[must_use]
     pub fn body(&self) -> &[u8] {
         &self.body
+    }
+
+    /// Takes the body as a stream, whether or not it is [streamed](Route::streams). Afterwards, the
+    /// body is empty.
+    pub fn take_body(&mut self) -> RequestBody {
+        match self.pipe.take() {
+            Some(pipe) => {
+                let len = match self.head.framing {
+                    Framing::Length(len) => Some(len),
+                    _ => None,
+                };
+                RequestBody::piped(pipe, len)
+            }
+            None => RequestBody::whole(std::mem::take(&mut self.body)),
+        }
     }
 
     /// Returns the address of the client, if it is known. Behind a trusted proxy, this is the
@@ -108,70 +125,6 @@ fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     match bytes {
         Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
         Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
-    }
-}
-
-/// The response of a handler.
-#[derive(Debug)]
-pub struct Reply {
-    /// The status. A status below 200 is not final, so the server sends 500 instead.
-    pub status: Status,
-    /// The value of `Content-Type`.
-    pub media_type: String,
-    /// Further fields. The server adds its name, the type and the length of the body, the date, and
-    /// the fields about the connection. The server ignores these fields here, and fields with
-    /// invalid bytes.
-    pub fields: Vec<(String, String)>,
-    /// The body.
-    pub body: ReplyBody,
-}
-
-impl Reply {
-    /// Creates a plain-text response with status 200.
-    pub fn text(text: impl Into<String>) -> Self {
-        Self::new("text/plain; charset=utf-8", text.into())
-    }
-
-    /// Creates an HTML page with status 200.
-    pub fn html(page: impl Into<String>) -> Self {
-        Self::new("text/html; charset=utf-8", page.into())
-    }
-
-    /// Creates a response with status 200 and a body of any media type.
-    pub fn new(media_type: impl Into<String>, body: impl Into<Vec<u8>>) -> Self {
-        Self {
-            status: Status::OK,
-            media_type: media_type.into(),
-            fields: Vec::new(),
-            body: ReplyBody::Bytes(body.into()),
-        }
-    }
-
-    /// Creates a response with status 200, whose body is made while it is sent; see [`ReplyStream`].
-    pub fn stream(
-        media_type: impl Into<String>,
-        chunks: impl Stream<Item = io::Result<Vec<u8>>> + Send + 'static,
-    ) -> Self {
-        Self {
-            body: ReplyBody::Stream(ReplyStream::new(chunks)),
-            ..Self::new(media_type, [])
-        }
-    }
-
-    /// Creates a response with a status, and with the status's name as the body.
-    #[must_use]
-    pub fn status(status: Status) -> Self {
-        Self {
-            status,
-            ..Self::text(format!("{} {}\n", status.code(), status.reason()))
-        }
-    }
-
-    /// Adds a field.
-    #[must_use]
-    pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.fields.push((name.into(), value.into()));
-        self
     }
 }
 
@@ -205,6 +158,8 @@ pub struct Route {
     pub(crate) is_cancellable: bool,
     pub(crate) target: Option<Duration>,
     pub(crate) waits: bool,
+    /// True if a long body is passed on while it arrives.
+    pub(crate) streams: bool,
     /// True if requests come with the addresses of their connections, which costs system calls.
     pub(crate) needs_ends: bool,
 }
@@ -221,6 +176,7 @@ impl Route {
             is_cancellable: false,
             target: None,
             waits: false,
+            streams: false,
             needs_ends: false,
         }
     }
@@ -247,6 +203,33 @@ impl Route {
     #[must_use]
     pub fn waits(mut self) -> Self {
         self.waits = true;
+        self
+    }
+
+    /// Passes a long body to the handler while it arrives, instead of keeping it whole: the handler
+    /// reads it by [`Request::take_body`]. A body is long if it has more than 64 KiB, or if the
+    /// client does not announce its length.
+    ///
+    /// The server admits a request before it reads a long body. If the client waits for `100
+    /// Continue`, the server sends that when the handler first reads. The time of such a request
+    /// depends on the client, so it does not count as the route's response time.
+    ///
+    /// ```
+    /// use futures_lite::AsyncReadExt as _;
+    /// use tussah_services::web::{Reply, Request, Route, Web, config::Config};
+    ///
+    /// let count = async |mut request: Request| {
+    ///     let (mut body, mut buffer, mut sum) = (request.take_body(), [0; 8192], 0);
+    ///     while let Ok(len @ 1..) = body.read(&mut buffer).await {
+    ///         sum += len;
+    ///     }
+    ///     Reply::text(format!("{sum} bytes\n"))
+    /// };
+    /// let web = Web::new(Config::default()).route_with("/count", Route::new(count).streams());
+    /// ```
+    #[must_use]
+    pub fn streams(mut self) -> Self {
+        self.streams = true;
         self
     }
 

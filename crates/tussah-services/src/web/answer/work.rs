@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use tussah_wire::http::Status;
 
-use super::route::{Reply, Request, Routes};
+use super::reply::Reply;
+use super::route::{Request, Routes};
 
 /// Bound, in milliseconds: the longest time to compute or to wait in one request.
 const TIME_MS_MAX: u64 = 10_000;

@@ -269,7 +269,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         One "limits.body", "limit-body", "SIZE", LIMITS,
-        "Largest request body (else 413). Bodies for dynamic routes are buffered whole before admission, so they can use up to --limit-connections times this much memory",
+        "Largest request body (else 413), also for PHP. Bodies for dynamic routes other than PHP are buffered whole before admission, so they can use up to --limit-connections times this much memory",
         limits.body_bytes = |v| v.size(0..=1 << 40),
         |c| show::size(&c.limits.body_bytes)
     ),
@@ -293,7 +293,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         One "timeouts.body", "timeout-body", "TIME", TIMEOUTS,
-        "Time limit for a whole request body",
+        "Time limit for a whole request body; for an upload to PHP, how long to wait for a client that sends less than --timeout-rate",
         timeouts.body = |v| v.duration(time(1, DAY_MS)),
         |c| show::duration(&c.timeouts.body)
     ),

@@ -197,8 +197,9 @@ pub struct Limits {
     /// 431.
     pub headers: usize,
     /// Bound, in bytes: the length of a request's body, 1 MiB by default; a longer body gets status
-    /// 413. The server reads the body of a dynamic request completely before it admits the request.
-    /// All bodies together may therefore take `connections` times this much memory.
+    /// 413. Unless its route [streams](crate::web::Route::streams) bodies, the server reads the
+    /// body of a dynamic request completely before it admits the request. All bodies together may
+    /// therefore take `connections` times this much memory.
     pub body_bytes: u64,
     /// Bound, in connections: the open connections of the process, 20,000 by default. At the limit,
     /// a new connection evicts an idle one; if there is none, the new connection gets 503.
@@ -226,15 +227,16 @@ pub struct Timeouts {
     /// The time limit for a request's head, from its first byte to its last, and for the TLS
     /// handshake.
     pub head: Duration,
-    /// The time limit for the whole body of a request.
+    /// The time limit for the whole body of a request. A streamed body has no limit in total, but
+    /// the server gives up after it has waited this long for less than `rate` times this long.
     pub body: Duration,
     /// The time limit from a response to the next request.
     pub idle: Duration,
     /// The time for which a client may stall while reading a response, before its connection is
     /// reset.
     pub write: Duration,
-    /// The minimum rate at which a client reads a response, on average over `write`, in bytes per
-    /// second.
+    /// The minimum rate at which a client reads a response, on average over `write`, or sends a
+    /// streamed body, in bytes per second.
     pub rate: Option<u64>,
     /// The time for which a client may continue to send after the server has closed its side.
     /// During a shutdown, it is also the time limit for a request that is on its way.

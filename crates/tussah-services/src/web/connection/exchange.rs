@@ -7,6 +7,7 @@ use std::time::Instant;
 use tussah_wire::http::head::{Head, Scan, Version};
 use tussah_wire::http::{Framing, Status};
 
+use super::pipe::Pipe;
 use super::response::Response;
 use super::state::Connection;
 use crate::web::server::counts::OTHER;
@@ -54,13 +55,27 @@ pub(crate) enum Body {
     /// The body has not been read, or is absent.
     #[default]
     Unread,
-    /// The body has to be read, and kept if a handler needs it.
-    Wanted { keep: bool },
+    /// The body has to be read.
+    Wanted(Want),
     /// The body has been read; this is the kept part.
     Read(Vec<u8>),
     /// The head or the body is not valid, too long or too late. This is the status with which to
     /// respond.
     Refused(Status),
+    /// The connection's thread reads the body while its handler reads from this pipe. Meanwhile,
+    /// only the thread writes to the connection.
+    Piped(Arc<Pipe>),
+}
+
+/// The reason for reading a body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Want {
+    /// The next request comes after it.
+    Next,
+    /// A handler needs the whole body.
+    Whole,
+    /// A handler reads the body while it arrives.
+    Stream,
 }
 
 /// The action that a connection takes with an exchange that comes back.
@@ -117,6 +132,15 @@ impl Input {
     pub(crate) fn remove(&mut self, from: usize, len: usize) {
         self.bytes.copy_within(from + len..self.filled, from);
         self.filled -= len;
+    }
+
+    /// Adds bytes.
+    pub(crate) fn append(&mut self, bytes: &[u8]) {
+        while self.room().len() < bytes.len() {
+            self.grow();
+        }
+        self.room()[..bytes.len()].copy_from_slice(bytes);
+        self.add(bytes.len());
     }
 
     /// Returns whether there is no room.
@@ -247,7 +271,8 @@ impl Exchange {
 
     /// Returns whether the exchange's connection may continue.
     pub(crate) fn keeps_alive(&self) -> bool {
-        self.head.is_some_and(|head| head.keep_alive) && !self.is_last
+        let is_unread = matches!(&self.body, Body::Piped(pipe) if !pipe.is_complete());
+        self.head.is_some_and(|head| head.keep_alive) && !self.is_last && !is_unread
     }
 
     /// Returns whether the client announced its last request, and no further data is known to have

@@ -3,7 +3,7 @@
 use std::io;
 use std::task::{Context, Poll, ready};
 
-use crate::web::answer::reply_body::ReplyStream;
+use crate::web::answer::reply::ReplyStream;
 
 /// Bound, in bytes: chunks that are ready are sent together up to this length. A longer chunk is
 /// sent alone.

@@ -139,6 +139,12 @@ impl Connection {
         self.state.load(Ordering::Acquire) != IDLE
     }
 
+    /// Returns whether an exchange is on its way back, whose owner has woken the thread.
+    pub(crate) fn is_handed(&self) -> bool {
+        // Relaxed: `poll` orders what follows.
+        self.state.load(Ordering::Relaxed) == HANDED
+    }
+
     /// Returns whether no request is in flight. If one is in flight, its end wakes the thread.
     pub(crate) fn is_free(&self) -> bool {
         // Acquire: pairs with `release`.

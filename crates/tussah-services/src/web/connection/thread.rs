@@ -5,14 +5,17 @@
 //! while they are needed.
 
 mod body;
+mod feed;
 mod write;
 
 use std::future::{Future as _, poll_fn};
+use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use futures_lite::future;
 use tussah::stage::{Direct, DirectHandler};
 use tussah::time::{Sleep, now, sleep, timeout};
 use tussah_wire::http::Status;
@@ -23,6 +26,7 @@ use super::state::{Connection, Event};
 use super::stream::Stream;
 use crate::web::answer;
 use crate::web::server::Server;
+use feed::Feed;
 
 /// The entry point of requests into the network.
 pub(crate) struct Entry<P> {
@@ -44,24 +48,30 @@ pub(crate) async fn serve<P: DirectHandler<Event = Box<Exchange>>>(
         sleep: pin!(sleep(entry.server.config.timeouts.idle)),
         is_set: false,
         is_ending: false,
+        feed: None,
     };
     let clock = &entry.server.clock;
     connection.wait_first(clock.passed_s());
     let mut requests = 0;
     let mut spare = None;
     loop {
-        let event = poll_fn(|cx| match connection.poll(cx, &mut spare) {
-            Poll::Ready(event) => Poll::Ready(Some(event)),
-            Poll::Pending => {
-                let is_over = idle.poll(cx, &connection, &entry.server);
-                is_over.map(|()| None)
+        let event = poll_fn(|cx| {
+            if idle.feeds(cx, &connection, &entry.server) {
+                return Poll::Pending;
+            }
+            match connection.poll(cx, &mut spare) {
+                Poll::Ready(event) => Poll::Ready(Some(event)),
+                Poll::Pending => {
+                    let is_over = idle.poll(cx, &connection, &entry.server);
+                    is_over.map(|()| None)
+                }
             }
         });
         let mut exchange = match event.await {
             Some(Event::Read(Ok(1..))) => spare.take().expect("it was read into"),
             Some(Event::Handed(Some(mut handed))) => {
                 let stream = &connection.stream;
-                match Box::pin(go_on(stream, &entry.server, &mut handed)).await {
+                match Box::pin(go_on(stream, &entry.server, &mut handed, &mut idle.feed)).await {
                     After::Parse => handed,
                     After::Wait => {
                         Exchange::put(handed);
@@ -138,9 +148,23 @@ struct Idle<'a> {
     sleep: Pin<&'a mut Sleep>,
     is_set: bool,
     is_ending: bool,
+    /// The body of a request in flight. It is here because the thread then refers to one value less
+    /// while it waits.
+    feed: Option<Box<Feed>>,
 }
 
 impl Idle<'_> {
+    /// Feeds the body of a request in flight. Returns whether the thread has to wait for more of
+    /// it: until then, nothing else may wait for the stream.
+    #[inline]
+    fn feeds(&mut self, cx: &mut Context<'_>, connection: &Connection, server: &Server) -> bool {
+        let Some(feed) = &mut self.feed else {
+            return false;
+        };
+        let polled = feed.poll(cx, &connection.stream, &server.config.timeouts);
+        polled.is_pending() && !connection.is_handed()
+    }
+
     #[inline]
     fn poll(&mut self, cx: &mut Context<'_>, connection: &Connection, server: &Server) -> Poll<()> {
         if self.is_set && !self.sleep.is_elapsed() && !server.is_ending() {
@@ -214,16 +238,24 @@ enum After {
 }
 
 /// Does the work that the network has left to the thread.
-async fn go_on(stream: &Stream, server: &Server, exchange: &mut Exchange) -> After {
+async fn go_on(
+    stream: &Stream,
+    server: &Server,
+    exchange: &mut Exchange,
+    feed: &mut Option<Box<Feed>>,
+) -> After {
     let after = match exchange.next {
         Next::Again => After::Parse,
         Next::Read => read_more(stream, server, exchange).await,
         Next::Body => match body::read(stream, server, exchange).await {
-            Ok(()) => After::Parse,
+            Ok(rest) => {
+                *feed = rest;
+                After::Parse
+            }
             Err(None) => After::End,
             Err(Some(status)) => refused(exchange, status),
         },
-        Next::Write => match write::all(stream, server, exchange).await {
+        Next::Write => match write(stream, server, exchange, feed.take()).await {
             Ok(()) if !exchange.response.keep_alive => After::Close,
             Ok(()) if exchange.has_more() => After::Parse,
             Ok(()) => After::Wait,
@@ -236,6 +268,22 @@ async fn go_on(stream: &Stream, server: &Server, exchange: &mut Exchange) -> Aft
         linger(stream, server, exchange).await;
     }
     after
+}
+
+/// Sends the rest of a response, and feeds the rest of the request's body to its handler meanwhile.
+async fn write(
+    stream: &Stream,
+    server: &Server,
+    exchange: &mut Exchange,
+    feed: Option<Box<Feed>>,
+) -> io::Result<()> {
+    let Some(mut feed) = feed else {
+        return write::all(stream, server, exchange).await;
+    };
+    let write = write::all(stream, server, exchange);
+    future::or(write, feed.run(stream, &server.config.timeouts)).await?;
+    feed.give_back(&mut exchange.input);
+    Ok(())
 }
 
 /// Refuses a request that cannot be read.

@@ -15,9 +15,10 @@ use tussah_wire::http::{Method, Status};
 
 use super::admission::{self, cancel, detach};
 use crate::web::answer;
-use crate::web::answer::reply_body::ReplyBody;
-use crate::web::answer::route::{Answering, Reply, Request};
+use crate::web::answer::reply::{Reply, ReplyBody};
+use crate::web::answer::route::{Answering, Request};
 use crate::web::connection::exchange::{Body, Exchange};
+use crate::web::connection::pipe::Reader;
 use crate::web::server::Server;
 
 /// The stage.
@@ -48,6 +49,9 @@ impl<S: DirectHandler<Event = Box<Exchange>>> Handler for Dynamic<S> {
             }
             if reply.status.code() >= 500 {
                 batch.fail(1);
+            } else if matches!(exchange.body, Body::Piped(_)) {
+                // The time depends on the client.
+                batch.leave_out(1);
             }
             let fields = reply.fields.iter();
             let fields = fields.filter(|(name, _)| !answer::is_own(name));
@@ -144,9 +148,10 @@ impl Drop for AtWork {
 /// Returns the request for the handler.
 fn request(server: &Server, exchange: &mut Exchange, needs_ends: bool) -> Request {
     let head = *exchange.head();
-    let body = match std::mem::take(&mut exchange.body) {
-        Body::Read(body) => body,
-        _ => Vec::new(),
+    let (body, pipe) = match &mut exchange.body {
+        Body::Read(body) => (std::mem::take(body), None),
+        Body::Piped(pipe) => (Vec::new(), Some(Reader::new(pipe))),
+        _ => (Vec::new(), None),
     };
     let connection = exchange.connection.as_ref();
     let client = connection.and_then(|connection| server.client(&connection.stream, exchange));
@@ -157,6 +162,7 @@ fn request(server: &Server, exchange: &mut Exchange, needs_ends: bool) -> Reques
         bytes: exchange.input.filled()[..head.len()].to_vec(),
         path: exchange.path().to_vec(),
         body,
+        pipe,
         client,
         ends,
     }

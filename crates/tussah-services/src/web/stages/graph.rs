@@ -240,7 +240,8 @@ fn make_route(plan: &Plan<'_>, node: usize, route: usize) -> Result<(), BuildErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web::answer::route::{Reply, Routes};
+    use crate::web::answer::reply::Reply;
+    use crate::web::answer::route::Routes;
     use crate::web::config::{Cache, CacheKind, Config};
     use crate::web::server::Shared;
     use crate::web::site::Site;

@@ -11,9 +11,13 @@ use super::admission;
 use super::message::{Ask, Load};
 use crate::web::answer;
 use crate::web::answer::status;
-use crate::web::connection::exchange::{Body, Exchange, Next};
+use crate::web::connection::exchange::{Body, Exchange, Next, Want};
 use crate::web::server::Server;
 use crate::web::server::counts::{self, Count};
+
+/// Bound, in bytes: a body of an announced length up to this one is not streamed. A client that
+/// sends it slowly then occupies neither its route nor what is behind it.
+const SHORT_BYTES: u64 = 64 * 1024;
 
 /// The stage.
 pub(crate) struct Receive<S> {
@@ -63,9 +67,7 @@ impl<S: DirectHandler<Event = Box<Exchange>>> DirectHandler for Receive<S> {
             return admission::cancel(&self.server, exchange);
         }
         if head.framing != Framing::None && matches!(exchange.body, Body::Unread) {
-            exchange.body = Body::Wanted {
-                keep: route.is_some(),
-            };
+            exchange.body = Body::Wanted(self.want(route, head.framing));
             exchange.key.clear();
             exchange.next = Next::Body;
             return exchange.give_back();
@@ -118,6 +120,16 @@ impl<S: DirectHandler<Event = Box<Exchange>>> Receive<S> {
             if let Some(exchange) = admission::reject(&self.server, exchange, route, reason) {
                 drop(self.send.send(exchange));
             }
+        }
+    }
+
+    /// Returns the reason for reading a request's body.
+    fn want(&self, route: Option<usize>, framing: Framing) -> Want {
+        let is_short = matches!(framing, Framing::Length(..=SHORT_BYTES));
+        match route.map(|route| &self.server.routes.all()[route].1) {
+            None => Want::Next,
+            Some(route) if route.streams && !is_short => Want::Stream,
+            Some(_) => Want::Whole,
         }
     }
 

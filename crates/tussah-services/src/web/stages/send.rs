@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tussah::stage::DirectHandler;
 
-use crate::web::connection::exchange::{Exchange, Next};
+use crate::web::connection::exchange::{Body, Exchange, Next};
 use crate::web::connection::response::SLICES_MAX;
 use crate::web::server::Server;
 
@@ -20,6 +20,10 @@ impl DirectHandler for Send {
         let Some(connection) = &exchange.connection else {
             return;
         };
+        if matches!(exchange.body, Body::Piped(_)) {
+            exchange.next = Next::Write;
+            return exchange.give_back();
+        }
         let written = match exchange.response.only() {
             Some(bytes) => connection.stream.try_write(bytes),
             None => {

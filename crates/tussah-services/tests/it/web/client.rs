@@ -95,6 +95,11 @@ impl Client {
         self.stream.write_all(bytes.as_ref())
     }
 
+    /// The same connection, for a thread that sends while this client receives.
+    pub fn other_end(&self) -> TcpStream {
+        self.stream.try_clone().expect("there are descriptors")
+    }
+
     /// Nothing more will be sent.
     pub fn finish(&mut self) {
         drop(self.stream.shutdown(Shutdown::Write));

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use super::client::request;
-use super::server::{Server, Site, assert_same};
+use super::client::{Answer, request};
+use super::server::{Server, Site, assert_same, bytes};
 use crate::fastcgi::php::{Php, wait_for};
 
 const ECHO: &str = "<?php
@@ -75,6 +75,115 @@ fn bodies_of_known_and_unknown_length() {
             text.contains("\"CONTENT_LENGTH\":\"5\"") && text.ends_with("\nhello"),
             "{text}"
         );
+    }
+}
+
+const COUNT: &str = "<?php
+$in = fopen('php://input', 'r');
+$len = 0;
+$hash = hash_init('md5');
+while (strlen($part = fread($in, 65536))) { $len += strlen($part); hash_update($hash, $part); }
+echo $_SERVER['CONTENT_LENGTH'], ' ', $len, ' ', hash_final($hash), ' ', md5(file_get_contents(__DIR__ . '/body'));
+foreach ($_FILES as $file) echo $file['size'], ' ', md5_file($file['tmp_name']);";
+
+/// Starts a server with a script that compares the body of a request with a file.
+fn start_count(php: &Php, body: &[u8]) -> Server {
+    let address = php.address();
+    let site = Site::new().file("count.php", COUNT).file("body", body);
+    let site = site.with(|config| {
+        config.php = Some(address);
+        config.limits.body_bytes = 64 << 20;
+    });
+    site.start()
+}
+
+#[track_caller]
+fn check_count(answer: &Answer, len: usize) {
+    assert_eq!(answer.status, 200, "{}", answer.head);
+    let words: Vec<_> = answer.text().split(' ').collect();
+    assert_eq!(words[..2], [&*len.to_string(), &*len.to_string()]);
+    assert_eq!(words[2], words[3], "another body");
+}
+
+#[test]
+fn long_bodies_are_streamed() {
+    let php = Php::start();
+    let body = bytes(20 << 20);
+    let server = start_count(&php, &body);
+    let head = format!("Content-Length: {}\r\nExpect: 100-continue\r\n", body.len());
+    let mut client = server.connect();
+    for _ in 0..3 {
+        client.send(request("PUT", "/count.php", &head));
+        assert_eq!(client.answer().status, 100);
+        client.send(&body);
+        let answer = client.answer();
+        check_count(&answer, body.len());
+        assert!(!answer.ends(), "{}", answer.head);
+    }
+    // A client that waits does not send a body that nobody wants.
+    client.send(request("PUT", "/none.php", &head));
+    assert_eq!(client.answer().status, 404);
+    client.expect_end();
+    let mut client = server.connect();
+    let long = format!(
+        "Content-Length: {}\r\nExpect: 100-continue\r\n",
+        (64 << 20) + 1
+    );
+    client.send(request("PUT", "/count.php", &long));
+    assert_eq!(client.answer().status, 413);
+}
+
+#[test]
+fn a_body_of_unknown_length_is_kept_whole() {
+    let php = Php::start();
+    let body = bytes(1 << 20);
+    let server = start_count(&php, &body);
+    let head = request("PUT", "/count.php", "Transfer-Encoding: chunked\r\n");
+    let chunk = [b"100000\r\n", &body[..], b"\r\n"].concat();
+    let mut client = server.connect();
+    client.send([head.as_bytes(), &chunk, b"0\r\n\r\n"].concat());
+    check_count(&client.answer(), body.len());
+    client.send([head.as_bytes(), &chunk, b"1\r\nx\r\n0\r\n\r\n"].concat());
+    assert_eq!(client.answer().status, 413);
+}
+
+#[test]
+fn a_form_with_a_file() {
+    let php = Php::start();
+    let file = bytes(3 << 20);
+    let server = start_count(&php, &file);
+    let form = "--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\n";
+    let body = [form.as_bytes(), &file, b"\r\n--x--\r\n"].concat();
+    let head = "Content-Type: multipart/form-data; boundary=x\r\n";
+    let head = request(
+        "POST",
+        "/count.php",
+        &format!("{head}Content-Length: {}\r\n", body.len()),
+    );
+    let answer = server.ask([head.as_bytes(), &body].concat());
+    let words: Vec<_> = answer.text().split(' ').collect();
+    // PHP parses a form by itself, and reports its file after the other words.
+    let expected = format!("{}{}", words[3].get(..32).expect("a hash"), file.len());
+    assert_eq!(words[3], expected);
+    assert_eq!(words[3].get(..32), words.get(4).copied());
+}
+
+#[test]
+fn an_upload_that_breaks_off_frees_its_connection() {
+    let php = Php::start();
+    let server = start_count(&php, b"");
+    let in_use = || {
+        let page = server.get("/status?format=json", "");
+        let page: serde_json::Value = serde_json::from_slice(&page.body).expect("it is JSON");
+        page["limits"][0]["in_use"].as_u64().expect("a limit")
+    };
+    for _ in 0..5 {
+        let mut client = server.connect();
+        client.send(request("PUT", "/count.php", "Content-Length: 60000000\r\n"));
+        client.send(bytes(20 << 20));
+        wait_for("the upload", || (in_use() == 1).then_some(()));
+        drop(client);
+        wait_for("the end", || (in_use() == 0).then_some(()));
     }
 }
 

@@ -1,5 +1,6 @@
 //! A batch: the events that a handler receives at once.
 
+mod left_out;
 mod parts;
 mod watched;
 
@@ -42,6 +43,8 @@ pub struct Batch<E> {
     /// The number of the taken events that are settled.
     settled: usize,
     failed: u64,
+    /// Events whose times do not count.
+    left_out: u64,
     /// The taken events, as runs with the same stamp.
     waves: Vec<Wave>,
     /// The metadata of events that were taken without it.
@@ -89,6 +92,7 @@ impl<E> Default for Batch<E> {
             taken: 0,
             settled: 0,
             failed: 0,
+            left_out: 0,
             waves: Vec::new(),
             kept: Vec::new(),
             traces: Marks::default(),
@@ -280,13 +284,7 @@ impl<E> Batch<E> {
     /// percentile or controller uses their times, because failures do not show how fast the stage
     /// can be.
     pub fn fail(&mut self, events: u64) {
-        let mut left = events;
-        for wave in self.waves.iter_mut().rev() {
-            let part = wave.count.min(left);
-            wave.count -= part;
-            left -= part;
-        }
-        let failed = events - left;
+        let failed = self.untime(events);
         self.failed += failed;
         // They count as failed even if they are cancelled.
         let served = self.served.len().saturating_sub(failed as usize);

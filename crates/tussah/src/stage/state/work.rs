@@ -288,8 +288,9 @@ impl<E> State<E> {
         self.in_service -= ended;
         self.counts.finished += finished;
         self.counts.failed += failed;
-        // Failed and cancelled events, and batches of only such events, contribute no time.
-        let lost = cancelled + failed;
+        // These events, and batches of only such events, contribute no time.
+        let left_out = batch.take_left_out().min(finished);
+        let (finished, lost) = (finished - left_out, cancelled + failed + left_out);
         let mut batches = std::mem::take(&mut run.batches);
         if finished == 0 && lost > 0 {
             batches = 0;

@@ -65,6 +65,7 @@ impl<E> Batch<E> {
         self.taken += std::mem::take(&mut part.taken);
         self.settled += std::mem::take(&mut part.settled);
         self.failed += std::mem::take(&mut part.failed);
+        self.left_out += std::mem::take(&mut part.left_out);
         self.expired += std::mem::take(&mut part.expired);
         self.passed_over += std::mem::take(&mut part.passed_over);
         self.cancelled += std::mem::take(&mut part.cancelled);

@@ -1,10 +1,76 @@
-//! Bodies of replies, in memory or as streams.
+//! The response of a handler, with a body in memory or as a stream.
 
 use std::fmt;
 use std::io;
 use std::pin::Pin;
 
 use futures_lite::Stream;
+use tussah_wire::http::Status;
+
+/// The response of a handler.
+#[derive(Debug)]
+pub struct Reply {
+    /// The status. A status below 200 is not final, so the server sends 500 instead.
+    pub status: Status,
+    /// The value of `Content-Type`.
+    pub media_type: String,
+    /// Further fields. The server adds its name, the type and the length of the body, the date, and
+    /// the fields about the connection. The server ignores these fields here, and fields with
+    /// invalid bytes.
+    pub fields: Vec<(String, String)>,
+    /// The body.
+    pub body: ReplyBody,
+}
+
+impl Reply {
+    /// Creates a plain-text response with status 200.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new("text/plain; charset=utf-8", text.into())
+    }
+
+    /// Creates an HTML page with status 200.
+    pub fn html(page: impl Into<String>) -> Self {
+        Self::new("text/html; charset=utf-8", page.into())
+    }
+
+    /// Creates a response with status 200 and a body of any media type.
+    pub fn new(media_type: impl Into<String>, body: impl Into<Vec<u8>>) -> Self {
+        Self {
+            status: Status::OK,
+            media_type: media_type.into(),
+            fields: Vec::new(),
+            body: ReplyBody::Bytes(body.into()),
+        }
+    }
+
+    /// Creates a response with status 200, whose body is made while it is sent (see
+    /// [`ReplyStream`]).
+    pub fn stream(
+        media_type: impl Into<String>,
+        chunks: impl Stream<Item = io::Result<Vec<u8>>> + Send + 'static,
+    ) -> Self {
+        Self {
+            body: ReplyBody::Stream(ReplyStream::new(chunks)),
+            ..Self::new(media_type, [])
+        }
+    }
+
+    /// Creates a response with a status, and with the status's name as the body.
+    #[must_use]
+    pub fn status(status: Status) -> Self {
+        Self {
+            status,
+            ..Self::text(format!("{} {}\n", status.code(), status.reason()))
+        }
+    }
+
+    /// Adds a field.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.fields.push((name.into(), value.into()));
+        self
+    }
+}
 
 /// The body of a reply.
 #[derive(Debug)]

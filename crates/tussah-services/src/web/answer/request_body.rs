@@ -1,0 +1,76 @@
+//! Bodies of requests, as streams.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_io::AsyncRead;
+use futures_lite::io::Cursor;
+
+use crate::web::connection::pipe::Reader;
+
+/// The body of a request as a stream; see [`Request::take_body`](super::route::Request::take_body).
+///
+/// The server reads from the client only when the handler reads from the stream, so a slow handler
+/// slows the client down. If the handler drops the stream before its end, the server closes the
+/// connection after the response.
+///
+/// # Errors
+/// A read fails if the rest of the body is missing:
+///
+/// | kind of the error | reason |
+/// |---|---|
+/// | `UnexpectedEof` | the client has disconnected |
+/// | `TimedOut` | the client sends too slowly ([`Timeouts::body`](crate::web::config::Timeouts::body)) |
+/// | `FileTooLarge` | the body without an announced length exceeds [`Limits::body_bytes`](crate::web::config::Limits::body_bytes) |
+/// | `InvalidData` | the body breaks the rules of its transfer coding |
+pub struct RequestBody {
+    kind: Kind,
+    len: Option<u64>,
+}
+
+enum Kind {
+    Whole(Cursor<Vec<u8>>),
+    Piped(Reader),
+}
+
+impl RequestBody {
+    pub(crate) fn whole(bytes: Vec<u8>) -> Self {
+        let len = Some(bytes.len() as u64);
+        let kind = Kind::Whole(Cursor::new(bytes));
+        Self { kind, len }
+    }
+
+    pub(crate) fn piped(reader: Reader, len: Option<u64>) -> Self {
+        let kind = Kind::Piped(reader);
+        Self { kind, len }
+    }
+
+    /// Returns the length of the whole body, in bytes, if the client has announced it.
+    #[must_use]
+    pub fn announced_len(&self) -> Option<u64> {
+        self.len
+    }
+}
+
+impl AsyncRead for RequestBody {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.kind {
+            Kind::Whole(bytes) => Pin::new(bytes).poll_read(cx, buffer),
+            Kind::Piped(reader) => reader.poll_read(cx, buffer),
+        }
+    }
+}
+
+impl fmt::Debug for RequestBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestBody")
+            .field("announced_len", &self.len)
+            .finish_non_exhaustive()
+    }
+}
