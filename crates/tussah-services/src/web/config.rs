@@ -26,6 +26,7 @@ mod arguments;
 mod check;
 mod choices;
 mod error;
+mod fastcgi;
 mod file;
 mod keys;
 mod load;
@@ -38,6 +39,7 @@ mod value;
 
 pub use arguments::Arguments;
 pub use error::ConfigErrors;
+pub use fastcgi::{FastCgi, FastCgiPaths};
 pub use load::Origins;
 pub use peers::Peers;
 pub use settings::{

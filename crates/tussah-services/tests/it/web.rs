@@ -1,5 +1,6 @@
 //! `tussah web`, spoken to over sockets.
 
+mod applications;
 mod bodies;
 mod cache;
 mod client;

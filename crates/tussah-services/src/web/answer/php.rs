@@ -1,4 +1,4 @@
-//! Pages of PHP scripts, which an application such as php-fpm runs.
+//! Pages of FastCGI applications, such as php-fpm, which runs the scripts of a site.
 
 use std::fs;
 use std::io;
@@ -13,12 +13,9 @@ use tussah_wire::http::{Method, Status};
 use super::reply::{Reply, ReplyBody, ReplyStream};
 use super::request_body::RequestBody;
 use super::route::{Ends, Request, Route, Routes};
-use crate::fastcgi::{Address, Backend, Failure, Options, Response};
-use crate::web::config::Config;
+use crate::fastcgi::{Backend, Failure, Response};
+use crate::web::config::{Config, FastCgi, FastCgiPaths};
 use crate::web::site::{Codings, Found, Missing, Site, SiteError};
-
-/// The end of a script's name.
-const EXTENSION: &str = ".php";
 
 /// Bound, in bytes: a response whose body has arrived completely is sent whole up to this length.
 const WHOLE_BYTES: usize = 64 * 1024;
@@ -27,30 +24,50 @@ const WHOLE_BYTES: usize = 64 * 1024;
 /// `CONTENT_LENGTH` first.
 const CHUNKED_BYTES_MAX: u64 = 1 << 20;
 
-/// A site whose scripts an application runs.
+/// The applications of a configuration, with their pools of connections.
+pub(crate) type Backends = Vec<(FastCgi, Backend)>;
+
+/// A site, some of whose paths an application answers.
 struct Scripts {
     site: Site,
     /// The absolute path of the root.
     root: Vec<u8>,
     software: Vec<u8>,
+    application: FastCgi,
     backend: Backend,
 }
 
-/// Adds the route of all scripts.
+/// Returns the applications of a configuration. One that has the same address and limits as before
+/// keeps its pool.
+pub(crate) fn backends(config: &Config, before: &Backends) -> Backends {
+    let backend = |application: FastCgi| {
+        let is_same = |other: &&(FastCgi, Backend)| {
+            let (other, _) = other;
+            (&other.address, &other.options) == (&application.address, &application.options)
+        };
+        let backend = match before.iter().find(is_same) {
+            Some((_, backend)) => backend.clone(),
+            None => Backend::new(application.address.clone(), application.options.clone()),
+        };
+        (application, backend)
+    };
+    config.applications().map(backend).collect()
+}
+
+/// Adds the route of an application.
 pub(crate) fn route(
     routes: Routes,
     config: &Config,
-    address: &Address,
+    (application, backend): &(FastCgi, Backend),
 ) -> Result<Routes, SiteError> {
     let site = Site::open(&config.root, config.site.clone())?;
     let root = fs::canonicalize(&config.root).unwrap_or_else(|_| config.root.clone());
-    let backend = Backend::new(address.clone(), Options::default());
-    let limit = backend.limit().clone();
     let scripts = Arc::new(Scripts {
         site,
         root: root.as_os_str().as_bytes().to_vec(),
         software: config.server_header.clone().unwrap_or_default().into(),
-        backend,
+        application: application.clone(),
+        backend: backend.clone(),
     });
     let handler = move |request| {
         let scripts = Arc::clone(&scripts);
@@ -60,15 +77,24 @@ pub(crate) fn route(
     // next writes. Only GET and HEAD are therefore cancelled, as in other routes.
     let route = Route::new(handler).with_ends().streams();
     Ok(routes
-        .route_with(&format!("*{EXTENSION}"), route)
-        .limit(&limit))
+        .route_with(&application.paths.route(), route)
+        .limit(backend.limit()))
 }
 
 /// Answers a request with the output of its script.
 async fn run(scripts: Arc<Scripts>, request: Request) -> Reply {
-    let (name, _) = cgi::split_path_info(&request.path, EXTENSION.as_bytes());
+    let application = &scripts.application;
+    let name = match &application.paths {
+        FastCgiPaths::Prefix(prefix) => &prefix.as_bytes()[..prefix.len() - 1],
+        FastCgiPaths::Suffix(suffix) if application.path_info => {
+            cgi::split_path_info(&request.path, suffix.as_bytes()).0
+        }
+        FastCgiPaths::Suffix(_) => &request.path[..],
+    };
     let name = name.to_vec();
-    if let Err(status) = find(&scripts, &name).await {
+    if matches!(application.paths, FastCgiPaths::Suffix(_))
+        && let Err(status) = find(&scripts, &name).await
+    {
         return Reply::status(status);
     }
     match ask(&scripts, request, &name).await {
@@ -133,7 +159,11 @@ async fn ask(scripts: &Scripts, mut request: Request, name: &[u8]) -> Result<Rep
         server_software: &scripts.software,
         is_https,
     };
-    let variables = cgi::variables(&request.head, &request.bytes, &context);
+    let mut variables = cgi::variables(&request.head, &request.bytes, &context);
+    let params = &scripts.application.params;
+    variables.retain(|(name, _)| params.iter().all(|(other, _)| name != other));
+    let params = params.iter();
+    variables.extend(params.map(|(name, value)| (name.into(), value.as_bytes().into())));
     let response = scripts.backend.request(&variables, body);
     reply(scripts, name, response.await?).await
 }

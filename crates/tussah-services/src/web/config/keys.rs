@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tussah_wire::http::head::HEAD_BYTES_MAX;
 
+use super::fastcgi;
 use super::settings::Config;
 use super::show;
 use super::value::{Read, Value};
@@ -182,6 +183,12 @@ pub(super) const KEYS: &[Key] = &[
         "FastCGI application that runs the site's .php files, such as php-fpm: unix:PATH or IP:PORT; or off, which serves them as files",
         php = |v| v.or_none("off", Value::application),
         |c| show::or("off", &c.php, |x| show::text(&x.to_string()))
+    ),
+    key!(
+        Many "fastcgi", "fastcgi", "PATHS=ADDRESS", SERVED,
+        "FastCGI application for the names with a suffix, such as .php=unix:PATH, or for a prefix, such as /app/=IP:PORT. A file also sets its limits and variables",
+        fastcgi = fastcgi::read,
+        fastcgi::show_all
     ),
     key!(
         Many "listen", "listen", "ADDRESS", RUNNING,

@@ -130,6 +130,25 @@ impl Draft {
                 });
             }
         }
+        if let Some(paths) = config.claimed_twice() {
+            let what = format!("two applications claim the paths {paths}; keep one of them");
+            let origin = config.origins.of("fastcgi").clone();
+            self.problems.push(Problem {
+                origin,
+                key: Some("fastcgi"),
+                what,
+            });
+        }
+        if let Some(name) = config.script_as_index() {
+            let what =
+                format!("expected files, found the script {name:?}, which only its own path runs");
+            let origin = config.origins.of("index").clone();
+            self.problems.push(Problem {
+                origin,
+                key: Some("index"),
+                what,
+            });
+        }
         if config.listen.is_empty() {
             let what = "expected at least one address, found none".into();
             let origin = config.origins.of("listen").clone();

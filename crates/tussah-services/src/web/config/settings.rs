@@ -8,6 +8,7 @@ use std::time::Duration;
 use tussah::net::Hangup;
 use tussah::stage::control::Mode;
 
+use super::fastcgi::FastCgi;
 use super::load::Origins;
 use super::peers::Peers;
 use crate::fastcgi::Address;
@@ -54,6 +55,8 @@ pub struct Config {
     /// The application that runs the scripts of the site, such as php-fpm; `None` runs none. The
     /// server then answers paths that end in `.php` with their output instead of their text.
     pub php: Option<Address>,
+    /// The FastCGI applications. `php` stands for one more, with default limits.
+    pub fastcgi: Vec<FastCgi>,
     /// True to serve the page `/work`, which does the amount of work that its query states.
     pub work: bool,
     /// The page cache.
@@ -91,6 +94,7 @@ impl Default for Config {
             server_header: Some("tussah".into()),
             trusted_proxies: Vec::new(),
             php: None,
+            fastcgi: Vec::new(),
             work: false,
             cache: Cache::default(),
             limits: Limits::default(),

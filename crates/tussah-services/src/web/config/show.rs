@@ -111,11 +111,11 @@ pub(super) fn rules(rules: &[FieldRule]) -> String {
     }))
 }
 
-fn list(items: impl Iterator<Item = String>) -> String {
+pub(super) fn list(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(", "))
 }
 
-fn inline(entries: impl Iterator<Item = (String, String)>) -> String {
+pub(super) fn inline(entries: impl Iterator<Item = (String, String)>) -> String {
     let entries: Vec<_> = entries
         .map(|(name, value)| format!("{} = {value}", quoted(&name)))
         .collect();

@@ -58,6 +58,17 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("types", "md=text/markdown", r#"{ "md" = "text/markdown" }"#),
     ("php", "unix:/run/php.sock", r#""unix:/run/php.sock""#),
     (
+        "fastcgi",
+        ".cgi=127.0.0.1:9000,/app/=unix:/run/app",
+        concat!(
+            r#"[{ address = "127.0.0.1:9000", suffix = ".cgi", connections = 5, queue = 1024, "#,
+            r#"timeout-queue = "10s", timeout-connect = "5s", timeout = "1m", path-info = true, "#,
+            r#"params = {} }, { address = "unix:/run/app", prefix = "/app/", connections = 5, "#,
+            r#"queue = 1024, timeout-queue = "10s", timeout-connect = "5s", timeout = "1m", "#,
+            r#"path-info = true, params = {} }]"#,
+        ),
+    ),
+    (
         "listen",
         "[::1]:0,unix:/run/web",
         r#"["[::1]:0", "unix:/run/web"]"#,
@@ -471,4 +482,76 @@ fn shells_complete_the_words_that_a_key_takes() {
             "{words}"
         );
     }
+}
+
+#[test]
+fn applications_are_read_from_tables() {
+    let file = "[[fastcgi]]
+address = \"unix:/run/php\"
+connections = 20
+queue = 0
+timeout = \"5m\"
+path-info = false
+params = { APP_ENV = \"test\" }
+
+[[fastcgi]]
+address = \"127.0.0.1:9000\"
+prefix = \"/app/\"
+";
+    let config = load(&[], &[], file).unwrap();
+    let [php, app] = &config.fastcgi[..] else {
+        panic!("{:?}", config.fastcgi);
+    };
+    assert_eq!(php.paths, FastCgiPaths::Suffix(".php".into()));
+    let options = &php.options;
+    assert_eq!(
+        (options.connections, options.waiting, php.path_info),
+        (20, 0, false)
+    );
+    assert_eq!(options.silence, Duration::from_secs(300));
+    assert_eq!(php.params, [("APP_ENV".to_owned(), "test".to_owned())]);
+    assert_eq!(app.paths, FastCgiPaths::Prefix("/app/".into()));
+    assert_eq!(
+        load(&[], &[], &shown(&config)).unwrap().fastcgi,
+        config.fastcgi
+    );
+}
+
+#[test]
+fn errors_in_applications_are_reported() {
+    let check = |file: &str, expected: &[&str]| {
+        let errors = load(&[], &[], file).unwrap_err();
+        assert_eq!(errors.lines().collect::<Vec<_>>(), expected);
+    };
+    check(
+        "[[fastcgi]]\naddress = \"php.sock\"\nsuffix = \"php\"\nprefix = \"app\"\nconnection = 5\nconnections = 0\n",
+        &[
+            "site.toml:1:1: fastcgi: expected `suffix` or `prefix`, found both",
+            "site.toml:2:11: fastcgi: expected an address such as \"unix:/run/php/php-fpm.sock\" or \"127.0.0.1:9000\", found \"php.sock\"",
+            "site.toml:3:10: fastcgi: expected the end of file names, such as \".php\", found \"php\"",
+            "site.toml:4:10: fastcgi: expected the beginning of paths, such as \"/app/\", found \"app\"",
+            "site.toml:5:14: fastcgi: unknown key `connection`; did you mean `connections`?",
+            "site.toml:6:15: fastcgi: expected a whole number from 1 to 65535, found 0",
+        ],
+    );
+    check(
+        "[[fastcgi]]\nsuffix = \".php\"\n",
+        &[
+            "site.toml:1:1: fastcgi: missing `address`, as in address = \"unix:/run/php/php-fpm.sock\"",
+        ],
+    );
+    check(
+        "index = [\"index.html\", \"index.php\"]\nphp = \"unix:/a\"\n",
+        &[
+            "site.toml:1:9: index: expected files, found the script \"index.php\", which only its own path runs",
+        ],
+    );
+    check(
+        "fastcgi = 5\n",
+        &["site.toml:1:11: fastcgi: expected a list, found 5"],
+    );
+    check(
+        "php = \"unix:/a\"\nfastcgi = [{ address = \"unix:/b\" }]\n",
+        &["site.toml:2:11: fastcgi: two applications claim the paths *.php; keep one of them"],
+    );
 }

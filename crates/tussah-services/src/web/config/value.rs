@@ -51,7 +51,7 @@ impl Value {
         }
     }
 
-    fn unexpected<T>(&self, expected: &str) -> Read<T> {
+    pub(super) fn unexpected<T>(&self, expected: &str) -> Read<T> {
         Err(vec![Problem::unexpected(
             &self.origin,
             expected,
@@ -59,11 +59,11 @@ impl Value {
         )])
     }
 
-    fn or<T>(&self, value: Option<T>, expected: &str) -> Read<T> {
+    pub(super) fn or<T>(&self, value: Option<T>, expected: &str) -> Read<T> {
         value.map_or_else(|| self.unexpected(expected), Ok)
     }
 
-    fn as_text(&self) -> Option<&str> {
+    pub(super) fn as_text(&self) -> Option<&str> {
         match &self.raw {
             Raw::Word(text) | Raw::Text(text) => Some(text),
             _ => None,
@@ -357,17 +357,17 @@ impl Value {
         })
     }
 
-    fn fields(&self) -> Read<Vec<(String, String)>> {
+    pub(super) fn fields(&self) -> Read<Vec<(String, String)>> {
         match &self.raw {
             Raw::Table(fields) => all(fields
                 .iter()
                 .map(|(name, value)| Ok((name.clone(), value.text()?)))),
-            _ => self.unexpected("a table of header fields"),
+            _ => self.unexpected("a table of names and texts"),
         }
     }
 
     /// Returns a part of this value with the same origin.
-    fn with(&self, word: &str) -> Self {
+    pub(super) fn with(&self, word: &str) -> Self {
         Self {
             raw: Raw::Word(word.into()),
             origin: self.origin.clone(),

@@ -17,8 +17,9 @@ use super::retry::Rate;
 use super::serve::WebError;
 use super::tls::Reloadable;
 use crate::web::access_log::AccessLog;
+use crate::web::answer::php::{self, Backends};
 use crate::web::answer::route::Routes;
-use crate::web::answer::{php, work};
+use crate::web::answer::work;
 use crate::web::config::{CacheKind, Config, ListenAddress};
 use crate::web::connection::exchange::Exchange;
 use crate::web::server::{Server, Shared};
@@ -47,6 +48,8 @@ pub(crate) struct Instance {
     pub(crate) server: Arc<Server>,
     pub(crate) accept: AcceptStage,
     pub(crate) tls: Option<Reloadable>,
+    /// The pools of applications, which a reload keeps.
+    backends: Backends,
     network: Network,
     looking: JoinHandle<()>,
 }
@@ -81,7 +84,7 @@ impl Running {
             tussah::Handle::current().workers(),
         );
         let site = open(&config).map_err(WebError::Site)?;
-        let instance = Instance::new(site, config, &routes, &shared, None, &wire)?;
+        let instance = Instance::new(site, config, &routes, &shared, None, &Vec::new(), &wire)?;
         let instance = Arc::new(instance);
         instance.begin();
         let addresses = instance.server.config.listen.clone();
@@ -147,7 +150,8 @@ impl Running {
             .clone()
             .filter(|_| before.server.config.log == config.log);
         let site = (self.open)(&config).map_err(WebError::Site)?;
-        let next = Instance::new(site, config, &self.routes, &self.shared, log, &self.wire)?;
+        let (routes, shared, backends) = (&self.routes, &self.shared, &before.backends);
+        let next = Instance::new(site, config, routes, shared, log, backends, &self.wire)?;
         let next = Arc::new(next);
         let wanted = &next.server.config.listen;
         // A listener that has failed is started again.
@@ -265,6 +269,7 @@ impl Instance {
         routes: &Routes,
         shared: &Shared,
         log: Option<Arc<AccessLog>>,
+        before: &Backends,
         wire: &Wire,
     ) -> Result<Self, WebError> {
         let tls = match (&config.tls.cert, &config.tls.key) {
@@ -284,8 +289,9 @@ impl Instance {
         if config.work {
             routes = work::route(routes, &config.root);
         }
-        if let Some(address) = &config.php {
-            routes = php::route(routes, &config, address).map_err(WebError::Site)?;
+        let backends = php::backends(&config, before);
+        for backend in &backends {
+            routes = php::route(routes, &config, backend).map_err(WebError::Site)?;
         }
         let network = Network::new("web");
         let workers = tussah::Handle::current().workers();
@@ -296,6 +302,7 @@ impl Instance {
             server,
             accept: wired.accept,
             tls,
+            backends,
             network,
             looking,
         })

@@ -273,8 +273,15 @@ mod tests {
             let shared = Shared::new(1, &Routes::default(), 1);
             let instance = || {
                 let (site, config) = (Site::empty(), Config::default());
-                let instance =
-                    Instance::new(site, config, &Routes::default(), &shared, None, &wire);
+                let instance = Instance::new(
+                    site,
+                    config,
+                    &Routes::default(),
+                    &shared,
+                    None,
+                    &Vec::new(),
+                    &wire,
+                );
                 Arc::new(instance.expect("nothing can fail"))
             };
             let (before, after) = (instance(), instance());
