@@ -1,11 +1,13 @@
 //! Application servers that fail.
 
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use futures_lite::io::empty;
+use futures_lite::io::{Cursor, empty};
 use tempfile::TempDir;
 use tussah_services::fastcgi::{Address, Backend, Failure, Options};
 
@@ -27,7 +29,7 @@ fn fake(options: Options, serve: fn(UnixStream)) -> (TempDir, Backend) {
 }
 
 /// Reads the request's records up to the end of the empty body. Returns false if there are none.
-fn read_request(stream: &mut UnixStream) -> bool {
+fn read_request(stream: &mut impl Read) -> bool {
     let mut header = [0; 8];
     while stream.read_exact(&mut header).is_ok() {
         let len = usize::from(u16::from_be_bytes([header[4], header[5]]));
@@ -61,7 +63,7 @@ fn check(options: Options, serve: fn(UnixStream), status: u16, expected: &str) {
 }
 
 /// Answers every request on a connection with the same output, and ends it.
-fn answer(mut stream: UnixStream, output: &[u8]) {
+fn answer(mut stream: impl Read + Write, output: &[u8]) {
     while read_request(&mut stream) {
         let bytes = [record(6, output), record(3, &[0; 8])].concat();
         stream.write_all(&bytes).expect("the client reads");
@@ -249,5 +251,73 @@ fn a_kept_connection_that_has_ended_is_not_used() {
         php.restart();
         let text = ask(&backend, &quick, "GET", 0, empty()).await;
         assert_eq!(text.expect("a response"), b"here");
+    });
+}
+
+#[test]
+fn an_application_on_a_tcp_port() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            answer(stream.expect("a connection"), b"A: b\n\nhere");
+        }
+    });
+    let backend = Backend::new(Address::Tcp(address), Options::default());
+    block_on(async {
+        for _ in 0..3 {
+            let text = ask(&backend, "/a.php", "GET", 0, empty()).await;
+            assert_eq!(text.expect("a response"), b"here");
+            assert_eq!(backend.idle(), 1);
+        }
+    });
+}
+
+/// The connection breaks between the check of the kept connection and the first byte. A socket that
+/// only refuses to read looks open until then.
+#[test]
+fn a_request_of_which_nothing_was_sent_is_sent_again() {
+    static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
+    let (_directory, backend) = fake(Options::default(), |mut stream| {
+        CONNECTIONS.fetch_add(1, Ordering::Relaxed);
+        read_request(&mut stream);
+        stream.shutdown(Shutdown::Read).expect("it is open");
+        let bytes = [record(6, b"A: b\n\nhere"), record(3, &[0; 8])].concat();
+        stream.write_all(&bytes).expect("the client reads");
+        loop {
+            thread::park(); // the connection stays open
+        }
+    });
+    block_on(async {
+        for n in 1..=3 {
+            let text = ask(&backend, "/a.php", "GET", 0, empty()).await;
+            assert_eq!(text.expect("a response"), b"here");
+            assert_eq!(CONNECTIONS.load(Ordering::Relaxed), n);
+        }
+    });
+}
+
+/// The application may have done a part of its work, so the request is not sent again.
+#[test]
+fn a_request_of_which_a_part_was_sent_is_not_sent_again() {
+    static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
+    let (_directory, backend) = fake(Options::default(), |mut stream| {
+        if CONNECTIONS.fetch_add(1, Ordering::Relaxed) > 0 {
+            return;
+        }
+        // The first request succeeds, so that its connection is kept.
+        read_request(&mut stream);
+        let bytes = [record(6, b"A: b\n\nhere"), record(3, &[0; 8])].concat();
+        stream.write_all(&bytes).expect("the client reads");
+        stream.read_exact(&mut [0; 8]).expect("a second request");
+    });
+    block_on(async {
+        let text = ask(&backend, "/a.php", "GET", 0, empty()).await;
+        assert_eq!(text.expect("a response"), b"here");
+        let body = Cursor::new(vec![0; 8 << 20]);
+        let failure = ask(&backend, "/a.php", "PUT", 8 << 20, body).await;
+        assert!(matches!(failure, Err(Failure::Broken(_))), "{failure:?}");
+        assert_eq!(CONNECTIONS.load(Ordering::Relaxed), 1);
+        assert_eq!(backend.limit().stats().in_use, 0);
     });
 }

@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use super::client::{Client, request};
 use super::process::{Process, Site, until};
+use crate::fastcgi::php::Php;
 
 fn fifo(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("there is room");
@@ -302,4 +303,15 @@ fn a_closed_standard_error_is_harmless() {
     server.signal(Signal::TERM);
     assert_eq!(server.ended().code(), Some(0));
     drop(std::io::stdout().flush());
+}
+
+#[test]
+fn messages_of_scripts_are_logged() {
+    let php = Php::start();
+    let code = "<?php error_log(\"first\\nsecond \\x1b[1m\"); echo 'here';";
+    let site = Site::new().file("site/a.php", code);
+    let mut server = site.serve(&format!("--php {}", php.address()));
+    assert_eq!(server.get("/a.php").text(), "here");
+    server.says("FastCGI application: PHP message: first");
+    server.says("FastCGI application: second \u{fffd}[1m");
 }
