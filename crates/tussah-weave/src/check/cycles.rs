@@ -14,7 +14,7 @@ pub(super) fn check(builder: &mut Builder<'_, '_>) {
     mark_back_edges(builder);
     let edges = builder.graph.edges.clone();
     let is_call = |edge: &Edge| edge.via.is_call();
-    let calls = cycles(builder.graph.nodes.len(), &edges, &is_call);
+    let calls = cycles(builder.graph.nodes.len(), &edges, &is_call, &|_| true);
     let mut reported: BTreeSet<usize> = BTreeSet::new();
     for cycle in calls {
         report(
@@ -42,11 +42,10 @@ pub(super) fn check(builder: &mut Builder<'_, '_>) {
         Via::Queue { when_full, .. } => *when_full == WhenFull::Wait,
     };
     // A cycle inside one limit is bounded. One that leaves the limit has an edge outside of it.
-    let candidates = cycles(builder.graph.nodes.len(), &edges, &waits);
-    for cycle in candidates {
-        let is_bounded = cycle.iter().all(|&edge| is_limited(&edges[edge]))
-            && in_one_limit(&limits, &edges, &cycle);
-        if is_bounded || cycle.iter().any(|edge| reported.contains(edge)) {
+    let leaves = |edge: &Edge| !is_limited(edge);
+    let unbounded = cycles(builder.graph.nodes.len(), &edges, &waits, &leaves);
+    for cycle in unbounded {
+        if cycle.iter().any(|edge| reported.contains(edge)) {
             continue;
         }
         let help = "let an edge give way with `via queue(1000, when_full: shed)`, or bound the items \
@@ -60,14 +59,6 @@ pub(super) fn check(builder: &mut Builder<'_, '_>) {
         );
     }
     serial_calls(builder, &edges);
-}
-
-fn in_one_limit(limits: &[Vec<usize>], edges: &[Edge], cycle: &[usize]) -> bool {
-    limits.iter().any(|nodes| {
-        cycle
-            .iter()
-            .all(|&edge| nodes.contains(&edges[edge].from.node))
-    })
 }
 
 fn report(builder: &mut Builder<'_, '_>, edges: &[Edge], cycle: &[usize], what: &str, help: &str) {
@@ -155,8 +146,14 @@ fn mark_back_edges(builder: &mut Builder<'_, '_>) {
     }
 }
 
-/// Returns a shortest cycle of each strongly connected component of the chosen edges, as edges.
-fn cycles(nodes: usize, edges: &[Edge], is_chosen: &dyn Fn(&Edge) -> bool) -> Vec<Vec<usize>> {
+/// Returns a cycle of each strongly connected component of the chosen edges, as edges: a shortest
+/// one through the first edge for which `is_first` holds, if there is one.
+fn cycles(
+    nodes: usize,
+    edges: &[Edge],
+    is_chosen: &dyn Fn(&Edge) -> bool,
+    is_first: &dyn Fn(&Edge) -> bool,
+) -> Vec<Vec<usize>> {
     let components = components(nodes, edges, is_chosen);
     let mut out: Vec<Vec<usize>> = vec![Vec::new(); nodes];
     for (index, edge) in edges.iter().enumerate() {
@@ -166,22 +163,22 @@ fn cycles(nodes: usize, edges: &[Edge], is_chosen: &dyn Fn(&Edge) -> bool) -> Ve
     }
     let mut found: Vec<Vec<usize>> = Vec::new();
     let mut done: BTreeSet<usize> = BTreeSet::new();
-    for edge in edges {
+    for (index, edge) in edges.iter().enumerate() {
         let component = components[edge.from.node];
         let is_cyclic = is_chosen(edge) && component == components[edge.to.node];
-        if !is_cyclic || !done.insert(component) {
-            continue;
+        if is_cyclic && is_first(edge) && done.insert(component) {
+            found.extend(cycle(edges, &out, index));
         }
-        found.extend(path(edges, &out, edge.from.node));
     }
     found
 }
 
-/// Returns a shortest path from a node to itself, by breadth-first search. `out` has the edges of
-/// each node that the path may take.
-fn path(edges: &[Edge], out: &[Vec<usize>], start: usize) -> Option<Vec<usize>> {
-    let mut came_by: HashMap<usize, usize> = HashMap::new();
-    let mut queue = VecDeque::from([start]);
+/// Returns a shortest cycle that begins with an edge, by breadth-first search. `out` has the edges
+/// of each node that the cycle may take.
+fn cycle(edges: &[Edge], out: &[Vec<usize>], first: usize) -> Option<Vec<usize>> {
+    let (start, next) = (edges[first].from.node, edges[first].to.node);
+    let mut came_by: HashMap<usize, usize> = HashMap::from([(next, first)]);
+    let mut queue = VecDeque::from([next]);
     while let Some(node) = queue.pop_front() {
         for &index in &out[node] {
             let to = edges[index].to.node;
