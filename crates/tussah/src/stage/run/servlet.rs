@@ -271,6 +271,9 @@ async fn handle<E: Send + 'static, G: Guard<Event = E>>(
                 run.yielded = tussah_core::has_yielded();
                 let changes = run.only_yields && !run.yielded || run.held_up != run.counts_held_up;
                 if !run.waits || changes {
+                    // Before the earlier keys of the run are free: what was sent for their events
+                    // precedes what is sent for their next events.
+                    hand_over();
                     stage.waits(run);
                 }
                 Poll::Pending

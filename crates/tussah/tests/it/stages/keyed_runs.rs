@@ -1,6 +1,8 @@
 //! Runs of a servlet over the events of several keys.
 
+use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use tussah::stage::{Batch, BuildError, Network, Stage};
@@ -165,6 +167,95 @@ fn keys_that_block_run_side_by_side() -> Result<(), BuildError> {
         stage.settled().await;
         let stats = stage.stats();
         assert_eq!((stats.finished, stats.panicked), (3, 0));
+        Ok(())
+    })
+}
+
+/// Does something when it is woken.
+struct Does<F>(F);
+
+impl<F: Fn() + Send + Sync> Wake for Does<F> {
+    fn wake(self: Arc<Self>) {
+        (self.0)();
+    }
+}
+
+/// A call that waits for a key, and the waker that it is polled with.
+type Calling = (Pin<Box<dyn Future<Output = ()> + Send>>, Waker);
+
+/// The handler sends an event for key 1, and then waits with another key. The receiver is busy, so
+/// that the event is collected.
+#[test]
+fn a_key_is_free_after_what_was_sent_for_it_has_arrived() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("keyed");
+        let (door, seen) = (Door::new(), Noted::default());
+        let at = door.clone();
+        let last = network.stage("last").servlets(1).manual();
+        let last = last.handler(move |_| {
+            Ok(by(move |batch: &mut Batch<Keyed>| {
+                let at = at.clone();
+                Box::pin(async move {
+                    batch.drain().for_each(drop);
+                    at.pass().await;
+                })
+            }))
+        })?;
+        last.sender().try_send((0, 0)).expect("there is room");
+        door.until(1).await;
+        let calling: Arc<Mutex<Option<Calling>>> = Arc::default();
+        let (at, call) = (door.clone(), Arc::clone(&calling));
+        let stage = network
+            .stage("stage")
+            .keyed_by(|event: &Keyed| event.0)
+            .servlets(3)
+            .manual()
+            .handler(|edges| {
+                let to = edges.to(&last).queue(10)?;
+                Ok(by(move |batch: &mut Batch<Keyed>| {
+                    let (at, call, to) = (at.clone(), Arc::clone(&call), to.clone());
+                    Box::pin(async move {
+                        while let Some(event) = batch.next() {
+                            if event.0 == SLOW {
+                                at.pass().await;
+                            }
+                            if event.0 == 1 {
+                                to.try_send(event).expect("there is room");
+                                let mut call = call.lock().expect("nobody panics with it");
+                                let (call, waker) = call.as_mut().expect("it is set");
+                                let polled = call.as_mut().poll(&mut Context::from_waker(waker));
+                                assert!(polled.is_pending(), "its key is busy");
+                            }
+                        }
+                    })
+                }))
+            })?;
+        for n in 0..100 {
+            stage.sender().send((0, n)).await.expect("it is open");
+        }
+        stage.settled().await;
+        let (mut call, found) = (None, network.find::<Keyed>("stage")?);
+        let caller = network.stage::<Keyed>("caller").handler(|edges| {
+            call = Some(edges.to(&found).call()?);
+            Ok(by(|batch: &mut Batch<Keyed>| {
+                batch.drain().for_each(drop);
+                Box::pin(async {})
+            }))
+        })?;
+        let call = call.expect("it was made");
+        let called = async move { _ = call.send((1, 1)).await };
+        let (look, note) = (last.clone(), seen.clone());
+        let woken = Does(move || note.add(look.stats().queued));
+        *calling.lock().expect("nobody panics with it") =
+            Some((Box::pin(called), Waker::from(Arc::new(woken))));
+        at_once(&stage, &[(1, 0), (SLOW, 0)]);
+        seen.until(1).await;
+        assert_eq!(seen.take()[0], 1);
+        calling.lock().expect("nobody panics with it").take();
+        door.let_through(10);
+        network.drain().await;
+        drop(caller);
+        adds_up(&last);
         Ok(())
     })
 }
