@@ -45,7 +45,7 @@ pub(crate) struct ByFlow<E, F> {
     opened: usize,
     /// The ready flow from which that share takes events first.
     taking: Option<usize>,
-    /// True if the last share began with a ready flow; the next one begins with the lane then.
+    /// True if the last share began with the ready flows; the next one begins with the lane then.
     began_ready: bool,
 }
 
@@ -176,6 +176,16 @@ impl<E, F: Fn(&E) -> (u64, Option<&AtomicU32>)> ByFlow<E, F> {
         true
     }
 
+    /// Takes the first event that was set aside from the next ready flow.
+    fn take_ready(&mut self) -> Option<Event<E>> {
+        while !self.is_whole() && self.begin_ready() {
+            if let Some(event) = self.take_aside() {
+                return Some(event);
+            }
+        }
+        None
+    }
+
     /// Takes the next event of the lane whose flow is not busy with another share, and sets aside
     /// those before it.
     fn take_from_lane(&mut self) -> Option<Event<E>> {
@@ -280,15 +290,12 @@ where
         {
             return Some(event);
         }
-        if let Some(event) = self.take_from_lane() {
+        if self.began_ready
+            && let Some(event) = self.take_ready()
+        {
             return Some(event);
         }
-        while !self.is_whole() && self.begin_ready() {
-            if let Some(event) = self.take_aside() {
-                return Some(event);
-            }
-        }
-        None
+        self.take_from_lane().or_else(|| self.take_ready())
     }
 
     fn release(&mut self, share: usize) {
@@ -562,5 +569,42 @@ mod tests {
         queue.release(second);
         let (_, flows) = next_flows(&mut queue, 9);
         assert_eq!(flows, [1]);
+    }
+
+    /// Two servlets are never idle, and each event that ends makes room for another one. With a
+    /// queue in the order of arrival, an event would wait for as many others as there is room for.
+    #[test]
+    fn an_event_that_is_set_aside_waits_for_few_others() {
+        const ROOM: u64 = 1024;
+        let mut queue: ByFlow<Item, Of> = ByFlow::new(false, flow_of);
+        let flows: Vec<_> = (0..1000).map(|_| Arc::default()).collect();
+        let mut random = 1_u64;
+        let mut push = |queue: &mut ByFlow<Item, Of>, number| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005) + 1;
+            let flow = (random >> 33) as usize % flows.len();
+            let item = Item {
+                flow: flow as u64 + 1,
+                number,
+                remembered: Arc::clone(&flows[flow]),
+            };
+            assert!(queue.push(Event::new(item)).is_ok());
+        };
+        (0..ROOM).for_each(|_| push(&mut queue, 0));
+        let (mut busy, mut ended, mut longest) = (VecDeque::new(), 0, 0);
+        while ended < 200_000 {
+            let share = queue.open(Order::Fifo).expect("there are events");
+            let taken = std::iter::from_fn(|| queue.take_one()).take(32);
+            busy.push_back((share, taken.collect::<Vec<_>>()));
+            if busy.len() == 2 {
+                let (share, events) = busy.pop_front().expect("there are two");
+                queue.release(share);
+                for event in events {
+                    longest = longest.max(ended - event.number);
+                    ended += 1;
+                    push(&mut queue, ended);
+                }
+            }
+        }
+        assert!(longest < 2 * ROOM, "an event waited for {longest} others");
     }
 }
