@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
+use tussah_core::quietly;
 
 use super::edge::{Edge, Inlet, Wait};
 use super::flows::{Flow, Key};
@@ -173,7 +174,8 @@ impl<T: Send + 'static> Outlet<T> {
         };
         for edge in others {
             let clone = self.clone.expect("items of several edges can be cloned");
-            edge.offer(flow.clone(), clone(&item));
+            // A panic of the module may be unwinding, which a panic of the clone must not leave.
+            quietly(|| edge.offer(flow.clone(), clone(&item)));
         }
         last.offer(flow.clone(), item);
     }

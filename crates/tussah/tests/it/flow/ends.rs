@@ -1,5 +1,7 @@
 //! Each item ends once: handled, failed, or dropped with the reason.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tussah::flow::{Args, AsyncOut, Dropped, Graph, Module, Out, Via, module};
@@ -374,4 +376,51 @@ fn a_panic_in_a_call_ends_the_item_of_the_receiver() {
     });
     let expected = ["4", "dropped Some(3): its handler panicked", "made", "made"];
     assert_eq!(notes.sorted(), expected);
+}
+
+/// An item that can be cloned once.
+#[derive(Debug)]
+struct CloneOnce(Arc<AtomicBool>);
+
+impl Clone for CloneOnce {
+    fn clone(&self) -> Self {
+        let is_second = self.0.swap(true, Ordering::Relaxed);
+        assert!(!is_second, "no second copy");
+        Self(Arc::clone(&self.0))
+    }
+}
+
+#[derive(Default)]
+struct BreakOnce;
+
+#[module]
+impl BreakOnce {
+    fn run(&self, _item: CloneOnce) {
+        panic!("broken");
+    }
+}
+
+/// The copy for the first edge panics while the panic of the module unwinds.
+#[test]
+fn an_edge_from_dropped_whose_copy_panics_goes_without_it() {
+    let (first, last) = (Notes::default(), Notes::default());
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<BreakOnce>("break", Args::new())
+            .expect("it is new");
+        for (name, notes) in [("first", &first), ("last", &last)] {
+            graph
+                .add::<Ends<CloneOnce>>(name, notes.args())
+                .expect("it is new");
+            graph.connect("break.dropped", name).expect("both exist");
+        }
+        let running = graph.start().expect("it is whole");
+        let input = running.input("break").expect("it takes items");
+        input.send(CloneOnce(Arc::default())).await;
+        running.drain().await;
+        let stats = running.stats("break").expect("it exists");
+        assert_eq!((stats.finished, stats.panicked), (1, 1));
+    });
+    assert_eq!((first.take().len(), last.take().len()), (0, 1));
 }
