@@ -63,11 +63,14 @@ impl<T: Send + 'static> Out<T> for Later<'_, '_, T> {
     where
         T: Clone,
     {
-        let copies = std::iter::repeat_with(move || item.clone());
-        for (flow, item) in self.outlet.flows().into_iter().zip(copies) {
-            let outlet = self.outlet;
-            self.push(async move { outlet.port(&flow).send(item).await });
-        }
+        // In its turn: earlier items open and close flows, too.
+        let outlet = self.outlet;
+        self.push(async move {
+            for flow in outlet.flows() {
+                let copy = item.clone();
+                outlet.port(&flow).send(copy).await;
+            }
+        });
     }
 }
 

@@ -13,8 +13,9 @@ use super::flows::Key;
 ///
 /// # Panics
 /// All methods panic if the outbox is full, that is, if one call has sent 1024 items for which
-/// there was no room. All items sent before the panic are delivered, including the last one. If a
-/// module sends an unbounded number of items, use an `async fn` with [`AsyncOut`] ports.
+/// there was no room. In an `ordered` module, all sends of a call count, because they wait for its
+/// turn. All items sent before the panic are delivered, including the last one. If a module sends
+/// an unbounded number of items, use an `async fn` with [`AsyncOut`] ports.
 pub trait Out<T> {
     /// Sends an item.
     fn send(&self, item: T);

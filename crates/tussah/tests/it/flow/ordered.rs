@@ -385,3 +385,40 @@ fn a_halted_module_ends_all_items() {
         "{notes:?}"
     );
 }
+
+/// Sends an item in a flow, and then in all flows.
+#[derive(Default)]
+struct OpenAndAll;
+
+#[module(ordered)]
+impl OpenAndAll {
+    fn run(&self, number: u64, out: &impl Out<u64>) {
+        out.to(number, number);
+        out.each_flow(10 * number);
+    }
+}
+
+#[test]
+fn each_flow_means_the_flows_at_the_items_turn() {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        let args = Args::new().with("items", 4u64);
+        graph.add::<Numbers>("numbers", args).expect("it is new");
+        graph
+            .add::<OpenAndAll>("all", Args::new())
+            .expect("it is new");
+        graph
+            .add::<Note<u64>>("note", notes.args())
+            .expect("it is new");
+        graph.connect("numbers", "all").expect("both exist");
+        graph.connect("all", "note").expect("both exist");
+        graph.start().expect("it is whole").drain().await;
+    });
+    let all = |number: u64| {
+        let copies = (0..=number).map(move |_| 10 * number);
+        std::iter::once(number).chain(copies)
+    };
+    let expected = (0..4).flat_map(all).map(|number| number.to_string());
+    assert_eq!(notes.take(), expected.collect::<Vec<_>>());
+}
