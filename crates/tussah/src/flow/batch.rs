@@ -273,8 +273,8 @@ impl<T: Send + 'static> AsyncOut<T> for PortOf<'_, T> {
     }
 
     fn to(&self, flow: impl Into<Key> + Send, item: T) -> impl Future<Output = ()> + Send {
-        let (flow, outlet) = (flow.into(), self.outlet);
-        async move { outlet.port(&Flow::default()).to(flow, item).await }
+        let (key, outlet, current) = (flow.into(), self.outlet, self.current.lock().clone());
+        async move { outlet.port(&current).to(key, item).await }
     }
 
     fn close(&self, flow: impl Into<Key>) {
@@ -285,6 +285,7 @@ impl<T: Send + 'static> AsyncOut<T> for PortOf<'_, T> {
     where
         T: Clone,
     {
-        self.outlet.port(&Flow::default()).each_flow(item).await;
+        let current = self.current.lock().clone();
+        self.outlet.port(&current).each_flow(item).await;
     }
 }

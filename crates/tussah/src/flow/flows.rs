@@ -99,14 +99,18 @@ impl Hash for Open {
 /// The part of a flow that an item holds.
 enum Handle {
     Flow(Inner),
-    Item { flow: Flow, holds: Holds },
+    /// In the order in which the fields are dropped.
+    Item {
+        holds: Holds,
+        flow: Flow,
+    },
 }
 
 /// The part of an item's handle besides its flow.
 enum Holds {
     /// The permit of an item inside a set of instances with a limit. The permit is free before the
     /// flow can end, because its end takes a permit of its own.
-    Permit { _permit: LimitPermit },
+    Permit(Arc<LimitPermit>),
     /// The ticket of an item in the queue of an ordered module, or in that module.
     Ticket(Ticket),
 }
@@ -189,7 +193,19 @@ impl Flow {
 
     /// Returns the flow with a permit, which is returned when nothing holds it any longer.
     pub(crate) fn with_permit(self, permit: LimitPermit) -> Self {
-        self.holding(Holds::Permit { _permit: permit })
+        self.holding(Holds::Permit(Arc::new(permit)))
+    }
+
+    /// Returns the flow with the permit of an item for which an instance sends another item in this
+    /// flow.
+    pub(crate) fn inside(self, of: &Self) -> Self {
+        match of.0.as_deref() {
+            Some(Handle::Item {
+                holds: Holds::Permit(permit),
+                ..
+            }) => self.holding(Holds::Permit(Arc::clone(permit))),
+            _ => self,
+        }
     }
 
     /// Returns the flow with a permit of the limit, if there is one; waits until one is free.
@@ -205,7 +221,7 @@ impl Flow {
         match self.0.as_deref() {
             Some(Handle::Item {
                 flow,
-                holds: Holds::Permit { .. },
+                holds: Holds::Permit(_),
             }) => flow.clone(),
             _ => self,
         }

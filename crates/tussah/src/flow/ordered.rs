@@ -50,8 +50,8 @@ impl<T: Send + 'static> Out<T> for Later<'_, '_, T> {
     }
 
     fn to(&self, flow: impl Into<Key>, item: T) {
-        let (outlet, key) = (self.outlet, flow.into());
-        self.push(async move { outlet.port(&Flow::default()).to(key, item).await });
+        let (outlet, key, flow) = (self.outlet, flow.into(), self.flow.clone());
+        self.push(async move { outlet.port(&flow).to(key, item).await });
     }
 
     fn close(&self, flow: impl Into<Key>) {
@@ -64,9 +64,9 @@ impl<T: Send + 'static> Out<T> for Later<'_, '_, T> {
         T: Clone,
     {
         // In its turn: earlier items open and close flows, too.
-        let outlet = self.outlet;
+        let (outlet, flow) = (self.outlet, self.flow.clone());
         self.push(async move {
-            for flow in outlet.flows() {
+            for flow in outlet.flows(&flow) {
                 let copy = item.clone();
                 outlet.port(&flow).send(copy).await;
             }
@@ -131,7 +131,7 @@ impl<T: Send + 'static> AsyncOut<T> for InTurn<'_, T> {
         T: Clone,
     {
         self.turn().await;
-        for flow in self.outlet.flows() {
+        for flow in self.outlet.flows(self.flow) {
             self.outlet.port(&flow).send(item.clone()).await;
         }
     }

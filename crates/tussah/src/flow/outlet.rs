@@ -180,12 +180,13 @@ impl<T: Send + 'static> Outlet<T> {
         last.offer(flow.clone(), item);
     }
 
-    /// Returns the flow of this name, which begins here if it has not begun.
-    fn flow(&self, key: Key) -> Flow {
+    /// Returns the flow of this name, which begins here if it has not begun, for an item that is
+    /// sent for an item of the flow `of`.
+    fn flow(&self, key: Key, of: &Flow) -> Flow {
         let (flow, ended) = self.flows.lock().begin(key, &self.keepers);
         // Under no lock, because the state of the flow may be dropped with it.
         ended.into_iter().for_each(Flow::close);
-        flow
+        flow.inside(of)
     }
 
     pub(super) fn close(&self, key: &Key) {
@@ -193,8 +194,10 @@ impl<T: Send + 'static> Outlet<T> {
         flow.into_iter().for_each(Flow::close);
     }
 
-    pub(super) fn flows(&self) -> Vec<Flow> {
-        self.flows.lock().all()
+    /// Returns all open flows, for items that are sent for an item of the flow `of`.
+    pub(super) fn flows(&self, of: &Flow) -> Vec<Flow> {
+        let all = self.flows.lock().all();
+        all.into_iter().map(|flow| flow.inside(of)).collect()
     }
 }
 
@@ -317,7 +320,7 @@ impl<T: Send + 'static> Out<T> for Outbox<'_, '_, T> {
     }
 
     fn to(&self, flow: impl Into<Key>, item: T) {
-        self.put(&self.outlet.flow(flow.into()), item);
+        self.put(&self.outlet.flow(flow.into(), self.flow), item);
     }
 
     fn close(&self, flow: impl Into<Key>) {
@@ -328,7 +331,7 @@ impl<T: Send + 'static> Out<T> for Outbox<'_, '_, T> {
     where
         T: Clone,
     {
-        for flow in self.outlet.flows() {
+        for flow in self.outlet.flows(self.flow) {
             self.put(&flow, item.clone());
         }
     }
@@ -362,7 +365,7 @@ impl<T: Send + 'static> AsyncOut<T> for Port<'_, T> {
     }
 
     fn to(&self, flow: impl Into<Key> + Send, item: T) -> impl Future<Output = ()> + Send {
-        self.put(&self.outlet.flow(flow.into()), item)
+        self.put(&self.outlet.flow(flow.into(), self.flow), item)
     }
 
     fn close(&self, flow: impl Into<Key>) {
@@ -373,7 +376,7 @@ impl<T: Send + 'static> AsyncOut<T> for Port<'_, T> {
     where
         T: Clone,
     {
-        for flow in self.outlet.flows() {
+        for flow in self.outlet.flows(self.flow) {
             self.put(&flow, item.clone()).await;
         }
     }

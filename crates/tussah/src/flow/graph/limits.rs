@@ -8,9 +8,12 @@ use crate::sync::Limit;
 impl Graph {
     /// Limits the number of items inside a set of instances, in their queues or in service. An item
     /// from outside the set waits for a place. If its edge sheds, the item instead goes to the port
-    /// `dropped` of the receiver. An item and everything that the instances send for it count as
-    /// one item, until all of it has left the set. A `tick`, a `wake` and an `end` of an instance
-    /// also count as items from outside. A pending alarm takes no place.
+    /// `dropped` of the receiver. An item and everything that the instances send for it, in any
+    /// flow, count as one item until all of it has left the set. A `tick`, a `wake` and an `end` of
+    /// an instance also count as items from outside. A pending alarm takes no place.
+    ///
+    /// One edge of each cycle inside the set must still drop items. If it has room for this many
+    /// `items`, it drops none, as long as each item is sent on once. Weave sets this room.
     ///
     /// # Errors
     /// Returns an error if an instance does not exist, is in another set, or is a single shard, or

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tussah::flow::{
-    Args, AsyncOut, Dropped, Graph, Modules, Out, Params, Via, Wake, WhenFull, module,
+    Args, AsyncOut, Batch, Dropped, Graph, Modules, Out, Params, Via, Wake, WhenFull, module,
 };
 use tussah::sync::Semaphore;
 
@@ -381,4 +381,69 @@ impl HoldOne {
     async fn run(&mut self, _number: u64) {
         self.0.acquire().await.forget();
     }
+}
+
+/// Sends the first number in a flow, and the others in all flows of the port.
+#[derive(Default)]
+struct ToFlow;
+
+#[module]
+impl ToFlow {
+    fn run(&self, number: u64, out: &impl Out<u64>) {
+        match number {
+            0 => out.to(0, 0),
+            _ => out.each_flow(number),
+        }
+    }
+}
+
+/// Sends the first number in a flow, and the others in all flows of the port.
+#[derive(Default)]
+struct ToFlowLater;
+
+#[module]
+impl ToFlowLater {
+    async fn run(&self, number: u64, out: &impl AsyncOut<u64>) {
+        match number {
+            0 => out.to(0, 0).await,
+            _ => out.each_flow(number).await,
+        }
+    }
+}
+
+/// Sends the first number in a flow, and the others in all flows of the port.
+#[derive(Default)]
+struct ToFlowInTurn;
+
+#[module(ordered)]
+impl ToFlowInTurn {
+    fn run(&self, number: u64, out: &impl Out<u64>) {
+        match number {
+            0 => out.to(0, 0),
+            _ => out.each_flow(number),
+        }
+    }
+}
+
+/// Sends the first number in a flow, and the others in all flows of the port.
+#[derive(Default)]
+struct ToFlowBatched;
+
+#[module]
+impl ToFlowBatched {
+    async fn run(&self, numbers: &mut Batch<'_, u64>, out: &impl AsyncOut<u64>) {
+        match numbers.next() {
+            Some(0) => out.to(0, 0).await,
+            Some(number) => out.each_flow(number).await,
+            None => {}
+        }
+    }
+}
+
+#[test]
+fn what_is_sent_to_another_flow_counts_in_a_limit() {
+    assert_eq!(held::<ToFlow>(Args::new()), 1);
+    assert_eq!(held::<ToFlowLater>(Args::new()), 1);
+    assert_eq!(held::<ToFlowInTurn>(Args::new()), 1);
+    assert_eq!(held::<ToFlowBatched>(Args::new()), 1);
 }
