@@ -1,9 +1,11 @@
 //! Edges that delay their items.
 
+use std::collections::VecDeque;
+use std::mem::{replace, take};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tussah_core::Handle;
 
 use super::edge::{Push, Wait};
@@ -11,32 +13,52 @@ use super::flows::Flow;
 use super::keepers::Keepers;
 use super::via::Via;
 use crate::stage::Reason;
-use crate::time::sleep;
+use crate::time::{now, sleep_until};
 
-/// An edge that delays its items. Each item waits in a thread of its own.
+/// An edge that delays its items. One thread waits for all of them, so that they keep their order.
 pub(crate) struct Delayed<T> {
-    edge: Arc<dyn Push<T>>,
-    after: Duration,
-    /// Bound, in items: the number of delayed items.
-    room: u64,
-    waiting: Arc<AtomicU64>,
-    keepers: Arc<Keepers>,
+    shared: Arc<Shared<T>>,
     runtime: Handle,
 }
 
-impl<T> Delayed<T> {
+struct Shared<T> {
+    edge: Arc<dyn Push<T>>,
+    after: Duration,
+    /// Bound, in items: the number of delayed items.
+    room: usize,
+    line: Mutex<Line<T>>,
+    keepers: Arc<Keepers>,
+}
+
+struct Line<T> {
+    /// The items with the times at which they go on.
+    items: VecDeque<(Instant, Flow, T)>,
+    /// True while the thread sends the first item, which is no longer in the line.
+    is_sending: bool,
+    /// True if there is a thread.
+    is_served: bool,
+}
+
+impl<T: Send + 'static> Delayed<T> {
     pub(crate) fn new(
         edge: Arc<dyn Push<T>>,
         via: &Via,
         keepers: &Arc<Keepers>,
         runtime: &Handle,
     ) -> Self {
-        Self {
+        let shared = Shared {
             edge,
             after: via.after,
-            room: via.room.max(1),
-            waiting: Arc::default(),
+            room: usize::try_from(via.room).unwrap_or(usize::MAX).max(1),
+            line: Mutex::new(Line {
+                items: VecDeque::new(),
+                is_sending: false,
+                is_served: false,
+            }),
             keepers: Arc::clone(keepers),
+        };
+        Self {
+            shared: Arc::new(shared),
             runtime: runtime.clone(),
         }
     }
@@ -44,27 +66,25 @@ impl<T> Delayed<T> {
 
 impl<T: Send + 'static> Push<T> for Delayed<T> {
     fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
-        // Relaxed: the counter protects nothing else.
-        if self.waiting.fetch_add(1, Ordering::Relaxed) >= self.room {
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
-            self.edge.end(flow, item, Reason::Shed);
+        let Self { shared, runtime } = self;
+        let mut line = shared.line.lock();
+        if line.items.len() + usize::from(line.is_sending) >= shared.room {
+            drop(line);
+            shared.edge.end(flow, item, Reason::Shed);
             return None;
         }
-        self.keepers.delay();
-        let mut delayed = Waiting {
-            edge: Arc::clone(&self.edge),
-            item: Some((flow, item)),
-            waiting: Arc::clone(&self.waiting),
-            keepers: Arc::clone(&self.keepers),
-        };
-        let (after, keepers) = (self.after, Arc::clone(&self.keepers));
-        let later = async move {
-            if keepers.unless_halted(sleep(after)).await.is_some() {
-                delayed.send().await;
-            }
-        };
-        // A runtime or a graph that ends drops the item, which then ends.
-        drop(self.runtime.try_spawn(later));
+        shared.keepers.delay();
+        line.items.push_back((now() + shared.after, flow, item));
+        let is_served = replace(&mut line.is_served, true);
+        drop(line);
+        if !is_served {
+            let serving = Serving {
+                shared: Arc::clone(shared),
+                is_over: false,
+            };
+            // A runtime that has ended drops the items, which then end.
+            drop(runtime.try_spawn(async move { serving.serve().await }));
+        }
         None
     }
 
@@ -74,34 +94,64 @@ impl<T: Send + 'static> Push<T> for Delayed<T> {
     }
 
     fn end(&self, flow: Flow, item: T, why: Reason) {
-        self.edge.end(flow, item, why);
+        self.shared.edge.end(flow, item, why);
     }
 }
 
-/// An item that waits for its time.
-struct Waiting<T> {
-    edge: Arc<dyn Push<T>>,
-    item: Option<(Flow, T)>,
-    waiting: Arc<AtomicU64>,
-    keepers: Arc<Keepers>,
+/// The thread that sends the items, each at its time. If it is dropped earlier, the items end.
+struct Serving<T: Send + 'static> {
+    shared: Arc<Shared<T>>,
+    /// True if the line has another thread or none.
+    is_over: bool,
 }
 
-impl<T> Waiting<T> {
-    async fn send(&mut self) {
-        if let Some((flow, item)) = self.item.take()
-            && let Some(wait) = self.edge.push(flow, item)
-        {
-            wait.await;
+impl<T: Send + 'static> Serving<T> {
+    async fn serve(mut self) {
+        while let Some(at) = self.next() {
+            let keepers = &self.shared.keepers;
+            if keepers.unless_halted(sleep_until(at)).await.is_none() {
+                return;
+            }
+            let (flow, item) = self.take();
+            if let Some(wait) = self.shared.edge.push(flow, item) {
+                wait.await;
+            }
+            self.shared.line.lock().is_sending = false;
+            self.shared.keepers.settle();
         }
     }
+
+    /// Returns the time of the first item. Without an item, the line needs no thread.
+    fn next(&mut self) -> Option<Instant> {
+        let mut line = self.shared.line.lock();
+        let first = line.items.front().map(|(at, ..)| *at);
+        line.is_served = first.is_some();
+        self.is_over = first.is_none();
+        first
+    }
+
+    fn take(&self) -> (Flow, T) {
+        let mut line = self.shared.line.lock();
+        line.is_sending = true;
+        let first = line.items.pop_front();
+        let (_, flow, item) = first.expect("only this thread takes items");
+        (flow, item)
+    }
 }
 
-impl<T> Drop for Waiting<T> {
+impl<T: Send + 'static> Drop for Serving<T> {
     fn drop(&mut self) {
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
-        if let Some((flow, item)) = self.item.take() {
-            self.edge.end(flow, item, Reason::ShutDown);
+        if self.is_over {
+            return;
         }
-        self.keepers.settle();
+        let mut line = self.shared.line.lock();
+        let (items, was_sending) = (take(&mut line.items), take(&mut line.is_sending));
+        line.is_served = false;
+        drop(line);
+        let settled = items.len() + usize::from(was_sending);
+        for (_, flow, item) in items {
+            self.shared.edge.end(flow, item, Reason::ShutDown);
+        }
+        (0..settled).for_each(|_| self.shared.keepers.settle());
     }
 }

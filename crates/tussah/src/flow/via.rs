@@ -56,7 +56,7 @@ impl Via {
     pub fn call() -> Self {
         Self {
             is_call: true,
-            ..Self::queue(0)
+            ..Self::default()
         }
     }
 
@@ -67,8 +67,9 @@ impl Via {
         self
     }
 
-    /// Delays each item by `delay`. Delayed items also take room. If there is no room for an item,
-    /// it goes to the port `dropped` of the receiver.
+    /// Delays each item by `delay`. The items keep their order. Delayed items also take room, of
+    /// which a call has 1024 items. If there is no room for an item, it goes to the port `dropped`
+    /// of the receiver.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.after = delay;

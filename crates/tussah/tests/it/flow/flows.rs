@@ -662,3 +662,63 @@ fn the_end_of_a_source_closes_its_flows_which_keep_their_numbers() {
     assert_eq!(notes.len() as u64, 2 * flows);
     assert!(notes.chunks(2).all(|two| two[0] == two[1]), "{notes:?}");
 }
+
+/// Ends if a number does not follow the last one of its flow.
+#[derive(Default)]
+struct InOrder;
+
+#[module]
+impl InOrder {
+    fn run(&self, number: u64, next: &mut u64) {
+        assert_eq!(number / 3, *next, "in order");
+        *next += 1;
+    }
+}
+
+#[test]
+fn an_edge_that_delays_keeps_the_order() {
+    runtime(4).block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Numbers>("numbers", Args::new().with("below", 9000u64))
+            .expect("free");
+        graph.add::<InOrder>("order", Args::new()).expect("free");
+        let via = Via::queue(9000).after(Duration::from_micros(1));
+        graph
+            .connect_via("numbers", "order", via)
+            .expect("both exist");
+        let running = graph.start().expect("it is whole");
+        running.drain().await;
+        let stats = running.stats("order").expect("it exists");
+        assert_eq!((stats.finished, stats.panicked), (9000, 0));
+    });
+}
+
+/// A call has no queue, but its edge has room for the items that it delays.
+#[test]
+fn a_call_can_be_delayed() {
+    let (clock, runtime) = by_hand();
+    let notes = Notes::default();
+    runtime.block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add::<Numbers>("numbers", Args::new().with("below", 9u64))
+            .expect("free");
+        graph.add::<Note<u64>>("note", notes.args()).expect("free");
+        let via = Via::call().after(Duration::from_secs(1));
+        graph
+            .connect_via("numbers", "note", via)
+            .expect("both exist");
+        let running = graph.start().expect("it is whole");
+        let passes = async {
+            loop {
+                for _ in 0..100 {
+                    tussah::yield_now().await;
+                }
+                clock.advance(Duration::from_secs(1));
+            }
+        };
+        futures_lite::future::or(running.drain(), passes).await;
+    });
+    assert_eq!(notes.take().len(), 9);
+}
