@@ -244,6 +244,18 @@ impl Network {
         Ok(())
     }
 
+    /// Checks that no other stage calls the stage of this name, whose handler blocks.
+    pub(crate) fn check_not_called(&self, name: &Arc<str>) -> Result<(), BuildError> {
+        let table = self.inner.table.lock();
+        let is_call = |edge: &Edge| edge.kind == EdgeKind::Call && edge.to == *name;
+        match table.edges().any(is_call) {
+            true => Err(BuildError::Blocks {
+                stage: name.to_string(),
+            }),
+            false => Ok(()),
+        }
+    }
+
     /// Puts a proxy into the edges from one stage to another. Returns the first stage's name and
     /// number, and the number that holds the edges to the proxy.
     pub(crate) fn interpose(

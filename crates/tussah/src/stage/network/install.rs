@@ -42,7 +42,8 @@ impl<E: Send + 'static> Declared<E> {
     /// [`servlets`](crate::stage::StageBuilder::servlets) when you build the stage.
     ///
     /// # Errors
-    /// Same as for [`StageBuilder::handler`](crate::stage::StageBuilder::handler).
+    /// Same as for [`StageBuilder::handler`](crate::stage::StageBuilder::handler). Also returns an
+    /// error if another stage calls this one.
     pub fn blocking<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
@@ -92,7 +93,10 @@ impl<E: Send + 'static> New<E> {
         make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
     ) -> Result<Stage<E>, BuildError> {
         let making = self.0.making();
-        let handler = self.made(|| make(&making.edges()))?;
+        let handler = self.made(|| {
+            self.0.network.check_not_called(&self.0.shared.name)?;
+            make(&making.edges())
+        })?;
         self.0
             .shared
             .set_handler(Kind::Blocking, blocking::start(pool, handler), None)?;

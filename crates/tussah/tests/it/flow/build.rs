@@ -333,3 +333,33 @@ fn a_graph_whose_instance_panics_leaves_nothing() {
         }
     });
 }
+
+/// Blocks its OS thread.
+#[derive(Default)]
+struct Block;
+
+#[module(blocking)]
+impl Block {
+    fn run(&self, _number: u64) {}
+}
+
+#[test]
+fn a_module_that_blocks_cannot_be_called() {
+    runtime(1).block_on(async {
+        for names in [["pass", "block"], ["block", "pass"]] {
+            let mut graph = Graph::new("g");
+            for name in names {
+                match name {
+                    "pass" => graph.add::<Pass>(name, Args::new()),
+                    _ => graph.add::<Block>(name, Args::new()),
+                }
+                .expect("the name is free");
+            }
+            graph
+                .connect_via("pass", "block", Via::call())
+                .expect("both exist");
+            let error = graph.start().expect_err("it blocks");
+            assert!(error.to_string().contains("`block` blocks"), "{error}");
+        }
+    });
+}
