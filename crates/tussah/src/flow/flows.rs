@@ -7,8 +7,10 @@
 //! count is needed.
 
 use std::borrow::Borrow;
+use std::cell::RefCell;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -316,7 +318,7 @@ impl Drop for Inner {
                 continue;
             }
             let keepers = Arc::clone(&self.keepers);
-            if let Some(end) = keepers.list[number].get() {
+            if keepers.list[number].get().is_some() {
                 *self.kept_mut(number).expect("it is there") = kept;
                 let rest = Inner {
                     key: self.key.clone(),
@@ -327,13 +329,49 @@ impl Drop for Inner {
                     is_closed: AtomicBool::new(*self.is_closed.get_mut()),
                     others: self.others.take(),
                 };
-                return end(Flow::of(rest));
+                return end_in_turn(number, Flow::of(rest));
             }
             quietly(|| drop(kept));
         }
         if *self.is_closed.get_mut() {
             self.keepers.settle();
         }
+    }
+}
+
+thread_local! {
+    /// The ends that this OS thread has yet to send to instances, with the numbers of these, while
+    /// it sends one. Otherwise it is `None`, so that it needs no destructor.
+    static ENDS: RefCell<ManuallyDrop<Option<Vec<(usize, Flow)>>>> =
+        const { RefCell::new(ManuallyDrop::new(None)) };
+}
+
+/// Sends the end of a flow to the instance with this number. An instance that is gone drops the
+/// flow, which then ends in the next instance: one after the other, because a flow that ends in
+/// many such instances would overflow the stack.
+fn end_in_turn(number: usize, flow: Flow) {
+    let mut next = ENDS.with_borrow_mut(|ends| match &mut **ends {
+        Some(ends) => {
+            ends.push((number, flow));
+            None
+        }
+        None => {
+            **ends = Some(Vec::new());
+            Some((number, flow))
+        }
+    });
+    while let Some((number, flow)) = next {
+        let keepers = flow.inner().map(|inner| Arc::clone(&inner.keepers));
+        if let Some(end) = keepers.as_ref().and_then(|it| it.list[number].get()) {
+            quietly(|| end(flow));
+        }
+        next = ENDS.with_borrow_mut(|ends| {
+            let next = ends.as_mut().and_then(Vec::pop);
+            if next.is_none() {
+                **ends = None;
+            }
+            next
+        });
     }
 }
 

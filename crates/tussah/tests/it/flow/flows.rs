@@ -722,3 +722,63 @@ fn a_call_can_be_delayed() {
     });
     assert_eq!(notes.take().len(), 9);
 }
+
+/// Counts numbers, and sends nothing before the end of a flow.
+#[derive(Default)]
+struct CountsNumbers;
+
+#[module]
+impl CountsNumbers {
+    fn run(&self, number: u64, count: &mut u64, out: &impl Out<u64>) {
+        *count += 1;
+        out.send(number);
+    }
+
+    fn end(&self, count: u64, out: &impl Out<u64>) {
+        out.send(count);
+    }
+}
+
+/// The instances are gone when the flow ends.
+#[test]
+fn a_flow_may_end_in_many_instances_that_are_gone() {
+    const INSTANCES: usize = 500;
+    let runtime = runtime(2);
+    runtime.block_on(async {
+        let mut graph = Graph::new("g");
+        let args = Args::new().with("limit", tussah::sync::Limit::new("open", 0));
+        graph.add::<KeepOpen>("source", args).expect("free");
+        let mut from = "source".to_owned();
+        for number in 0..INSTANCES {
+            let name = format!("counts{number}");
+            graph
+                .add::<CountsNumbers>(&name, Args::new())
+                .expect("free");
+            graph.connect(&from, &name).expect("both exist");
+            from = name;
+        }
+        let notes = Notes::default();
+        graph.add::<Note<u64>>("note", notes.args()).expect("free");
+        graph.connect(&from, "note").expect("both exist");
+        let running = graph.start().expect("it is whole");
+        while running.stats("note").expect("it exists").finished < 1 {
+            tussah::yield_now().await;
+        }
+    });
+    drop(runtime);
+}
+
+/// Sends a number in a flow that stays open.
+struct KeepOpen(tussah::sync::Limit);
+
+#[module]
+impl KeepOpen {
+    fn init(limit: tussah::sync::Limit) -> Self {
+        Self(limit)
+    }
+
+    async fn start(&self, out: &impl AsyncOut<u64>) {
+        out.to(0, 0).await;
+        let _permit = self.0.acquire().await;
+    }
+}
