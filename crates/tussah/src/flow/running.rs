@@ -180,9 +180,13 @@ impl Running {
     /// delay. The flows of a source are closed when it ends. Other flows that are still open do not
     /// get an `end`, and their alarms no longer go off.
     ///
-    /// The future never completes if an item circulates in a cycle forever, if a module waits
-    /// forever or leaves items in its batch, or if an instance is paused. In these cases, use
-    /// [`drain_within`](Self::drain_within) or [`stop`](Self::stop).
+    /// The future never completes in these cases, for which there are
+    /// [`drain_within`](Self::drain_within) and [`stop`](Self::stop):
+    ///
+    /// - An item circulates in a cycle forever.
+    /// - A module waits forever, or leaves items in its batch.
+    /// - Each `wake` of a closed flow sets the alarm again.
+    /// - An instance is paused.
     ///
     /// # Cancellation
     /// If the future is dropped, the sources continue, and another call can wait for them.
