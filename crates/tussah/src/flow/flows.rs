@@ -339,10 +339,13 @@ impl Drop for Inner {
     }
 }
 
+/// Flows that end, and the numbers of the instances that handle their ends.
+type Ends = Vec<(usize, Flow)>;
+
 thread_local! {
-    /// The ends that this OS thread has yet to send to instances, with the numbers of these, while
-    /// it sends one. Otherwise it is `None`, so that it needs no destructor.
-    static ENDS: RefCell<ManuallyDrop<Option<Vec<(usize, Flow)>>>> =
+    /// The ends that this OS thread has yet to send while it sends one. Otherwise it is `None`, so
+    /// that it needs no destructor.
+    static ENDS: RefCell<ManuallyDrop<Option<Ends>>> =
         const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
