@@ -24,13 +24,18 @@ fn busy(server: &Process) -> Client<TcpStream> {
     client
 }
 
-/// The same as soon as there is room: the connection before may be answered already, and not be
-/// idle yet.
+/// The same as soon as there is room.
 fn busy_soon(server: &Process) -> Client<TcpStream> {
+    soon(server, &request_and_more())
+}
+
+/// A client that has been answered, as soon as there is room: the connection before may be answered
+/// already and not be idle yet, or have ended and still have its place.
+fn soon(server: &Process, asked: &str) -> Client<TcpStream> {
     let mut client = None;
     until("there is room", || {
         let mut one = server.connect();
-        let is_in = one.ask(&request_and_more()).status == 200;
+        let is_in = one.ask(asked).status == 200;
         client = is_in.then_some(one);
         client.is_some()
     });
@@ -199,7 +204,8 @@ fn the_limit_holds_for_all_configurations_together() {
         client.expect_end();
     }
     // Fewer from now on: two of those that are idle stay at most.
-    let _idle: Vec<_> = (0..4).map(|_| idle(&server)).collect();
+    let idle = |_| soon(&server, &request("/a.txt", ""));
+    let _idle: Vec<_> = (0..4).map(idle).collect();
     reload(&mut server, "limits.connections = 2", LOADED);
     let _two = [busy_soon(&server), busy_soon(&server)];
     for _ in 0..10 {
