@@ -28,6 +28,9 @@ use reply::ReplyStream;
 #[inline]
 pub(crate) fn page(server: &Server, exchange: &mut Exchange, page: &Arc<Page>) {
     let head = exchange.head();
+    if !head.method.reads() {
+        return other_method(server, exchange);
+    }
     if head.conditional {
         return by_conditions(server, exchange, page);
     }
@@ -152,6 +155,21 @@ fn part(page: &Arc<Page>, range: ByteRange) -> Piece {
         Some(_) => Piece::File(Arc::clone(page), range),
         None => Piece::Page(Arc::clone(page), page.body(range)),
     }
+}
+
+/// Answers a request for a file with another method than GET and HEAD: files are read-only.
+#[cold]
+pub(crate) fn other_method(server: &Server, exchange: &mut Exchange) {
+    let method = exchange.head().method;
+    let status = match method {
+        Method::Options => Status::NO_CONTENT,
+        Method::Connect | Method::Trace | Method::Other => Status::NOT_IMPLEMENTED,
+        _ => Status::METHOD_NOT_ALLOWED,
+    };
+    // Data for a tunnel may follow.
+    exchange.is_last |= method == Method::Connect;
+    let allow = [("Allow", "GET, HEAD, OPTIONS")];
+    text(server, exchange, status, &allow);
 }
 
 /// Answers with the operator's page for a status, or with a short text.

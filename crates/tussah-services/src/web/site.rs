@@ -54,6 +54,7 @@ pub struct Site {
     root: Root,
     options: SiteOptions,
     types: MediaTypes,
+    redirects_to_scripts: bool,
 }
 
 impl Site {
@@ -70,10 +71,15 @@ impl Site {
         let root = Root::open(path, options.symlinks)
             .map_err(|error| failed(Problem::Root(error.into())))?;
         let types = MediaTypes::new(&options.types);
+        let files = options.index.iter().chain(&options.fallback);
+        let redirects_to_scripts = files
+            .into_iter()
+            .any(|file| options.is_script(file.as_bytes()));
         let site = Self {
             root,
             options,
             types,
+            redirects_to_scripts,
         };
         let pages = site
             .options
@@ -81,7 +87,11 @@ impl Site {
             .iter()
             .map(|(status, file)| (Some(*status), file));
         for (status, file) in pages.chain(site.options.fallback.iter().map(|file| (None, file))) {
-            if let Err(missing) = site.open_file(relative(file), Codings::NONE, Wait::Allowed) {
+            let opened = match status {
+                Some(_) if site.options.is_script(relative(file)) => Err(Unopened::Script),
+                _ => site.open_page(relative(file), Codings::NONE, Wait::Allowed),
+            };
+            if let Err(missing) = opened {
                 return Err(failed(Problem::Page {
                     status,
                     file: file.clone(),
@@ -99,6 +109,7 @@ impl Site {
             root: Root::empty(),
             types: MediaTypes::new(&options.types),
             options,
+            redirects_to_scripts: false,
         }
     }
 
@@ -157,6 +168,13 @@ impl Site {
         )
     }
 
+    /// Returns whether a path that is not that of a script may lead to one: an index file or the
+    /// fallback is a script.
+    #[inline]
+    pub(crate) fn redirects_to_scripts(&self) -> bool {
+        self.redirects_to_scripts
+    }
+
     fn find(&self, path: &[u8], preferred: Codings, wait: Wait) -> Result<Found, Missing> {
         let path = SitePath::new(path).ok_or(Missing::NotFound)?;
         if path.is_hidden() && self.options.dotfiles == Dotfiles::Hidden {
@@ -165,18 +183,19 @@ impl Site {
         let found = if path.is_directory() {
             self.find_in(path, preferred, wait)
         } else {
-            match self.open_file(path.relative(), preferred, wait) {
-                Ok(opened) => Ok(Found::File(opened)),
+            match self.open_page(path.relative(), preferred, wait) {
                 Err(Unopened::Directory) => Ok(Found::Redirect {
                     location: path.location(),
                 }),
-                Err(Unopened::Missing(missing)) => Err(missing),
+                opened => opened.map_err(Missing::from),
             }
         };
         match (&self.options.fallback, found) {
-            (Some(file), Err(Missing::NotFound)) if path.lacks_extension() => Ok(Found::File(
-                self.open_file(relative(file), preferred, wait)?,
-            )),
+            (Some(file), Err(Missing::NotFound))
+                if path.lacks_extension() || self.options.is_script(relative(file)) =>
+            {
+                Ok(self.open_page(relative(file), preferred, wait)?)
+            }
             (_, found) => found,
         }
     }
@@ -190,11 +209,11 @@ impl Site {
     ) -> Result<Found, Missing> {
         for index in &self.options.index {
             match self
-                .open_file(&path.child(index), preferred, wait)
+                .open_page(&path.child(index), preferred, wait)
                 .map_err(Missing::from)
             {
                 Err(Missing::NotFound) => {}
-                result => return result.map(Found::File),
+                result => return result,
             }
         }
         match (self.options.listing, wait) {
@@ -207,6 +226,16 @@ impl Site {
                 )?))
             }
         }
+    }
+
+    /// Opens a file to serve it, or finds a script.
+    fn open_page(&self, path: &[u8], preferred: Codings, wait: Wait) -> Result<Found, Unopened> {
+        if self.options.is_script(path) {
+            self.open_regular(path, wait)?;
+            let path = [b"/", path].concat();
+            return Ok(Found::Script { path });
+        }
+        self.open_file(path, preferred, wait).map(Found::File)
     }
 
     /// Opens a file, or a compressed copy in a preferred coding.
@@ -297,6 +326,8 @@ fn relative(file: &str) -> &[u8] {
 #[derive(Debug)]
 enum Unopened {
     Directory,
+    /// A script in the place of an error page.
+    Script,
     Missing(Missing),
 }
 
@@ -309,7 +340,7 @@ impl From<Missing> for Unopened {
 impl From<Unopened> for Missing {
     fn from(unopened: Unopened) -> Self {
         match unopened {
-            Unopened::Directory => Self::NotFound,
+            Unopened::Directory | Unopened::Script => Self::NotFound,
             Unopened::Missing(missing) => missing,
         }
     }
@@ -350,6 +381,7 @@ impl fmt::Display for SiteError {
                 }
                 match missing {
                     Unopened::Directory => f.write_str("it is a directory"),
+                    Unopened::Script => f.write_str("it is a script"),
                     Unopened::Missing(Missing::NotFound) => f.write_str("no such file"),
                     Unopened::Missing(Missing::Forbidden) => f.write_str("permission denied"),
                     Unopened::Missing(Missing::Io(error)) => error.fmt(f),

@@ -26,6 +26,12 @@ pub enum Method {
 }
 
 impl Method {
+    /// Returns whether the method only asks for a representation: GET and HEAD.
+    #[inline]
+    pub fn reads(self) -> bool {
+        matches!(self, Self::Get | Self::Head)
+    }
+
     /// Returns the method with this name. Method names are case-sensitive.
     pub fn from_token(token: &[u8]) -> Self {
         match token {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures_lite::{AsyncReadExt as _, StreamExt as _, future, stream};
 use tussah_wire::cgi::{self, Context};
-use tussah_wire::http::{Method, Status};
+use tussah_wire::http::{Framing, Status};
 
 use super::reply::{Reply, ReplyBody, ReplyStream};
 use super::request_body::RequestBody;
@@ -60,7 +60,7 @@ pub(crate) fn route(
     config: &Config,
     (application, backend): &(FastCgi, Backend),
 ) -> Result<Routes, SiteError> {
-    let site = Site::open(&config.root, config.site.clone())?;
+    let site = config.open_site()?;
     let root = fs::canonicalize(&config.root).unwrap_or_else(|_| config.root.clone());
     let scripts = Arc::new(Scripts {
         site,
@@ -83,24 +83,14 @@ pub(crate) fn route(
 
 /// Answers a request with the output of its script.
 async fn run(scripts: Arc<Scripts>, request: Request) -> Reply {
-    let application = &scripts.application;
-    let name = match &application.paths {
-        FastCgiPaths::Prefix(prefix) => &prefix.as_bytes()[..prefix.len() - 1],
-        FastCgiPaths::Suffix(suffix) if application.path_info => {
-            cgi::split_path_info(&request.path, suffix.as_bytes()).0
-        }
-        FastCgiPaths::Suffix(_) => &request.path[..],
+    let script = match script(&scripts, &request.path).await {
+        Ok(script) => script,
+        Err(status) => return Reply::status(status),
     };
-    let name = name.to_vec();
-    if matches!(application.paths, FastCgiPaths::Suffix(_))
-        && let Err(status) = find(&scripts, &name).await
-    {
-        return Reply::status(status);
-    }
-    match ask(&scripts, request, &name).await {
+    match ask(&scripts, request, &script).await {
         Ok(reply) => reply,
         Err(failure) => {
-            let script = String::from_utf8_lossy(&name);
+            let script = String::from_utf8_lossy(&script.name);
             let backend = scripts.backend.address();
             let status = failure.status();
             tracing::warn!(%backend, ?script, "answered {}: {failure}", status.code());
@@ -109,9 +99,37 @@ async fn run(scripts: Arc<Scripts>, request: Request) -> Reply {
     }
 }
 
-/// Checks that a script is a file of the site, by the rules for all files. The application is not
-/// asked about others.
-async fn find(scripts: &Arc<Scripts>, name: &[u8]) -> Result<(), Status> {
+/// A script, as the variables name it.
+struct Script {
+    name: Vec<u8>,
+    path_info: Vec<u8>,
+}
+
+/// Returns the script for a path, or the status of the response without one.
+async fn script(scripts: &Arc<Scripts>, path: &[u8]) -> Result<Script, Status> {
+    let application = &scripts.application;
+    let (name, path_info) = match &application.paths {
+        FastCgiPaths::Prefix(prefix) => path.split_at(prefix.len() - 1),
+        FastCgiPaths::Suffix(suffix) if application.path_info => {
+            cgi::split_path_info(path, suffix.as_bytes())
+        }
+        FastCgiPaths::Suffix(_) => (path, &b""[..]),
+    };
+    let found = match application.paths {
+        FastCgiPaths::Prefix(_) => name.to_vec(),
+        FastCgiPaths::Suffix(_) => find(scripts, name).await?,
+    };
+    // The fallback knows the path only by `REQUEST_URI`, as behind nginx.
+    let path_info = if found == name { path_info } else { b"" };
+    Ok(Script {
+        name: found,
+        path_info: path_info.to_vec(),
+    })
+}
+
+/// Returns the path of a script, which is a file of the site by the rules for all files. The
+/// application is not asked about others.
+async fn find(scripts: &Arc<Scripts>, name: &[u8]) -> Result<Vec<u8>, Status> {
     let found = match scripts.site.try_look_up(name, Codings::NONE) {
         Err(Missing::WouldBlock) => {
             let (scripts, name) = (Arc::clone(scripts), name.to_vec());
@@ -122,7 +140,7 @@ async fn find(scripts: &Arc<Scripts>, name: &[u8]) -> Result<(), Status> {
         found => found,
     };
     match found {
-        Ok(Found::File(_)) => Ok(()),
+        Ok(Found::Script { path }) => Ok(path),
         Ok(_) | Err(Missing::NotFound) => Err(Status::NOT_FOUND),
         Err(Missing::Forbidden | Missing::NotAFile) => Err(Status::FORBIDDEN),
         Err(_) => Err(Status::INTERNAL_SERVER_ERROR),
@@ -130,7 +148,7 @@ async fn find(scripts: &Arc<Scripts>, name: &[u8]) -> Result<(), Status> {
 }
 
 /// Sends a request to the application.
-async fn ask(scripts: &Scripts, mut request: Request, name: &[u8]) -> Result<Reply, Failure> {
+async fn ask(scripts: &Scripts, mut request: Request, script: &Script) -> Result<Reply, Failure> {
     let body = whole_if_chunked(request.take_body()).await?;
     let len = body.announced_len().unwrap_or(0);
     let Ends {
@@ -146,11 +164,11 @@ async fn ask(scripts: &Scripts, mut request: Request, name: &[u8]) -> Result<Rep
     let address = local.ip().to_string();
     let host = request.head.host(&request.bytes).map(without_port);
     let context = Context {
-        script_name: name,
-        path_info: &request.path[name.len()..],
+        script_name: &script.name,
+        path_info: &script.path_info,
         document_root: &scripts.root,
-        content_length: match request.method() {
-            Method::Get | Method::Head if len == 0 => None,
+        content_length: match request.head.framing {
+            Framing::None => None,
             _ => Some(len),
         },
         remote,
@@ -165,7 +183,7 @@ async fn ask(scripts: &Scripts, mut request: Request, name: &[u8]) -> Result<Rep
     let params = params.iter();
     variables.extend(params.map(|(name, value)| (name.into(), value.as_bytes().into())));
     let response = scripts.backend.request(&variables, body);
-    reply(scripts, name, response.await?).await
+    reply(scripts, &script.name, response.await?).await
 }
 
 /// Reads a body whose length is unknown.

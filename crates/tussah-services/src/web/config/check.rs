@@ -2,7 +2,6 @@
 
 use super::settings::Config;
 use crate::web::server::tls::Reloadable;
-use crate::web::site::Site;
 
 impl Config {
     /// Opens the site, and reads the certificate and its key, as the server would. The log stays
@@ -12,7 +11,7 @@ impl Config {
     /// Returns the errors that would make a server with this configuration fail, one sentence each.
     pub fn check(&self) -> Result<(), Vec<String>> {
         let mut problems = Vec::new();
-        if let Err(error) = Site::open(&self.root, self.site.clone()) {
+        if let Err(error) = self.open_site() {
             problems.push(error.to_string());
         }
         if let (Some(certificate), Some(key)) = (&self.tls.cert, &self.tls.key)

@@ -7,6 +7,7 @@ use super::settings::Config;
 use super::show;
 use super::value::{Raw, Read, Value};
 use crate::fastcgi::{Address, Options};
+use crate::web::site::{Site, SiteError};
 
 /// A FastCGI application that answers some paths of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,15 +66,19 @@ impl Config {
         php.into_iter().chain(self.fastcgi.iter().cloned())
     }
 
-    /// Returns the first index file that is a script. The text of a script must not be sent.
-    pub(super) fn script_as_index(&self) -> Option<&str> {
-        let suffix = |app: FastCgi| match app.paths {
-            FastCgiPaths::Suffix(suffix) => Some(suffix),
-            FastCgiPaths::Prefix(_) => None,
-        };
-        let suffixes: Vec<_> = self.applications().filter_map(suffix).collect();
-        let mut index = self.site.index.iter().map(String::as_str);
-        index.find(|name| suffixes.iter().any(|suffix| name.ends_with(suffix)))
+    /// Opens the site. The scripts of its applications are not files to serve.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Site::open`].
+    pub(crate) fn open_site(&self) -> Result<Site, SiteError> {
+        let mut options = self.site.clone();
+        options
+            .scripts
+            .extend(self.applications().filter_map(|app| match app.paths {
+                FastCgiPaths::Suffix(suffix) => Some(suffix),
+                FastCgiPaths::Prefix(_) => None,
+            }));
+        Site::open(&self.root, options)
     }
 
     /// Returns the paths of the first route that two applications claim.

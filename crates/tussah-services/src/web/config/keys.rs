@@ -120,7 +120,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         Many "index", "index", "FILE", SERVED,
-        "Index files of a directory, in order of preference",
+        "Index files of a directory, in order of preference; they may be scripts",
         site.index = |v| v.list(Value::file_name),
         |c| show::texts(&c.site.index)
     ),
@@ -132,7 +132,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         One "fallback", "fallback", "FILE", SERVED,
-        "Serve this file if nothing is found and the path has no extension, for single-page applications; or off",
+        "Serve this file if nothing is found and the path has no extension, for single-page applications; or off. A script takes all paths where nothing is found",
         site.fallback = |v| v.or_none("off", Value::file_name),
         |c| show::or("off", &c.site.fallback, |x| show::text(x))
     ),

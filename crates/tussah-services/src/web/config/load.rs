@@ -139,16 +139,6 @@ impl Draft {
                 what,
             });
         }
-        if let Some(name) = config.script_as_index() {
-            let what =
-                format!("expected files, found the script {name:?}, which only its own path runs");
-            let origin = config.origins.of("index").clone();
-            self.problems.push(Problem {
-                origin,
-                key: Some("index"),
-                what,
-            });
-        }
         if config.listen.is_empty() {
             let what = "expected at least one address, found none".into();
             let origin = config.origins.of("listen").clone();

@@ -541,12 +541,6 @@ fn errors_in_applications_are_reported() {
         ],
     );
     check(
-        "index = [\"index.html\", \"index.php\"]\nphp = \"unix:/a\"\n",
-        &[
-            "site.toml:1:9: index: expected files, found the script \"index.php\", which only its own path runs",
-        ],
-    );
-    check(
         "fastcgi = 5\n",
         &["site.toml:1:11: fastcgi: expected a list, found 5"],
     );

@@ -37,6 +37,9 @@ pub(crate) struct Exchange {
     /// The key of the page in the cache: the path, decoded and normalized, beginning with `/`, and
     /// a byte for the preferred codings.
     pub(crate) key: Vec<u8>,
+    /// The path that takes the place of the requested path, decoded: that of a script which is the
+    /// index of a directory, or the site's fallback.
+    pub(crate) redirected: Option<Vec<u8>>,
     /// The hash of the key, computed in the connection's color to relieve the cache.
     pub(crate) hash: u64,
     /// The index of the request's counters: see [`counts`](crate::web::server::counts).
@@ -88,7 +91,8 @@ pub(crate) enum Next {
     Body,
     /// Send the rest of the response.
     Write,
-    /// Continue: the request has been answered, and the next request has begun to arrive.
+    /// Continue: the request has been answered, and the next request has begun to arrive. Or the
+    /// same request begins again with another [path](Exchange::redirected).
     Again,
     /// Close the connection gracefully: the peer may still be sending.
     Close,
@@ -179,6 +183,7 @@ impl Exchange {
             head: None,
             coming: None,
             key: Vec::new(),
+            redirected: None,
             hash: 0,
             source: OTHER,
             body: Body::Unread,
@@ -251,6 +256,7 @@ impl Exchange {
         self.head = None;
         self.coming = None;
         self.key.clear();
+        self.redirected = None;
         self.source = OTHER;
         self.body = Body::Unread;
         self.is_last = false;
@@ -271,8 +277,13 @@ impl Exchange {
 
     /// Returns whether the exchange's connection may continue.
     pub(crate) fn keeps_alive(&self) -> bool {
-        let is_unread = matches!(&self.body, Body::Piped(pipe) if !pipe.is_complete());
-        self.head.is_some_and(|head| head.keep_alive) && !self.is_last && !is_unread
+        let is_read = |head: Head| match &self.body {
+            Body::Unread => matches!(head.framing, Framing::None | Framing::Length(0)),
+            Body::Piped(pipe) => pipe.is_complete(),
+            _ => true,
+        };
+        let keeps = |head: Head| head.keep_alive && !self.is_last && is_read(head);
+        self.head.is_some_and(keeps)
     }
 
     /// Returns whether the client announced its last request, and no further data is known to have
@@ -296,6 +307,14 @@ impl Exchange {
         self.connection
             .as_ref()
             .is_some_and(|connection| connection.is_gone())
+    }
+
+    /// Begins the request again with another path, which a route answers.
+    pub(crate) fn redirect(mut self: Box<Self>, path: Vec<u8>) {
+        self.key.clear();
+        self.redirected = Some(path);
+        self.next = Next::Again;
+        self.give_back();
     }
 
     /// Ends an exchange without a waiting client, and its connection.

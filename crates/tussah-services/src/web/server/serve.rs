@@ -17,7 +17,7 @@ use crate::web::answer::route::{Request, Route, Routes};
 use crate::web::config::{Config, ConfigErrors};
 use crate::web::diagnostics::Diagnostics;
 use crate::web::diagnostics::console::{STDERR, STDOUT};
-use crate::web::site::{Site, SiteError};
+use crate::web::site::SiteError;
 use crate::web::stages::graph::wire;
 
 type Reload = Box<dyn Fn() -> Result<Config, ConfigErrors> + Send>;
@@ -105,7 +105,7 @@ impl Web {
     /// # Panics
     /// Panics outside of a runtime.
     pub async fn start(self) -> Result<Running, WebError> {
-        let open: OpenSite = |config| Site::open(&config.root, config.site.clone());
+        let open: OpenSite = Config::open_site;
         Running::start(self.config, self.routes, open, Box::new(wire))
     }
 

@@ -16,6 +16,12 @@ use super::entity_tag::EntityTag;
 pub enum Found {
     /// A regular file, open for reading.
     File(Opened),
+    /// A script, which is a regular file that the process may read.
+    Script {
+        /// The decoded path of the script. It differs from the requested path if the script is an
+        /// index file or the fallback.
+        path: Vec<u8>,
+    },
     /// A directory whose path lacks the final slash.
     Redirect {
         /// The percent-encoded path with the final slash. It has exactly one leading slash, so that

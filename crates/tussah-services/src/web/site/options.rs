@@ -32,7 +32,7 @@ pub enum Dotfiles {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteOptions {
     /// The index files of a directory, in order of preference; the paths are relative to the
-    /// directory.
+    /// directory. They may be [scripts](Self::scripts).
     pub index: Vec<String>,
     /// True if directories without an index file are listed. Otherwise, such directories are not
     /// found.
@@ -44,10 +44,15 @@ pub struct SiteOptions {
     /// The codings of compressed copies next to a file. Among codings that a client prefers
     /// equally, the first one is used.
     pub precompressed: Codings,
+    /// The ends of the names of scripts, such as `.php`. A script is run, and its text is not
+    /// served.
+    pub scripts: Vec<String>,
     /// The file to serve where nothing is found and the last segment of the path has no dot, for
-    /// applications that do their own routing. The path is relative to the root.
+    /// applications that do their own routing. A script takes all paths where nothing is found, as
+    /// with nginx's `try_files $uri $uri/ /index.php?$args`. The path is relative to the root.
     pub fallback: Option<String>,
-    /// The error pages, by status code. The paths are relative to the root.
+    /// The error pages, by status code. The paths are relative to the root. They must not be
+    /// scripts.
     pub error_pages: BTreeMap<u16, String>,
     /// Additional media types by file extension, without the dot. They override the built-in types.
     pub types: BTreeMap<String, String>,
@@ -55,6 +60,14 @@ pub struct SiteOptions {
     pub cache_control: Option<String>,
     /// The rules that add header fields by path. Later rules override earlier ones.
     pub rules: Vec<FieldRule>,
+}
+
+impl SiteOptions {
+    /// Returns whether the file with this path is a script.
+    pub(super) fn is_script(&self, path: &[u8]) -> bool {
+        let mut ends = self.scripts.iter();
+        ends.any(|end| path.ends_with(end.as_bytes()))
+    }
 }
 
 impl Default for SiteOptions {
@@ -65,6 +78,7 @@ impl Default for SiteOptions {
             symlinks: Symlinks::default(),
             dotfiles: Dotfiles::default(),
             precompressed: Codings::ALL,
+            scripts: Vec::new(),
             fallback: None,
             error_pages: BTreeMap::new(),
             types: BTreeMap::new(),

@@ -52,6 +52,7 @@ fn outcome(result: Result<Found, Missing>) -> String {
         Ok(Found::File(opened)) => content(opened),
         Ok(Found::Redirect { location }) => format!("-> {location}"),
         Ok(Found::Listing(_)) => "listing".into(),
+        Ok(Found::Script { path }) => format!("run {}", String::from_utf8_lossy(&path)),
         Err(missing) => format!("{missing:?}"),
     }
 }
@@ -313,6 +314,51 @@ fn a_fallback_is_for_places_only() {
 }
 
 #[test]
+fn scripts_are_run() {
+    let place = tree(&[
+        "a/index.html",
+        "a/index.php",
+        "b/index.php",
+        "c/x.php",
+        "index.php",
+        "a.txt",
+    ]);
+    let with_fallback = |fallback| SiteOptions {
+        index: vec!["index.php".into(), "index.html".into()],
+        scripts: vec![".py".into(), ".php".into()],
+        fallback,
+        ..SiteOptions::default()
+    };
+    let mut options = with_fallback(None);
+    let table = [
+        ("/", "run /index.php"),
+        ("/a/", "run /a/index.php"),
+        ("/a", "-> /a/"),
+        ("/c/", "NotFound"),
+        ("/c/x.php", "run /c/x.php"),
+        ("/none.php", "NotFound"),
+        ("/a.txt/x.php", "NotFound"),
+        ("/a.txt", "a.txt"),
+    ];
+    check(&place, &options, &table);
+    options.index.reverse();
+    let table = [("/a/", "a/index.html"), ("/b/", "run /b/index.php")];
+    check(&place, &options, &table);
+    // As a fallback, a script takes all paths where nothing is found.
+    let table = [
+        ("/a/", "run /a/index.php"),
+        ("/a", "-> /a/"),
+        ("/c/", "run /index.php"),
+        ("/users/7", "run /index.php"),
+        ("/feed.xml", "run /index.php"),
+        ("/none.php", "run /index.php"),
+        ("/.git/config", "NotFound"),
+        ("/a.txt", "a.txt"),
+    ];
+    check(&place, &with_fallback(Some("/index.php".into())), &table);
+}
+
+#[test]
 fn metadata_describes_the_file() {
     let place = tree(&["a.css"]);
     let path = place.path().join("root/a.css");
@@ -561,6 +607,13 @@ fn pages_of_errors_must_be_there() {
             },
             format!("cannot open \"d\" in {shown}, the fallback: it is a directory"),
         ),
+        (
+            SiteOptions {
+                scripts: vec![".html".into()],
+                ..with(404, "404.html")
+            },
+            format!("cannot open \"404.html\" in {shown}, the page for 404: it is a script"),
+        ),
     ];
     for (options, expected) in table {
         assert_eq!(
@@ -629,6 +682,7 @@ proptest! {
                         Ok(Found::Redirect { location }) => {
                             prop_assert!(location.starts_with('/') && !location.starts_with("//"));
                         }
+                        Ok(Found::Script { .. }) => prop_assert!(false, "the site has none"),
                         Err(Missing::NotFound | Missing::Forbidden) => {}
                         Err(other) => prop_assert!(false, "{:?}", other),
                     }

@@ -37,8 +37,9 @@ impl<S: DirectHandler<Event = Box<Exchange>>> Back<S> {
             }
             Self::Send(send) => {
                 let outcome = std::mem::take(&mut load.outcome);
-                if let Some(mut exchange) = load.exchange.take() {
-                    outcome.answer(server, &mut exchange);
+                let exchange = load.exchange.take();
+                let answered = exchange.and_then(|exchange| outcome.answer(server, exchange));
+                if let Some(exchange) = answered {
                     drop(send.send(exchange));
                 }
             }
@@ -118,6 +119,10 @@ fn look_up(
         }
         Ok(Found::Redirect { location }) => Instead::Redirect(location),
         Ok(Found::Listing(page)) => Instead::Listing(page),
+        Ok(Found::Script { path }) => {
+            load.outcome = Outcome::Script(path);
+            return true;
+        }
         Err(Missing::NotFound) => Instead::Error(Status::NOT_FOUND),
         Err(Missing::Forbidden | Missing::NotAFile) => Instead::Error(Status::FORBIDDEN),
         Err(Missing::Io(error)) => match load.known.take() {

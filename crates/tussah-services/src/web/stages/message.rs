@@ -37,6 +37,8 @@ pub(crate) enum Outcome {
     Lost,
     /// The page was loaded.
     Page(Arc<Page>),
+    /// The script with this path makes the page.
+    Script(Vec<u8>),
     /// Another response takes the place of the page.
     None(Instead),
 }
@@ -73,13 +75,23 @@ impl Drop for Load {
 }
 
 impl Outcome {
-    /// Answers a request that has waited for the page.
-    pub(crate) fn answer(&self, server: &Server, exchange: &mut Exchange) {
+    /// Answers a request that has waited for the page, and returns it. A request for a script
+    /// begins again instead.
+    pub(crate) fn answer(
+        &self,
+        server: &Server,
+        mut exchange: Box<Exchange>,
+    ) -> Option<Box<Exchange>> {
         match self {
-            Self::Lost => answer::text(server, exchange, Status::INTERNAL_SERVER_ERROR, &[]),
-            Self::Page(page) => answer::page(server, exchange, page),
-            Self::None(instead) => instead.answer(server, exchange),
+            Self::Lost => answer::text(server, &mut exchange, Status::INTERNAL_SERVER_ERROR, &[]),
+            Self::Page(page) => answer::page(server, &mut exchange, page),
+            Self::Script(path) => {
+                exchange.redirect(path.clone());
+                return None;
+            }
+            Self::None(instead) => instead.answer(server, &mut exchange),
         }
+        Some(exchange)
     }
 }
 
@@ -100,6 +112,9 @@ impl Instead {
                 }
                 fields.push(("Location", &location));
                 answer::text(server, exchange, Status::MOVED_PERMANENTLY, &fields);
+            }
+            Self::Listing(_) if !exchange.head().method.reads() => {
+                answer::other_method(server, exchange);
             }
             Self::Listing(page) => {
                 answer::body(server, exchange, Status::OK, &fields, LISTING_TYPE, page);

@@ -81,13 +81,12 @@ impl<S: DirectHandler<Event = Box<Exchange>>> PageCache<S> {
         };
         let page = match &outcome {
             Outcome::Page(page) => Some((page, self.server.clock.last_passed_s())),
-            Outcome::Lost | Outcome::None(_) => None,
+            Outcome::Lost | Outcome::Script(_) | Outcome::None(_) => None,
         };
         let waited = self.table.loaded(exchange.hash, &exchange.key, page);
-        for mut exchange in std::iter::once(exchange).chain(waited) {
-            outcome.answer(&self.server, &mut exchange);
-            self.answered.push(exchange);
-        }
+        let all = std::iter::once(exchange).chain(waited);
+        let answered = all.filter_map(|exchange| outcome.answer(&self.server, exchange));
+        self.answered.extend(answered);
     }
 }
 

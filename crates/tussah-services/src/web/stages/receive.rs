@@ -41,11 +41,12 @@ impl<S: DirectHandler<Event = Box<Exchange>>> DirectHandler for Receive<S> {
 
     fn handle(&self, mut exchange: Box<Exchange>) {
         let head = exchange.head.as_ref().expect("it has been parsed");
-        match head.path(exchange.input.filled()) {
+        match (&exchange.redirected, head.path(exchange.input.filled())) {
+            (Some(path), _) => exchange.key.extend_from_slice(path),
             // These targets stand for the whole server, or for a tunnel (RFC 9112, sections 3.2.3
             // and 3.2.4).
-            b"*" | b"" => return self.other_method(exchange),
-            raw => match target::path(raw) {
+            (None, b"*" | b"") => return self.other_method(exchange),
+            (None, raw) => match target::path(raw) {
                 Ok(path) => exchange.key.extend_from_slice(&path),
                 Err(refusal) => match self.path_of_route(raw) {
                     Some(path) => exchange.key.extend_from_slice(&path),
@@ -59,14 +60,21 @@ impl<S: DirectHandler<Event = Box<Exchange>>> DirectHandler for Receive<S> {
         if let Some(route) = route {
             exchange.source = counts::of_route(route);
         }
-        let reads = matches!(head.method, Method::Get | Method::Head);
-        if !reads && (route.is_none() || head.method == Method::Trace) {
+        if route.is_none() && exchange.redirected.is_some() {
+            return self.refuse(exchange, Status::NOT_FOUND); // a script that no route runs
+        }
+        // Before the site has been searched, this may be a request for a script with another path,
+        // which takes any method and its body.
+        let may_run = route.is_none() && !is_status && self.server.site.redirects_to_scripts();
+        let is_for_file = route.is_none() && !may_run;
+        if !head.method.reads() && (is_for_file || head.method == Method::Trace) {
             return self.other_method(exchange);
         }
         if route.is_some() && exchange.is_gone() {
             return admission::cancel(&self.server, exchange);
         }
-        if head.framing != Framing::None && matches!(exchange.body, Body::Unread) {
+        let has_unread = head.framing != Framing::None && matches!(exchange.body, Body::Unread);
+        if has_unread && !may_run {
             exchange.body = Body::Wanted(self.want(route, head.framing));
             exchange.key.clear();
             exchange.next = Next::Body;
@@ -151,23 +159,8 @@ impl<S: DirectHandler<Event = Box<Exchange>>> Receive<S> {
         accepted.preferred(self.server.config.site.precompressed)
     }
 
-    /// Answers other methods, since files are read-only.
     fn other_method(&self, mut exchange: Box<Exchange>) {
-        let head = exchange.head();
-        let status = match head.method {
-            Method::Options => Status::NO_CONTENT,
-            Method::Connect | Method::Trace | Method::Other => Status::NOT_IMPLEMENTED,
-            _ => Status::METHOD_NOT_ALLOWED,
-        };
-        // A body that the server does not read may follow, or data for a tunnel.
-        exchange.is_last |= !matches!(head.framing, Framing::None | Framing::Length(0))
-            || head.method == Method::Connect;
-        answer::text(
-            &self.server,
-            &mut exchange,
-            status,
-            &[("Allow", "GET, HEAD, OPTIONS")],
-        );
+        answer::other_method(&self.server, &mut exchange);
         drop(self.send.send(exchange));
     }
 

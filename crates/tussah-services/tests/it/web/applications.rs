@@ -48,8 +48,8 @@ impl Drop for Process {
     }
 }
 
-/// Starts nginx, with the configuration that its package recommends for PHP.
-fn start_nginx(directory: &Path, root: &Path, php: &Address) -> (Process, SocketAddr) {
+/// Starts nginx, with the configuration that its package recommends for PHP and further rules.
+fn start_nginx(directory: &Path, root: &Path, php: &Address, rules: &str) -> (Process, SocketAddr) {
     let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = free.local_addr().expect("it is bound");
     drop(free);
@@ -62,6 +62,7 @@ http {{
     proxy_temp_path {place}/proxy; uwsgi_temp_path {place}/uwsgi; scgi_temp_path {place}/scgi;
     server {{
         listen {address}; server_name example.org; root {root}; client_max_body_size 8m;
+        {rules}
         location ~ \\.php(/|$) {{
             fastcgi_split_path_info ^(.+\\.php)(/.+)$;
             include /etc/nginx/fastcgi.conf;
@@ -94,7 +95,7 @@ fn requests() -> Vec<Vec<u8>> {
     let form = b"--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nb\r\n\
         --x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"\xc3\xa9.bin\"\r\n\r\n";
     let form = [form, &bytes(200_000)[..], b"\r\n--x--\r\n"].concat();
-    vec![
+    let mut all = vec![
         get("/seen.php", b""),
         get("/seen.php?a=b&c[]=d&c[]=%20e&%C3%A9=1", b""),
         get("/seen.php/path/info?x", b""),
@@ -119,25 +120,54 @@ fn requests() -> Vec<Vec<u8>> {
         post("/seen.php", "application/octet-stream", b""),
         post("/seen.php", "application/octet-stream", &bytes(300_000)),
         post("/seen.php", "multipart/form-data; boundary=x", &form),
-        get("/none.php", b""),
-    ]
+    ];
+    for path in ["/front/", "/front/?a=b", "/front", "/both/", "/front/a.txt"] {
+        all.push(get(path, b""));
+    }
+    all.push(post("/front/?a=b", "text/plain", &bytes(100_000)));
+    all.push(post("/front/", "multipart/form-data; boundary=x", &form));
+    all
 }
 
-#[test]
-fn a_script_sees_the_same_as_behind_nginx() {
+/// Requests for paths without a file.
+fn lost_requests() -> Vec<Vec<u8>> {
+    let head = |method: &str, path: &str, lines: &str| {
+        format!("{method} {path} HTTP/1.1\r\nHost: example.org\r\n{lines}\r\n").into_bytes()
+    };
+    let paths = ["/wiki/a%20b?c=d&e", "/feed.xml", "/front/none/", "/%C3%A9"];
+    let mut all: Vec<_> = paths.map(|path| head("GET", path, "")).into();
+    let form = "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 3\r\n";
+    for method in ["POST", "PUT", "PATCH", "DELETE", "PROPFIND"] {
+        all.push([&head(method, "/api/x?y", form), &b"a=b"[..]].concat());
+    }
+    all.push(head("OPTIONS", "/api/x", "Origin: a\r\n"));
+    all
+}
+
+/// Compares what scripts see of requests with what they see behind nginx.
+#[track_caller]
+fn compare(fallback: Option<&str>, rules: &str, requests: &[Vec<u8>]) {
     let php = Php::start();
     let address = php.address();
-    let site = Site::new().file("seen.php", SEEN).with(|config| {
+    let site = Site::new().file("seen.php", SEEN);
+    let site = site.file("front/index.php", SEEN).file("front/a.txt", "a");
+    let site = site
+        .file("both/index.html", "b")
+        .file("both/index.php", SEEN);
+    let site = site.with(|config| {
         config.php = Some(address);
         config.limits.body_bytes = 8 << 20;
+        config.site.index = vec!["index.html".into(), "index.php".into()];
+        config.site.fallback = fallback.map(str::to_owned);
     });
     let server = site.start();
     let root = server.site.directory.path();
     let root = root.canonicalize().expect("it is there");
-    let (_nginx, other) = start_nginx(php.directory.path(), &root, &php.address());
+    let rules = format!("index index.html index.php; {rules}");
+    let (_nginx, other) = start_nginx(php.directory.path(), &root, &php.address(), &rules);
     let mut differences = String::new();
-    for text in requests() {
-        let ask = |address| Client::connect(address).ask(&text);
+    for text in requests {
+        let ask = |address| Client::connect(address).ask(text);
         let (ours, theirs): (Answer, Answer) = (ask(server.address), ask(other));
         let line = String::from_utf8_lossy(&text[..text.len().min(100)]).into_owned();
         let lines = |answer: &Answer| -> Vec<String> {
@@ -160,6 +190,21 @@ fn a_script_sees_the_same_as_behind_nginx() {
         }
     }
     assert!(differences.is_empty(), "{differences}");
+}
+
+#[test]
+fn a_script_sees_the_same_as_behind_nginx() {
+    let mut requests = requests();
+    requests.push(request("GET", "/none.php", "").into());
+    requests.push(request("GET", "/none/", "").into());
+    compare(None, "", &requests);
+}
+
+#[test]
+fn a_front_controller_sees_the_same_as_behind_nginx() {
+    let rules = "location / { try_files $uri $uri/ /seen.php?$args; }";
+    let requests = [requests(), lost_requests()].concat();
+    compare(Some("/seen.php"), rules, &requests);
 }
 
 /// nginx passes on the last one only, before version 1.23.

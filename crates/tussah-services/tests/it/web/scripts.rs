@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use tussah_services::web::config::CacheKind;
+
 use super::client::{Answer, request};
 use super::server::{Server, Site, assert_same, bytes};
 use crate::fastcgi::php::{Php, wait_for};
@@ -212,6 +214,55 @@ fn statuses_and_files() {
     check("/gone.php/", 404, "404 Not Found\n");
     check("/none.php", 404, "404 Not Found\n");
     check("/page.txt/x.php", 404, "404 Not Found\n");
+}
+
+const FRONT: &str = "<?php
+foreach (['REQUEST_METHOD', 'REQUEST_URI', 'PATH_INFO'] as $name) echo $_SERVER[$name], ' ';
+echo file_get_contents('php://input');";
+
+/// A file keeps its rules where a script is the fallback.
+#[test]
+fn files_beside_a_front_controller() {
+    let php = Php::start();
+    let address = php.address();
+    for kind in [CacheKind::Sharded, CacheKind::None] {
+        let site = Site::new().file("index.php", FRONT).file("a.txt", "a file");
+        let site = site.with(|config| {
+            config.php = Some(address.clone());
+            config.site.index = vec!["index.php".into()];
+            config.site.fallback = Some("index.php".into());
+            config.cache.kind = kind;
+        });
+        let server = site.start();
+        let mut client = server.connect();
+        for _ in 0..2 {
+            assert_eq!(client.get("/", "").text(), "GET /  ");
+            assert_eq!(client.get("/x.html?y", "").text(), "GET /x.html?y  ");
+            // The script of another path is the front controller too, without a `PATH_INFO`.
+            assert_eq!(client.get("/none.php/x", "").text(), "GET /none.php/x  ");
+            assert_eq!(
+                client.get("/index.php/x", "").text(),
+                "GET /index.php/x /x "
+            );
+            let lines = "Range: bytes=2-\r\n";
+            assert_eq!(client.get("/a.txt", lines).text(), "file");
+            let body = "Content-Length: 2\r\n\r\nhi";
+            let post = |path| format!("POST {path} HTTP/1.1\r\nHost: a\r\n{body}");
+            assert_eq!(client.ask(post("/edit")).text(), "POST /edit  hi");
+            let chunked = "PUT /edit HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
+                2\r\nho\r\n0\r\n\r\n";
+            assert_eq!(client.ask(chunked).text(), "PUT /edit  ho");
+            let hidden = client.get("/.git/config", "");
+            assert_eq!(hidden.status, 404);
+            // A file takes no body, which the server does not read.
+            let refused = client.ask(post("/a.txt"));
+            assert_eq!(refused.status, 405);
+            assert_eq!(refused.expect_field("Allow"), "GET, HEAD, OPTIONS");
+            assert!(refused.ends(), "{}", refused.head);
+            client.expect_end();
+            client = server.connect();
+        }
+    }
 }
 
 /// A missing script is found missing without the application, which does not even run.
