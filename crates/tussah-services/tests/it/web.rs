@@ -9,6 +9,7 @@ mod connections;
 mod corpus;
 mod files;
 mod gone;
+mod guestbook;
 mod idle;
 mod methods;
 mod pages;
