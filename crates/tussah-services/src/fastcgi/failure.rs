@@ -43,6 +43,8 @@ pub enum Failure {
     },
     /// The body of the request could not be read.
     Body(io::Error),
+    /// The body of the request could not be kept in a temporary file.
+    Spool(io::Error),
 }
 
 impl Failure {
@@ -59,6 +61,7 @@ impl Failure {
                 io::ErrorKind::TimedOut => Status::REQUEST_TIMEOUT,
                 _ => Status::BAD_REQUEST,
             },
+            Self::Spool(_) => Status::INTERNAL_SERVER_ERROR,
             _ => Status::BAD_GATEWAY,
         }
     }
@@ -90,6 +93,10 @@ impl fmt::Display for Failure {
                 "expected a body of {expected} bytes (Content-Length), found {found}"
             ),
             Self::Body(error) => write!(f, "cannot read the body of the request: {error}"),
+            Self::Spool(error) => write!(
+                f,
+                "cannot keep the body of the request in a temporary file: {error}"
+            ),
         }
     }
 }
@@ -97,7 +104,9 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Connect(error) | Self::Broken(error) | Self::Body(error) => Some(error),
+            Self::Connect(error) | Self::Broken(error) | Self::Body(error) | Self::Spool(error) => {
+                Some(error)
+            }
             Self::Records(error) | Self::Head(error) => Some(error),
             _ => None,
         }

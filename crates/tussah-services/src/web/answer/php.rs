@@ -6,23 +6,20 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
-use futures_lite::{AsyncReadExt as _, StreamExt as _, future, stream};
+use futures_lite::{StreamExt as _, future, stream};
 use tussah_wire::cgi::{self, Context};
 use tussah_wire::http::{Framing, Status};
 
 use super::reply::{Reply, ReplyBody, ReplyStream};
 use super::request_body::RequestBody;
 use super::route::{Ends, Request, Route, Routes};
+use super::spool;
 use crate::fastcgi::{Backend, Failure, Response};
 use crate::web::config::{Config, FastCgi, FastCgiPaths};
 use crate::web::site::{Codings, Found, Missing, Site, SiteError};
 
 /// Bound, in bytes: a response whose body has arrived completely is sent whole up to this length.
 const WHOLE_BYTES: usize = 64 * 1024;
-
-/// Bound, in bytes: a request's body of unknown length, which is kept whole because PHP needs
-/// `CONTENT_LENGTH` first.
-const CHUNKED_BYTES_MAX: u64 = 1 << 20;
 
 /// The applications of a configuration, with their pools of connections.
 pub(crate) type Backends = Vec<(FastCgi, Backend)>;
@@ -149,7 +146,7 @@ async fn find(scripts: &Arc<Scripts>, name: &[u8]) -> Result<Vec<u8>, Status> {
 
 /// Sends a request to the application.
 async fn ask(scripts: &Scripts, mut request: Request, script: &Script) -> Result<Reply, Failure> {
-    let body = whole_if_chunked(request.take_body()).await?;
+    let body = spool::with_len(request.take_body()).await?;
     let len = body.announced_len().unwrap_or(0);
     let Ends {
         remote,
@@ -184,20 +181,6 @@ async fn ask(scripts: &Scripts, mut request: Request, script: &Script) -> Result
     variables.extend(params.map(|(name, value)| (name.into(), value.as_bytes().into())));
     let response = scripts.backend.request(&variables, body);
     reply(scripts, &script.name, response.await?).await
-}
-
-/// Reads a body whose length is unknown.
-async fn whole_if_chunked(body: RequestBody) -> Result<RequestBody, Failure> {
-    if body.announced_len().is_some() {
-        return Ok(body);
-    }
-    let mut whole = Vec::new();
-    let mut body = body.take(CHUNKED_BYTES_MAX + 1);
-    body.read_to_end(&mut whole).await.map_err(Failure::Body)?;
-    if whole.len() as u64 > CHUNKED_BYTES_MAX {
-        return Err(Failure::Body(io::ErrorKind::FileTooLarge.into()));
-    }
-    Ok(RequestBody::whole(whole))
 }
 
 /// Returns a response. Its body is whole if it has arrived already, and is streamed otherwise.

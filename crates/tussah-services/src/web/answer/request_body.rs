@@ -1,12 +1,12 @@
 //! Bodies of requests, as streams.
 
 use std::fmt;
-use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_io::AsyncRead;
-use futures_lite::io::Cursor;
+use futures_lite::io;
+use tussah::fs::Cursor;
 
 use crate::web::connection::pipe::Reader;
 
@@ -31,19 +31,26 @@ pub struct RequestBody {
 }
 
 enum Kind {
-    Whole(Cursor<Vec<u8>>),
+    Whole(io::Cursor<Vec<u8>>),
     Piped(Reader),
+    InFile(Cursor),
 }
 
 impl RequestBody {
     pub(crate) fn whole(bytes: Vec<u8>) -> Self {
         let len = Some(bytes.len() as u64);
-        let kind = Kind::Whole(Cursor::new(bytes));
+        let kind = Kind::Whole(io::Cursor::new(bytes));
         Self { kind, len }
     }
 
     pub(crate) fn piped(reader: Reader, len: Option<u64>) -> Self {
         let kind = Kind::Piped(reader);
+        Self { kind, len }
+    }
+
+    /// Creates a body from a file at its beginning.
+    pub(crate) fn in_file(file: Cursor, len: u64) -> Self {
+        let (kind, len) = (Kind::InFile(file), Some(len));
         Self { kind, len }
     }
 
@@ -63,6 +70,7 @@ impl AsyncRead for RequestBody {
         match &mut self.kind {
             Kind::Whole(bytes) => Pin::new(bytes).poll_read(cx, buffer),
             Kind::Piped(reader) => reader.poll_read(cx, buffer),
+            Kind::InFile(file) => Pin::new(file).poll_read(cx, buffer),
         }
     }
 }

@@ -12,6 +12,7 @@ use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, Strea
 
 use super::client::{Client, request};
 use super::process::{Process, Site, bytes, until};
+use crate::fastcgi::php::Php;
 
 /// Options that make a server use the certificate of [`site`].
 pub const OPTIONS: &str = "--tls-cert {}/cert.pem --tls-key {}/key.pem";
@@ -87,6 +88,39 @@ fn requests_over_tls() {
     assert_eq!(client.stream.read(&mut [0]).expect("a clean end"), 0);
     drop(client);
     server.expect_sockets(sockets);
+}
+
+/// A long body in each direction; that of the request has a known or an unknown length.
+#[test]
+fn bodies_of_scripts_over_tls() {
+    let php = Php::start();
+    let echo = "<?php
+$body = file_get_contents('php://input');
+header('Content-Length: ' . strlen($body));
+echo $body;";
+    let body = bytes(8 << 20);
+    let flags = format!("{OPTIONS} --php {} --limit-body 16MiB", php.address());
+    let server = site().file("site/echo.php", echo).serve(&flags);
+    let mut client = connect(&server);
+    let known = [
+        format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes(),
+        &body,
+    ]
+    .concat();
+    let chunk = [format!("{:x}\r\n", body.len()).as_bytes(), &body].concat();
+    let chunked = [
+        &b"Transfer-Encoding: chunked\r\n\r\n"[..],
+        &chunk,
+        b"\r\n0\r\n\r\n",
+    ]
+    .concat();
+    for upload in [&known, &chunked] {
+        let head = b"PUT /echo.php HTTP/1.1\r\nHost: a\r\n";
+        client.send([&head[..], upload].concat());
+        let answer = client.answer();
+        assert_eq!(answer.status, 200, "{}", answer.head);
+        assert!(answer.body == body, "other bytes");
+    }
 }
 
 #[test]

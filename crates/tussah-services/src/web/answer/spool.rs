@@ -1,0 +1,53 @@
+//! Keeps the body of a request whose length is unknown, since CGI needs `CONTENT_LENGTH` first.
+
+use std::env;
+use std::io::{self, SeekFrom};
+use std::process;
+
+use futures_lite::{AsyncReadExt as _, AsyncSeekExt as _, AsyncWriteExt as _};
+use tussah::fs::{self, Cursor, File};
+
+use super::request_body::RequestBody;
+use crate::fastcgi::Failure;
+
+/// Bound, in bytes: the part of a body of unknown length that is in memory. The rest is in a
+/// temporary file.
+const MEMORY_BYTES: usize = 64 * 1024;
+
+/// Returns a body whose length is known. A longer one than 64 KiB goes to a temporary file first.
+/// The limit on bodies applies to the file.
+pub(super) async fn with_len(mut body: RequestBody) -> Result<RequestBody, Failure> {
+    if body.announced_len().is_some() {
+        return Ok(body);
+    }
+    let mut bytes = Vec::new();
+    let mut start = (&mut body).take(MEMORY_BYTES as u64);
+    let read = start.read_to_end(&mut bytes).await;
+    let mut len = read.map_err(Failure::Body)?;
+    if len < MEMORY_BYTES {
+        return Ok(RequestBody::whole(bytes));
+    }
+    let mut file = temporary().await.map_err(Failure::Spool)?;
+    let mut whole_len = 0;
+    while len > 0 {
+        whole_len += len as u64;
+        let written = file.write_all(&bytes[..len]).await;
+        written.map_err(Failure::Spool)?;
+        len = body.read(&mut bytes).await.map_err(Failure::Body)?;
+    }
+    let rewound = file.seek(SeekFrom::Start(0)).await;
+    rewound.map_err(Failure::Spool)?;
+    Ok(RequestBody::in_file(file, whole_len))
+}
+
+/// Creates a file without a name, which is gone when it is closed. The directory is that of
+/// `TMPDIR`, or `/tmp`.
+async fn temporary() -> io::Result<Cursor> {
+    let name = format!("tussah-{}-{:016x}", process::id(), fastrand::u64(..));
+    let path = env::temp_dir().join(name);
+    let mut options = File::options();
+    let options = options.read(true).write(true).create_new(true).mode(0o600);
+    let file = options.open(&path).await?;
+    fs::remove_file(&path).await?;
+    Ok(Cursor::new(file))
+}
