@@ -72,7 +72,7 @@ pub(crate) fn route(
     };
     // A script cannot tell a dropped request from a broken connection, and PHP ends it only when it
     // next writes. Only GET and HEAD are therefore cancelled, as in other routes.
-    let route = Route::new(handler).with_ends().streams();
+    let route = Route::new(handler).of_application().streams();
     Ok(routes
         .route_with(&application.paths.route(), route)
         .limit(backend.limit()))

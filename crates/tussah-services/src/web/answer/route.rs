@@ -160,8 +160,9 @@ pub struct Route {
     pub(crate) waits: bool,
     /// True if a long body is passed on while it arrives.
     pub(crate) streams: bool,
-    /// True if requests come with the addresses of their connections, which costs system calls.
-    pub(crate) needs_ends: bool,
+    /// True for the paths of a FastCGI application. Its requests come with the addresses of their
+    /// connections, which costs system calls.
+    pub(crate) is_application: bool,
 }
 
 impl Route {
@@ -177,7 +178,7 @@ impl Route {
             target: None,
             waits: false,
             streams: false,
-            needs_ends: false,
+            is_application: false,
         }
     }
 
@@ -233,10 +234,11 @@ impl Route {
         self
     }
 
-    /// Adds the addresses of the connection to each request.
+    /// Declares that a FastCGI application answers. Each request has the addresses of its
+    /// connection.
     #[must_use]
-    pub(crate) fn with_ends(mut self) -> Self {
-        self.needs_ends = true;
+    pub(crate) fn of_application(mut self) -> Self {
+        self.is_application = true;
         self
     }
 }

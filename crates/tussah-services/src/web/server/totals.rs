@@ -161,7 +161,9 @@ pub(crate) fn answers(stage: &str, source: u32, routes: &Routes) -> bool {
         FILES => stage == "disk" || is_cache(stage),
         _ => {
             let route = routes.all().get((source - of_route(0)) as usize);
-            route.is_some_and(|(path, _)| stage.strip_prefix("route ") == Some(path))
+            let of = stage.split_once(' ');
+            let of = of.filter(|(name, _)| ["route", "fastcgi"].contains(name));
+            route.is_some_and(|(path, _)| of.is_some_and(|(_, of)| of == path))
         }
     }
 }

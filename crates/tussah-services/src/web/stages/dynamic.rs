@@ -97,7 +97,7 @@ impl<S> Dynamic<S> {
     /// Calls the handler and returns its response.
     async fn reply(&self, exchange: &mut Exchange) -> Reply {
         let (_, route) = &self.server.routes.all()[self.route];
-        let request = request(&self.server, exchange, route.needs_ends);
+        let request = request(&self.server, exchange, route.is_application);
         // A panic affects only this request, and the panic hook has reported it.
         let answering = catch_unwind(AssertUnwindSafe(|| (route.handler)(request)));
         let reply = match answering {

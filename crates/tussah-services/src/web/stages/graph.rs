@@ -8,7 +8,7 @@
 use std::sync::{Arc, OnceLock};
 
 use tussah::stage::control::AutoTarget;
-use tussah::stage::{BuildError, Declared, Direct, Edges, Network, Stage};
+use tussah::stage::{BuildError, Declared, Direct, Edges, Network, Stage, TrySender};
 
 use super::accept::Accept;
 use super::admission::{self, CLASSES};
@@ -17,7 +17,7 @@ use super::dynamic::Dynamic;
 use super::message::Ask;
 use super::page_cache::PageCache;
 use super::parse::Parse;
-use super::plan::{Plan, TEXT};
+use super::plan::{Plan, TEXT, of_applications};
 use super::receive::{Pages, Receive};
 use super::send::Send;
 use crate::web::connection::exchange::Exchange;
@@ -57,6 +57,7 @@ fn wire_text(text: &str, network: &Network, server: &Arc<Server>) -> Result<Wire
             caches.push(network.stage(name).manual().batch(batch).declare()?);
         }
     }
+    let mut routes_by_index = vec![None; server.routes.all().len()];
     for node in plan.order() {
         match &*plan.node(node).module {
             "Accept" => make_accept(&plan, node)?,
@@ -65,9 +66,10 @@ fn wire_text(text: &str, network: &Network, server: &Arc<Server>) -> Result<Wire
             "PageCache" => make_caches(&plan, node, std::mem::take(&mut caches))?,
             "CacheMiss" => make_cache_miss(&plan, node)?,
             "Disk" => make_disk(&plan, node)?,
-            "Route" => {
-                for route in 0..plan.names(node).len() {
-                    make_route(&plan, node, route)?;
+            module @ ("Route" | "FastCgi") => {
+                let routes = of_applications(server, module == "FastCgi");
+                for (name, route) in plan.names(node).iter().zip(routes) {
+                    routes_by_index[route] = Some(make_route(&plan, node, name, route)?);
                 }
             }
             // The graph has no other modules.
@@ -77,12 +79,9 @@ fn wire_text(text: &str, network: &Network, server: &Arc<Server>) -> Result<Wire
             }
         }
     }
-    let routes = plan.all("Route").flat_map(|node| plan.names(node));
     Ok(Wired {
         accept: network.find("accept")?,
-        routes: routes
-            .map(|name| network.find(name))
-            .collect::<Result<_, _>>()?,
+        routes: routes_by_index.into_iter().flatten().collect(),
     })
 }
 
@@ -125,15 +124,30 @@ fn make_receive(plan: &mut Plan<'_>, node: usize) -> Result<(), BuildError> {
                 true => Pages::Miss(only(plan.queue(node, "file")?.offers(edges)?)),
                 false => Pages::Caches(plan.queue(node, "page")?.offers(edges)?),
             },
-            routes: match server.routes.all() {
-                [] => Vec::new(),
-                _ => plan.queue(node, "route")?.offers(edges)?,
-            },
+            routes: routes(plan, node, edges)?,
             send: edges.to(&answered).direct(server.room())?,
         })
     })?;
     plan.keep(node, receive);
     Ok(())
+}
+
+/// Makes the edges to the stages of the routes, by index.
+fn routes(
+    plan: &Plan<'_>,
+    node: usize,
+    edges: &Edges<'_>,
+) -> Result<Vec<TrySender<Box<Exchange>>>, BuildError> {
+    let mut by_index = Vec::new();
+    for (port, is_application) in [("route", false), ("script", true)] {
+        let mut indices = of_applications(plan.server, is_application).peekable();
+        if indices.peek().is_some() {
+            let offers = plan.queue(node, port)?.offers(edges)?;
+            by_index.extend(indices.zip(offers));
+        }
+    }
+    by_index.sort_by_key(|(index, _)| *index);
+    Ok(by_index.into_iter().map(|(_, offer)| offer).collect())
 }
 
 fn make_caches(
@@ -196,14 +210,18 @@ fn only<T>(mut senders: Vec<T>) -> T {
 
 /// Creates the stage of a route. It rejects requests that it cannot answer within its target; the
 /// 503 bypasses all queues.
-fn make_route(plan: &Plan<'_>, node: usize, route: usize) -> Result<(), BuildError> {
+fn make_route(
+    plan: &Plan<'_>,
+    node: usize,
+    name: &str,
+    route: usize,
+) -> Result<Stage<Box<Exchange>>, BuildError> {
     let server = plan.server;
     let (room, in_service) = (server.room(), plan.count(node)? as usize);
     let send = plan.call::<Send>(node, "out")?;
     let (_, options) = &server.routes.all()[route];
     let edge = Arc::new(OnceLock::<Direct<_, Send>>::new());
     let (rejects, by) = (Arc::clone(server), Arc::clone(&edge));
-    let name = &plan.names(node)[route];
     let stage = plan
         .network
         .stage(name)
@@ -234,14 +252,14 @@ fn make_route(plan: &Plan<'_>, node: usize, route: usize) -> Result<(), BuildErr
             send,
         })
     })?;
-    Ok(())
+    plan.network.find(name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::web::answer::reply::Reply;
-    use crate::web::answer::route::Routes;
+    use crate::web::answer::route::{Route, Routes};
     use crate::web::config::{Cache, CacheKind, Config};
     use crate::web::server::Shared;
     use crate::web::site::Site;
@@ -252,6 +270,8 @@ mod tests {
         runtime.expect("a runtime").block_on(async {
             let mut routes = Routes::default();
             if has_route {
+                let script = Route::new(async |_| Reply::text("a")).of_application();
+                routes = routes.route_with("*.php", script);
                 routes = routes.route("/a", async |_| Reply::text("a"));
             }
             let cache = Cache {
@@ -318,7 +338,7 @@ mod tests {
         check(
             "receive.page -> page_cache",
             "receive.page -> disk",
-            "web.weave:34: `receive.page` sends `Ask`, but `disk` expects `Load`",
+            "web.weave:38: `receive.page` sends `Ask`, but `disk` expects `Load`",
         );
     }
 }

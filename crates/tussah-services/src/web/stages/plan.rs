@@ -29,11 +29,12 @@ type Row = (
 const DIRECT: (Body, Parallelism) = (Body::Plain, Parallelism::Element);
 
 #[rustfmt::skip]
-const ROWS: [Row; 8] = [
+const ROWS: [Row; 9] = [
     ("Accept", DIRECT, None, &[], &[("out", "Exchange")]),
     ("Parse", DIRECT, None, &[("run", "Exchange")], &[("out", "Exchange"), ("bad", "Exchange")]),
     ("Receive", DIRECT, None, &[("run", "Exchange")],
-        &[("answered", "Exchange"), ("page?", "Ask"), ("file?", "Load"), ("route?", "Exchange")]),
+        &[("answered", "Exchange"), ("page?", "Ask"), ("file?", "Load"), ("route?", "Exchange"),
+            ("script?", "Exchange")]),
     ("PageCache", (Body::Async, Parallelism::Serial), Some("at_once"), &[("run", "Ask")],
         &[("out", "Exchange"), ("miss", "Load")]),
     ("CacheMiss", DIRECT, None, &[("run", "Load")],
@@ -41,6 +42,8 @@ const ROWS: [Row; 8] = [
     ("Disk", (Body::Blocking, Parallelism::Element), Some("at_once"), &[("run", "Load")],
         &[("out?", "Ask"), ("answered?", "Exchange")]),
     ("Route", (Body::Async, Parallelism::Element), Some("in_service"), &[("run", "Exchange")],
+        &[("out", "Exchange")]),
+    ("FastCgi", (Body::Async, Parallelism::Element), Some("in_service"), &[("run", "Exchange")],
         &[("out", "Exchange")]),
     ("Send", DIRECT, None, &[("run", "Exchange")], &[]),
 ];
@@ -113,13 +116,16 @@ impl<'a> Plan<'a> {
         network: &'a Network,
         server: &'a Arc<Server>,
     ) -> Result<Self, BuildError> {
-        let routes = server.routes.all();
+        let applications = of_applications(server, true).count();
+        let routes = of_applications(server, false).count();
         let values = [
             ("room", Value::Count(server.room())),
             ("cached", Value::Flag(server.shards > 0)),
             ("shards", Value::Count(server.shards.max(1) as u64)),
-            ("dynamic", Value::Flag(!routes.is_empty())),
-            ("routes", Value::Count(routes.len().max(1) as u64)),
+            ("dynamic", Value::Flag(routes > 0)),
+            ("routes", Value::Count(routes.max(1) as u64)),
+            ("scripts", Value::Flag(applications > 0)),
+            ("applications", Value::Count(applications.max(1) as u64)),
         ];
         let values = values.map(|(name, value)| (name.to_owned(), value)).into();
         let parsed = parse(text);
@@ -283,14 +289,24 @@ fn failed(stage: &str, why: impl Into<String>) -> BuildError {
     }
 }
 
+/// Returns the indices of the routes that FastCGI applications answer, or of the others.
+pub(super) fn of_applications(server: &Server, is: bool) -> impl Iterator<Item = usize> {
+    let routes = server.routes.all().iter().enumerate();
+    let found = routes.filter(move |(_, (_, route))| route.is_application == is);
+    found.map(|(index, _)| index)
+}
+
 /// Returns the names of the stages of an instance.
 fn names(node: &PlanNode, server: &Server) -> Vec<String> {
     let name = node.name.replace('_', " ");
     match &node.shards {
         None => vec![name],
-        Some(_) if node.module == "Route" => {
-            let routes = server.routes.all().iter();
-            routes.map(|(path, _)| format!("{name} {path}")).collect()
+        Some(_) if ["Route", "FastCgi"].contains(&&*node.module) => {
+            let routes = of_applications(server, node.module == "FastCgi");
+            let all = server.routes.all();
+            routes
+                .map(|route| format!("{name} {}", all[route].0))
+                .collect()
         }
         Some(shards) => (0..shards.count).map(|n| format!("{name} {n}")).collect(),
     }

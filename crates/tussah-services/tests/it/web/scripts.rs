@@ -197,6 +197,24 @@ fn an_upload_that_breaks_off_frees_its_connection() {
     }
 }
 
+#[test]
+fn the_status_page_shows_the_stage_of_an_application() {
+    let php = Php::start();
+    let server = start(&php);
+    assert_eq!(server.get("/gone.php", "").status, 410);
+    let find = |list: &str, name: &str| {
+        let page = server.get("/status?format=json", "");
+        let page: serde_json::Value = serde_json::from_slice(&page.body).expect("it is JSON");
+        let mut all = page[list].as_array().expect("a list").iter();
+        let found = all.find(|one| one["name"] == name);
+        found.unwrap_or_else(|| panic!("{name}: {page}")).clone()
+    };
+    assert_eq!(find("stages", "fastcgi *.php")["arrived"], 1);
+    // The stage counts the time after it has sent the response.
+    let has_time = || !find("sources", "*.php")["response_s"].is_null();
+    wait_for("the response time", || has_time().then_some(()));
+}
+
 /// php-fpm discards the output, so the length that it has for GET is unknown.
 #[test]
 fn a_response_to_head_has_no_wrong_length() {
