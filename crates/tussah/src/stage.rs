@@ -160,6 +160,7 @@ pub mod sim;
 mod state;
 
 pub use self::error::BuildError;
+pub(crate) use self::event::NotTaken;
 pub use self::event::{
     Batch, CLASSES_MAX, CancelHandle, CancellationToken, Class, Event, Reason, Refusal,
 };

@@ -15,7 +15,7 @@ use super::module::{Never, Ports};
 use super::shards::{By, join};
 use super::tap::Taps;
 use super::via::{Via, WhenFull};
-use crate::stage::{BuildError, Edges, Event, Reason, Refusal, Sender, Stage};
+use crate::stage::{BuildError, Edges, Event, NotTaken, Reason, Refusal, Sender, Stage};
 use crate::sync::Limit;
 
 /// The wait for the room that an item needs.
@@ -69,15 +69,15 @@ impl<T: Send + 'static> Edge<T> {
 
     #[cold]
     #[inline(never)]
-    fn not_sent(&self, Parcel { flow, item }: Parcel<Only<T>>, why: Refusal) -> Option<Wait<'_>> {
+    fn not_sent(&self, Parcel { flow, item }: Parcel<Only<T>>, why: NotTaken) -> Option<Wait<'_>> {
         let item = match item {
             Ports::This(item) => item,
             Ports::Other(never) => match never {},
         };
-        if why.is_full() || why == Refusal::Proxied {
+        if why.can_wait() {
             return self.any.push(flow, item);
         }
-        self.any.end(flow, item, reason(why));
+        self.any.end(flow, item, reason(why.refusal()));
         None
     }
 
@@ -355,7 +355,7 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Evicts<
                 return None;
             };
             if !why.is_full() || evicted == EVICTED_MAX || !self.to.0.stage.shed_oldest() {
-                self.refused(back, why);
+                self.refused(back, why.refusal());
                 return None;
             }
             (event, evicted) = (back, evicted + 1);

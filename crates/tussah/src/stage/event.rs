@@ -18,6 +18,7 @@ use tussah_core::quietly;
 pub use self::batch::Batch;
 pub use self::cancel::{CancelHandle, CancellationToken};
 pub use self::class::{CLASSES_MAX, Class};
+pub(crate) use self::reason::NotTaken;
 pub use self::reason::{Reason, Refusal};
 
 pub(crate) use self::batch::{Chunk, Expires};

@@ -14,15 +14,41 @@ pub enum Refusal {
     Rejected(&'static str),
     /// The stage no longer admits events.
     Closed,
-    #[doc(hidden)]
+}
+
+/// The reason why a stage did not take an event immediately. It is not always a refusal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NotTaken {
+    Refused(Refusal),
+    /// The controller admits the event after it has been degraded.
     Degrade,
-    #[doc(hidden)]
+    /// Events of this sender pass a proxy, which has no room now.
     Proxied,
 }
 
-impl Refusal {
+impl NotTaken {
+    /// Returns whether the sender can wait for room in the queue.
     pub(crate) fn is_full(self) -> bool {
-        matches!(self, Refusal::Full | Refusal::KeyFull)
+        matches!(self, NotTaken::Refused(Refusal::Full | Refusal::KeyFull))
+    }
+
+    /// Returns whether the sender can wait.
+    pub(crate) fn can_wait(self) -> bool {
+        self.is_full() || self == NotTaken::Proxied
+    }
+
+    /// Returns the reason for a sender that does not wait.
+    pub(crate) fn refusal(self) -> Refusal {
+        match self {
+            NotTaken::Refused(why) => why,
+            NotTaken::Degrade | NotTaken::Proxied => Refusal::Full,
+        }
+    }
+}
+
+impl From<Refusal> for NotTaken {
+    fn from(why: Refusal) -> Self {
+        NotTaken::Refused(why)
     }
 }
 
@@ -33,8 +59,6 @@ impl fmt::Display for Refusal {
             Refusal::KeyFull => f.write_str("the queue of its key is full"),
             Refusal::Rejected(name) => write!(f, "turned away by `{name}`"),
             Refusal::Closed => f.write_str("the stage is closed"),
-            Refusal::Degrade => f.write_str("to be degraded"),
-            Refusal::Proxied => f.write_str("its proxy's queue is full"),
         }
     }
 }

@@ -14,7 +14,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::task::Waker;
 
-use crate::stage::event::{CLASSES_MAX, Refusal};
+use crate::stage::event::{CLASSES_MAX, NotTaken, Refusal};
 
 /// The number of times that a sender that has come back yields, for each sender of the last round,
 /// before it stops waiting for the missing senders.
@@ -129,13 +129,13 @@ impl Senders {
         from: u32,
         wanted: Wanted,
         lacks_class: bool,
-        why: Refusal,
+        why: NotTaken,
     ) -> u64 {
         self.count(from);
         self.any_unlike |= !wanted.is_like_others;
         self.last += 1;
         let lacks = match why {
-            Refusal::KeyFull => Lacks::Key,
+            NotTaken::Refused(Refusal::KeyFull) => Lacks::Key,
             _ if lacks_class => Lacks::Class,
             _ => Lacks::Room,
         };
@@ -207,13 +207,13 @@ impl Senders {
 
     /// Queues a woken sender again, in its old place, because it found no room after all. Its event
     /// may cost more `credits` than before, if the queue has grown.
-    pub(crate) fn refused(&mut self, number: u64, credits: u64, lacks_class: bool, why: Refusal) {
+    pub(crate) fn refused(&mut self, number: u64, credits: u64, lacks_class: bool, why: NotTaken) {
         let Some((mut waiter, _)) = self.called.remove(&number) else {
             return;
         };
         waiter.credits = credits;
         waiter.lacks = match why {
-            Refusal::KeyFull => Lacks::Key,
+            NotTaken::Refused(Refusal::KeyFull) => Lacks::Key,
             _ if lacks_class => Lacks::Class,
             _ => Lacks::Room,
         };

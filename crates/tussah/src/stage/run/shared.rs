@@ -11,7 +11,7 @@ use super::host::Present;
 use super::restarts::Restarts;
 use super::threads::Threads;
 use crate::stage::error::BuildError;
-use crate::stage::event::{Batch, Class, Event, Reason, Refusal, Time, queued_ns};
+use crate::stage::event::{Batch, Class, Event, NotTaken, Reason, Time, queued_ns};
 use crate::stage::network::{Governing, Network, Rank, Weak};
 use crate::stage::observe::Tracer;
 use crate::stage::queue::{Queue, Senders};
@@ -235,8 +235,18 @@ impl<E: Send + 'static> Shared<E> {
         from: u32,
         event: Event<E>,
         how: How,
-    ) -> Result<(), (Event<E>, Refusal)> {
-        let mut inner = self.lock();
+    ) -> Result<(), (Event<E>, NotTaken)> {
+        self.offer_locked(self.lock(), from, event, how)
+    }
+
+    #[inline(always)]
+    fn offer_locked(
+        self: &Arc<Self>,
+        mut inner: MutexGuard<'_, Inner<E>>,
+        from: u32,
+        event: Event<E>,
+        how: How,
+    ) -> Result<(), (Event<E>, NotTaken)> {
         if inner.is_proxied(from) {
             drop(inner);
             return self.offer_by_proxy(from, event, how);
@@ -247,12 +257,12 @@ impl<E: Send + 'static> Shared<E> {
         let quiet = inner.senders.is_quiet();
         let behind = (!quiet).then(|| inner.goes_behind(&event, how)).flatten();
         let offered = match behind {
-            Some(why) => Err((event, why)),
+            Some(why) => Err((event, why.into())),
             None => inner.state.offer(event, how, now_ns),
         };
         self.offered(inner, now_ns);
         match offered {
-            Err((event, Refusal::Degrade)) => self.offer_degraded(from, event, how),
+            Err((event, NotTaken::Degrade)) => self.offer_degraded(from, event, how),
             offered => offered,
         }
     }
@@ -272,7 +282,7 @@ impl<E: Send + 'static> Shared<E> {
         from: u32,
         mut event: Event<E>,
         how: How,
-    ) -> Result<(), (Event<E>, Refusal)> {
+    ) -> Result<(), (Event<E>, NotTaken)> {
         self.make_smaller(&mut event);
         self.offer(from, event, How { asked: true, ..how })
     }
@@ -289,15 +299,16 @@ impl<E: Send + 'static> Shared<E> {
         from: u32,
         event: Event<E>,
         how: How,
-        said: Refusal,
-    ) -> Result<(), (Event<E>, Refusal)> {
-        if said == Refusal::Degrade {
+        said: NotTaken,
+    ) -> Result<(), (Event<E>, NotTaken)> {
+        if said == NotTaken::Degrade {
             return self.offer_degraded(from, event, how);
         }
-        if self.lock().state.rejects(event.class_of(), how) {
+        let mut inner = self.lock();
+        if inner.state.rejects(event.class_of(), how) {
             return Err((event, said));
         }
-        self.offer(from, event, How { asked: true, ..how })
+        self.offer_locked(inner, from, event, How { asked: true, ..how })
     }
 
     /// Reserves room for up to a chunk of events of a class, together with the chunk. The result

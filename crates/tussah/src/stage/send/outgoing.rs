@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::here::{Collects, HERE, Here};
 use super::sender::Sender;
-use crate::stage::event::{Chunk, Class, Event, Refusal, queued_ns};
+use crate::stage::event::{Chunk, Class, Event, NotTaken, queued_ns};
 use crate::stage::run::Shared;
 use crate::stage::state::{EXACT_NS, How};
 
@@ -26,7 +26,7 @@ pub(crate) struct Outgoing<E> {
     pub(crate) granted: u64,
     pub(crate) class: Class,
     /// The controller's decision about the next event.
-    pub(crate) then: Option<Refusal>,
+    pub(crate) then: Option<NotTaken>,
     /// The time stamp of the events; 0 makes each event read the clock.
     pub(crate) now_ns: u64,
 }
@@ -71,7 +71,7 @@ pub(crate) fn send<E: Send + 'static>(
     sender: &Sender<E>,
     event: Event<E>,
     waits: bool,
-) -> Result<(), (Event<E>, Refusal)> {
+) -> Result<(), (Event<E>, NotTaken)> {
     let stage = &sender.stage;
     if let Some(mut outgoing) = stage.outgoing.get()
         && outgoing.granted > 0
@@ -97,7 +97,7 @@ pub(crate) fn send<E: Send + 'static>(
 pub(crate) fn send_value<E: Send + 'static>(
     sender: &Sender<E>,
     value: E,
-) -> Result<(), (Event<E>, Refusal)> {
+) -> Result<(), (Event<E>, NotTaken)> {
     let stage = &sender.stage;
     if let Some(mut outgoing) = stage.outgoing.get()
         && outgoing.granted > 0
@@ -121,7 +121,7 @@ pub(crate) fn send_value<E: Send + 'static>(
 fn send_event<E: Send + 'static>(
     sender: &Sender<E>,
     event: Event<E>,
-) -> Result<(), (Event<E>, Refusal)> {
+) -> Result<(), (Event<E>, NotTaken)> {
     send(sender, event, true)
 }
 
@@ -208,7 +208,7 @@ fn send_now<E: Send + 'static>(
     sender: &Sender<E>,
     mut event: Event<E>,
     waits: bool,
-) -> Result<(), (Event<E>, Refusal)> {
+) -> Result<(), (Event<E>, NotTaken)> {
     let stage = &sender.stage;
     let mut said = None;
     if !HERE.with(Here::is_outside) {
@@ -284,7 +284,7 @@ impl<E> Sender<E> {
 }
 
 /// Returns the controller's decision about this event, if it was made ahead of time.
-fn said<E: Send + 'static>(stage: &Shared<E>, event: &Event<E>) -> Option<Refusal> {
+fn said<E: Send + 'static>(stage: &Shared<E>, event: &Event<E>) -> Option<NotTaken> {
     let mut place = stage.outgoing.get()?;
     let is_next = place.granted == 0 && event.class_of() == place.class && event.is_plain();
     place.then.take().filter(|_| is_next)

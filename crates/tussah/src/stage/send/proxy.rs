@@ -9,7 +9,7 @@ use tussah_core::Notify;
 use super::outgoing;
 use super::sender::Sender;
 use crate::stage::error::BuildError;
-use crate::stage::event::{Batch, Event, Refusal};
+use crate::stage::event::{Batch, Event, NotTaken, Refusal};
 use crate::stage::network::{Any, Stage};
 use crate::stage::run::{Gone, Inner, Shared};
 use crate::stage::state::How;
@@ -42,8 +42,8 @@ pub struct Between<E> {
 
 impl<E: Send + 'static, C> Stage<E, C> {
     /// Inserts this stage as a proxy between two running stages: events that `from` sends to `to`,
-    /// or calls it with, go to this stage instead. The handler of this stage can inspect, count,
-    /// change or drop the events, and sends them to `to` over an edge of its own.
+    /// or passes to it in a call, go to this stage instead. The handler of this stage can inspect,
+    /// count, change or drop the events, and sends them to `to` over an edge of its own.
     ///
     /// No event is lost, and events of a sender keep their order. Calls made after the proxy's
     /// removal do not wait for its queued events. A proxy may serve several pairs of stages, and
@@ -290,17 +290,17 @@ impl<E: Send + 'static> Shared<E> {
         from: u32,
         event: Event<E>,
         how: How,
-    ) -> Result<(), (Event<E>, Refusal)> {
+    ) -> Result<(), (Event<E>, NotTaken)> {
         let passing = match self.way(from, how.waits) {
             Way::Direct => return self.offer(from, event, how),
-            Way::Held(_) => return Err((event, Refusal::Proxied)),
+            Way::Held(_) => return Err((event, NotTaken::Proxied)),
             Way::Proxy(passing) => passing,
         };
         let proxy = &passing.proxy;
         match outgoing::send(proxy, event, how.waits) {
             // A sender that waits continues in `send_by_proxy`.
-            Err((event, why)) if how.waits && why.is_full() => Err((event, Refusal::Proxied)),
-            Err((event, Refusal::Closed)) => {
+            Err((event, why)) if how.waits && why.is_full() => Err((event, NotTaken::Proxied)),
+            Err((event, NotTaken::Refused(Refusal::Closed))) => {
                 self.forget_proxy(from, Arc::as_ptr(&proxy.stage));
                 self.offer(from, event, how)
             }

@@ -7,7 +7,7 @@ use std::task::{Poll, Waker};
 
 use super::here;
 use super::outgoing::Outgoing;
-use crate::stage::event::{Class, Event, Refusal};
+use crate::stage::event::{Class, Event, NotTaken, Refusal};
 use crate::stage::queue::{
     Lacks, Next, PATIENCE, PATIENCE_LONG, PATIENCE_MAX, Senders, Waiter, Wanted,
 };
@@ -20,7 +20,7 @@ impl<E: Send + 'static> Shared<E> {
         self: &Arc<Self>,
         from: u32,
         event: &Event<E>,
-        why: Refusal,
+        why: NotTaken,
     ) -> u64 {
         let mut inner = self.lock();
         inner.state.queue.look_at(event);
@@ -64,12 +64,12 @@ impl<E: Send + 'static> Shared<E> {
         (from, number): (u32, u64),
         event: Event<E>,
         how: How,
-    ) -> Result<(), (Event<E>, Refusal)> {
+    ) -> Result<(), (Event<E>, NotTaken)> {
         let mut inner = self.lock();
         if inner.is_proxied(from) {
             drop(inner);
             self.give_up(number);
-            return Err((event, Refusal::Proxied));
+            return Err((event, NotTaken::Proxied));
         }
         // If this panics, the event ends with the sender, and dropping the sender returns its
         // reserved room.
@@ -84,7 +84,7 @@ impl<E: Send + 'static> Shared<E> {
                 inner.refuse_called(number, wanted, *why);
             }
             // The sender tries again immediately.
-            Err((_, Refusal::Degrade)) => inner.call_again(number, reserved),
+            Err((_, NotTaken::Degrade)) => inner.call_again(number, reserved),
             _ => {
                 // Another sender with this key may find room, too, and so may any other sender if
                 // this one did not use its room.
@@ -94,7 +94,7 @@ impl<E: Send + 'static> Shared<E> {
         }
         self.offered(inner, now_ns);
         match offered {
-            Err((mut event, Refusal::Degrade)) => {
+            Err((mut event, NotTaken::Degrade)) => {
                 self.make_smaller(&mut event);
                 let how = How { asked: true, ..how };
                 self.offer_called((from, number), event, how)
@@ -201,7 +201,7 @@ impl<E> Inner<E> {
     }
 
     /// Queues a sender that was refused, and returns its number.
-    pub(crate) fn add_sender(&mut self, from: u32, wanted: Wanted, why: Refusal) -> u64 {
+    pub(crate) fn add_sender(&mut self, from: u32, wanted: Wanted, why: NotTaken) -> u64 {
         let lacks_class = self.state.lacks_class(wanted.class);
         if self.senders.is_empty() {
             self.senders.full_at = self.state.counts.finished;
@@ -210,7 +210,7 @@ impl<E> Inner<E> {
     }
 
     /// Notes that a woken sender is refused again.
-    pub(crate) fn refuse_called(&mut self, number: u64, wanted: Wanted, why: Refusal) {
+    pub(crate) fn refuse_called(&mut self, number: u64, wanted: Wanted, why: NotTaken) {
         let lacks_class = self.state.lacks_class(wanted.class);
         self.senders
             .refused(number, wanted.credits, lacks_class, why);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::outgoing;
-use crate::stage::event::{Batch, Event, Reason, Refusal};
+use crate::stage::event::{Batch, Event, NotTaken, Reason, Refusal};
 use crate::stage::run::Shared;
 use crate::stage::state::How;
 
@@ -95,7 +95,8 @@ impl<E: Send + 'static> Sender<E> {
     /// Returns the event in the error if the stage refuses it.
     #[inline]
     pub fn try_send(&self, event: impl Into<Event<E>>) -> Result<(), SendError<E>> {
-        outgoing::send(self, event.into(), false).map_err(|(event, why)| self.refused(event, why))
+        outgoing::send(self, event.into(), false)
+            .map_err(|(event, why)| self.refused(event, why.refusal()))
     }
 
     /// Sends an event, and waits for room if the queue is full.
@@ -121,13 +122,13 @@ impl<E: Send + 'static> Sender<E> {
 
     /// Sends a value as [`send`](Self::send) does, but returns it if it was not sent.
     #[inline(always)]
-    pub(crate) fn send_value(&self, value: E) -> Result<(), (Event<E>, Refusal)> {
+    pub(crate) fn send_value(&self, value: E) -> Result<(), (Event<E>, NotTaken)> {
         outgoing::send_value(self, value)
     }
 
     /// Sends an event as [`send`](Self::send) does, but returns it if it was not sent.
     #[inline(always)]
-    pub(crate) fn send_at_once(&self, event: Event<E>) -> Result<(), (Event<E>, Refusal)> {
+    pub(crate) fn send_at_once(&self, event: Event<E>) -> Result<(), (Event<E>, NotTaken)> {
         outgoing::send(self, event, true)
     }
 
@@ -143,20 +144,20 @@ impl<E: Send + 'static> Sender<E> {
     /// Waits for the room of an event that was refused at once, if it can get room.
     #[cold]
     #[inline(never)]
-    pub(crate) fn sending(&self, event: Event<E>, why: Refusal) -> Sending<'_, E> {
-        let rest = if why.is_full() || why == Refusal::Proxied {
+    pub(crate) fn sending(&self, event: Event<E>, why: NotTaken) -> Sending<'_, E> {
+        let rest = if why.can_wait() {
             // The wait begins here, because the future may be dropped before it is polled.
             let waiting = self.waiting(&event, why);
             let mut place = Some(event);
             Rest::Waits(Box::pin(async move {
-                let sent = self.go_on(&mut place, why, waiting).await;
+                let sent = self.go_on(&mut place, How::WAITS, why, waiting).await;
                 sent.map_err(|why| {
                     let event = place.take().expect("what is not sent is in its place");
                     self.refused(event, why)
                 })
             }))
         } else {
-            Rest::Refused(Some(self.refused(event, why)))
+            Rest::Refused(Some(self.refused(event, why.refusal())))
         };
         Sending(Some(Box::new(rest)))
     }
@@ -198,7 +199,10 @@ impl<E: Send + 'static> Sender<E> {
                 batch,
                 event: Some(event),
             };
-            match self.go_on(&mut unsent.event, why, waiting).await {
+            match self
+                .go_on(&mut unsent.event, How::WAITS, why, waiting)
+                .await
+            {
                 Ok(()) => turn = true,
                 Err(Refusal::Closed) => return Err(Refusal::Closed),
                 Err(_) => {
@@ -213,7 +217,7 @@ impl<E: Send + 'static> Sender<E> {
     }
 
     /// Queues the sender for room, if it was refused because there was none.
-    fn waiting(&self, event: &Event<E>, why: Refusal) -> Option<Waiting<'_, E>> {
+    fn waiting(&self, event: &Event<E>, why: NotTaken) -> Option<Waiting<'_, E>> {
         why.is_full().then(|| Waiting {
             sender: self,
             number: Some(self.stage.wait_for_room(self.from, event, why)),
@@ -225,13 +229,14 @@ impl<E: Send + 'static> Sender<E> {
     async fn go_on(
         &self,
         place: &mut Option<Event<E>>,
-        why: Refusal,
+        how: How,
+        why: NotTaken,
         waiting: Option<Waiting<'_, E>>,
     ) -> Result<(), Refusal> {
         match waiting {
-            Some(waiting) => self.send_later(place, waiting).await,
-            None if why == Refusal::Proxied => self.send_by_proxy(place).await,
-            None => Err(why),
+            Some(waiting) => self.send_later(place, how, waiting).await,
+            None if why == NotTaken::Proxied => self.send_by_proxy(place).await,
+            None => Err(why.refusal()),
         }
     }
 
@@ -245,7 +250,7 @@ impl<E: Send + 'static> Sender<E> {
                 Err((event, why)) => {
                     let waiting = self.waiting(&event, why);
                     *place = Some(event);
-                    self.go_on(place, why, waiting).await
+                    self.go_on(place, How::WAITS, why, waiting).await
                 }
             }
         })
@@ -255,6 +260,7 @@ impl<E: Send + 'static> Sender<E> {
     async fn send_later(
         &self,
         place: &mut Option<Event<E>>,
+        how: How,
         mut waiting: Waiting<'_, E>,
     ) -> Result<(), Refusal> {
         let number = waiting.number.expect("it is taken here only");
@@ -262,9 +268,7 @@ impl<E: Send + 'static> Sender<E> {
             self.stage.called(number).await;
             let event = place.take().expect("what is not sent is in its place");
             let (class, plain) = (event.class_of(), event.is_plain());
-            let sent = self
-                .stage
-                .offer_called((self.from, number), event, How::WAITS);
+            let sent = self.stage.offer_called((self.from, number), event, how);
             let Err((event, why)) = sent else {
                 waiting.number = None;
                 if plain {
@@ -277,17 +281,17 @@ impl<E: Send + 'static> Sender<E> {
                 continue;
             }
             waiting.number = None;
-            if why == Refusal::Proxied {
+            if why == NotTaken::Proxied {
                 return self.send_by_proxy(place).await;
             }
-            return Err(why);
+            return Err(why.refusal());
         }
     }
 
     /// Sends an event. If the stage refuses it, calls `or` with the event and the reason.
     pub fn send_or(&self, event: impl Into<Event<E>>, or: impl FnOnce(Event<E>, Refusal)) {
         if let Err((event, why)) = outgoing::send(self, event.into(), false) {
-            or(event, why);
+            or(event, why.refusal());
         }
     }
 }

@@ -9,7 +9,7 @@ use super::cpus::{Cpus, Who};
 use super::servlet::Servlet;
 use super::{EventEnd, Outcome, Planned, Schedule, Simulation, Tick};
 use crate::stage::control::Controller;
-use crate::stage::event::{CLASSES_MAX, Event, Refusal};
+use crate::stage::event::{CLASSES_MAX, Event, NotTaken};
 use crate::stage::queue::{ByKey, Lanes, Queue};
 use crate::stage::state::{Bounds, ControllerSet, How, Kind, Parts, Process, State, Wake};
 
@@ -221,7 +221,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
             self.wake_servlet();
             match offered {
                 Ok(()) => return,
-                Err((refused, Refusal::Degrade)) => {
+                Err((refused, NotTaken::Degrade)) => {
                     event = refused;
                     let part = event.compute_ns as f64 * self.simulation.degraded;
                     event.compute_ns = part as u64;

@@ -2,7 +2,7 @@
 
 use super::{Gate, State};
 use crate::stage::control::{Admission, Arrival};
-use crate::stage::event::{Batch, Chunk, Class, Event, Refusal, queued_ns};
+use crate::stage::event::{Batch, Chunk, Class, Event, NotTaken, Refusal, queued_ns};
 use crate::stage::queue::{CHUNK_MAX, KeyFull, Queue, Wanted};
 use crate::stage::send::Outgoing;
 
@@ -35,24 +35,24 @@ impl<E> State<E> {
         event: &Event<E>,
         how: How,
         now_ns: u64,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), NotTaken> {
         if matches!(self.gate, Gate::Draining | Gate::Closed) {
-            return Err(Refusal::Closed);
+            return Err(Refusal::Closed.into());
         }
         let (used, cost) = (self.credits(), self.cost(event));
         if used > 0 && used + cost > self.threshold && used + cost > self.own(self.threshold, how) {
-            return Err(Refusal::Full);
+            return Err(Refusal::Full.into());
         }
         let (queued, max) = (self.queued[class], self.bounds.class_max[class]);
         if queued >= max && queued >= self.own(max, how) {
-            return Err(Refusal::Full);
+            return Err(Refusal::Full.into());
         }
         if how.asked || !self.controllers.admits() {
             return Ok(());
         }
         match self.ask(class, event, used, now_ns) {
             // The controller has counted the event, but does not decide on events of back edges.
-            Err(Refusal::Rejected(_)) if self.has_own_room(how) => Ok(()),
+            Err(NotTaken::Refused(Refusal::Rejected(_))) if self.has_own_room(how) => Ok(()),
             asked => asked,
         }
     }
@@ -65,11 +65,11 @@ impl<E> State<E> {
         event: &Event<E>,
         used: u64,
         now_ns: u64,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), NotTaken> {
         if let Queue::Keyed(keyed) = &self.queue
             && keyed.is_full()
         {
-            return Err(Refusal::KeyFull);
+            return Err(Refusal::KeyFull.into());
         }
         let random = self.random.next();
         let cohort = event.more.as_ref().and_then(|more| more.cohort);
@@ -85,9 +85,13 @@ impl<E> State<E> {
         };
         match self.controllers.on_enqueue(&arrival) {
             Admission::Admit => Ok(()),
-            Admission::Degrade => Err(Refusal::Degrade),
-            Admission::Reject => Err(Refusal::Rejected(self.controllers.admission_name())),
+            Admission::Degrade => Err(NotTaken::Degrade),
+            Admission::Reject => Err(self.rejected()),
         }
+    }
+
+    fn rejected(&self) -> NotTaken {
+        Refusal::Rejected(self.controllers.admission_name()).into()
     }
 
     /// Returns the bound for this event: over a back edge, the rooms of all back edges are added to
@@ -126,7 +130,7 @@ impl<E> State<E> {
         event: Event<E>,
         how: How,
         now_ns: u64,
-    ) -> Result<(), (Event<E>, Refusal)> {
+    ) -> Result<(), (Event<E>, NotTaken)> {
         let class = self.class(&event);
         let refused = match self.admit(class, &event, how, now_ns) {
             Ok(()) => match self.insert(class, event, now_ns) {
@@ -134,12 +138,12 @@ impl<E> State<E> {
                     self.arrived(class, 1);
                     return Ok(());
                 }
-                Err(event) => (event, Refusal::KeyFull),
+                Err(event) => (event, Refusal::KeyFull.into()),
             },
             Err(why) => (event, why),
         };
-        let comes_again = how.waits && matches!(refused.1, Refusal::Full | Refusal::KeyFull);
-        if !comes_again && refused.1 != Refusal::Degrade {
+        let comes_again = how.waits && refused.1.is_full();
+        if !comes_again && refused.1 != NotTaken::Degrade {
             self.refuse(refused.0.class_of());
         }
         Err(refused)
@@ -223,7 +227,7 @@ impl<E> State<E> {
         class: Class,
         sharing: usize,
         now_ns: u64,
-    ) -> (u64, Option<Refusal>) {
+    ) -> (u64, Option<NotTaken>) {
         let at = class.among(self.classes);
         let plain = self.queue.is_plain() && self.bounds.class_max[at] == u64::MAX;
         if matches!(self.gate, Gate::Draining | Gate::Closed) || !plain {
@@ -324,7 +328,7 @@ impl<E> State<E> {
 
     /// Returns how many of `most` plain events of a class the controller admits, and its answer to
     /// the next event if these are fewer.
-    fn let_in(&mut self, class: usize, most: u64, now_ns: u64) -> (u64, Option<Refusal>) {
+    fn let_in(&mut self, class: usize, most: u64, now_ns: u64) -> (u64, Option<NotTaken>) {
         if most == 0 {
             return (0, None);
         }
@@ -334,13 +338,8 @@ impl<E> State<E> {
             let arrival = self.plain_arrival(class, granted, now_ns);
             match self.controllers.on_enqueue(&arrival) {
                 Admission::Admit => {}
-                Admission::Degrade => return (granted, Some(Refusal::Degrade)),
-                Admission::Reject => {
-                    return (
-                        granted,
-                        Some(Refusal::Rejected(self.controllers.admission_name())),
-                    );
-                }
+                Admission::Degrade => return (granted, Some(NotTaken::Degrade)),
+                Admission::Reject => return (granted, Some(self.rejected())),
             }
         }
         (most, None)
