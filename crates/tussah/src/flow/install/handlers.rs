@@ -145,7 +145,8 @@ impl<M: Serial> SerialHandler for Serials<M> {
     }
 }
 
-/// Sends an item that may not be lost. A controller that rejects it is asked again.
+/// Sends an item that may not be lost, past the controllers. A proxy that does not take it is asked
+/// again.
 ///
 /// # Errors
 /// Returns the item if the stage is closed.
@@ -154,7 +155,7 @@ pub(super) async fn insist<I: Send + 'static>(
     mut parcel: Parcel<I>,
 ) -> Result<(), Parcel<I>> {
     loop {
-        let Err(error) = sender.send(parcel).await else {
+        let Err(error) = sender.insist(parcel).await else {
             return Ok(());
         };
         parcel = error.event.into_inner();

@@ -132,6 +132,25 @@ impl<E: Send + 'static> Sender<E> {
         outgoing::send(self, event, true)
     }
 
+    /// Sends a value that may not be lost: no controller is asked about it. Waits for room like
+    /// [`send`](Self::send).
+    pub(crate) async fn insist(&self, value: E) -> Result<(), SendError<E>> {
+        let how = How {
+            asked: true,
+            ..How::WAITS
+        };
+        let Err((event, why)) = self.stage.offer(self.from, Event::from(value), how) else {
+            return Ok(());
+        };
+        let waiting = self.waiting(&event, why);
+        let mut place = Some(event);
+        let sent = self.go_on(&mut place, how, why, waiting).await;
+        sent.map_err(|why| {
+            let event = place.take().expect("what is not sent is in its place");
+            self.refused(event, why)
+        })
+    }
+
     #[cold]
     fn refused(&self, event: Event<E>, why: Refusal) -> SendError<E> {
         SendError {
@@ -370,4 +389,71 @@ impl<E: Send + 'static> Drop for Waiting<'_, E> {
 /// Drops the event and calls its drop callback. Use this as a policy for [`Sender::send_or`].
 pub fn shed<E>(event: Event<E>, _why: Refusal) {
     event.end(Reason::Shed);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
+
+    use futures_lite::future::poll_once;
+
+    use super::Refusal;
+    use crate::stage::control::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
+    use crate::stage::{Network, each};
+
+    /// A controller that rejects every event.
+    struct Rejects;
+
+    impl Controller for Rejects {
+        fn name(&self) -> &'static str {
+            "rejects"
+        }
+        fn owns(&self) -> Owns {
+            Owns::ADMISSION
+        }
+        fn cadence(&self) -> Cadence {
+            Cadence::every_ns(1_000_000_000)
+        }
+        fn sample(&mut self, _sample: &Sample<'_>, _now_ns: u64) -> Settings {
+            Settings::default()
+        }
+        fn on_enqueue(&mut self, _arrival: &Arrival) -> Admission {
+            Admission::Reject
+        }
+    }
+
+    #[test]
+    fn a_sender_that_insists_passes_the_controllers_and_waits_for_room() {
+        let runtime = crate::Runtime::builder().workers(1).build();
+        let runtime = runtime.expect("a runtime");
+        let network = Network::on(runtime.handle(), "n");
+        let sum = Arc::new(AtomicU32::new(0));
+        let stage = network.stage("s").queue(1).controller(Rejects);
+        let stage = stage.handler(|_| {
+            let sum = Arc::clone(&sum);
+            Ok(each(move |n: u32| {
+                sum.fetch_add(n, Ordering::Relaxed);
+                async {}
+            }))
+        });
+        let stage = stage.expect("a stage");
+        let sender = stage.sender();
+        runtime.block_on(async {
+            stage.pause();
+            assert!(sender.send(1).await.is_err());
+            sender.insist(10).await.expect("there is room");
+            let mut waits = pin!(sender.insist(100));
+            assert!(poll_once(&mut waits).await.is_none(), "the queue is full");
+            stage.resume();
+            waits.await.expect("there is room now");
+            network.drain().await;
+            assert_eq!(sum.load(Ordering::Relaxed), 110);
+            let refused = sender.insist(1000).await.expect_err("it is closed");
+            assert_eq!(refused.why, Refusal::Closed);
+            stage.destroy(Duration::ZERO).await;
+        });
+    }
 }
