@@ -1,7 +1,6 @@
 //! Observability of a network: statistics, graphs, recordings and traces.
 
 mod graph;
-mod json;
 mod record;
 mod stats;
 mod trace;

@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use serde_json::{Value, json};
 
-use super::json;
-use super::json::Object;
 use crate::stage::event::{Batch, Chunk, Class, Event, Reason, queued_ns};
 use crate::stage::network::Network;
 use crate::stage::run::{Gone, Shared};
@@ -132,23 +131,22 @@ impl Traces {
     /// Renders the spans as a JSON array of objects.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut out = String::new();
-        json::list(&mut out, &self.spans, |out, span| {
-            let mut object = Object::new(out);
-            object
-                .number("trace", span.trace)
-                .text("stage", &span.stage)
-                .number("class", u64::from(span.class.0))
-                .number("queued_ns", span.queued_ns)
-                .number("begun_ns", span.begun_ns)
-                .number("ended_ns", span.ended_ns);
-            match span.end {
-                SpanEnd::Finished => object.text("end", "finished"),
-                SpanEnd::Dropped(reason) => object.text("end", &reason.to_string()),
+        let spans = self.spans.iter().map(|span| {
+            let end = match span.end {
+                SpanEnd::Finished => "finished".to_owned(),
+                SpanEnd::Dropped(reason) => reason.to_string(),
             };
-            object.end();
+            json!({
+                "trace": span.trace,
+                "stage": *span.stage,
+                "class": span.class.0,
+                "queued_ns": span.queued_ns,
+                "begun_ns": span.begun_ns,
+                "ended_ns": span.ended_ns,
+                "end": end,
+            })
         });
-        out
+        spans.collect::<Value>().to_string()
     }
 }
 
