@@ -2,7 +2,7 @@
 
 use tussah_services::web::{Reply, Request};
 
-use super::client::request;
+use super::client::{chunked, request, sized};
 use super::server::{Server, Site, bytes};
 
 fn server() -> Server {
@@ -12,27 +12,6 @@ fn server() -> Server {
         let echo = async |request: Request| Reply::new("application/octet-stream", request.body());
         web.route("/echo", echo)
     })
-}
-
-fn sized(path: &str, lines: &str, body: &[u8]) -> Vec<u8> {
-    let lines = format!("Content-Length: {}\r\n{lines}", body.len());
-    [request("POST", path, &lines).as_bytes(), body].concat()
-}
-
-fn chunked(path: &str, lines: &str, chunks: &[&[u8]]) -> Vec<u8> {
-    let mut bytes = request(
-        "POST",
-        path,
-        &format!("Transfer-Encoding: chunked\r\n{lines}"),
-    )
-    .into_bytes();
-    for chunk in chunks {
-        bytes.extend(format!("{:X}\r\n", chunk.len()).bytes());
-        bytes.extend(*chunk);
-        bytes.extend(b"\r\n");
-    }
-    bytes.extend(b"0\r\n\r\n");
-    bytes
 }
 
 #[test]

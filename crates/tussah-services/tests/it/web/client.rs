@@ -236,3 +236,26 @@ impl Client {
 pub fn request(method: &str, path: &str, lines: &str) -> String {
     format!("{method} {path} HTTP/1.1\r\nHost: a\r\n{lines}\r\n")
 }
+
+/// A request with a body of known length.
+pub fn sized(path: &str, lines: &str, body: &[u8]) -> Vec<u8> {
+    let lines = format!("Content-Length: {}\r\n{lines}", body.len());
+    [request("POST", path, &lines).as_bytes(), body].concat()
+}
+
+/// A request with a body in chunks.
+pub fn chunked(path: &str, lines: &str, chunks: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = request(
+        "POST",
+        path,
+        &format!("Transfer-Encoding: chunked\r\n{lines}"),
+    )
+    .into_bytes();
+    for chunk in chunks {
+        bytes.extend(format!("{:X}\r\n", chunk.len()).bytes());
+        bytes.extend(*chunk);
+        bytes.extend(b"\r\n");
+    }
+    bytes.extend(b"0\r\n\r\n");
+    bytes
+}
