@@ -95,7 +95,7 @@ impl JoinError {
     ///
     /// # Panics
     /// Always panics. A panic resumes with its original payload, without calling the panic hook
-    /// again. A cancellation panics with the text of this error.
+    /// again. A cancellation becomes a panic with the text of this error.
     pub fn resume(self) -> ! {
         match self.try_into_panic() {
             Ok(payload) => resume_unwind(payload),

@@ -100,7 +100,7 @@ impl Source<'_> {
     /// Expands the graphs.
     ///
     /// # Errors
-    /// Returns the errors of the text.
+    /// Returns the errors in the text.
     fn expand(&self) -> Result<TokenStream, Vec<Diagnostic>> {
         let parsed = tussah_weave::parse(self.text);
         stop(parsed.diagnostics)?;

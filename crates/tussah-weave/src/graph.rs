@@ -207,9 +207,9 @@ pub enum WhenFull {
     /// The sender waits.
     #[default]
     Wait,
-    /// The item goes to the port `dropped` of the receiver.
+    /// The item goes to the receiver's `dropped` port.
     Shed,
-    /// The oldest item goes to the port `dropped` of the receiver.
+    /// The oldest item goes to the receiver's `dropped` port.
     DropOldest,
 }
 

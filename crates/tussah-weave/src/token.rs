@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A range of the input: bytes of a text, or indices of a macro's tokens.
+/// A range of the input: byte offsets in a text, or indices of a macro's tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Span {
@@ -42,7 +42,7 @@ pub enum TokenKind {
     Name(String),
     /// A decimal number such as `10` or `0.5`, without its underscores.
     Number(String),
-    /// A string, with its escapes replaced.
+    /// A string, with its escape sequences decoded.
     Text(String),
     /// One documentation comment, without its slashes.
     Doc(String),

@@ -263,7 +263,7 @@ impl Reader {
     /// The size of the buffer is not limited.
     ///
     /// # Errors
-    /// Returns the errors of [`read`](Self::read). The bytes read so far are in the buffer.
+    /// Returns any error from [`read`](Self::read). The bytes read so far are in the buffer.
     ///
     /// # Cancellation
     /// The bytes read so far are in the buffer, and reading can continue.

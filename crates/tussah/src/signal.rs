@@ -76,7 +76,7 @@ pub fn signal(signal: Signal) -> io::Result<Signals> {
 /// with [`signal`], which misses no signal between two receives.
 ///
 /// # Errors
-/// Returns the errors of [`signal`] and [`Signals::recv`].
+/// Returns any error from [`signal`] and [`Signals::recv`].
 ///
 /// # Panics
 /// The first poll panics outside a runtime.

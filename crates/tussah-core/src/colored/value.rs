@@ -20,9 +20,9 @@ use crate::worker::{InColor, Worker};
 
 /// A shared value that only events of one color access, without a lock.
 ///
-/// Each `Colored` has its own color, which is not one of the 64-bit numbers of
-/// [`Color`](crate::Color). Clones refer to the same value. When the last clone is dropped, the
-/// value is dropped by the last event of its color, on whichever OS thread that event runs.
+/// Each `Colored` has its own color, which differs from every [`Color`](crate::Color). Clones refer
+/// to the same value. When the last clone is dropped, the value is dropped by the last event of its
+/// color, on whichever OS thread that event runs.
 ///
 /// Send closures to the value; no reference to the value leaves a closure:
 ///

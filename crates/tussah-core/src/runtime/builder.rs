@@ -157,8 +157,8 @@ impl Builder {
     /// neither `report` nor the wakers of other executors may block.
     ///
     /// At each check, the watchdog makes the workers end their turns and check their timers. This
-    /// matters if events suddenly become longer. It limits the wait of other colors and timers to
-    /// one interval, one event, and the time that the system takes to run the watchdog.
+    /// matters if events suddenly take longer. It limits the wait of other colors and timers to one
+    /// interval, one event, and the time that the system takes to run the watchdog.
     pub fn watchdog(
         mut self,
         limit: Duration,

@@ -87,7 +87,7 @@ impl Backend {
         &self.0.limit
     }
 
-    /// Returns the number of open connections without a request.
+    /// Returns the number of idle connections.
     #[must_use]
     pub fn idle(&self) -> usize {
         self.0.idle.lock().len()

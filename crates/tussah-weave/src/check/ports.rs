@@ -57,7 +57,7 @@ fn rejected_twice(builder: &mut Builder<'_, '_>) {
     }
 }
 
-/// Returns the error of a rule and an edge that both take the rejected items of an instance.
+/// Returns an error if a rule and an edge both take the rejected items of an instance.
 pub(crate) fn two_ways(name: &str, rule: Span, edge: Span) -> Diagnostic {
     let message = format!("the rejected items of `{name}` would arrive twice");
     Diagnostic::error(rule, message)

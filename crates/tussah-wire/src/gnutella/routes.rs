@@ -53,8 +53,8 @@ struct Entry<P> {
 }
 
 impl<P> Routes<P> {
-    /// Creates a table for `entries_max` entries, which count for `age_max` units of time. Memory
-    /// is allocated as the table grows.
+    /// Creates a table for up to `entries_max` entries, each of which is valid for `age_max` units
+    /// of time. Memory is allocated as the table grows.
     ///
     /// # Panics
     ///

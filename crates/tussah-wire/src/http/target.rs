@@ -12,8 +12,8 @@ use super::syntax::{PLAIN, run};
 /// path is already in this form.
 ///
 /// - `%XX` is decoded once, before dot segments are removed, as in section 6.2.2: `%2e%2e` is `..`.
-/// - An encoded slash or backslash is refused, and so is a backslash. Other programs on the way may
-///   treat such a character as a separator.
+/// - An encoded slash or backslash is refused, and so is a backslash. Intermediaries may treat such
+///   a character as a separator.
 /// - A `..` that would lead above the root is refused, because only attackers send it. Section
 ///   5.2.4 would drop it.
 /// - Consecutive slashes are merged, although RFC 3986 treats them as empty segments. File systems

@@ -112,7 +112,7 @@ impl Resolver {
     }
 
     /// Returns the shared resolver of the current runtime, which connecting by name uses. It is
-    /// created on first use, like [`new`](Self::new).
+    /// created on first use, as with [`new`](Self::new).
     ///
     /// # Panics
     /// Panics outside a runtime.

@@ -22,7 +22,7 @@ use crate::stage::{Batch as Events, Event, Reason};
 /// flow of the item that it took last.
 ///
 /// When the method returns, all items that it has taken end together: they count as handled or, if
-/// it returns an error, as failed. If it panics, they go to the port `dropped`.
+/// it returns an error, as failed. If it panics, they go to the `dropped` port.
 ///
 /// # Examples
 /// ```

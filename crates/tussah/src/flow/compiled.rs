@@ -86,8 +86,8 @@ impl Message {
     }
 }
 
-/// Returns the error of an argument that has no parameter, is given twice, has the wrong kind, or
-/// is a constant out of range.
+/// Returns an error if an argument matches no parameter, is given twice, is of the wrong kind, or
+/// is a constant that is out of range.
 #[must_use]
 pub const fn wrong_argument(params: &[ParamSpec], given: &Given) -> Option<Message> {
     let message = Message::new(given.place);
@@ -144,8 +144,8 @@ pub const fn wrong_argument(params: &[ParamSpec], given: &Given) -> Option<Messa
     }
 }
 
-/// Returns the error of an instance that lacks a required argument. The first `before` arguments
-/// have no name.
+/// Returns an error if an instance lacks a required argument. The first `before` arguments have no
+/// name.
 #[must_use]
 pub const fn missing_arguments(
     params: &[ParamSpec],

@@ -6,7 +6,7 @@ use super::flows::Flow;
 use super::outlet::Outlet;
 use crate::stage::Reason;
 
-/// An item that ended without being handled. An instance sends it to its port `dropped`.
+/// An item that ended without being handled. An instance sends it to its `dropped` port.
 pub struct Dropped<T> {
     /// The item. It is `None` if a call had already taken the item when it panicked, and the item's
     /// type is not `Clone`.
@@ -60,7 +60,7 @@ impl<T: Send + 'static> Outlet<Dropped<T>> {
         Some(kept)
     }
 
-    /// Sends an item that ended without being handled to the port `dropped`.
+    /// Sends an item that ended without being handled to the `dropped` port.
     pub fn dropped(&self, item: T, flow: &Flow, reason: Reason) {
         if !self.is_connected() {
             return;

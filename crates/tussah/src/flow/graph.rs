@@ -140,7 +140,7 @@ impl Graph {
     }
 
     /// Adds an edge that uses a queue. An end is the name of an instance, a dot, and the name of a
-    /// port. If the port is omitted, an edge starts at the port `out` and ends at the port `run`.
+    /// port. If the port is omitted, an edge starts at the `out` port and ends at the `run` port.
     ///
     /// # Errors
     /// Returns an error if an instance does not exist. Ports and types are checked when the graph

@@ -80,7 +80,8 @@ pub trait AnyOutlet {
     /// Returns whether the port must have an edge.
     fn is_required(&self) -> bool;
 
-    /// Adds a tap to the edge of this number. `shows` may have a function for the items.
+    /// Adds a tap to the edge of this number. `shows` may contain a function that renders the
+    /// items.
     #[doc(hidden)]
     fn tap(&self, edge: usize, end: &TapEnd, shows: &Shows);
 

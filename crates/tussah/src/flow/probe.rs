@@ -168,7 +168,7 @@ pub fn unwound<R>(result: std::thread::Result<R>) -> R {
     message = "the method of a module returns nothing or a `Result<(), E>`, not `{Self}`"
 )]
 pub trait Fails {
-    /// The type of the error, which goes to the port `failed`.
+    /// The type of the error, which goes to the `failed` port.
     type Error;
 }
 

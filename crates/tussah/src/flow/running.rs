@@ -196,7 +196,7 @@ impl Running {
         self.close().await;
     }
 
-    /// Returns the errors of sources that panicked or returned an error, as far as a
+    /// Returns the errors from sources that panicked or returned an error, as far as a
     /// [drain](Self::drain) has noticed them.
     #[must_use]
     pub fn failures(&self) -> Vec<GraphError> {

@@ -35,7 +35,7 @@ pub(crate) struct Text<T> {
 pub(crate) trait AnyText: Send + Sync + UnwindSafe + RefUnwindSafe {
     fn item(&self) -> &Type;
 
-    /// Returns an instance that takes items at its port `run`, and records them in a log.
+    /// Returns an instance that takes items at its `run` port, and records them in a log.
     ///
     /// # Errors
     /// Returns an error if the type cannot be converted to text.

@@ -28,10 +28,10 @@ pub struct Via {
 pub enum WhenFull {
     /// Wait for room.
     Wait,
-    /// Drop the item, and send it to the port `dropped` of the receiver. The edge may then be part
+    /// Drop the item, and send it to the receiver's `dropped` port. The edge may then be part
     /// of a cycle, where it has room of its own.
     Shed,
-    /// Drop the oldest item in the queue instead, and send it to the port `dropped` of the
+    /// Drop the oldest item in the queue instead, and send it to the `dropped` port of the
     /// receiver. If the receiver keeps state for each flow, this is the oldest item of one of the
     /// flows. The edge may then be part of a cycle.
     DropOldest,
@@ -68,7 +68,7 @@ impl Via {
     }
 
     /// Delays each item by `delay`. The items keep their order. Delayed items also take room, of
-    /// which a call has 1024 items. If there is no room for an item, it goes to the port `dropped`
+    /// which a call has 1024 items. If there is no room for an item, it goes to the `dropped` port
     /// of the receiver.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {

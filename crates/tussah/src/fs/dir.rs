@@ -70,7 +70,7 @@ impl DirEntry {
 /// particular order, and without `.` and `..`.
 ///
 /// # Errors
-/// Returns the errors of opendir(3).
+/// Returns any error from opendir(3).
 ///
 /// # Panics
 /// Panics outside a runtime.
@@ -133,7 +133,7 @@ impl ReadDir {
     /// Returns the next entry, or `None` after the last one.
     ///
     /// # Errors
-    /// Returns the errors of readdir(3). More entries may follow an error.
+    /// Returns any error from readdir(3). More entries may follow an error.
     ///
     /// # Panics
     /// Panics outside a runtime.

@@ -164,7 +164,7 @@ impl File {
     /// between.
     ///
     /// # Errors
-    /// Returns the errors of [`write_at`](Self::write_at), or `WriteZero` if the system accepts no
+    /// Returns any error from [`write_at`](Self::write_at), or `WriteZero` if the system accepts no
     /// more bytes. A part of the buffer may have been written.
     ///
     /// # Panics
@@ -176,8 +176,8 @@ impl File {
         self.write_all(buffer, At::Offset(offset)).await
     }
 
-    /// Writes the whole buffer at the end of the file, in the file's order. The end is determined
-    /// when the write starts.
+    /// Appends the whole buffer to the file, in order with the file's other operations. The end is
+    /// determined when the write starts.
     ///
     /// # Errors
     /// Same as [`write_all_at`](Self::write_all_at).
@@ -207,7 +207,7 @@ impl File {
     /// Flushes all data and metadata of the file to the device, in the file's order.
     ///
     /// # Errors
-    /// Returns the errors of fsync(2).
+    /// Returns any error from fsync(2).
     ///
     /// # Panics
     /// Panics outside a runtime.
@@ -219,7 +219,7 @@ impl File {
     /// the data back.
     ///
     /// # Errors
-    /// Returns the errors of fdatasync(2).
+    /// Returns any error from fdatasync(2).
     ///
     /// # Panics
     /// Panics outside a runtime.
@@ -242,7 +242,7 @@ impl File {
     /// Returns the metadata of the file.
     ///
     /// # Errors
-    /// Returns the errors of statx(2).
+    /// Returns any error from statx(2).
     ///
     /// # Panics
     /// Panics outside a runtime.
@@ -261,11 +261,11 @@ impl File {
         Ok(self.metadata().await?.len)
     }
 
-    /// Closes the file if no clone is left and no operation is in progress. Otherwise, the last
-    /// clone or operation closes the file when it ends.
+    /// Closes the file if no clone is left and no operation is in progress. Otherwise, the file is
+    /// closed when its last clone has been dropped and its last operation has ended.
     ///
     /// # Errors
-    /// Returns the errors of close(2); on some file systems, these report that an earlier write
+    /// Returns any error from close(2); on some file systems, these report that an earlier write
     /// failed. The file is closed in any case.
     ///
     /// # Panics

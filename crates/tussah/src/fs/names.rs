@@ -38,7 +38,7 @@ async fn call<T: Send + 'static>(
 /// Returns the metadata of a file, following symbolic links.
 ///
 /// # Errors
-/// Returns the errors of statx(2).
+/// Returns any error from statx(2).
 ///
 /// # Panics
 /// Panics outside a runtime.
@@ -62,7 +62,7 @@ pub async fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
 /// Returns the metadata of a file, or of a symbolic link itself.
 ///
 /// # Errors
-/// Returns the errors of statx(2).
+/// Returns any error from statx(2).
 ///
 /// # Panics
 /// Panics outside a runtime.
@@ -74,7 +74,7 @@ pub async fn symlink_metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
 /// Returns whether a path exists, following symbolic links.
 ///
 /// # Errors
-/// Returns the errors of statx(2) other than `NotFound`.
+/// Returns any error from statx(2) other than `NotFound`.
 ///
 /// # Panics
 /// Panics outside a runtime.
@@ -89,7 +89,7 @@ pub async fn exists(path: impl AsRef<Path>) -> io::Result<bool> {
 /// Renames a file, replacing any file at the new path.
 ///
 /// # Errors
-/// Returns the errors of rename(2).
+/// Returns any error from rename(2).
 ///
 /// # Panics
 /// Panics outside a runtime.
@@ -120,7 +120,7 @@ pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<
 /// Creates a hard link to a file.
 ///
 /// # Errors
-/// Returns the errors of link(2).
+/// Returns any error from link(2).
 ///
 /// # Panics
 /// Panics outside a runtime.
@@ -135,7 +135,7 @@ pub async fn hard_link(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Resu
 /// Creates a symbolic link at `path` that points to `target`, which need not exist.
 ///
 /// # Errors
-/// Returns the errors of symlink(2).
+/// Returns any error from symlink(2).
 ///
 /// # Panics
 /// Panics outside a runtime.
@@ -168,7 +168,7 @@ pub async fn symlink(target: impl AsRef<Path>, path: impl AsRef<Path>) -> io::Re
 /// it open.
 ///
 /// # Errors
-/// Returns the errors of unlink(2).
+/// Returns any error from unlink(2).
 ///
 /// # Panics
 /// Panics outside a runtime.
@@ -183,7 +183,7 @@ pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
 /// Removes an empty directory.
 ///
 /// # Errors
-/// Returns the errors of rmdir(2).
+/// Returns any error from rmdir(2).
 ///
 /// # Panics
 /// Panics outside a runtime.
@@ -216,7 +216,7 @@ pub async fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
 /// Creates a directory.
 ///
 /// # Errors
-/// Returns the errors of mkdir(2).
+/// Returns any error from mkdir(2).
 ///
 /// # Panics
 /// Panics outside a runtime.
@@ -269,7 +269,7 @@ pub async fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
 /// Returns the target of a symbolic link.
 ///
 /// # Errors
-/// Returns the errors of readlink(2).
+/// Returns any error from readlink(2).
 ///
 /// # Panics
 /// Panics outside a runtime.
@@ -283,7 +283,7 @@ pub async fn read_link(path: impl AsRef<Path>) -> io::Result<PathBuf> {
 /// Returns the absolute path, without symbolic links, `.` or `..`.
 ///
 /// # Errors
-/// Returns the errors of realpath(3).
+/// Returns any error from realpath(3).
 ///
 /// # Panics
 /// Panics outside a runtime.
@@ -298,7 +298,7 @@ pub async fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
 /// [`Metadata::permissions`].
 ///
 /// # Errors
-/// Returns the errors of chmod(2).
+/// Returns any error from chmod(2).
 ///
 /// # Panics
 /// Panics outside a runtime.

@@ -14,7 +14,7 @@ const CHUNK: usize = 64 * 1024;
 /// Reads a whole file.
 ///
 /// # Errors
-/// Returns the errors of [`File::open`] and [`File::read_at`].
+/// Returns any error from [`File::open`] and [`File::read_at`].
 ///
 /// # Panics
 /// Panics outside a runtime.
@@ -77,7 +77,7 @@ pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
 /// Writes a whole file. If the file does not exist, creates it; otherwise replaces its contents.
 ///
 /// # Errors
-/// Returns the errors of [`File::create`] and [`File::write_all_at`]. After an error, the file may
+/// Returns any error from [`File::create`] and [`File::write_all_at`]. After an error, the file may
 /// contain a part of the contents.
 ///
 /// # Panics
@@ -95,7 +95,7 @@ pub async fn write(path: impl AsRef<Path>, content: impl IoBuf) -> io::Result<()
 /// copies the data, on the blocking pool.
 ///
 /// # Errors
-/// Returns the errors of `std::fs::copy`.
+/// Returns any error from `std::fs::copy`.
 ///
 /// # Panics
 /// Panics outside a runtime.

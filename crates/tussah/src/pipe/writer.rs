@@ -121,7 +121,7 @@ impl Writer {
     /// Writes all of the bytes.
     ///
     /// # Errors
-    /// Returns the errors of [`write`](Self::write). Some bytes may have been written.
+    /// Returns any error from [`write`](Self::write). Some bytes may have been written.
     ///
     /// # Cancellation
     /// Some bytes may have been written, but their number is lost. Use [`write`](Self::write) where

@@ -224,7 +224,7 @@ impl Child {
     /// Kills the child and waits for its exit.
     ///
     /// # Errors
-    /// Returns the errors of [`start_kill`](Self::start_kill) and [`wait`](Self::wait).
+    /// Returns any error from [`start_kill`](Self::start_kill) and [`wait`](Self::wait).
     ///
     /// # Cancellation
     /// Once the future has been polled, the child has been killed. Otherwise same as

@@ -230,7 +230,7 @@ impl Command {
     /// Runs the program to its end, and returns its status and output.
     ///
     /// # Errors
-    /// Returns the errors of [`spawn`](Self::spawn) and [`Child::wait_with_output`].
+    /// Returns any error from [`spawn`](Self::spawn) and [`Child::wait_with_output`].
     ///
     /// # Panics
     /// The first poll panics outside a runtime.
@@ -250,7 +250,7 @@ impl Command {
     /// Runs the program to its end, and returns its status.
     ///
     /// # Errors
-    /// Returns the errors of [`spawn`](Self::spawn) and [`Child::wait`].
+    /// Returns any error from [`spawn`](Self::spawn) and [`Child::wait`].
     ///
     /// # Panics
     /// The first poll panics outside a runtime.

@@ -171,7 +171,7 @@ impl<T> Receiver<T> {
     }
 
     /// Closes the queue to new values; queued values can still be received. Returns false if the
-    /// queue was closed before.
+    /// queue was already closed.
     pub fn close(&mut self) -> bool {
         self.queue.close()
     }

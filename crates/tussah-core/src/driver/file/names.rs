@@ -19,7 +19,7 @@ use super::run::Run;
 /// Returns the metadata of the file at a path or, if `follow` is false, of a symbolic link itself.
 ///
 /// # Errors
-/// Returns the error of statx(2).
+/// Returns any error from statx(2).
 pub async fn metadata(path: &Path, follow: bool) -> io::Result<Metadata> {
     let path = c_path(path)?;
     Run::new(Stat::new(What::Path { path, follow })).await
@@ -28,7 +28,7 @@ pub async fn metadata(path: &Path, follow: bool) -> io::Result<Metadata> {
 /// Renames a file; see rename(2).
 ///
 /// # Errors
-/// Returns the error of rename(2).
+/// Returns any error from rename(2).
 pub async fn rename(from: &Path, to: &Path) -> io::Result<()> {
     let (from, to) = (c_path(from)?, c_path(to)?);
     Run::new(Rename { from, to }).await
@@ -37,7 +37,7 @@ pub async fn rename(from: &Path, to: &Path) -> io::Result<()> {
 /// Creates a hard link; see link(2).
 ///
 /// # Errors
-/// Returns the error of link(2).
+/// Returns any error from link(2).
 pub async fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
     let (from, to) = (c_path(from)?, c_path(to)?);
     Run::new(Link { from, to }).await
@@ -46,7 +46,7 @@ pub async fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
 /// Creates a symbolic link; see symlink(2).
 ///
 /// # Errors
-/// Returns the error of symlink(2).
+/// Returns any error from symlink(2).
 pub async fn symlink(target: &Path, path: &Path) -> io::Result<()> {
     let (target, path) = (c_path(target)?, c_path(path)?);
     Run::new(Symlink { target, path }).await
@@ -55,7 +55,7 @@ pub async fn symlink(target: &Path, path: &Path) -> io::Result<()> {
 /// Creates a directory; see mkdir(2).
 ///
 /// # Errors
-/// Returns the error of mkdir(2).
+/// Returns any error from mkdir(2).
 pub async fn create_dir(path: &Path, mode: u32) -> io::Result<()> {
     let path = c_path(path)?;
     let mode = Mode::from_raw_mode(mode);
@@ -65,7 +65,7 @@ pub async fn create_dir(path: &Path, mode: u32) -> io::Result<()> {
 /// Removes a file; see unlink(2).
 ///
 /// # Errors
-/// Returns the error of unlink(2).
+/// Returns any error from unlink(2).
 pub async fn remove_file(path: &Path) -> io::Result<()> {
     let path = c_path(path)?;
     let directory = false;
@@ -75,7 +75,7 @@ pub async fn remove_file(path: &Path) -> io::Result<()> {
 /// Removes an empty directory; see rmdir(2).
 ///
 /// # Errors
-/// Returns the error of rmdir(2).
+/// Returns any error from rmdir(2).
 pub async fn remove_dir(path: &Path) -> io::Result<()> {
     let path = c_path(path)?;
     let directory = true;

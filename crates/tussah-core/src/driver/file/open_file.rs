@@ -119,7 +119,7 @@ impl OpenFile {
     /// Flushes the file to the device in the file's order; see fsync(2) and fdatasync(2).
     ///
     /// # Errors
-    /// Returns the error of the call.
+    /// Returns any error from the call.
     pub async fn sync(&self, data_only: bool) -> io::Result<()> {
         let file = self.0.clone();
         Run::in_order(Sync { file, data_only }, &self.0).await
@@ -139,7 +139,7 @@ impl OpenFile {
     /// Returns the metadata of the file.
     ///
     /// # Errors
-    /// Returns the error of statx(2).
+    /// Returns any error from statx(2).
     pub async fn metadata(&self) -> io::Result<Metadata> {
         Run::new(Stat::new(What::File(self.0.clone()))).await
     }
@@ -148,7 +148,7 @@ impl OpenFile {
     /// clone or operation closes it.
     ///
     /// # Errors
-    /// Returns the error of close(2). The file is closed in any case.
+    /// Returns any error from close(2). The file is closed in any case.
     pub async fn close(self) -> io::Result<()> {
         match Arc::try_unwrap(self.0) {
             Ok(opened) => Run::new(Close::new(opened.fd)).await,

@@ -77,7 +77,7 @@ impl Default for Size {
 /// Makes an io_uring that any OS thread may use.
 ///
 /// # Errors
-/// Returns the error of io_uring_setup(2) or mmap(2).
+/// Returns any error from io_uring_setup(2) or mmap(2).
 pub(super) fn make(size: Size) -> io::Result<IoUring> {
     let uring = IoUring::builder()
         .dontfork()

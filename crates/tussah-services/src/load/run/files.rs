@@ -4,8 +4,8 @@
 //! directory has 4.88 MiB in all. The classes get 35, 50, 14 and 1 % of the requests. Within a
 //! class, file 5 is the most popular, then 4, 6, 3, 7, 2, 8, 9 and 1, by Zipf's law. The popularity
 //! of directories follows Zipf's law, the first directory being the most popular. (Nahum,
-//! "Deconstructing SPECweb99", 2002; the numbers within a class are those of its table, 35.3 % for
-//! file 5 to 3.9 % for file 1.)
+//! "Deconstructing SPECweb99", 2002; the frequencies within a class are taken from that paper's
+//! table, from 35.3 % for file 5 to 3.9 % for file 1.)
 
 mod generate;
 

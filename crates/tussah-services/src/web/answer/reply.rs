@@ -85,8 +85,8 @@ pub enum ReplyBody {
 /// A body that is made while it is sent.
 ///
 /// The server polls the stream only when the client has accepted the chunks before, so a slow
-/// client slows the stream down. The handler has returned by then: the admission of the route no
-/// longer counts the request. [`Config::drain`](crate::web::config::Config::drain) limits the
+/// client slows the stream down. The handler has returned by then, so the route's admission control
+/// no longer counts the request. [`Config::drain`](crate::web::config::Config::drain) limits the
 /// stream during a shutdown.
 ///
 /// Without a [length](Self::with_len), the server sends each chunk as a chunk of HTTP/1.1, and
@@ -98,9 +98,9 @@ pub enum ReplyBody {
 /// If the client disconnects, the stream is dropped, whatever the method of the request.
 ///
 /// # Errors
-/// After an error of the stream, or if the stream has another length than announced, the server
-/// closes the connection, so that the client notices that the body is incomplete. The server does
-/// not log the error.
+/// If the stream fails, or its length differs from the announced length, the server closes the
+/// connection, so that the client notices that the body is incomplete. The server does not log the
+/// error.
 ///
 /// ```
 /// use futures_lite::stream;

@@ -140,7 +140,7 @@ impl Running {
     /// request. The number of workers stays the same.
     ///
     /// # Errors
-    /// Returns the errors of [`Web::start`](super::serve::Web::start). After an error, nothing has
+    /// Returns any error from [`Web::start`](super::serve::Web::start). After an error, nothing has
     /// changed.
     pub async fn reload(&mut self, config: Config) -> Result<(), WebError> {
         let before = Arc::clone(&self.current.read());

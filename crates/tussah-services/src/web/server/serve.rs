@@ -39,7 +39,7 @@ pub struct Web {
 }
 
 impl Web {
-    /// Creates a server that serves the files of a configuration.
+    /// Creates a server that serves the files that `config` specifies.
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl Web {
     /// ([`bound_arenas`](tussah::heap::bound_arenas)).
     ///
     /// # Errors
-    /// Returns the errors of [`start`](Self::start), and an error if every listener has failed.
+    /// Returns any error from [`start`](Self::start), and an error if every listener has failed.
     pub fn run(mut self) -> Result<(), WebError> {
         let _said = Said;
         let diagnostics = Diagnostics::install(&self.config.diagnostics);

@@ -48,7 +48,7 @@ impl Reloadable {
     /// Reads both files again.
     ///
     /// # Errors
-    /// Returns the errors of [`open`](Self::open). After an error, nothing has changed.
+    /// Returns any error from [`open`](Self::open). After an error, nothing has changed.
     pub fn reload(&self) -> Result<(), TlsError> {
         let new = load(&self.certificate, &self.key)?;
         *self.current.write() = new;

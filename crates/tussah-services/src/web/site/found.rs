@@ -28,7 +28,7 @@ pub enum Found {
         /// it never names another host. The caller appends the query.
         location: String,
     },
-    /// The page that lists a directory, of the type [`LISTING_TYPE`](super::LISTING_TYPE).
+    /// The listing of a directory, whose media type is [`LISTING_TYPE`](super::LISTING_TYPE).
     Listing(Vec<u8>),
 }
 

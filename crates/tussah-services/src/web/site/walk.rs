@@ -22,8 +22,8 @@ const COMPONENTS_MAX: usize = 256;
 /// root if its target begins with one of the root's names. Without names, no link is followed.
 ///
 /// # Errors
-/// Returns the errors of openat2(2) with `RESOLVE_BENEATH`, and with `RESOLVE_NO_SYMLINKS` if there
-/// are no names.
+/// Returns any error from openat2(2) with `RESOLVE_BENEATH`, and with `RESOLVE_NO_SYMLINKS` if
+/// there are no names.
 pub(super) fn open_beneath(
     root: BorrowedFd<'_>,
     path: &[u8],

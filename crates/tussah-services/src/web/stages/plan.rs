@@ -110,7 +110,7 @@ impl<'a> Plan<'a> {
     /// Reads the graph.
     ///
     /// # Errors
-    /// Returns the errors of the text, one on each line.
+    /// Returns the errors in the text, one on each line.
     pub(super) fn new(
         text: &str,
         network: &'a Network,

@@ -7,10 +7,10 @@ use crate::sync::Limit;
 
 impl Graph {
     /// Limits the number of items inside a set of instances, in their queues or in service. An item
-    /// from outside the set waits for a place. If its edge sheds, the item instead goes to the port
-    /// `dropped` of the receiver. An item and everything that the instances send for it, in any
-    /// flow, count as one item until all of it has left the set. A `tick`, a `wake` and an `end` of
-    /// an instance also count as items from outside. A pending alarm takes no place.
+    /// from outside the set waits for a place. If the edge sheds the item, it goes to the
+    /// receiver's `dropped` port instead. An item and everything that the instances send for it, in
+    /// any flow, count as one item until all of it has left the set. A `tick`, a `wake` and an
+    /// `end` of an instance also count as items from outside. A pending alarm takes no place.
     ///
     /// One edge of each cycle inside the set must still drop items. If it has room for this many
     /// `items`, it drops none, as long as each item is sent on once. Weave sets this room.

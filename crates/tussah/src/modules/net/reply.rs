@@ -14,9 +14,10 @@ use crate::modules::{Attempt, Message};
 /// | `patience` | duration, default 10 s | the maximum time until a peer takes a message |
 ///
 /// Input: `run` takes [`Message`]. Output: `failed`, [`Attempt<Message>`] for a message whose peer
-/// has gone. If a connection does not take a message in time, it is closed; with a patience of
-/// zero, it is closed when the system's buffers are full. The module writes one message of each
-/// flow at a time, in order. It does not escape line feeds in messages for a connection with lines.
+/// has gone. If a connection does not take a message within `patience`, it is closed; if `patience`
+/// is zero, it is closed as soon as the system's buffers are full. The module writes one message of
+/// each flow at a time, in order. It does not escape line feeds in messages for a connection with
+/// lines.
 #[module]
 pub struct Reply {
     patience: Duration,

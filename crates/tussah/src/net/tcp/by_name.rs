@@ -195,7 +195,7 @@ impl ConnectError {
             .map(|(address, error)| (*address, error))
     }
 
-    /// Returns the errors of the lookups.
+    /// Returns any error from the lookups.
     #[must_use]
     pub fn lookups(&self) -> &[dns::Error] {
         &self.0.lookups

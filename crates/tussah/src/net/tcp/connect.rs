@@ -85,7 +85,7 @@ impl TcpStream {
     /// Dropping the future closes the connection, or abandons the attempt.
     ///
     /// # Errors
-    /// Returns the error of the last address: `ConnectionRefused` if no process listens there,
+    /// Returns the error for the last address: `ConnectionRefused` if no process listens there,
     /// `TimedOut` if the peer does not answer within the system's limit of about two minutes, or
     /// another error of the system. Connecting by name returns a
     /// [`ConnectError`](crate::net::ConnectError) with the error of each address. Returns

@@ -24,11 +24,11 @@ use crate::net::socket::{Direction, Socket, internet};
 
 /// A TCP socket that accepts connections.
 ///
-/// If the process or the system has no descriptors or memory left for a connection, accepting
-/// waits. The first wait lasts 1 ms, and later ones up to one second; a wait ends early if a stream
-/// of this process is closed. A faulty connection never prevents accepting others. An error of
-/// [`accept`](Self::accept) therefore concerns the listener itself, so an accept loop may end
-/// there.
+/// If the process or the system has no descriptors or memory left for a connection, the listener
+/// stops accepting until there are some again. The first wait lasts 1 ms, and later ones up to one
+/// second; a wait ends early if a stream of this process is closed. A faulty connection never
+/// prevents accepting others. An error of [`accept`](Self::accept) therefore concerns the listener
+/// itself, so an accept loop may end there.
 ///
 /// # Examples
 /// This server starts a thread for each connection, and has at most a thousand connections:

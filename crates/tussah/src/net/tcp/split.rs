@@ -24,8 +24,8 @@ pub struct OwnedReadHalf(Arc<TcpStream>);
 
 /// The owned writing half of a stream, returned by [`TcpStream::into_split`].
 ///
-/// Dropping it shuts down the writing direction, so that the peer reads the end of the stream.
-/// [`forget`](Self::forget) prevents that.
+/// Dropping it shuts down the write direction of the connection, so that the peer reads the end of
+/// the stream. [`forget`](Self::forget) prevents that.
 #[derive(Debug)]
 pub struct OwnedWriteHalf {
     stream: Arc<TcpStream>,

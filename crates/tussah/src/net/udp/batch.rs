@@ -37,7 +37,7 @@ impl<'a> RecvSlot<'a> {
         self.received.map(|(.., peer)| peer)
     }
 
-    /// Returns whether the datagram was longer than the buffer, so that its end is lost.
+    /// Returns whether the datagram was longer than the buffer and was therefore truncated.
     #[must_use]
     pub fn is_truncated(&self) -> bool {
         self.received.is_some_and(|(_, truncated, _)| truncated)
@@ -124,7 +124,7 @@ impl UdpSocket {
     /// If the future is dropped early, nothing has been sent.
     ///
     /// # Errors
-    /// Returns the errors of [`send`](Self::send) for the first datagram.
+    /// Returns any error from [`send`](Self::send) for the first datagram.
     ///
     /// # Examples
     /// See [`recv_batch`](Self::recv_batch).

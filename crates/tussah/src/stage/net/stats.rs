@@ -39,8 +39,8 @@ pub struct SocketStats {
     /// The number of connections that ended with an error.
     pub failed: u64,
     /// Accepted connections (SEDA's `listenStage`). A connection is queued while the stage has no
-    /// room for it, and refused if a controller of the stage rejects it. Failed attempts to accept
-    /// count as failed.
+    /// room for it, and refused if a controller of the stage rejects it. Failed accepts are counted
+    /// as failures.
     pub listen: IoStats,
     /// Requested connections (part of SEDA's `writeStage`). A connection is in service while it is
     /// being established.

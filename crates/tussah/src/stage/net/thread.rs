@@ -39,7 +39,7 @@ pub(super) struct Prepared<W> {
 /// Makes a connection with this number from a stream; `join` adds it to the table.
 ///
 /// # Errors
-/// Returns the errors of `join`.
+/// Returns any error from `join`.
 pub(super) fn prepare(
     options: &Arc<SocketOptions>,
     id: u64,

@@ -134,8 +134,8 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// whose handler blocks. A serial stage has one servlet.
     ///
     /// While two servlets per worker do nothing but yield (`yield_now`), no other servlet starts an
-    /// event. A handler must therefore not yield in a loop until another event of its stage has
-    /// been handled.
+    /// event. A handler must therefore not wait for another event of its stage by yielding in a
+    /// loop.
     pub fn servlets(mut self, servlets: usize) -> Self {
         self.servlets_max = Some(servlets.max(1));
         self
