@@ -47,6 +47,7 @@ mod engine;
 mod plan;
 mod random;
 mod servlet;
+pub mod system;
 #[cfg(test)]
 mod tests;
 
