@@ -1,5 +1,7 @@
 //! Arguments. The check gives each argument the name of its parameter.
 
+use std::collections::BTreeMap;
+
 use super::Checker;
 use super::values::Params;
 use crate::diagnostic::Diagnostic;
@@ -46,10 +48,14 @@ impl Checker<'_> {
         role: &str,
         span: Span,
     ) -> Vec<Arg> {
+        let by_name = wanted.iter().map(|param| (param.name, param));
+        let by_name: BTreeMap<_, _> = by_name.collect();
         let mut named: Vec<Arg> = Vec::new();
+        // The places of the arguments among those that have their names.
+        let mut given: BTreeMap<&str, usize> = BTreeMap::new();
         for (index, arg) in args.iter().enumerate() {
             let param = match &arg.name {
-                Some(name) => wanted.iter().find(|param| param.name == name),
+                Some(name) => by_name.get(name.as_str()).copied(),
                 None => wanted.get(index),
             };
             let Some(param) = param else {
@@ -61,19 +67,20 @@ impl Checker<'_> {
             self.check_value(params, &arg.value, Some(param.kind), &what);
             let name = Some(param.name.to_owned());
             let kind = Some(param.kind.clone());
-            if let Some(first) = named.iter().find(|first| first.name == name) {
+            if let Some(&first) = given.get(param.name) {
                 let error = given_twice(
                     &Arg {
                         name,
                         ..arg.clone()
                     },
-                    first,
+                    &named[first],
                 );
                 self.report(error);
                 continue;
             }
             let value = arg.value.clone();
             let span = arg.span;
+            given.insert(param.name, named.len());
             named.push(Arg {
                 name,
                 value,
@@ -81,10 +88,9 @@ impl Checker<'_> {
                 span,
             });
         }
-        let is_given = |name: &str| named.iter().any(|arg| arg.name.as_deref() == Some(name));
         let missing: Vec<&Wanted<'_>> = wanted
             .iter()
-            .filter(|param| !param.optional && !is_given(param.name))
+            .filter(|param| !param.optional && !given.contains_key(param.name))
             .collect();
         if !missing.is_empty() {
             let names: Vec<String> = missing

@@ -1,5 +1,7 @@
 //! The expansion of a graph inside another.
 
+use std::collections::BTreeMap;
+
 use super::scope::Place;
 use crate::expr::Expr;
 use crate::graph::{
@@ -8,12 +10,11 @@ use crate::graph::{
 
 /// Returns the value of each parameter of a graph: the argument or the default.
 pub(super) fn arg_values(args: &[Arg], params: &[Param]) -> Vec<(String, Expr)> {
+    let given = args.iter().map(|arg| (arg.name.as_ref(), arg));
+    let given: BTreeMap<_, _> = given.collect();
     let mut values: Vec<(String, Expr)> = Vec::new();
     for param in params {
-        let given = args
-            .iter()
-            .find(|arg| arg.name.as_ref() == Some(&param.name));
-        let value = match (given, &param.default) {
+        let value = match (given.get(&Some(&param.name)), &param.default) {
             (Some(arg), _) => arg.value.clone(),
             // A default can use the parameters before it.
             (None, Some(default)) => default.substitute(&|name| find(&values, name)),

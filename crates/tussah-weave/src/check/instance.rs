@@ -1,5 +1,7 @@
 //! Instances of modules and of graphs.
 
+use std::collections::BTreeMap;
+
 use super::args::{Wanted, given_twice};
 use super::build::{Builder, PARTS_MAX};
 use super::expand::{Expansion, arg_values};
@@ -114,13 +116,15 @@ impl Builder<'_, '_> {
 
     /// Checks arguments without a signature.
     fn check_free_args(&mut self, args: &[Arg]) {
-        for (index, arg) in args.iter().enumerate() {
+        let mut named = BTreeMap::new();
+        for arg in args {
             self.checker
                 .check_value(&mut self.params, &arg.value, None, "");
-            let first = args[..index]
-                .iter()
-                .find(|first| first.name.is_some() && first.name == arg.name);
-            if let Some(first) = first {
+            let Some(name) = &arg.name else {
+                continue;
+            };
+            let first = *named.entry(name).or_insert(arg);
+            if !std::ptr::eq(first, arg) {
                 self.report(given_twice(arg, first));
             }
         }

@@ -70,6 +70,34 @@ fn a_web_server() {
     assert_eq!(plan.sheds[0].above.as_millis(), 50);
 }
 
+/// A check that compares all pairs of arguments would take a minute. A text has at most 1 MiB.
+#[test]
+fn an_instance_has_a_great_number_of_arguments() {
+    let list = |count: usize, of: &dyn Fn(usize) -> String| {
+        let all: Vec<_> = (0..count).map(of).collect();
+        all.join(",")
+    };
+    let args = list(100_000, &|number| format!("a{number}:1"));
+    let of_module = format!("use M graph G() {{ a = M({args}) }}");
+    let params = list(40_000, &|number| format!("a{number}:count"));
+    let args = list(40_000, &|number| format!("a{number}:1"));
+    let inner = format!("graph I({params}) {{ m = M(a7) }}");
+    let of_graph = format!("use M {inner} graph G() {{ a = I({args}) }}");
+    for text in [of_module, of_graph] {
+        let parsed = parse(&text);
+        assert!(
+            parsed.diagnostics.is_empty(),
+            "{:#?}",
+            parsed.diagnostics[0]
+        );
+        let checked = check(&parsed.file, None);
+        let mut errors = checked.diagnostics.iter().filter(|it| it.is_error());
+        assert_eq!(errors.next(), None);
+        let graph = checked.graphs.last().expect("there is a graph");
+        assert!(!graph.nodes[0].args.is_empty());
+    }
+}
+
 #[test]
 fn a_fused_chain_consists_of_calls() {
     let text = "\
