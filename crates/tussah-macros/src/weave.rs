@@ -106,9 +106,10 @@ impl Source<'_> {
         stop(parsed.diagnostics)?;
         let checked = tussah_weave::check(&parsed.file, None);
         stop(checked.diagnostics)?;
-        let graphs = checked.graphs.iter();
-        let whole = graphs.filter(|graph| graph.inputs.is_empty() && graph.outputs.is_empty());
-        let arguments = checked.graphs.iter().map(|graph| self.arguments(graph));
+        let graphs = &checked.graphs;
+        let whole = graphs.iter();
+        let whole = whole.filter(|graph| graph.inputs.is_empty() && graph.outputs.is_empty());
+        let arguments = graphs.iter().map(|graph| self.arguments(graph, graphs));
         let whole = whole.map(|graph| self.one(graph));
         arguments.chain(whole).collect()
     }

@@ -9,12 +9,24 @@ use crate::module::port_number;
 
 impl Source<'_> {
     /// Returns the code that makes the compiler check the arguments in a graph. Those in graphs
-    /// inside it are checked there.
-    pub(super) fn arguments(&self, graph: &Graph) -> Result<TokenStream, Vec<Diagnostic>> {
-        let is_inside = |at: &usize| graph.groups.iter().any(|group| group.nodes.contains(at));
-        let own = graph.nodes.iter().enumerate();
-        let own = own.filter(|(at, _)| !is_inside(at));
-        let checks = own.map(|(_, node)| self.arguments_of(graph, node));
+    /// inside it are checked there, except for constants that this graph passes to them.
+    pub(super) fn arguments(
+        &self,
+        graph: &Graph,
+        graphs: &[Graph],
+    ) -> Result<TokenStream, Vec<Diagnostic>> {
+        let nodes = graph.nodes.iter().enumerate();
+        let checks = nodes.map(|(at, node)| {
+            let groups = graph.groups.iter();
+            let around = groups.filter(|group| group.nodes.contains(&at));
+            // The outermost of them is an instance in this graph.
+            let Some(group) = around.max_by_key(|group| group.nodes.len()) else {
+                return self.arguments_of(graph, node);
+            };
+            let inner = graphs.iter().find(|it| it.name == group.graph);
+            let known = inner.and_then(|inner| inner.nodes.get(at - group.nodes.start));
+            self.constants_of(graph, node, known)
+        });
         let checks = checks.collect::<Result<Vec<_>, _>>()?;
         Ok(quote!(const _: () = { #(#checks)* };))
     }
@@ -30,24 +42,63 @@ impl Source<'_> {
         };
         let mut checks = vec![self.fails(node.module_span, &missing)];
         for (before, arg) in node.args.iter().enumerate() {
-            let (place, before) = (self.place(arg.span), before.min(unnamed));
+            let before = before.min(unnamed);
+            checks.push(self.argument(graph, node, arg, before, module)?);
             let kinds = graph.kinds(&arg.value);
-            let found = kinds.first().map_or_else(String::new, Kind::to_string);
-            let typed = match kinds.first() {
-                Some(Kind::Rust(_)) => Some(self.typed(node, arg, before, &found)?),
-                _ => None,
-            };
-            let kinds = kinds.iter().filter(|_| typed.is_none()).map(Kind::name);
-            let name = match &arg.name {
-                Some(name) => quote!(::core::option::Option::Some(#name)),
-                None => quote!(::core::option::Option::None),
-            };
-            let count = match arg.value.eval(&|_| None) {
-                Ok(Value::Count(count)) => quote!(::core::option::Option::Some(#count)),
-                _ => quote!(::core::option::Option::None),
-            };
-            let wrong = quote! {
-                wrong_argument(#params, &::tussah::flow::expansion::Given {
+            if let Some(found @ Kind::Rust(_)) = kinds.first() {
+                checks.push(self.typed(node, arg, before, &found.to_string())?);
+            }
+        }
+        Ok(checks.into_iter().collect())
+    }
+
+    /// Checks the constants among the arguments of an instance in an inner graph. Those that the
+    /// inner graph itself knows are checked there.
+    fn constants_of(
+        &self,
+        graph: &Graph,
+        node: &Node,
+        known: Option<&Node>,
+    ) -> Result<TokenStream, Vec<Diagnostic>> {
+        let is_constant = |arg: &Arg| arg.value.eval(&|_| None).is_ok();
+        let unnamed = node.args.iter().filter(|arg| arg.name.is_none()).count();
+        let mut checks = Vec::new();
+        for (at, arg) in node.args.iter().enumerate() {
+            let inside = known.and_then(|known| known.args.get(at));
+            if is_constant(arg) && !inside.is_some_and(is_constant) {
+                checks.push(self.argument(graph, node, arg, at.min(unnamed), &node.name)?);
+            }
+        }
+        Ok(checks.into_iter().collect())
+    }
+
+    /// Returns the code that checks an argument. `module` is its name in the message, and
+    /// `before` the number of earlier arguments without a name.
+    fn argument(
+        &self,
+        graph: &Graph,
+        node: &Node,
+        arg: &Arg,
+        before: usize,
+        module: &str,
+    ) -> Result<TokenStream, Vec<Diagnostic>> {
+        let (of, place) = (self.module(node)?, self.place(arg.span));
+        let kinds = graph.kinds(&arg.value);
+        let found = kinds.first().map_or_else(String::new, Kind::to_string);
+        let is_typed = matches!(kinds.first(), Some(Kind::Rust(_)));
+        let kinds = kinds.iter().filter(|_| !is_typed).map(Kind::name);
+        let name = match &arg.name {
+            Some(name) => quote!(::core::option::Option::Some(#name)),
+            None => quote!(::core::option::Option::None),
+        };
+        let count = match arg.value.eval(&|_| None) {
+            Ok(Value::Count(count)) => quote!(::core::option::Option::Some(#count)),
+            _ => quote!(::core::option::Option::None),
+        };
+        let wrong = quote! {
+            wrong_argument(
+                <#of as ::tussah::flow::expansion::Module>::PARAMS,
+                &::tussah::flow::expansion::Given {
                     place: #place,
                     module: #module,
                     before: #before,
@@ -55,12 +106,10 @@ impl Source<'_> {
                     kinds: &[#(#kinds),*],
                     found: #found,
                     count: #count,
-                })
-            };
-            checks.push(self.fails(arg.span, &wrong));
-            checks.extend(typed);
-        }
-        Ok(checks.into_iter().collect())
+                },
+            )
+        };
+        Ok(self.fails(arg.span, &wrong))
     }
 
     /// Returns the code that fails with the message of a check.

@@ -40,6 +40,28 @@ fn a_graph_becomes_a_struct_with_its_modules() {
 }
 
 #[test]
+fn constants_that_pass_through_inner_graphs_are_checked() {
+    let text = "use M
+        graph Outer() { a = Inner(7, 8) }
+        graph Inner(n: count, o: count) { m = M(n, o, 9) b = Deep(n: 5) }
+        graph Deep(n: count) { m = M(n) }";
+    let code = expanded(text).expect("the text is right");
+    let checks = |count: u64, module: &str| {
+        let checks = code.split("wrong_argument").filter(|check| {
+            let is_of = check.contains(&format!("module : \"{module}\""));
+            is_of && check.contains(&format!(":: Some ({count}u64)"))
+        });
+        checks.count()
+    };
+    // Each once, at the graph that has the constant.
+    assert_eq!([checks(7, "a.m"), checks(8, "a.m"), checks(9, "M")], [1; 3]);
+    assert_eq!(
+        [checks(9, "a.m"), checks(5, "a.b.m"), checks(5, "b.m")],
+        [0, 0, 1]
+    );
+}
+
+#[test]
 fn a_wrong_text_is_shown_with_its_places() {
     let message = expanded(&NUMBERS.replace("-> print", "-> prnt")).expect_err("it is wrong");
     assert!(message.contains("numbers.weave:5:13"), "{message}");

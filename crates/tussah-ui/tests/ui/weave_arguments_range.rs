@@ -23,6 +23,16 @@ weave! {
       short   = Small(1, short: 10 * 10 k)
       word    = Small(byte: 1, short: 1, word: 5 G)
       inner   = Inner()
+      through = Through(300, 7)
+    }
+    graph Through(byte: count, fits: count, deep: count = 65_536) {
+      small = Small(byte)
+      same  = Small(fits)
+      inner = Deep(deep)
+      once  = Deep(70 k)
+    }
+    graph Deep(short: count) {
+      last = Small(1, short)
     }
     graph Inner() {
       byte = Small(1 k)
