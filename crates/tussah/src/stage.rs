@@ -172,7 +172,7 @@ pub use self::send::{
     AnyCall, Ask, AskError, Between, Call, CallError, Direct, DirectHandler, Edges, ReplySender,
     SendError, Sender, Sending, To, TrySender, shed,
 };
-pub(crate) use self::send::{hand_over, trace};
+pub(crate) use self::send::{hand_over, trace, waits};
 
 pub mod host {
     //! The types through which servlets use a handler. You need to name them only to store a

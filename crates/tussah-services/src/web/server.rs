@@ -2,6 +2,7 @@
 
 pub(crate) mod counts;
 pub mod port;
+pub(crate) mod rejecting;
 pub(crate) mod retry;
 pub(crate) mod running;
 pub(crate) mod serve;

@@ -19,6 +19,7 @@ mod predict;
 pub mod process;
 mod rule;
 mod sample;
+mod scarce;
 #[cfg(test)]
 mod testing;
 mod why;
@@ -31,6 +32,7 @@ pub use self::auto::{AutoServlets, AutoTarget, Mode, Observed, Switch, auto, aut
 pub use self::predict::Predict;
 pub use self::rule::Rule;
 pub use self::sample::{ClassSample, Sample, Servlets};
+pub use self::scarce::{LimitUse, Resource};
 pub use self::why::Why;
 pub use super::run::{Applicant, Permits, ThreadManager};
 

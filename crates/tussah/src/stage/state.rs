@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `entry.rs` | admission, and room reserved in advance |
 //! | `staff.rs` | servlets: which of them become busy, park or end |
+//! | `scarce.rs` | the resource that is scarce, and the events rejected for lack of it |
 //! | `late.rs` | queued events that end before their turn |
 //! | `work.rs` | events that a servlet takes, returns and finishes |
 //! | `tuning.rs` | settings, from controllers and from other sources |
@@ -20,6 +21,7 @@ mod late;
 mod process;
 mod random;
 mod run;
+mod scarce;
 mod staff;
 mod stall;
 mod tally;
@@ -39,6 +41,7 @@ pub(crate) use account::{ControllerSet, Counts, Now};
 pub(crate) use entry::How;
 pub(crate) use process::Process;
 pub(crate) use run::Run;
+pub(crate) use scarce::{Scarcity, Waits};
 pub(crate) use staff::Wake;
 pub(crate) use tally::Tally;
 pub(crate) use work::EXACT_NS;
@@ -81,6 +84,7 @@ pub(crate) struct State<E> {
     pub(crate) controllers: ControllerSet,
     pub(crate) counts: Counts,
     pub(crate) responses: Digest,
+    pub(crate) scarcity: Scarcity,
     pub(crate) log: Log,
     pub(crate) bounds: Bounds,
     pub(crate) servlets: Servlets,
@@ -181,6 +185,7 @@ impl<E> State<E> {
             controllers: parts.controllers,
             counts: Counts::default(),
             responses: Digest::default(),
+            scarcity: Scarcity::default(),
             log: Log::default(),
             bounds: parts.bounds,
             servlets: Servlets {

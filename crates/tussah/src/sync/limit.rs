@@ -12,8 +12,9 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tussah_core::{consume_budget, quietly};
 
-use crate::stage::Class;
+use crate::stage::control::LimitUse;
 use crate::stage::observe::Digest;
+use crate::stage::{Class, waits};
 use crate::time::now;
 
 use self::state::{Line, State};
@@ -142,6 +143,7 @@ impl Limit {
             begun: now(),
             ticket: None,
         };
+        let _waiting = waits().and_then(|waits| waits.begin(self));
         let since = poll_fn(|cx| place.poll(cx.waker())).await;
         LimitPermit {
             limit: self.clone(),
@@ -176,6 +178,22 @@ impl Limit {
             drop(state);
             quietly(|| waker.wake());
             state = self.shared.state.lock();
+        }
+    }
+
+    /// Returns whether two limits share their permits.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// Returns the current use of the permits.
+    pub(crate) fn in_use(&self) -> LimitUse {
+        let state = self.shared.state.lock();
+        LimitUse {
+            name: Arc::clone(&self.shared.name),
+            permits: state.permits,
+            in_use: state.in_use,
+            waiting: state.waiting(),
         }
     }
 

@@ -25,6 +25,7 @@ mod outside;
 mod overdue;
 mod panics;
 mod released;
+mod scarce;
 mod servlets;
 mod support;
 mod swap;

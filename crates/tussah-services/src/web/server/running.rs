@@ -13,6 +13,7 @@ use tussah::JoinHandle;
 use tussah::stage::{Network, Stage};
 use tussah::time::{sleep, timeout};
 
+use super::rejecting::Rejecting;
 use super::retry::Rate;
 use super::serve::WebError;
 use super::tls::Reloadable;
@@ -339,18 +340,23 @@ async fn close(listening: Vec<Listening>) {
     }
 }
 
-/// Updates, once per second, how many requests per second each route can answer.
+/// Updates, once per second, how many requests per second each route can answer. Also logs
+/// overloads.
 async fn look(routes: Vec<Stage<Box<Exchange>>>, server: Arc<Server>) {
-    let mut rates: Vec<_> = routes.iter().map(|_| Rate::default()).collect();
+    let each = routes
+        .iter()
+        .map(|_| (Rate::default(), Rejecting::default()));
+    let mut each: Vec<_> = each.collect();
     let mut before = 0;
     loop {
         sleep(Duration::from_secs(1)).await;
         let (mut arrived, mut inside) = (0, 0);
-        let routes = routes.iter().zip(&mut rates).zip(&server.retries);
-        for ((stage, rate), retry) in routes {
+        let routes = routes.iter().zip(&mut each).zip(&server.retries);
+        for ((stage, (rate, rejecting)), retry) in routes {
             let stats = stage.stats();
             rate.look(&stats);
             retry.set_rate(rate);
+            rejecting.look(&stats);
             arrived += stats.arrived;
             inside += stats.queued + stats.in_service;
         }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tussah::stage::Network;
+use tussah::stage::control::Resource;
 use tussah::stage::observe::{Digest, StageStats};
 
 use super::counts::{Count, Counts, FILES, OTHER, of_route};
@@ -185,6 +186,16 @@ pub(crate) fn times(stages: &[Counting], source: u32, routes: &Routes) -> Digest
     times
 }
 
+/// Adds rejections by scarce resource.
+pub(crate) fn add_rejected(sums: &mut Vec<(Resource, u64)>, others: &[(Resource, u64)]) {
+    for (resource, count) in others {
+        match sums.iter_mut().find(|(same, _)| same == resource) {
+            Some((_, sum)) => *sum += count,
+            None => sums.push((resource.clone(), *count)),
+        }
+    }
+}
+
 /// Adds the counts of stages with the same name, and appends the others.
 fn add(stages: &mut Vec<Counting>, others: Vec<Counting>) {
     for (other, times) in others {
@@ -198,6 +209,7 @@ fn add(stages: &mut Vec<Counting>, others: Vec<Counting>) {
         stage.finished += other.finished;
         stage.refused += other.refused;
         stage.shed += other.shed;
+        add_rejected(&mut stage.rejected_by, &other.rejected_by);
         stage.would_reject += other.would_reject;
         stage.cancelled += other.cancelled;
         stage.failed += other.failed;

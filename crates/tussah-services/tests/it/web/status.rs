@@ -1,7 +1,9 @@
 //! The status page, as a person, a program and Prometheus read it.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tussah::stage::Class;
@@ -318,4 +320,62 @@ fn the_html_page_lists_each_route() {
     let json = client.get("/status", "Accept: application/json\r\n");
     assert_eq!(json.expect_field("Content-Type"), "application/json");
     assert_eq!(client.get("/status?format=xml", "").status, 400);
+}
+
+#[test]
+fn rejections_name_the_scarce_limit() {
+    let limit = Limit::new("db \"<1>\"", 1);
+    let site = Site::new().with(|config| config.target = Duration::from_millis(20));
+    let server = site.start_with(move |web| {
+        web.route("/query", move |_| {
+            let limit = limit.clone();
+            async move {
+                let _permit = limit.acquire().await;
+                tussah::time::sleep(Duration::from_millis(5)).await;
+                Reply::text("found")
+            }
+        })
+    });
+    let is_over = AtomicBool::new(false);
+    let of_limit = |page: &Value| {
+        let found = source(page, "/query")["rejected_for"].clone();
+        let found = found.as_array().expect("a list").clone();
+        found.into_iter().find(|one| one["resource"] == "limit")
+    };
+    let rejected = thread::scope(|scope| {
+        for _ in 0..48 {
+            scope.spawn(|| {
+                let mut client = server.connect();
+                while !is_over.load(Ordering::Relaxed) {
+                    client.get("/query", "");
+                }
+            });
+        }
+        let mut client = server.connect();
+        let begun = Instant::now();
+        let found = loop {
+            let found = of_limit(&json(&mut client));
+            if found.is_some() || begun.elapsed() > Duration::from_secs(20) {
+                break found;
+            }
+        };
+        is_over.store(true, Ordering::Relaxed);
+        found
+    });
+    assert_eq!(rejected.expect("one for the limit")["limit"], "db \"<1>\"");
+    let mut client = server.connect();
+    let count = of_limit(&json(&mut client)).expect("it stays")["count"].as_u64();
+    let page = client.get("/status?format=html", "");
+    let cell = "limit db &quot;&lt;1&gt;&quot;: ";
+    assert!(page.text().contains(cell), "{}", page.text());
+    let page = client.get("/status?format=prometheus", "");
+    let name =
+        r#"tussah_http_rejected_for_total{route="/query",resource="limit",limit="db \"<1>\""}"#;
+    let count = count.expect("a number");
+    let line = format!("{name} {count}");
+    assert!(
+        page.text().lines().any(|found| found == line),
+        "{line} in {}",
+        page.text()
+    );
 }

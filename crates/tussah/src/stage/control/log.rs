@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-use super::{Order, Rule, Sample, Settings, Why};
+use super::{LimitUse, Order, Rule, Sample, Settings, Why};
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Bound, in decisions of a stage: the log drops older decisions; about 54 KiB.
+/// Bound, in decisions of a stage: the log drops older decisions; about 64 KiB.
 pub const DECISIONS_MAX: usize = 256;
 
 /// The most recent controller decisions of one stage.
@@ -36,6 +36,8 @@ pub struct Log {
     courses: [Option<Course>; CLASSES_MAX],
     /// The effective target that was last logged, or the first target.
     target: Option<Duration>,
+    /// The limit that the handlers wait for, if one is scarce.
+    limit: Option<LimitUse>,
 }
 
 /// The changes of a class's rule since it was last logged.
@@ -81,7 +83,7 @@ impl Course {
 }
 
 /// A change of one setting by a controller.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Decision {
     /// The time of the decision, in nanoseconds since the process created its first network.
     pub at_ns: u64,
@@ -93,6 +95,8 @@ pub struct Decision {
     pub why: Why,
     /// The latency target of the stage, if it has one.
     pub target: Option<Duration>,
+    /// The limit for which most handlers of the stage waited, if one was scarce.
+    pub limit: Option<LimitUse>,
     /// The main numbers of the sample behind the decision.
     pub inputs: Inputs,
 }
@@ -183,6 +187,11 @@ impl Inputs {
 }
 
 impl Log {
+    /// Sets the scarce limit, which further decisions show.
+    pub(crate) fn sees(&mut self, limit: Option<LimitUse>) {
+        self.limit = limit;
+    }
+
     /// Logs each difference between the settings in force and the settings requested by a
     /// controller. A setting that is `None` on either side counts as unchanged.
     pub fn note(
@@ -208,6 +217,7 @@ impl Log {
                 change,
                 why: after.why,
                 target: self.target,
+                limit: self.limit.clone(),
                 inputs: Inputs::of(sample),
             });
         }
@@ -239,6 +249,7 @@ impl Log {
                     change: Change::Rule(Class(at as u8), from, *after),
                     why: Why::Unsaid,
                     target: self.target,
+                    limit: self.limit.clone(),
                     inputs: Inputs::of(sample),
                 });
             }
@@ -266,6 +277,7 @@ impl Log {
             change: Change::Target(noted, after),
             why: Why::Unsaid,
             target: self.target,
+            limit: self.limit.clone(),
             inputs: Inputs::of(sample),
         });
     }
@@ -321,9 +333,13 @@ impl fmt::Display for Decision {
         if self.why != Why::Unsaid {
             write!(f, ", {}", self.why)?;
         }
+        f.write_str(": ")?;
+        if let Some(limit) = &self.limit {
+            write!(f, "{limit}; ")?;
+        }
         write!(
             f,
-            ": {} of {} servlets at work, {} queued",
+            "{} of {} servlets at work, {} queued",
             inputs.servlets_busy, inputs.servlets, inputs.queue_len
         )?;
         if inputs.event_mean_ns > 0 {

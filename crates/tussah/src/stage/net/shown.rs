@@ -157,6 +157,7 @@ impl Inspect for Shown {
             arrived: ended + io.queued + io.in_service,
             refused: io.refused,
             shed: 0,
+            rejected_by: Vec::new(),
             would_reject: 0,
             expired: 0,
             cancelled: 0,

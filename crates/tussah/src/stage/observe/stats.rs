@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::stage::control::{Order, Owns, Servlets};
+use crate::stage::control::{Order, Owns, Resource, Servlets};
 use crate::stage::event::Event;
 use crate::stage::state::{Gate, State};
 
@@ -55,6 +55,10 @@ pub struct StageStats {
     pub refused: u64,
     /// The number of events that a controller removed from the queue.
     pub shed: u64,
+    /// The events that the admission controller refused or shed, by the resource that was scarce at
+    /// that time. These events are a part of `refused` and `shed`, which also count those that
+    /// exceeded a bound.
+    pub rejected_by: Vec<(Resource, u64)>,
     /// The number of events that the admission controller would have rejected if it did not only
     /// [observe](crate::stage::control::Mode::Observe).
     pub would_reject: u64,
@@ -153,6 +157,7 @@ impl StageStats {
             arrived: counts.arrived,
             refused: counts.refused,
             shed: counts.shed,
+            rejected_by: state.scarcity.rejected().to_vec(),
             would_reject,
             expired: counts.expired,
             cancelled: counts.cancelled,

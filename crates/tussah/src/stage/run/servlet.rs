@@ -13,9 +13,9 @@ use super::turn::{Next, Servlet};
 use crate::stage::event::{Batch, Reason};
 use crate::stage::network::Network;
 use crate::stage::send::{
-    begin, begin_source, collecting, hand_over, is_quick, set_trace, take_held_up, trace,
+    begin, begin_source, collecting, hand_over, is_quick, set_trace, take_held_up, trace, waiting,
 };
-use crate::stage::state::Run;
+use crate::stage::state::{Run, Waits};
 
 /// A busy servlet. Dropping it returns the events that it has taken.
 struct Serving<E: Send + 'static> {
@@ -37,6 +37,7 @@ pub(crate) fn serve<E: Send + 'static, H: Host<Event = E>>(
     host: Arc<H>,
     generation: u32,
 ) -> impl Future<Output = ()> + Send {
+    let waits = Some(stage.waits_for());
     let serving = Serving {
         servlet: stage.add_servlet(generation),
         run: Run::default(),
@@ -47,6 +48,7 @@ pub(crate) fn serve<E: Send + 'static, H: Host<Event = E>>(
         stage: Some(stage),
     };
     Collecting {
+        waits,
         future: serving.serve(host),
     }
 }
@@ -56,6 +58,7 @@ pin_project_lite::pin_project! {
     struct Collecting<F> {
         #[pin]
         future: F,
+        waits: Option<Arc<Waits>>,
     }
 }
 
@@ -63,8 +66,8 @@ impl<F: Future> Future for Collecting<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let future = self.project().future;
-        collecting(|| future.poll(cx))
+        let this = self.project();
+        collecting(|| waiting(this.waits, || this.future.poll(cx)))
     }
 }
 

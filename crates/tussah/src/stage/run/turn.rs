@@ -5,7 +5,7 @@ use std::task::Waker;
 
 use super::shared::Shared;
 use crate::stage::event::{Batch, Reason};
-use crate::stage::state::{Run, State};
+use crate::stage::state::{Run, State, Waits};
 
 /// A servlet as its stage knows it.
 pub(crate) struct Servlet {
@@ -32,6 +32,11 @@ impl<E: Send + 'static> Shared<E> {
             generation,
             parked: false,
         }
+    }
+
+    /// Returns the limits that the stage's handlers wait for.
+    pub(crate) fn waits_for(&self) -> Arc<Waits> {
+        Arc::clone(&self.lock().state.scarcity.waits)
     }
 
     /// Ends a servlet's run, and gives it the next events or parks it.

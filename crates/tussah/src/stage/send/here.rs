@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use super::sender::Sender;
+use crate::stage::state::Waits;
 
 /// Bound, in stages: one poll of a servlet collects events for this many stages at a time. Events
 /// for other stages are handed over immediately.
@@ -19,6 +20,7 @@ thread_local! {
             held_up: Cell::new(false),
             is_source: Cell::new(false),
             is_quick: Cell::new(false),
+            waits: Cell::new(None),
             open: RefCell::new(Vec::new()),
         }
     };
@@ -40,6 +42,8 @@ pub(super) struct Here {
     pub(super) is_source: Cell<bool>,
     /// True if the polled source has just sent a whole chunk quickly.
     pub(super) is_quick: Cell<bool>,
+    /// The limits that the handlers of the polled servlet's stage wait for.
+    pub(super) waits: Cell<Option<Arc<Waits>>>,
     /// The stages for which events may be collected.
     pub(super) open: RefCell<Vec<Arc<dyn Collects>>>,
 }
@@ -61,6 +65,7 @@ pub(crate) fn collecting<R>(poll: impl FnOnce() -> R) -> R {
                 here.inside.set(false);
                 here.is_source.set(false);
                 here.trace.set(0);
+                here.waits.set(None);
                 hand_over_all(here);
             });
         }
@@ -82,6 +87,26 @@ pub(crate) fn begin_source(is_quick: bool) {
 /// Returns whether the source that is polled has just sent a whole chunk quickly.
 pub(crate) fn is_quick() -> bool {
     HERE.with(|here| here.is_quick.get())
+}
+
+/// Calls `poll`, in which `waits` are those of the polled servlet's stage, and then returns them to
+/// their place. Use it within [`collecting`], which drops them if `poll` unwinds.
+#[inline]
+pub(crate) fn waiting<R>(waits: &mut Option<Arc<Waits>>, poll: impl FnOnce() -> R) -> R {
+    HERE.with(|here| here.waits.set(waits.take()));
+    let polled = poll();
+    *waits = HERE.with(|here| here.waits.take());
+    polled
+}
+
+/// Returns the limits that the handlers of the polled servlet's stage wait for, if a servlet is
+/// being polled.
+pub(crate) fn waits() -> Option<Arc<Waits>> {
+    HERE.with(|here| {
+        let waits = here.waits.take();
+        here.waits.set(waits.clone());
+        waits
+    })
 }
 
 /// Sets the time at which a run begins or continues. With `exact`, each send reads the time.

@@ -146,6 +146,9 @@ impl<E> State<E> {
         if !comes_again && refused.1 != NotTaken::Degrade {
             self.refuse(refused.0.class_of());
         }
+        if let NotTaken::Refused(Refusal::Rejected(_)) = refused.1 {
+            self.scarcity.reject();
+        }
         Err(refused)
     }
 
@@ -258,6 +261,7 @@ impl<E> State<E> {
         let rejects = !self.has_own_room(how);
         if rejects {
             self.refuse(class);
+            self.scarcity.reject();
         }
         rejects
     }

@@ -156,6 +156,7 @@ impl<E> State<E> {
                 let event = lanes.take_oldest(class).expect("it was just seen");
                 if let Some(event) = self.count_out(event) {
                     self.counts.shed += 1;
+                    self.scarcity.reject();
                     ended.push((event, Reason::Shed));
                 }
             }

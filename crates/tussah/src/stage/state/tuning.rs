@@ -77,6 +77,8 @@ impl<E> State<E> {
             queued: self.queued,
             ..Now::default()
         };
+        let limit = self.scarcity.look(&self.counts, &now);
+        self.log.sees(limit);
         let mut target = self.targets();
         let (bounds, log, sample_ns) = (self.bounds, &mut self.log, now_ns);
         self.controllers.decide(&self.counts, &now, |decided| {

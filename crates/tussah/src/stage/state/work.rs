@@ -156,6 +156,7 @@ impl<E> State<E> {
             let departure = departure(&event, class, self.credits, now_ns);
             if asks && self.controllers.on_dequeue(&departure) == Verdict::Shed {
                 self.counts.shed += 1;
+                self.scarcity.reject();
                 run.dropped.push((event, Reason::Shed));
                 continue;
             }

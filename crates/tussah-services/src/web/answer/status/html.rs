@@ -42,9 +42,9 @@ fn now(page: &mut String, report: &Report) {
     let _ = write!(
         page,
         "</dl><div class=wide><table><tr><th rowspan=2>route<th colspan=4>last {} s\
-        <th colspan=2>now<th colspan=4>rejected<th colspan=5>responses<th rowspan=2>sent\
+        <th colspan=2>now<th colspan=5>rejected<th colspan=5>responses<th rowspan=2>sent\
         <tr><th>per second<th>p50<th>p90<th>p99<th>in service<th>queued\
-        <th>overload<th title=\"would have been rejected, were --overload on\">(observed)<th>full<th title=\"cancelled since the client had gone\">client gone\
+        <th>overload<th title=\"the scarce resources, and how many requests were rejected for each\">for<th title=\"would have been rejected, were --overload on\">(observed)<th>full<th title=\"cancelled since the client had gone\">client gone\
         <th>1xx<th>2xx<th>3xx<th>4xx<th>5xx",
         report.recent_s
     );
@@ -92,17 +92,12 @@ fn row(page: &mut String, source: &Source) {
     let _ = write!(page, "<tr><th scope=row>{}", Escaped(&source.name));
     let _ = write!(page, "<td>{:.1}", recent.per_second);
     percentiles(page, &recent.times);
-    let mut count = |count: u64, is_bad: bool| {
-        let class = match count {
-            0 => " class=none",
-            _ if is_bad => " class=bad",
-            _ => "",
-        };
-        let _ = write!(page, "<td{class}>{count}");
-    };
+    let mut count = |number, is_bad| cell(page, number, is_bad);
     count(source.in_service, false);
     count(source.queued, false);
     count(counted.get(Count::Overload), true);
+    scarce(page, source);
+    let mut count = |number, is_bad| cell(page, number, is_bad);
     count(source.would_reject, true);
     count(counted.get(Count::Full), true);
     count(counted.get(Count::Gone), false);
@@ -110,6 +105,24 @@ fn row(page: &mut String, source: &Source) {
         count(codes, class == 4);
     }
     let _ = write!(page, "<td>{}", bytes(counted.get(Count::Bytes)));
+}
+
+fn cell(page: &mut String, number: u64, is_bad: bool) {
+    let class = match number {
+        0 => " class=none",
+        _ if is_bad => " class=bad",
+        _ => "",
+    };
+    let _ = write!(page, "<td{class}>{number}");
+}
+
+fn scarce(page: &mut String, source: &Source) {
+    page.push_str("<td>");
+    for (n, (resource, count)) in source.rejected_by.iter().enumerate() {
+        let line = if n == 0 { "" } else { "<br>" };
+        let resource = resource.to_string();
+        let _ = write!(page, "{line}{}: {count}", Escaped(&resource));
+    }
 }
 
 fn stages(page: &mut String, report: &Report) {

@@ -1,10 +1,11 @@
 //! The status page as JSON.
 
 use serde_json::{Value, json};
+use tussah::stage::control::Resource;
 use tussah::stage::observe::{Digest, StageStats};
 use tussah::sync::{LimitClassStats, LimitStats};
 
-use super::report::{Report, Source};
+use super::report::{Report, Source, kind_of};
 use crate::web::server::counts::Count;
 
 pub(super) fn page(report: &Report) -> String {
@@ -50,10 +51,16 @@ fn source(source: &Source) -> Value {
             "full": counted.get(Count::Full),
             "client_gone": counted.get(Count::Gone),
         },
+        "rejected_for": source.rejected_by.iter().map(scarce).collect::<Vec<_>>(),
         "would_reject": source.would_reject,
         "responses": { "1xx": c1, "2xx": c2, "3xx": c3, "4xx": c4, "5xx": c5 },
         "bytes_sent": counted.get(Count::Bytes),
     })
+}
+
+fn scarce((resource, count): &(Resource, u64)) -> Value {
+    let (kind, limit) = kind_of(resource);
+    json!({ "resource": kind, "limit": limit, "count": count })
 }
 
 fn limit(limit: &LimitStats) -> Value {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tussah::stage::observe::Digest;
 use tussah::sync::{LimitClassStats, LimitStats};
 
-use super::report::{Report, Source};
+use super::report::{Report, Source, kind_of};
 use crate::web::server::counts::Count;
 
 /// Bound, in milliseconds: the upper ends of the histogram's buckets.
@@ -79,6 +79,7 @@ fn requests(page: &mut Page, report: &Report) {
             page.sample(name, &labels, source.counted.get(count));
         }
     }
+    scarce(page, report);
     type Value = fn(&Source) -> u64;
     let families: [(&str, &str, &str, Value); 4] = [
         (
@@ -110,6 +111,20 @@ fn requests(page: &mut Page, report: &Report) {
         page.family(name, kind, help);
         for source in &report.sources {
             page.sample(name, &[("route", &source.name)], value(source));
+        }
+    }
+}
+
+fn scarce(page: &mut Page, report: &Report) {
+    let name = "tussah_http_rejected_for_total";
+    let help = "Requests rejected for overload, by the resource that was scarce.";
+    page.family(name, "counter", help);
+    for source in &report.sources {
+        for (resource, count) in &source.rejected_by {
+            let (kind, limit) = kind_of(resource);
+            let mut labels = vec![("route", source.name.as_str()), ("resource", kind)];
+            labels.extend(limit.map(|limit| ("limit", limit)));
+            page.sample(name, &labels, count);
         }
     }
 }

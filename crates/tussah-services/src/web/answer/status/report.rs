@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use tussah::stage::control::Resource;
 use tussah::stage::observe::{Digest, StageStats};
 use tussah::sync::{Limit, LimitStats};
 
 use crate::web::connection::connections::Census;
 use crate::web::server::Server;
 use crate::web::server::counts::{Count, Counted, FILES, OTHER, of_route};
-use crate::web::server::totals::{RECENT_S, answers, times};
+use crate::web::server::totals::{RECENT_S, add_rejected, answers, times};
 
 /// The state of a server at one moment.
 pub(super) struct Report {
@@ -36,8 +37,20 @@ pub(super) struct Source {
     pub(super) times: Digest,
     pub(super) queued: u64,
     pub(super) in_service: u64,
+    /// Requests that overload control rejected, by the resource that was scarce.
+    pub(super) rejected_by: Vec<(Resource, u64)>,
     /// Requests that overload control would have rejected, if it only observes.
     pub(super) would_reject: u64,
+}
+
+/// Returns the kind of a scarce resource, and the name of a limit.
+pub(super) fn kind_of(resource: &Resource) -> (&'static str, Option<&str>) {
+    match resource {
+        Resource::Limit(name) => ("limit", Some(name)),
+        Resource::Workers => ("workers", None),
+        Resource::Servlets => ("servlets", None),
+        _ => ("unknown", None),
+    }
 }
 
 /// The recent activity.
@@ -81,10 +94,12 @@ impl Report {
             let stages = stages.iter().map(|(stats, _)| stats);
             let own = stages.filter(|stats| answers(&stats.name, source, &server.routes));
             let (mut queued, mut in_service, mut would_reject) = (0, 0, 0);
+            let mut rejected_by = Vec::new();
             for stats in own {
                 queued += stats.queued;
                 in_service += stats.in_service;
                 would_reject += stats.would_reject;
+                add_rejected(&mut rejected_by, &stats.rejected_by);
             }
             let (responses, past) = before.of(source);
             let responses = counted.responses().saturating_sub(*responses);
@@ -99,6 +114,7 @@ impl Report {
                 times,
                 queued,
                 in_service,
+                rejected_by,
                 would_reject,
             }
         };

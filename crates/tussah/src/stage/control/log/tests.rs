@@ -37,13 +37,14 @@ fn the_newest_are_kept() {
             change: Change::Threshold(i, i + 1),
             why: Why::Unsaid,
             target: None,
+            limit: None,
             inputs: Inputs::default(),
         });
     }
     assert_eq!(log.iter().len(), DECISIONS_MAX);
     assert_eq!(log.iter().next().map(|d| d.at_ns), Some(3));
     assert!(log.to_string().starts_with("(3 earlier"));
-    assert!(size_of::<Decision>() * DECISIONS_MAX <= 54 * 1024);
+    assert!(size_of::<Decision>() * DECISIONS_MAX <= 64 * 1024);
 }
 
 #[test]
@@ -129,6 +130,7 @@ fn a_decision_says_why() {
         change: Change::Order(Order::Fifo, Order::Lifo),
         why: Why::Unsaid,
         target: Some(Duration::from_millis(100)),
+        limit: None,
         inputs: Inputs::of(&sample),
     };
     assert_eq!(
@@ -141,5 +143,16 @@ fn a_decision_says_why() {
         ..decision
     };
     let said = "servlets 4096 -> 18, more in service bring no more completions: 8 of 8 ";
+    assert!(decision.to_string().contains(said), "{decision}");
+    let decision = Decision {
+        limit: Some(LimitUse {
+            name: "db".into(),
+            permits: 8,
+            in_use: 7,
+            waiting: 41,
+        }),
+        ..decision
+    };
+    let said = "completions: 7 of 8 in `db`, 41 waiting; 8 of 8 servlets at work, 7 queued";
     assert!(decision.to_string().contains(said), "{decision}");
 }

@@ -1,0 +1,57 @@
+//! The resources for lack of which a stage rejects events.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A resource for lack of which a stage rejects events.
+///
+/// A stage names the resource that its handlers waited for when it rejected an event. It knows the
+/// waits of the handlers themselves, but not those of threads that handlers have spawned.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[non_exhaustive]
+pub enum Resource {
+    /// The [`Limit`](crate::sync::Limit) with this name: handlers wait for its permits.
+    Limit(Arc<str>),
+    /// The workers: handlers spend most of their time computing, or ready to compute.
+    Workers,
+    /// The servlets of the stage: all that it may have are busy.
+    Servlets,
+    /// A resource that the stage cannot see, such as a backend that slows down under load.
+    #[default]
+    Unknown,
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Limit(name) => write!(f, "limit {name}"),
+            Self::Workers => f.write_str("workers"),
+            Self::Servlets => f.write_str("servlets"),
+            Self::Unknown => f.write_str("unknown"),
+        }
+    }
+}
+
+/// The use of a [`Limit`](crate::sync::Limit) that the handlers of a stage wait for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LimitUse {
+    /// The name of the limit.
+    pub name: Arc<str>,
+    /// The number of permits.
+    pub permits: usize,
+    /// Permits in use, by any caller.
+    pub in_use: usize,
+    /// Futures that wait for a permit, of any caller.
+    pub waiting: usize,
+}
+
+impl fmt::Display for LimitUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, in_use, permits) = (&self.name, self.in_use, self.permits);
+        write!(
+            f,
+            "{in_use} of {permits} in `{name}`, {} waiting",
+            self.waiting
+        )
+    }
+}
