@@ -9,13 +9,15 @@ pub(crate) mod serve;
 pub mod tls;
 pub(crate) mod totals;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasher as _;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
+use tussah::stage::control::Memory;
 use tussah_wire::http::head::{self, Field};
 
 use crate::web::access_log::{AccessLog, Record};
@@ -60,6 +62,7 @@ pub(crate) struct Server {
     /// The turns of rejected clients, for each route.
     pub(crate) retries: Vec<Retry>,
     pub(crate) asked: Asked,
+    memories: Arc<Memories>,
     randoms: AtomicU64,
     ending: AtomicBool,
 }
@@ -69,7 +72,15 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<Clock>,
     pub(crate) connections: Arc<Connections>,
     pub(crate) totals: Arc<Totals>,
+    memories: Arc<Memories>,
 }
+
+/// Bound, in routes: the names of routes that configurations since the start have had. Beyond it,
+/// the server forgets what it has learned about all of them.
+const MEMORIES_MAX: usize = 1024;
+
+/// The knowledge of the controllers of routes, by the names of their stages.
+type Memories = Mutex<HashMap<String, Memory>>;
 
 impl Shared {
     /// Creates the state, with an initial limit on connections.
@@ -78,6 +89,7 @@ impl Shared {
             clock: Arc::new(Clock::new()),
             connections: Arc::new(Connections::new(connections_max)),
             totals: Arc::new(Totals::new(routes, workers)),
+            memories: Arc::default(),
         }
     }
 }
@@ -97,6 +109,7 @@ impl Server {
             site,
             retries: routes.all().iter().map(|_| Retry::new()).collect(),
             asked: Asked::default(),
+            memories: Arc::clone(&shared.memories),
             routes,
             clock: Arc::clone(&shared.clock),
             totals: Arc::clone(&shared.totals),
@@ -120,6 +133,15 @@ impl Server {
             ending: AtomicBool::new(false),
             config,
         }
+    }
+
+    /// Returns the memory of a route's controller, which a reload keeps.
+    pub(crate) fn memory(&self, stage: &str) -> Memory {
+        let mut memories = self.memories.lock();
+        if memories.len() == MEMORIES_MAX && !memories.contains_key(stage) {
+            memories.clear();
+        }
+        memories.entry(stage.to_owned()).or_default().clone()
     }
 
     /// Bound, in requests: those in the network at the same time, one per connection, including

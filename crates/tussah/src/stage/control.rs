@@ -28,7 +28,9 @@ use std::fmt;
 use std::ops::BitOr;
 use std::time::Duration;
 
-pub use self::auto::{AutoServlets, AutoTarget, Mode, Observed, Switch, auto, auto_besides};
+pub use self::auto::{
+    AutoServlets, AutoTarget, Memory, Mode, Observed, Switch, auto, auto_besides,
+};
 pub use self::predict::Predict;
 pub use self::rule::Rule;
 pub use self::sample::{ClassSample, Sample, Servlets};

@@ -232,7 +232,7 @@ fn make_route(
         stage.manual().servlets(room as usize)
     } else {
         let target = options.target.unwrap_or(server.config.target);
-        let auto = AutoTarget::new(target);
+        let auto = AutoTarget::new(target).remember(&server.memory(name));
         auto.switch().set(server.config.overload);
         stage.target(target).controller(auto).servlets(in_service)
     };

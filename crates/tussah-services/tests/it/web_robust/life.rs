@@ -291,3 +291,40 @@ fn large_replies_come_whole_and_their_connections_go_on() {
     }
     runtime.block_on(running.stop());
 }
+
+#[test]
+fn a_reload_keeps_what_the_server_has_learned() {
+    let runtime = runtime();
+    let site = Site::new();
+    let mut config = config(&site);
+    config.target = Duration::from_millis(20);
+    let slow = async |_| {
+        tussah::time::sleep(Duration::from_millis(20)).await;
+        Reply::text("slow")
+    };
+    let web = Web::new(config.clone()).route("/slow", slow);
+    let mut running = runtime.block_on(web.start()).expect("it starts");
+    let target = |running: &Running| {
+        let stats = running.network().stats();
+        let route = stats
+            .into_iter()
+            .find(|stage| &*stage.name == "route /slow");
+        route.expect("it is there").target
+    };
+    assert_eq!(target(&running), Some(config.target));
+    let mut client = connect(&running);
+    until(
+        "the server knows that the page takes as long as the target",
+        || {
+            client.ask(&request("/slow", ""));
+            target(&running) > Some(config.target)
+        },
+    );
+    runtime
+        .block_on(running.reload(config.clone()))
+        .expect("nothing is in the way");
+    until("the new configuration knows it, too", || {
+        target(&running) > Some(config.target)
+    });
+    assert!(runtime.block_on(running.stop()).cut <= 1);
+}

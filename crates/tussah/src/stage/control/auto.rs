@@ -16,12 +16,14 @@
 //! miss the target, and detects scarcity of a resource that handlers wait for. Without a target,
 //! the stage refuses events only at the bounds of its queue.
 
+mod memory;
 mod switch;
 mod target;
 mod trial;
 
 use std::time::Duration;
 
+pub use self::memory::Memory;
 pub use self::switch::{Mode, Observed, Switch};
 pub use self::target::AutoTarget;
 use self::trial::{Trial, Window};
@@ -137,10 +139,7 @@ pub struct AutoServlets {
     /// Aspen for servlets that are tussah threads, and for servlets that are OS threads.
     cheap: Aspen,
     dear: Aspen,
-    waits: bool,
-    finished: u64,
-    service_ns: u64,
-    compute_ns: u64,
+    times: Times,
     /// The sums of the work since the last check of the workers, with the elapsed time.
     window: Window,
     /// The number of workers that the stage kept busy in the last window, and whether these were
@@ -148,6 +147,29 @@ pub struct AutoServlets {
     at_work: f64,
     full: bool,
     trial: Trial,
+}
+
+/// The times of the latest events.
+#[derive(Clone, Copy, Debug, Default)]
+struct Times {
+    /// True if the stage counts as waiting.
+    waits: bool,
+    finished: u64,
+    service_ns: u64,
+    compute_ns: u64,
+}
+
+impl Times {
+    /// Returns the times with a weight from 0 to 1.
+    fn aged(self, weight: f64) -> Self {
+        let part = |sum: u64| (sum as f64 * weight) as u64;
+        Self {
+            waits: self.waits,
+            finished: part(self.finished),
+            service_ns: part(self.service_ns),
+            compute_ns: part(self.compute_ns),
+        }
+    }
 }
 
 impl Default for AutoServlets {
@@ -159,10 +181,7 @@ impl Default for AutoServlets {
                 ..AspenConfig::default()
             }),
             dear: Aspen::default(),
-            waits: false,
-            finished: 0,
-            service_ns: 0,
-            compute_ns: 0,
+            times: Times::default(),
             window: Window::default(),
             at_work: f64::INFINITY,
             full: false,
@@ -175,40 +194,40 @@ impl AutoServlets {
     /// Returns whether the controller treats the stage as one whose handlers wait.
     #[must_use]
     pub fn waits(&self) -> bool {
-        self.waits
+        self.times.waits
     }
 
     fn learn(&mut self, sample: &Sample<'_>) {
-        self.finished = self.finished.saturating_add(sample.finished);
-        self.service_ns = self.service_ns.saturating_add(sample.service_ns);
-        self.compute_ns = self.compute_ns.saturating_add(sample.compute_ns);
-        if self.finished > WINDOW {
-            self.finished /= 2;
-            self.service_ns /= 2;
-            self.compute_ns /= 2;
+        self.times.finished = self.times.finished.saturating_add(sample.finished);
+        self.times.service_ns = self.times.service_ns.saturating_add(sample.service_ns);
+        self.times.compute_ns = self.times.compute_ns.saturating_add(sample.compute_ns);
+        if self.times.finished > WINDOW {
+            self.times.finished /= 2;
+            self.times.service_ns /= 2;
+            self.times.compute_ns /= 2;
         }
-        if self.finished >= FINISHED_MIN {
-            let limit = if self.waits {
+        if self.times.finished >= FINISHED_MIN {
+            let limit = if self.times.waits {
                 COMPUTES_ABOVE
             } else {
                 WAITS_BELOW
             };
-            let waits = (self.compute_ns as f64) < limit * self.service_ns as f64;
+            let waits = (self.times.compute_ns as f64) < limit * self.times.service_ns as f64;
             // If all workers are busy, the service time may be long because handlers wait for a
             // worker.
-            let may = self.waits || !self.full;
-            self.waits = waits && may && (!self.trial.is_on() || self.at_work < EACH_OTHER);
+            let may = self.times.waits || !self.full;
+            self.times.waits = waits && may && (!self.trial.is_on() || self.at_work < EACH_OTHER);
         }
-        if !self.waits {
+        if !self.times.waits {
             self.trial.learn(sample);
         }
-        self.waits |= sample.blocking;
+        self.times.waits |= sample.blocking;
         let window = &mut self.window;
         window.add(sample);
         // The computing time of a batch is known when it ends. A few ended batches therefore show
         // little, unless more should have ended.
         let enough = window.finished >= FINISHED_MIN.max(sample.servlets.busy as u64);
-        let mean_ns = self.service_ns / self.finished.max(1);
+        let mean_ns = self.times.service_ns / self.times.finished.max(1);
         if enough || window.interval_ns > mean_ns.saturating_mul(2) {
             let full = WORKERS_FULL * sample.workers as f64;
             self.at_work = window.workers();
@@ -219,14 +238,14 @@ impl AutoServlets {
 
     /// Returns the number of servlets, including waiting ones, that keeps the workers busy.
     fn kept_at_work(&self, workers: usize) -> f64 {
-        workers as f64 * self.service_ns as f64 / self.compute_ns.max(1) as f64
+        workers as f64 * self.times.service_ns as f64 / self.times.compute_ns.max(1) as f64
     }
 
     /// Returns the number of servlets for a stage that computes most of the time.
     fn computing(&mut self, sample: &Sample<'_>) -> usize {
         let (workers, now) = (sample.workers, sample.servlets.target);
         let needed = self.kept_at_work(workers);
-        if self.finished < FINISHED_MIN || needed < WAITS_LITTLE * workers as f64 {
+        if self.times.finished < FINISHED_MIN || needed < WAITS_LITTLE * workers as f64 {
             self.trial.break_off();
             return workers;
         }
@@ -276,8 +295,8 @@ impl Controller for AutoServlets {
         let now = sample.servlets.target;
         // If all servlets wait, additional servlets could begin events; the load does not show this
         // yet.
-        let unknown = !sample.blocking && self.finished < FINISHED_MIN;
-        let stuck = self.waits && sample.waiting >= now && sample.queue_len > 0 && !self.full;
+        let unknown = !sample.blocking && self.times.finished < FINISHED_MIN;
+        let stuck = self.times.waits && sample.waiting >= now && sample.queue_len > 0 && !self.full;
         let wanted = if unknown {
             // There is no known reason to hold back an event. In any case, only as many servlets
             // compute at the same time as there are workers, and others begin when these wait.
@@ -285,14 +304,14 @@ impl Controller for AutoServlets {
         } else if stuck {
             let more = by_load.servlets.unwrap_or(now).max(now.saturating_mul(2));
             more.min(sample.servlets.max).max(now)
-        } else if !self.waits {
+        } else if !self.times.waits {
             self.computing(sample).clamp(1, sample.servlets.max.max(1))
         } else if self.full {
             by_load.servlets.map_or(now, |servlets| servlets.min(now))
         } else {
             by_load.servlets.unwrap_or(now)
         };
-        let wanted = if self.waits && !sample.blocking {
+        let wanted = if self.times.waits && !sample.blocking {
             let most = (SPARE * self.kept_at_work(sample.workers)).ceil() as usize;
             wanted.min(most.max(sample.workers)).max(1)
         } else {

@@ -28,13 +28,17 @@
 //! while most services are still running, only the short ones have ended, so the mean of their
 //! times would be too low. [`pace`] describes the comparison and related work.
 
+mod asked;
 mod history;
+mod learned;
 mod pace;
 #[cfg(test)]
 mod tests;
 mod unloaded;
 
+pub(super) use self::asked::{Asked, Scarce};
 use self::history::History;
+pub(super) use self::learned::Learned;
 use self::pace::{Pace, Verdict};
 use self::unloaded::Unloaded;
 use super::{Sample, Why};
@@ -97,24 +101,6 @@ enum Phase {
     Probe { before: f64, pace: Pace },
     /// A resource is scarce.
     Held,
-}
-
-/// The scarce resource, as far as it is known.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Scarce {
-    /// Events completed per nanosecond.
-    pub(super) per_ns: f64,
-    /// The time that an event may occupy a servlet, in nanoseconds: the unloaded time and the
-    /// slack.
-    pub(super) service_ns: f64,
-}
-
-/// The wanted number of servlets, and the scarce resource.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Asked {
-    pub(super) servlets: usize,
-    pub(super) scarce: Option<Scarce>,
-    pub(super) why: Why,
 }
 
 /// The search for the knee.
@@ -283,6 +269,9 @@ impl Knee {
         if sample.queue_len > 0 || full {
             self.calm_ns = 0.0;
             let rate = self.history.rate(RATE);
+            if self.why == Why::Remembered && self.history.total().batches < RATE_SOON {
+                return false;
+            }
             let part = if self.rate == 0.0 { 1.0 } else { 0.25 };
             self.rate += part * (rate - self.rate);
             return false;

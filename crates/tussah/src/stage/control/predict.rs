@@ -39,7 +39,7 @@ mod tests;
 use std::time::Duration;
 
 use self::capacity::Capacity;
-pub(super) use self::limit::Limit;
+pub(super) use self::limit::{Learned, Limit};
 use self::load::Load;
 use self::room::WAIT_SHARE_MAX;
 use super::{

@@ -19,6 +19,8 @@ pub enum Why {
     MoreDoNoMore,
     /// No resource is scarce: the service time is simply this long.
     FewerDoLess,
+    /// A resource was scarce when another controller of the stage handed over to this one.
+    Remembered,
     /// No resource is scarce any longer.
     NobodyWaits,
 }
@@ -31,6 +33,7 @@ impl fmt::Display for Why {
             Why::TriesMore => "looks whether more in service complete more",
             Why::MoreDoNoMore => "more in service bring no more completions",
             Why::FewerDoLess => "fewer in service bring fewer completions",
+            Why::Remembered => "a resource was scarce before this stage began",
             Why::NobodyWaits => "no event waits any longer",
         })
     }

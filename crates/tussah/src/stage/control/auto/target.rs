@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{AutoServlets, FINISHED_MIN, Mode, Switch};
+use super::memory::Learned;
+use super::{AutoServlets, FINISHED_MIN, Memory, Mode, Switch};
 use crate::stage::control::knee::Knee;
 use crate::stage::control::predict::Limit;
 use crate::stage::control::{
@@ -51,6 +52,9 @@ pub struct AutoTarget {
     knee: Knee,
     admission: Predict,
     switch: Switch,
+    memory: Option<Memory>,
+    /// The number by which the controller owns the memory, after its first sample.
+    owner: u64,
 }
 
 impl AutoTarget {
@@ -64,6 +68,40 @@ impl AutoTarget {
             knee: Knee::new(admission.target_ns()),
             admission,
             switch: Switch::default(),
+            memory: None,
+            owner: 0,
+        }
+    }
+
+    /// Stores what the controller learns in a memory, and begins with the contents of the memory.
+    #[must_use]
+    pub fn remember(mut self, memory: &Memory) -> Self {
+        self.memory = Some(memory.clone());
+        self
+    }
+
+    /// Takes over the memory at the first sample.
+    fn recall(&mut self, now_ns: u64) {
+        let Some(memory) = self.memory.as_ref().filter(|_| self.owner == 0) else {
+            return;
+        };
+        let (owner, contents) = memory.take_over(now_ns);
+        self.owner = owner;
+        if let Some((learned, weight)) = contents {
+            self.servlets.times = learned.times.aged(weight);
+            self.knee.recall(learned.knee, weight);
+            self.admission.recall(learned.admission, weight, now_ns);
+        }
+    }
+
+    fn store(&self, now_ns: u64) {
+        if let Some(memory) = &self.memory {
+            let learned = Learned {
+                times: self.servlets.times,
+                knee: self.knee.learned(),
+                admission: self.admission.learned(),
+            };
+            memory.store(self.owner, now_ns, learned);
         }
     }
 
@@ -102,8 +140,9 @@ impl Controller for AutoTarget {
     }
 
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings {
+        self.recall(now_ns);
         let mut settings = self.servlets.sample(sample, now_ns);
-        let unknown = self.servlets.finished < FINISHED_MIN;
+        let unknown = self.servlets.times.finished < FINISHED_MIN;
         let mode = self.switch.mode();
         self.switch
             .would_have(settings.servlets.unwrap_or(sample.servlets.target));
@@ -121,6 +160,7 @@ impl Controller for AutoTarget {
             self.admission.limit(self.knee.target_ns(), None);
         }
         self.admission.sample(sample, now_ns);
+        self.store(now_ns);
         settings
     }
 

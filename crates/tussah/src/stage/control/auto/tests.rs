@@ -1,7 +1,7 @@
 //! Tests of the default controllers: how they choose the number of servlets and the batch size.
 
-use super::super::Servlets;
 use super::super::testing::{MS, quiet};
+use super::super::{Controller as _, Servlets};
 use super::*;
 
 fn look(target: usize, service_ms: u64, compute_ms: u64) -> Sample<'static> {
@@ -227,4 +227,73 @@ fn batches_that_cost_something_are_not_made_small_in_overload() {
         good += u32::from(counts && in_time);
     });
     assert!(good >= 48_000, "{good} in 0.8 s");
+}
+
+/// Runs a stage at three times the capacity of its eight permits, and returns the number of answers
+/// in time among the first second's, of which there could be 800.
+fn in_time(memory: &Memory, for_s: u64) -> usize {
+    use crate::stage::sim::{Arrivals, Distribution, EventEnd, Service, Simulation};
+    let service = Service {
+        hold: Distribution::Exponential(10.0 * MS as f64),
+        ..Service::computing(Distribution::Constant(0.0))
+    };
+    let simulation = Simulation {
+        until_ns: for_s * 1000 * MS,
+        servlets_max: 4096,
+        batch_max: 1,
+        queue_max: 20_000,
+        arrivals: Arrivals::steps(&[(0, 2400.0)]),
+        services: vec![(0, service)],
+        permits: vec![(0, 8)],
+        ..Simulation::default()
+    };
+    let auto = AutoTarget::new(Duration::from_millis(100)).remember(memory);
+    let mut in_time = 0;
+    simulation.run(vec![Box::new(auto)], 7, |outcome| {
+        let counts = outcome.end == EventEnd::Served && outcome.ended_ns < 1000 * MS;
+        in_time += usize::from(counts && outcome.response_ns() <= 100 * MS);
+    });
+    in_time
+}
+
+#[test]
+fn a_successor_begins_with_what_was_learned() {
+    let memory = Memory::default();
+    let fresh = in_time(&memory, 10);
+    let next = in_time(&memory, 10);
+    assert!(next > 700 && fresh < next, "{fresh} {next}");
+}
+
+#[test]
+fn what_was_learned_ages() {
+    let memory = Memory::default();
+    let mut auto = AutoTarget::new(Duration::from_millis(100)).remember(&memory);
+    for at_ns in 1..=20 {
+        auto.sample(&look(2, 400, 1), at_ns);
+    }
+    let after = |half_lives: u32| {
+        let mut auto = AutoTarget::new(Duration::from_millis(100)).remember(&memory);
+        let nothing = Sample {
+            finished: 0,
+            ..look(2, 0, 0)
+        };
+        let now = Memory::HALF_LIFE * half_lives;
+        auto.sample(&nothing, 20 + now.as_nanos() as u64);
+        auto.servlets.times.finished
+    };
+    assert_eq!([0, 1, 2, 8].map(after), [200, 100, 50, 0]);
+}
+
+#[test]
+fn only_the_latest_controller_stores_what_it_learns() {
+    let memory = Memory::default();
+    let controller = || AutoTarget::new(Duration::from_millis(100)).remember(&memory);
+    let (mut before, mut after) = (controller(), controller());
+    before.sample(&look(2, 40, 1), 1);
+    after.sample(&look(2, 400, 1), 2);
+    before.sample(&look(2, 40, 1), 3);
+    let (_, learned) = memory.take_over(3);
+    let (learned, _) = learned.expect("it was stored");
+    assert_eq!(learned.times.finished, 20);
+    assert_eq!(learned.times.service_ns, 440 * MS);
 }

@@ -41,7 +41,23 @@ pub(super) struct Unloaded {
     from: Mark,
 }
 
+/// An estimate: the mean, the 90th percentile, and the number of batches.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Learned(f64, f64, f64);
+
 impl Unloaded {
+    pub(super) fn learned(&self) -> Learned {
+        Learned(self.mean_ns, self.p90_ns, self.known)
+    }
+
+    /// Begins with what has been learned, of a weight from 0 to 1, unless it is too little.
+    pub(super) fn recall(&mut self, learned: Learned, weight: f64) {
+        let Learned(mean_ns, p90_ns, known) = learned;
+        if known * weight >= FIRST / 2.0 {
+            (self.mean_ns, self.p90_ns, self.known) = (mean_ns, p90_ns, known * weight);
+        }
+    }
+
     pub(super) fn new(target_ns: f64) -> Self {
         Self {
             target_ns,

@@ -65,7 +65,42 @@ pub(super) struct Capacity {
     cost: Cost,
 }
 
+/// The measurements of another controller: the number of events, their times, their time while
+/// servlets do not hinder each other, and the capacity.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Learned {
+    finished: f64,
+    service_ns: f64,
+    compute_ns: f64,
+    service_ns_free: f64,
+    per_ns: Option<f64>,
+}
+
 impl Capacity {
+    pub(super) fn learned(&self) -> Learned {
+        Learned {
+            finished: self.finished,
+            service_ns: self.service_ns,
+            compute_ns: self.compute_ns,
+            service_ns_free: self.service_ns_free,
+            per_ns: self.per_ns,
+        }
+    }
+
+    /// Begins with what has been learned, of a weight from 0 to 1, unless it is too little.
+    pub(super) fn recall(&mut self, learned: Learned, weight: f64) {
+        let finished = learned.finished.min(WINDOW) * weight;
+        if finished < FINISHED_MIN / 2.0 {
+            return;
+        }
+        let part = finished / learned.finished;
+        self.finished = finished;
+        self.service_ns = learned.service_ns * part;
+        self.compute_ns = learned.compute_ns * part;
+        self.service_ns_free = learned.service_ns_free;
+        self.per_ns = learned.per_ns;
+    }
+
     /// Adds a sample; `backlogged` is true if events waited all the time.
     pub(super) fn observe(&mut self, sample: &Sample<'_>, backlogged: bool, batch_ns: f64) {
         self.cost

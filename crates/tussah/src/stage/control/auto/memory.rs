@@ -1,0 +1,79 @@
+//! The knowledge of a controller, kept for its successor.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::Times;
+use crate::stage::control::{knee, predict};
+
+/// The knowledge of an [`AutoTarget`](super::AutoTarget) about its stage, for a controller that
+/// takes its place.
+///
+/// A program that builds its stages anew, for example after its configuration has changed, gives
+/// the same memory to both controllers. The knowledge of the first one is then a prior for the
+/// second one: service times, the capacity, and whether a resource is scarce. The weight of the
+/// prior halves every [`HALF_LIFE`](Self::HALF_LIFE) in which no controller has stored anything,
+/// and new measurements soon outweigh it. A stage that was overloaded therefore answers in time
+/// from its first request.
+///
+/// Clones share their contents. If several controllers use a memory, the one that received its
+/// first sample last stores what it learns.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tussah::stage::control::{AutoTarget, Memory};
+///
+/// let (target, memory) = (Duration::from_millis(100), Memory::default());
+/// let before = AutoTarget::new(target).remember(&memory);
+/// # drop(before);
+/// // Later, for a stage that replaces the first one:
+/// let after = AutoTarget::new(target).remember(&memory);
+/// # drop(after);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Memory(Arc<Mutex<Stored>>);
+
+#[derive(Debug, Default)]
+struct Stored {
+    /// The number of the controller that may store.
+    owner: u64,
+    at_ns: u64,
+    learned: Option<Learned>,
+}
+
+/// The knowledge of the parts of a controller.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Learned {
+    pub(super) times: Times,
+    pub(super) knee: knee::Learned,
+    pub(super) admission: predict::Learned,
+}
+
+impl Memory {
+    /// The time after which the contents count half.
+    pub const HALF_LIFE: Duration = Duration::from_secs(300);
+
+    /// Takes over the memory. Returns the number of its new owner, and the contents with their
+    /// weight, from 0 to 1.
+    pub(super) fn take_over(&self, now_ns: u64) -> (u64, Option<(Learned, f64)>) {
+        let mut stored = self.0.lock();
+        stored.owner += 1;
+        let age_ns = now_ns.saturating_sub(stored.at_ns) as f64;
+        let weight = (-age_ns / Self::HALF_LIFE.as_nanos() as f64).exp2();
+        (
+            stored.owner,
+            stored.learned.map(|learned| (learned, weight)),
+        )
+    }
+
+    /// Stores what a controller has learned, unless another one has taken over.
+    pub(super) fn store(&self, owner: u64, now_ns: u64, learned: Learned) {
+        let mut stored = self.0.lock();
+        if stored.owner == owner {
+            (stored.at_ns, stored.learned) = (now_ns, Some(learned));
+        }
+    }
+}
