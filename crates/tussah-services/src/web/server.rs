@@ -1,5 +1,6 @@
 //! The state that all stages of a server share.
 
+pub(crate) mod budget;
 pub(crate) mod counts;
 pub mod port;
 pub(crate) mod rejecting;
@@ -30,6 +31,7 @@ use crate::web::connection::exchange::Exchange;
 use crate::web::connection::stream::Stream;
 use crate::web::diagnostics::Seldom;
 use crate::web::site::Site;
+use budget::Budget;
 use retry::{Asked, Retry};
 use totals::Totals;
 
@@ -62,6 +64,7 @@ pub(crate) struct Server {
     /// The turns of rejected clients, for each route.
     pub(crate) retries: Vec<Retry>,
     pub(crate) asked: Asked,
+    pub(crate) budget: Budget,
     memories: Arc<Memories>,
     randoms: AtomicU64,
     ending: AtomicBool,
@@ -110,6 +113,7 @@ impl Server {
             retries: routes.all().iter().map(|_| Retry::new()).collect(),
             asked: Asked::default(),
             memories: Arc::clone(&shared.memories),
+            budget: Budget::new(config.limits.rejecting, workers),
             routes,
             clock: Arc::clone(&shared.clock),
             totals: Arc::clone(&shared.totals),

@@ -2,7 +2,7 @@
 //! another stage; only the graph knows both ends of an edge.
 
 pub(crate) mod accept;
-mod admission;
+pub(crate) mod admission;
 mod cache_miss;
 mod dynamic;
 pub(crate) mod graph;

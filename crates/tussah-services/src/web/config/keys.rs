@@ -293,6 +293,12 @@ pub(super) const KEYS: &[Key] = &[
         |c| show::or("off", &c.limits.requests, show::plain)
     ),
     key!(
+        One "limits.rejecting", "limit-rejecting", "PERCENT", LIMITS,
+        "Share of the workers' time that rejections for overload may take, or off. Beyond it, the server does not read from a rejected client before its Retry-After, and accepts connections more slowly",
+        limits.rejecting = |v| v.or_none("off", |v| v.count(1..=100)),
+        |c| show::or("off", &c.limits.rejecting, show::plain)
+    ),
+    key!(
         One "timeouts.head", "timeout-head", "TIME", TIMEOUTS,
         "Time limit for the TLS handshake, and for a request head from its first byte to its last",
         timeouts.head = |v| v.duration(time(1, DAY_MS)),

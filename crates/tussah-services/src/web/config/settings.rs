@@ -211,6 +211,10 @@ pub struct Limits {
     /// Bound, in requests: the number on one connection, after which the server closes it;
     /// unlimited by default.
     pub requests: Option<usize>,
+    /// Bound, in percent of the workers' time: the time that rejections for overload may take, 25
+    /// by default; `None` for no bound. Beyond it, the server does not read from a rejected client
+    /// before its `Retry-After`, and it accepts connections more slowly.
+    pub rejecting: Option<usize>,
 }
 
 impl Default for Limits {
@@ -221,6 +225,7 @@ impl Default for Limits {
             body_bytes: 1 << 20,
             connections: 20_000,
             requests: None,
+            rejecting: Some(25),
         }
     }
 }

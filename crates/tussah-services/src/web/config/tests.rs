@@ -93,6 +93,7 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("limits.body", "0B", r#""0B""#),
     ("limits.connections", "7", "7"),
     ("limits.requests", "100", "100"),
+    ("limits.rejecting", "10", "10"),
     ("timeouts.head", "1s", r#""1s""#),
     ("timeouts.body", "2m", r#""2m""#),
     ("timeouts.idle", "1.5s", r#""1500ms""#),

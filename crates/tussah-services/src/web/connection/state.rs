@@ -139,6 +139,12 @@ impl Connection {
         self.state.load(Ordering::Acquire) != IDLE
     }
 
+    /// Returns whether the connection has given up its place.
+    pub(crate) fn is_leaving(&self) -> bool {
+        // Relaxed: it publishes nothing.
+        self.state.load(Ordering::Relaxed) == LEAVING
+    }
+
     /// Returns whether an exchange is on its way back, whose owner has woken the thread.
     pub(crate) fn is_handed(&self) -> bool {
         // Relaxed: `poll` orders what follows.

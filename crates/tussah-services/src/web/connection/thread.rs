@@ -26,6 +26,7 @@ use super::state::{Connection, Event};
 use super::stream::Stream;
 use crate::web::answer;
 use crate::web::server::Server;
+use crate::web::server::budget::wait_for_turn;
 use feed::Feed;
 
 /// The entry point of requests into the network.
@@ -52,8 +53,7 @@ pub(crate) async fn serve<P: DirectHandler<Event = Box<Exchange>>>(
     };
     let clock = &entry.server.clock;
     connection.wait_first(clock.passed_s());
-    let mut requests = 0;
-    let mut spare = None;
+    let (mut requests, mut spare) = (0, None);
     loop {
         let event = poll_fn(|cx| {
             if idle.feeds(cx, &connection, &entry.server) {
@@ -99,11 +99,26 @@ pub(crate) async fn serve<P: DirectHandler<Event = Box<Exchange>>>(
             .limits
             .requests
             .is_some_and(|max| requests >= max);
-        connection.begin(&mut exchange);
-        if let Err(_refused) = entry.parse.send(exchange) {
-            return; // the server ends
+        match send_on(&entry, &connection, exchange) {
+            Ok(None) => {}
+            Ok(Some(turn)) => Box::pin(wait_for_turn(turn, &connection, &entry.server)).await,
+            Err(()) => return, // the server ends
         }
     }
+}
+
+/// Sends a request into the network. Returns how long its client has to wait for its turn, if the
+/// request was rejected and the budget for rejections is used up.
+fn send_on<P: DirectHandler<Event = Box<Exchange>>>(
+    entry: &Entry<P>,
+    connection: &Arc<Connection>,
+    mut exchange: Box<Exchange>,
+) -> Result<Option<Duration>, ()> {
+    connection.begin(&mut exchange);
+    let budget = &entry.server.budget;
+    let begun = budget.begin();
+    entry.parse.send(exchange).map_err(drop)?;
+    Ok(budget.turn_after(begun))
 }
 
 /// Responds that there are too many connections, and ends the connection.

@@ -347,10 +347,10 @@ async fn look(routes: Vec<Stage<Box<Exchange>>>, server: Arc<Server>) {
         .iter()
         .map(|_| (Rate::default(), Rejecting::default()));
     let mut each: Vec<_> = each.collect();
-    let mut before = 0;
+    let (mut before, mut rejected_before) = (0, 0);
     loop {
         sleep(Duration::from_secs(1)).await;
-        let (mut arrived, mut inside) = (0, 0);
+        let (mut arrived, mut inside, mut rejected) = (0, 0, 0);
         let routes = routes.iter().zip(&mut each).zip(&server.retries);
         for ((stage, (rate, rejecting)), retry) in routes {
             let stats = stage.stats();
@@ -358,7 +358,11 @@ async fn look(routes: Vec<Stage<Box<Exchange>>>, server: Arc<Server>) {
             retry.set_rate(rate);
             rejecting.look(&stats);
             arrived += stats.arrived;
+            rejected += stats.refused;
             inside += stats.queued + stats.in_service;
+        }
+        if std::mem::replace(&mut rejected_before, rejected) == rejected {
+            server.budget.calm();
         }
         if arrived == before && inside == 0 {
             server.asked.again().await;

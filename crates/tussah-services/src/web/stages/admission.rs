@@ -1,13 +1,14 @@
 //! The admission of requests for routes: their classes, and how they are rejected or cancelled.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use tussah::stage::Class;
 use tussah_wire::http::Status;
 
 use crate::web::answer;
 use crate::web::connection::exchange::Exchange;
-use crate::web::connection::state::NONE;
+use crate::web::connection::state::{Connection, NONE};
 use crate::web::server::Server;
 use crate::web::server::counts::Count;
 
@@ -64,6 +65,20 @@ fn class_after(before: u16, route: usize, since_s: u64, now_s: u64) -> Class {
         after_s if now_s >= since_s + u64::from(after_s) => IN_TURN,
         _ => NEW,
     }
+}
+
+/// Returns whether no request of the connection for a route has been answered.
+pub(crate) fn is_first(exchange: &Exchange) -> bool {
+    let connection = exchange.connection.as_ref();
+    // Relaxed: see `class`.
+    connection.is_none_or(|connection| connection.last.load(Ordering::Relaxed) == NONE)
+}
+
+/// Returns the time until a rejected client should retry.
+pub(crate) fn retry_left(server: &Server, connection: &Connection) -> Duration {
+    let how = connection.last.load(Ordering::Relaxed) & HOW_MASK;
+    let at = Duration::from_secs(connection.waits_since_s() + u64::from(how));
+    at.saturating_sub(server.clock.passed())
 }
 
 /// Rejects a request. Each client gets a different time to retry. Returns the response to send,

@@ -13,6 +13,7 @@ use crate::web::answer;
 use crate::web::answer::status;
 use crate::web::connection::exchange::{Body, Exchange, Next, Want};
 use crate::web::server::Server;
+use crate::web::server::budget;
 use crate::web::server::counts::{self, Count};
 
 /// Bound, in bytes: a body of an announced length up to this one is not streamed. A client that
@@ -125,6 +126,7 @@ impl<S: DirectHandler<Event = Box<Exchange>>> Receive<S> {
                 _ => Count::Overload,
             };
             let exchange = event.into_inner();
+            budget::note_rejected(admission::is_first(&exchange));
             if let Some(exchange) = admission::reject(&self.server, exchange, route, reason) {
                 drop(self.send.send(exchange));
             }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use super::client::request;
 use super::process::{Site, until};
@@ -113,4 +114,98 @@ fn a_body_is_read_before_the_answer_503() {
             assert!(!answer.ends());
         }
     }
+}
+
+/// How a client goes on after a rejection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Manner {
+    /// Asks again at once.
+    Impatient,
+    /// Waits for the time that `Retry-After` states.
+    Patient,
+    /// Connects anew for each request, and asks again at once.
+    Reconnects,
+}
+
+/// Jain's index: 1 if all got the same, and one part of N if one of N got everything.
+fn jain(served: &[usize]) -> f64 {
+    let sum: f64 = served.iter().map(|&count| count as f64).sum();
+    let squares: f64 = served.iter().map(|&count| (count * count) as f64).sum();
+    sum * sum / (served.len() as f64 * squares)
+}
+
+/// Has clients of these manners ask for a page, in a closed loop, until each could have been served
+/// `times` times. Returns how often each was served, and how often any was rejected.
+fn compete(options: &str, clients: &[Manner], times: usize) -> (Vec<usize>, usize) {
+    let server = Arc::new(Site::new().serve(&format!("--work --workers 1 {options}")));
+    let served: Vec<_> = clients.iter().map(|_| AtomicUsize::new(0)).collect();
+    let (sum, shed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (is_over, over) = (Mutex::new(false), Condvar::new());
+    let aim = times * clients.len();
+    thread::scope(|scope| {
+        for (served, manner) in served.iter().zip(clients) {
+            let (server, sum, shed) = (&server, &sum, &shed);
+            let (is_over, over) = (&is_over, &over);
+            scope.spawn(move || {
+                let mut client = server.connect();
+                while sum.load(Ordering::Relaxed) < aim {
+                    if *manner == Manner::Reconnects {
+                        client = server.connect();
+                    }
+                    let answer = client.ask(&request("/work?compute=2ms", ""));
+                    if answer.status == 200 {
+                        served.fetch_add(1, Ordering::Relaxed);
+                        sum.fetch_add(1, Ordering::Relaxed);
+                        continue;
+                    }
+                    shed.fetch_add(1, Ordering::Relaxed);
+                    let after = answer.field("Retry-After").expect("it says when to retry");
+                    let after = after.parse().expect("a number of seconds");
+                    if *manner == Manner::Patient {
+                        let is_over = is_over.lock().expect("nobody panics with it");
+                        let wait = Duration::from_secs(after);
+                        let waited = over.wait_timeout_while(is_over, wait, |is_over| !*is_over);
+                        drop(waited.expect("nobody panics with it"));
+                    }
+                }
+                *is_over.lock().expect("nobody panics with it") = true;
+                over.notify_all();
+            });
+        }
+    });
+    let served = served.into_iter().map(AtomicUsize::into_inner).collect();
+    (served, shed.into_inner())
+}
+
+#[test]
+fn refusals_do_not_fall_on_the_same_clients() {
+    for manner in [Manner::Impatient, Manner::Reconnects] {
+        let (served, shed) = compete("--target 20ms", &[manner; 40], 60);
+        assert!(shed > 40, "{manner:?}: {shed}");
+        let jain = jain(&served);
+        assert!(jain > 0.8, "{manner:?}: {jain} of {served:?}");
+    }
+}
+
+#[test]
+fn clients_that_wait_as_they_are_told_do_not_starve() {
+    let mut clients = vec![Manner::Impatient; 20];
+    clients.extend([Manner::Patient; 20]);
+    for clients in [clients, vec![Manner::Patient; 40]] {
+        let (served, _) = compete("--target 20ms", &clients, 60);
+        assert!(served.iter().all(|&count| count > 0), "{served:?}");
+    }
+}
+
+#[test]
+fn rejections_take_a_bounded_share_of_the_workers() {
+    let rejected = |bound: &str| {
+        let options = format!("--target 20ms --limit-rejecting {bound}");
+        compete(&options, &[Manner::Impatient; 64], 20).1
+    };
+    let (bounded, unbounded) = (rejected("1"), rejected("off"));
+    assert!(
+        bounded > 0 && bounded * 4 < unbounded,
+        "{bounded} {unbounded}"
+    );
 }

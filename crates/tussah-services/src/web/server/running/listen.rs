@@ -12,6 +12,7 @@ use parking_lot::RwLock;
 use tussah::JoinHandle;
 use tussah::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tussah::sync::{Notify, oneshot};
+use tussah::time::sleep;
 
 use super::Instance;
 use crate::web::config::ListenAddress;
@@ -214,7 +215,24 @@ async fn accept(listener: Listener, current: Current, mut closing: oneshot::Asyn
             None
         };
         match future::or(accepted, closed).await {
-            Some(Ok(accepted)) => take_in(accepted, &current).await,
+            Some(Ok(accepted)) => {
+                take_in(accepted, &current).await;
+                let waits = current.read().server.budget.accepts_after();
+                if let Some(wait) = waits {
+                    // In the meantime, connections wait in the kernel.
+                    let closed = async {
+                        let _ = (&mut closing).await;
+                        true
+                    };
+                    let waited = async {
+                        sleep(wait).await;
+                        false
+                    };
+                    if future::or(waited, closed).await {
+                        break;
+                    }
+                }
+            }
             Some(Err(error)) => {
                 return tracing::error!(
                     "a listener failed and accepts no more connections: {error}"
