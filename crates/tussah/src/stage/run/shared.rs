@@ -236,22 +236,22 @@ impl<E: Send + 'static> Shared<E> {
         event: Event<E>,
         how: How,
     ) -> Result<(), (Event<E>, NotTaken)> {
-        self.offer_locked(self.lock(), from, event, how)
+        self.offer_locked(from, event, how, self.lock())
     }
 
+    // The lock comes last, so that a panic releases it before the event ends.
     #[inline(always)]
     fn offer_locked(
         self: &Arc<Self>,
-        mut inner: MutexGuard<'_, Inner<E>>,
         from: u32,
         event: Event<E>,
         how: How,
+        mut inner: MutexGuard<'_, Inner<E>>,
     ) -> Result<(), (Event<E>, NotTaken)> {
         if inner.is_proxied(from) {
             drop(inner);
             return self.offer_by_proxy(from, event, how);
         }
-        // If this panics, the event ends with the sender, after the lock has been released.
         inner.state.queue.look_at(&event);
         let now_ns = self.time.now_ns();
         let quiet = inner.senders.is_quiet();
@@ -308,7 +308,7 @@ impl<E: Send + 'static> Shared<E> {
         if inner.state.rejects(event.class_of(), how) {
             return Err((event, said));
         }
-        self.offer_locked(inner, from, event, How { asked: true, ..how })
+        self.offer_locked(from, event, How { asked: true, ..how }, inner)
     }
 
     /// Reserves room for up to a chunk of events of a class, together with the chunk. The result
