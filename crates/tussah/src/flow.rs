@@ -123,6 +123,7 @@ mod open_flows;
 mod order;
 mod ordered;
 mod out;
+mod outbox;
 mod outlet;
 mod param;
 mod probe;
@@ -176,7 +177,8 @@ pub mod expansion {
     };
     pub use super::ordered::{InTurn, Later};
     pub use super::out::{AsyncOut, Out};
-    pub use super::outlet::{Held, Outbox, Outlet};
+    pub use super::outbox::{Held, Outbox};
+    pub use super::outlet::Outlet;
     pub use super::probe::{Documented, Fails, NoProbe, Probe, call, unwound};
     pub use super::wake::Wake;
     pub use crate::stage::{Batch as Events, BuildError, Reason};

@@ -9,7 +9,8 @@ use super::dropped::Dropped;
 use super::flows::{Flow, Key, Parcel};
 use super::module::Module;
 use super::out::{AsyncOut, Out};
-use super::outlet::{Held, Outlet};
+use super::outbox::Held;
+use super::outlet::Outlet;
 use crate::stage::{Batch as Events, Event, Reason};
 
 /// Several items for one call: a method takes `items: &mut Batch<T>` instead of a single item.

@@ -13,7 +13,7 @@ use super::flows::{Flow, Parcel};
 use super::install::{Elements, Serials};
 use super::limit::Waiting;
 use super::module::{Element, Module, Serial};
-use super::outlet::Held;
+use super::outbox::Held;
 use crate::stage::host::{Many, One};
 use crate::stage::{AnyCall, Batch, Reason, Sender, Shared, Stage, trace};
 

@@ -10,7 +10,8 @@ use super::describe::Describe;
 use super::edge::Entry;
 use super::flows::{Flow, Parcel};
 use super::install::{Installed, Node};
-use super::outlet::{Held, Outs};
+use super::outbox::Held;
+use super::outlet::Outs;
 use super::wake::Wake;
 use crate::stage::{Batch, BuildError, Reason};
 

@@ -6,7 +6,8 @@ use parking_lot::Mutex;
 
 use super::flows::{Flow, Key};
 use super::out::{AsyncOut, Out};
-use super::outlet::{Held, Outlet};
+use super::outbox::Held;
+use super::outlet::Outlet;
 
 impl<T: Send + 'static> Outlet<T> {
     /// Opens the port for a plain call of an ordered module.

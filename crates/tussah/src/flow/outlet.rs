@@ -1,7 +1,6 @@
-//! Output ports: the edges that begin at one, and what its instance sends while it handles an item.
+//! Output ports: the edges that begin at one, and async calls that send there.
 
 use std::any::Any;
-use std::cell::RefCell;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,13 +12,10 @@ use super::edge::{Edge, Inlet, Wait};
 use super::flows::{Flow, Key};
 use super::keepers::Keepers;
 use super::open_flows::{FlowBounds, OpenFlows};
-use super::out::{AsyncOut, Out};
+use super::out::AsyncOut;
 use super::tap::{Shows, TapEnd, show_of};
 use super::via::Via;
 use crate::stage::{BuildError, Edges};
-
-/// Bound, in items: an outbox; a call that sends more than this without room is meant to wait.
-const OUTBOX_MAX: usize = 1024;
 
 /// The output ports of a module: a nested tuple.
 pub trait Outs: Send + Sync + 'static {
@@ -129,16 +125,6 @@ impl<T: Send + 'static> Outlet<T> {
         !self.edges.is_empty()
     }
 
-    /// Opens the port for a plain call with an item of this flow.
-    #[inline]
-    pub fn outbox<'a, 'c>(&'a self, flow: &'c Flow, held: &'c Held<'a>) -> Outbox<'a, 'c, T> {
-        Outbox {
-            outlet: self,
-            flow,
-            held,
-        }
-    }
-
     /// Opens the port for an async call with an item of this flow.
     #[inline]
     pub fn port<'a>(&'a self, flow: &'a Flow) -> Port<'a, T> {
@@ -147,7 +133,7 @@ impl<T: Send + 'static> Outlet<T> {
 
     /// Sends an item, and passes the waits for room to `held`.
     #[inline(always)]
-    fn put<'a>(&'a self, flow: &Flow, item: T, mut held: impl FnMut(Wait<'a>)) {
+    pub(super) fn put<'a>(&'a self, flow: &Flow, item: T, mut held: impl FnMut(Wait<'a>)) {
         let [edge] = &*self.edges else {
             return self.put_all(flow, item, &mut held);
         };
@@ -183,7 +169,7 @@ impl<T: Send + 'static> Outlet<T> {
 
     /// Returns the flow of this name, which begins here if it has not begun, for an item that is
     /// sent for an item of the flow `of`.
-    fn flow(&self, key: Key, of: &Flow) -> Flow {
+    pub(super) fn flow(&self, key: Key, of: &Flow) -> Flow {
         let (flow, ended) = self.flows.lock().begin(key, &self.keepers);
         // Under no lock, because the state of the flow may be dropped with it.
         ended.into_iter().for_each(Flow::close);
@@ -243,98 +229,6 @@ impl<T: Send + 'static> AnyOutlet for Outlet<T> {
             self.edges.push(inlet.connect(edges, via, keepers)?);
         }
         Ok(())
-    }
-}
-
-/// Items that plain calls have sent without room, until the instance waits for it.
-#[derive(Default)]
-pub struct Held<'a>(RefCell<Waiting<'a>>);
-
-#[derive(Default)]
-struct Waiting<'a> {
-    items: Vec<Wait<'a>>,
-    /// The flow of the item for which the last one was sent. Its permit of a limit is not free
-    /// before the instance has sent everything.
-    flow: Flow,
-}
-
-impl<'a> Held<'a> {
-    /// Returns whether there was room for everything that was sent.
-    #[inline]
-    pub(crate) fn is_empty(&mut self) -> bool {
-        self.0.get_mut().items.is_empty()
-    }
-
-    /// Returns the wait until all that was sent has room, if something has none.
-    #[inline]
-    pub(crate) fn into_wait(mut self) -> Option<Wait<'a>> {
-        match self.is_empty() {
-            true => None,
-            false => Some(Box::pin(async move { self.flush().await })),
-        }
-    }
-
-    /// Waits until all that was sent has room.
-    pub async fn flush(&mut self) {
-        let waiting = std::mem::take(self.0.get_mut());
-        for wait in waiting.items {
-            wait.await;
-        }
-    }
-
-    #[cold]
-    pub(super) fn push(&self, flow: &Flow, wait: Wait<'a>) {
-        let mut waiting = self.0.borrow_mut();
-        let room = (OUTBOX_MAX + 1).saturating_sub(waiting.items.len());
-        if room > 0 {
-            // The item that has no room was sent before the panic, so it arrives, too.
-            waiting.items.push(wait);
-            waiting.flow = flow.clone();
-        }
-        assert!(
-            room > 1,
-            "one call sent more than {OUTBOX_MAX} items for which there was no room; \
-             expected an `async fn` that awaits each send"
-        );
-    }
-}
-
-/// An output port during a plain call.
-pub struct Outbox<'a, 'c, T> {
-    outlet: &'a Outlet<T>,
-    flow: &'c Flow,
-    held: &'c Held<'a>,
-}
-
-impl<T: Send + 'static> Outbox<'_, '_, T> {
-    #[inline(always)]
-    fn put(&self, flow: &Flow, item: T) {
-        let held = |wait| self.held.push(self.flow, wait);
-        self.outlet.put(flow, item, held);
-    }
-}
-
-impl<T: Send + 'static> Out<T> for Outbox<'_, '_, T> {
-    #[inline(always)]
-    fn send(&self, item: T) {
-        self.put(self.flow, item);
-    }
-
-    fn to(&self, flow: impl Into<Key>, item: T) {
-        self.put(&self.outlet.flow(flow.into(), self.flow), item);
-    }
-
-    fn close(&self, flow: impl Into<Key>) {
-        self.outlet.close(&flow.into());
-    }
-
-    fn each_flow(&self, item: T)
-    where
-        T: Clone,
-    {
-        for flow in self.outlet.flows(self.flow) {
-            self.put(&flow, item.clone());
-        }
     }
 }
 

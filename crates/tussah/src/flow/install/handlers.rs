@@ -12,7 +12,7 @@ use super::ordered::{handed_over, in_turn};
 use crate::flow::flows::{Flow, Parcel};
 use crate::flow::keepers::Keepers;
 use crate::flow::module::{Element, Module, Serial};
-use crate::flow::outlet::Held;
+use crate::flow::outbox::Held;
 use crate::stage::{Batch, Event, Handler, Refusal, Sender, SerialHandler};
 use crate::sync::Limit;
 use crate::time::sleep;

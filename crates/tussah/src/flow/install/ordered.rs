@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 
 use super::handlers::settle;
 use crate::flow::flows::{Flow, Parcel};
-use crate::flow::outlet::Held;
+use crate::flow::outbox::Held;
 use crate::stage::{Batch, hand_over};
 
 /// Handles a batch of an ordered module with a plain function. Everything that the module sends

@@ -1,0 +1,115 @@
+//! What plain calls send: output ports that never wait, and the items without room.
+
+use std::cell::RefCell;
+
+use super::edge::Wait;
+use super::flows::{Flow, Key};
+use super::out::Out;
+use super::outlet::Outlet;
+
+/// Bound, in items: an outbox; a call that sends more than this without room is meant to wait.
+const OUTBOX_MAX: usize = 1024;
+
+/// Items that plain calls have sent without room, until the instance waits for it.
+#[derive(Default)]
+pub struct Held<'a>(RefCell<Waiting<'a>>);
+
+#[derive(Default)]
+struct Waiting<'a> {
+    items: Vec<Wait<'a>>,
+    /// The flow of the item for which the last one was sent. Its permit of a limit is not free
+    /// before the instance has sent everything.
+    flow: Flow,
+}
+
+impl<'a> Held<'a> {
+    /// Returns whether there was room for everything that was sent.
+    #[inline]
+    pub(crate) fn is_empty(&mut self) -> bool {
+        self.0.get_mut().items.is_empty()
+    }
+
+    /// Returns the wait until all that was sent has room, if something has none.
+    #[inline]
+    pub(crate) fn into_wait(mut self) -> Option<Wait<'a>> {
+        match self.is_empty() {
+            true => None,
+            false => Some(Box::pin(async move { self.flush().await })),
+        }
+    }
+
+    /// Waits until all that was sent has room.
+    pub async fn flush(&mut self) {
+        let waiting = std::mem::take(self.0.get_mut());
+        for wait in waiting.items {
+            wait.await;
+        }
+    }
+
+    #[cold]
+    pub(super) fn push(&self, flow: &Flow, wait: Wait<'a>) {
+        let mut waiting = self.0.borrow_mut();
+        let room = (OUTBOX_MAX + 1).saturating_sub(waiting.items.len());
+        if room > 0 {
+            // The item that has no room was sent before the panic, so it arrives, too.
+            waiting.items.push(wait);
+            waiting.flow = flow.clone();
+        }
+        assert!(
+            room > 1,
+            "one call sent more than {OUTBOX_MAX} items for which there was no room; \
+             expected an `async fn` that awaits each send"
+        );
+    }
+}
+
+impl<T: Send + 'static> Outlet<T> {
+    /// Opens the port for a plain call with an item of this flow.
+    #[inline]
+    pub fn outbox<'a, 'c>(&'a self, flow: &'c Flow, held: &'c Held<'a>) -> Outbox<'a, 'c, T> {
+        Outbox {
+            outlet: self,
+            flow,
+            held,
+        }
+    }
+}
+
+/// An output port during a plain call.
+pub struct Outbox<'a, 'c, T> {
+    outlet: &'a Outlet<T>,
+    flow: &'c Flow,
+    held: &'c Held<'a>,
+}
+
+impl<T: Send + 'static> Outbox<'_, '_, T> {
+    #[inline(always)]
+    fn put(&self, flow: &Flow, item: T) {
+        let held = |wait| self.held.push(self.flow, wait);
+        self.outlet.put(flow, item, held);
+    }
+}
+
+impl<T: Send + 'static> Out<T> for Outbox<'_, '_, T> {
+    #[inline(always)]
+    fn send(&self, item: T) {
+        self.put(self.flow, item);
+    }
+
+    fn to(&self, flow: impl Into<Key>, item: T) {
+        self.put(&self.outlet.flow(flow.into(), self.flow), item);
+    }
+
+    fn close(&self, flow: impl Into<Key>) {
+        self.outlet.close(&flow.into());
+    }
+
+    fn each_flow(&self, item: T)
+    where
+        T: Clone,
+    {
+        for flow in self.outlet.flows(self.flow) {
+            self.put(&flow, item.clone());
+        }
+    }
+}
