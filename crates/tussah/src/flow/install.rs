@@ -3,6 +3,7 @@
 mod batches;
 mod flows;
 mod handlers;
+mod maker;
 mod ordered;
 mod shared;
 mod tick;
@@ -21,6 +22,7 @@ use self::batches::Calls;
 use self::flows::Flows;
 pub(super) use self::handlers::{Elements, Serials};
 use self::handlers::{Nothing, end_flow, plain};
+use self::maker::Maker;
 use self::ordered::in_turn;
 use self::shared::Shared;
 use self::tick::{period, tick_every};
@@ -31,10 +33,10 @@ use super::flows::{Flow, Parcel};
 use super::keepers::Keepers;
 use super::module::{Element, Module, PerFlow, Serial, Source};
 use super::open_flows::FlowBounds;
-use super::outlet::{AnyOutlet, Outs};
+use super::outlet::{AnyOutlet, Outs as _};
 use super::tap::Ports;
 use super::turns::Turns;
-use crate::stage::{Batch, BuildError, Declared, Edges, Network, OS_THREADS_MAX, Reason};
+use crate::stage::{Batch, BuildError, Declared, Network, OS_THREADS_MAX, Reason};
 use crate::sync::Limit;
 
 /// Bound, in items: those that an ordered module handles at a time. The output of all but one of
@@ -216,30 +218,6 @@ impl<M: Module> Instance for Planned<M> {
             .map(|idle| Box::pin(shared.end_idle(idle)) as Run);
         installed.tickers.extend(idle);
         Ok(installed)
-    }
-}
-
-/// The parts of a node that make a module with its edges.
-struct Maker<M: Module> {
-    args: Args,
-    outs: M::Outs,
-    shared: Arc<Shared<M>>,
-    keepers: Arc<Keepers>,
-}
-
-impl<M: Module> Maker<M> {
-    fn make(mut self, edges: &Edges<'_>) -> Result<(M, Arc<M::Outs>), BuildError> {
-        let module = M::make(&self.args).map_err(|why| edges.failed(why))?;
-        let mut result = Ok(());
-        self.outs.each(&mut |_, outlet| {
-            if result.is_ok() {
-                result = outlet.open(edges, &self.keepers);
-            }
-        });
-        result?;
-        let outs = Arc::new(self.outs);
-        self.shared.set(&outs, self.keepers);
-        Ok((module, outs))
     }
 }
 
