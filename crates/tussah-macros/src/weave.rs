@@ -1,6 +1,7 @@
 //! The expansion of `weave!` and `weave_file!`: graphs, and a check of every edge by the compiler.
 
 mod arguments;
+mod fused;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -132,7 +133,7 @@ impl Source<'_> {
         for (number, edge) in graph.edges.iter().enumerate() {
             checks.push(self.check(graph, edge, number)?);
         }
-        let title = &graph.name;
+        let (title, fused) = (&graph.name, self.fused(graph)?);
         Ok(quote! {
             #[doc = #doc]
             #[derive(Clone, Copy, Debug)]
@@ -156,7 +157,9 @@ impl Source<'_> {
                     params: &::tussah::flow::Params,
                 ) -> ::core::result::Result<::tussah::flow::Graph, ::tussah::flow::WeaveError> {
                     let params = params.clone().graph(#title);
-                    Self::modules().graph(#file, Self::TEXT, &params)
+                    let mut graph = Self::modules().graph(#file, Self::TEXT, &params)?;
+                    #fused
+                    ::core::result::Result::Ok(graph)
                 }
             }
 

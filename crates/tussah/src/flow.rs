@@ -135,6 +135,7 @@ mod text;
 mod turns;
 mod via;
 mod wake;
+mod way;
 
 #[cfg(feature = "cli")]
 pub use self::cli::run_tests;
@@ -166,6 +167,7 @@ pub mod expansion {
 
     pub use super::args::Args;
     pub use super::batch::{Batch, Current, Of, port_of, single};
+    pub use super::call::{NotPlain, PlainElement, PlainSerial};
     pub use super::compiled::{Given, ParamSpec, missing_arguments, wrong_argument};
     pub use super::describe::Describe;
     pub use super::edge::Entry;
@@ -181,6 +183,7 @@ pub mod expansion {
     pub use super::outlet::Outlet;
     pub use super::probe::{Documented, Fails, NoProbe, Probe, call, unwound};
     pub use super::wake::Wake;
+    pub use super::way::{Along, Fuse, Way};
     pub use crate::stage::{Batch as Events, BuildError, Reason};
     pub use tussah_weave::{Body, Kind, Parallelism};
 }

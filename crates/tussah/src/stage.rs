@@ -179,6 +179,7 @@ pub mod host {
     //! [`Stage`](super::Stage) whose handler can be called.
 
     pub use super::network::Any;
+    pub(crate) use super::run::Using;
     pub use super::run::{Each, Host, Many, One};
     pub use super::send::DirectHost;
 }

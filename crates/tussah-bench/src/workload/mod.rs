@@ -18,6 +18,7 @@ mod disk;
 mod echo;
 mod fifo;
 mod flow;
+mod fused;
 mod idle;
 mod mixed;
 mod readers;
@@ -86,6 +87,7 @@ pub static ALL: &[&Workload] = &[
     &stages::WORKLOAD,
     &calls::WORKLOAD,
     &flow::WORKLOAD,
+    &fused::WORKLOAD,
 ];
 
 /// Returns the workload with that name.

@@ -65,11 +65,11 @@ impl Module {
         let (make, params) = (self.make(), self.param_specs());
         let (bounds_flows, is_ordered) = (self.options.flows, self.options.ordered);
         let (inputs, dropped, pattern) = (self.inputs(), self.dropped(), self.pattern());
-        let (install, describe) = (self.install(), self.describe(block));
+        let (install, describe, called) = (self.install(), self.describe(block), self.called());
         quote! {
             impl #generics __flow::Module for #this #bounds {
-                type Item = #item;
-                type Outs = #outs;
+                type Item = #item; type Outs = #outs;
+                type Call = __flow::#called<Self>;
                 const NAME: &'static str = #name;
                 const BODY: __flow::Body = __flow::Body::#body;
                 #takes_many
@@ -110,7 +110,7 @@ impl Module {
                     #dropped
                 }
 
-                fn install(node: __flow::Node<Self>) -> ::core::result::Result<__flow::Installed, __flow::BuildError> {
+                fn install<__Way: __flow::Way>(node: __flow::Node<Self, __Way>) -> ::core::result::Result<__flow::Installed, __flow::BuildError> {
                     node.#install()
                 }
             }
@@ -144,13 +144,15 @@ impl Module {
         let wake = self.state().map(|_| quote!(wake: &__flow::Wake,));
         let (pattern, call) = (self.pattern(), self.call());
         let begin = match self.is_plain() {
-            true => quote!(#[inline] fn call_now<'a>),
+            true => quote!(#[inline] fn call_now<'a, __Way: __flow::Way>),
             false => quote!(async fn call),
         };
         let turn = (self.options.ordered && !self.is_plain())
             .then_some(quote!(let (turn, flow) = (flow, &flow.without_ticket());));
         let lifetime = self.is_plain().then_some(quote!('a));
-        let held = self.is_plain().then_some(quote!(held: &__flow::Held<'a>));
+        let held = self
+            .is_plain()
+            .then_some(quote!(held: &__flow::Held<'a>, way: &__Way::Open<'a>));
         quote! {
             impl #generics #of for #this #bounds {
                 #types
@@ -237,6 +239,16 @@ impl Module {
             () if self.state().is_some() => quote!(per_flow),
             () if self.options.blocking => quote!(blocking),
             () => quote!(element),
+        }
+    }
+
+    /// Returns the type of an instance in a fused chain.
+    fn called(&self) -> TokenStream {
+        match self.is_exclusive() {
+            _ if self.is_source || !self.is_plain() || self.options.blocking => quote!(NotPlain),
+            _ if self.state().is_some() => quote!(NotPlain),
+            true => quote!(PlainSerial),
+            false => quote!(PlainElement),
         }
     }
 

@@ -62,6 +62,20 @@ fn constants_that_pass_through_inner_graphs_are_checked() {
 }
 
 #[test]
+fn fused_chains_become_types() {
+    let text = NUMBERS.replace("  double ->", "  more = Double()\n  fuse double -> more ->");
+    let code = expanded(&text).expect("the text is right");
+    let ways = code.split("graph . fuse ::").skip(1).collect::<Vec<_>>();
+    let [way] = &*ways else {
+        panic!("one instance begins a chain: {code}");
+    };
+    let place = |name: &str| way.find(name).expect("it is part of the way");
+    assert!(way.trim_start().starts_with("< Double , ::"), "{way}");
+    assert!(place("Fuse") < place("Print") && place("Print") < place("Along"));
+    assert!(way.contains("(\"double\")"), "{way}");
+}
+
+#[test]
 fn a_wrong_text_is_shown_with_its_places() {
     let message = expanded(&NUMBERS.replace("-> print", "-> prnt")).expect_err("it is wrong");
     assert!(message.contains("numbers.weave:5:13"), "{message}");

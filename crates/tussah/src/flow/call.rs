@@ -1,6 +1,9 @@
 //! Edges by a call. The call of a plain module is a function call, which makes a future only if
 //! what the module sends has no room.
 
+use std::any::Any;
+use std::convert::Infallible;
+use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,7 +17,8 @@ use super::install::{Elements, Serials};
 use super::limit::Waiting;
 use super::module::{Element, Module, Serial};
 use super::outbox::Held;
-use crate::stage::host::{Many, One};
+use super::way::{Along, Way};
+use crate::stage::host::{Many, One, Using};
 use crate::stage::{AnyCall, Batch, Reason, Sender, Shared, Stage, trace};
 
 /// A call.
@@ -44,17 +48,39 @@ impl<I: Send + 'static> Calls<I> {
         }
     }
 
-    /// Returns the instance if it can be called without a future: nothing about its stage or the
-    /// item is special, and no earlier item waits.
+    /// Returns the instance, if it is plain.
     #[inline]
     fn plain(&self) -> Option<&dyn Plain<I>> {
         let find = || self.place.get().and_then(|find| find());
-        let plain = self.plain.get_or_init(find).as_deref()?;
+        self.plain.get_or_init(find).as_deref()
+    }
+
+    /// Returns the instance, if it is plain and has this type.
+    pub(super) fn instance<C: Plain<I>>(&self) -> Option<&C> {
+        (self.plain()? as &dyn Any).downcast_ref()
+    }
+
+    /// Returns whether a plain instance can be called without a future: nothing about its stage or
+    /// the item is special, and no earlier item waits.
+    #[inline]
+    pub(super) fn is_usual(&self) -> bool {
         // Relaxed: only the sender itself has to see what it has sent before.
-        let is_usual = self.waiting.load(Ordering::Relaxed) == 0
-            && !self.call.stage.is_special()
-            && trace() == 0;
-        is_usual.then_some(plain)
+        self.waiting.load(Ordering::Relaxed) == 0 && !self.call.stage.is_special() && trace() == 0
+    }
+
+    /// Counts calls in the statistics of the instance.
+    pub(super) fn count(&self, calls: u64) {
+        self.call.stage.calls.add(calls);
+    }
+
+    /// Returns the wait for the room of what the instance has sent. Until it ends, no other item is
+    /// handled in a plain call.
+    pub(super) fn waiting<'a>(&self, wait: Wait<'a>) -> Wait<'a> {
+        let waiting = Waiting::new(&self.waiting);
+        Box::pin(async move {
+            wait.await;
+            drop(waiting);
+        })
     }
 
     /// Handles an item in a future.
@@ -82,16 +108,11 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Calls<I
     fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
         let Self { to, ends, .. } = self;
         let mut parcel = self.parcel(flow, item);
-        if let Some(plain) = to.plain() {
+        if let Some(plain) = to.plain().filter(|_| to.is_usual()) {
             match plain.call(parcel) {
                 Ok(wait) => {
-                    to.call.stage.calls.add(1);
-                    let wait = wait?;
-                    let waiting = Waiting::new(&to.waiting);
-                    return Some(Box::pin(async move {
-                        wait.await;
-                        drop(waiting);
-                    }));
+                    to.count(1);
+                    return wait.map(|wait| to.waiting(wait));
                 }
                 Err(back) => parcel = back,
             }
@@ -113,15 +134,38 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Calls<I
     fn end(&self, flow: Flow, item: T, why: Reason) {
         (self.ends)(self.parcel(flow, item), why);
     }
+
+    fn callee(&self) -> Option<&dyn Any> {
+        Some(&self.to)
+    }
 }
 
 /// An instance that handles an item within one function call.
-pub(crate) trait Plain<I>: Send + Sync {
+pub trait Plain<I>: Any + Send + Sync {
     /// Handles an item. Returns the wait for the room of what the module sent, if there is one.
     ///
     /// # Errors
     /// Returns the item if another caller uses the module.
     fn call(&self, parcel: Parcel<I>) -> Result<Option<Wait<'_>>, Parcel<I>>;
+}
+
+/// An instance of the module `M`, in a call that the compiler can inline.
+pub trait Called<M: Module>: Plain<M::Item> {
+    /// The right to use the instance.
+    type Guard<'a>;
+
+    /// Returns the right to use the instance for a run of calls. `is_alone` is true if no other
+    /// servlet makes such calls meanwhile. Returns `None` if others have to use it, too.
+    fn enter(&self, is_alone: bool) -> Option<Self::Guard<'_>>;
+
+    /// Handles an item. Returns the wait for the room of what the module sent, if there is one.
+    fn handle<'a, W: Way>(
+        &'a self,
+        guard: &mut Self::Guard<'a>,
+        item: M::Item,
+        flow: &Flow,
+        way: &W::Open<'a>,
+    ) -> Option<Wait<'a>>;
 }
 
 /// A function that returns an installed instance, if it can be called this way and still exists.
@@ -132,16 +176,16 @@ type Find<I> = Box<dyn Fn() -> Option<Arc<dyn Plain<I>>> + Send + Sync>;
 pub(crate) type Place<I> = Arc<OnceLock<Find<I>>>;
 
 /// A module that handles any number of items at a time.
-pub(super) struct PlainElement<M: Module> {
-    host: Arc<Many<Elements<M>>>,
+pub struct PlainElement<M: Module, W: Way = Along> {
+    host: Arc<Many<Elements<M, W>>>,
     stage: Arc<Shared<Parcel<M::Item>>>,
 }
 
-impl<M: Element> PlainElement<M> {
+impl<M: Element, W: Way> PlainElement<M, W> {
     /// Fills the place of an instance, if it is plain.
     pub(super) fn fill(
         place: &Place<M::Item>,
-        stage: &Stage<Parcel<M::Item>, Arc<Many<Elements<M>>>>,
+        stage: &Stage<Parcel<M::Item>, Arc<Many<Elements<M, W>>>>,
     ) {
         let (host, stage) = (Arc::downgrade(&stage.host), Arc::downgrade(&stage.shared));
         let find: Find<M::Item> = Box::new(move || {
@@ -154,29 +198,48 @@ impl<M: Element> PlainElement<M> {
     }
 }
 
-impl<M: Element> Plain<M::Item> for PlainElement<M> {
+impl<M: Element, W: Way> Plain<M::Item> for PlainElement<M, W> {
     fn call(&self, parcel: Parcel<M::Item>) -> Result<Option<Wait<'_>>, Parcel<M::Item>> {
+        Ok(self.handle::<Along>(&mut (), parcel.item, &parcel.flow, &()))
+    }
+}
+
+impl<M: Element, W: Way> Called<M> for PlainElement<M, W> {
+    type Guard<'a> = ();
+
+    fn enter(&self, _is_alone: bool) -> Option<()> {
+        Some(())
+    }
+
+    #[inline(always)]
+    fn handle<'a, V: Way>(
+        &'a self,
+        _guard: &mut (),
+        item: M::Item,
+        flow: &Flow,
+        way: &V::Open<'a>,
+    ) -> Option<Wait<'a>> {
         let Elements { module, outs, .. } = &*self.host.0;
         let held = Held::default();
-        if caught(|| module.call_now(parcel.item, &parcel.flow, outs, &held)).is_none() {
+        if caught(|| module.call_now::<V>(item, flow, outs, &held, way)).is_none() {
             self.stage.lost(1);
         }
-        Ok(held.into_wait())
+        held.into_wait()
     }
 }
 
 /// A module that handles one item at a time.
-pub(super) struct PlainSerial<M: Module> {
-    host: Arc<One<Serials<M>>>,
+pub struct PlainSerial<M: Module, W: Way = Along> {
+    host: Arc<One<Serials<M, W>>>,
     outs: Arc<M::Outs>,
     stage: Arc<Shared<Parcel<M::Item>>>,
 }
 
-impl<M: Serial> PlainSerial<M> {
+impl<M: Serial, W: Way> PlainSerial<M, W> {
     /// Fills the place of an instance, if it is plain. `outs` returns its ports.
     pub(super) fn fill(
         place: &Place<M::Item>,
-        stage: &Stage<Parcel<M::Item>, Arc<One<Serials<M>>>>,
+        stage: &Stage<Parcel<M::Item>, Arc<One<Serials<M, W>>>>,
         outs: impl Fn() -> Option<Arc<M::Outs>> + Send + Sync + 'static,
     ) {
         let (host, stage) = (Arc::downgrade(&stage.host), Arc::downgrade(&stage.shared));
@@ -190,23 +253,72 @@ impl<M: Serial> PlainSerial<M> {
     }
 }
 
-impl<M: Serial> Plain<M::Item> for PlainSerial<M> {
+impl<M: Serial, W: Way> Plain<M::Item> for PlainSerial<M, W> {
     fn call(&self, parcel: Parcel<M::Item>) -> Result<Option<Wait<'_>>, Parcel<M::Item>> {
         let Some(mut place) = self.host.try_use() else {
             return Err(parcel);
         };
-        let held = Held::default();
-        let module = &mut place.handler().module;
-        if caught(|| module.call_now(parcel.item, &parcel.flow, &self.outs, &held)).is_none() {
-            self.stage.lost(1);
-            place.broke(&self.stage);
-        }
+        let wait = self.handle::<Along>(&mut place, parcel.item, &parcel.flow, &());
         // The module handles nothing else before what it sent has arrived.
-        Ok(held.into_wait().map(|wait| -> Wait<'_> {
+        Ok(wait.map(|wait| -> Wait<'_> {
             Box::pin(async move {
                 wait.await;
                 drop(place);
             })
         }))
+    }
+}
+
+impl<M: Serial, W: Way> Called<M> for PlainSerial<M, W> {
+    type Guard<'a> = Using<'a, Serials<M, W>>;
+
+    fn enter(&self, is_alone: bool) -> Option<Self::Guard<'_>> {
+        // A tick that comes while a call waits for room could overtake what the call has sent.
+        let is_only = is_alone && M::TICK.is_none();
+        is_only.then(|| self.host.try_use()).flatten()
+    }
+
+    #[inline(always)]
+    fn handle<'a, V: Way>(
+        &'a self,
+        place: &mut Self::Guard<'a>,
+        item: M::Item,
+        flow: &Flow,
+        way: &V::Open<'a>,
+    ) -> Option<Wait<'a>> {
+        let held = Held::default();
+        let module = &mut place.handler().module;
+        if caught(|| module.call_now::<V>(item, flow, &self.outs, &held, way)).is_none() {
+            self.stage.lost(1);
+            place.broke(&self.stage);
+        }
+        held.into_wait()
+    }
+}
+
+/// An instance of a module that is not plain.
+pub struct NotPlain<M>(PhantomData<fn() -> M>, Infallible);
+
+impl<M: Module> Plain<M::Item> for NotPlain<M> {
+    fn call(&self, _parcel: Parcel<M::Item>) -> Result<Option<Wait<'_>>, Parcel<M::Item>> {
+        match self.1 {}
+    }
+}
+
+impl<M: Module> Called<M> for NotPlain<M> {
+    type Guard<'a> = ();
+
+    fn enter(&self, _is_alone: bool) -> Option<()> {
+        match self.1 {}
+    }
+
+    fn handle<'a, W: Way>(
+        &'a self,
+        _guard: &mut (),
+        _item: M::Item,
+        _flow: &Flow,
+        _way: &W::Open<'a>,
+    ) -> Option<Wait<'a>> {
+        match self.1 {}
     }
 }

@@ -81,6 +81,11 @@ impl<T: Send + 'static> Edge<T> {
         None
     }
 
+    /// Returns the [`Calls`] of the edge, if it is a call.
+    pub(crate) fn callee(&self) -> Option<&dyn Any> {
+        self.any.callee()
+    }
+
     /// Returns the edge without its shortcut.
     pub(crate) fn into_any(self) -> Arc<dyn Push<T>> {
         self.any
@@ -128,6 +133,11 @@ pub(crate) trait Push<T>: Send + Sync {
 
     /// Ends an item that cannot take the edge.
     fn end(&self, flow: Flow, item: T, why: Reason);
+
+    /// Returns the [`Calls`], if this is a call.
+    fn callee(&self) -> Option<&dyn Any> {
+        None
+    }
 }
 
 /// An input port with a known item type and an unknown instance type.

@@ -1,5 +1,6 @@
 //! Graphs: instances and edges, before and while they run.
 
+mod fuse;
 mod limits;
 
 use std::fmt;

@@ -8,6 +8,7 @@ mod ordered;
 mod shared;
 mod tick;
 
+use std::any::Any;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -36,6 +37,7 @@ use super::open_flows::FlowBounds;
 use super::outlet::{AnyOutlet, Outs as _};
 use super::tap::Ports;
 use super::turns::Turns;
+use super::way::{Along, Way};
 use crate::stage::{Batch, BuildError, Declared, Network, OS_THREADS_MAX, Reason};
 use crate::sync::Limit;
 
@@ -44,7 +46,7 @@ use crate::sync::Limit;
 const ORDERED_MAX: usize = 100;
 
 /// An instance whose stage has no handler yet.
-pub struct Node<M: Module> {
+pub struct Node<M: Module, W = Along> {
     declared: Declared<Parcel<M::Item>>,
     args: Args,
     outs: M::Outs,
@@ -55,6 +57,7 @@ pub struct Node<M: Module> {
     keepers: Arc<Keepers>,
     slot: usize,
     limit: Option<Limit>,
+    way: PhantomData<fn() -> W>,
 }
 
 /// The computation of a thread that begins when the whole graph is installed.
@@ -71,7 +74,7 @@ pub struct Installed {
 }
 
 /// An instance of any module, before the graph runs.
-pub(crate) trait Instance: Send {
+pub(crate) trait Instance: Any + Send {
     fn has_state(&self) -> bool;
     fn set_target(&mut self, target: Duration);
     /// Sets the limit around the instance.
@@ -85,8 +88,8 @@ pub(crate) trait Instance: Send {
     fn install(self: Box<Self>, keepers: &Arc<Keepers>) -> Result<Installed, BuildError>;
 }
 
-/// An instance of a known module.
-pub(crate) struct Planned<M: Module> {
+/// An instance of a known module, and the way of what its plain calls send.
+pub(crate) struct Planned<M: Module, W = Along> {
     args: Args,
     outs: M::Outs,
     shared: Arc<Shared<M>>,
@@ -95,9 +98,10 @@ pub(crate) struct Planned<M: Module> {
     declared: Option<(Declared<Parcel<M::Item>>, Handle)>,
     target: Option<Duration>,
     limit: Option<Limit>,
+    way: PhantomData<fn() -> W>,
 }
 
-impl<M: Module> Planned<M> {
+impl<M: Module, W> Planned<M, W> {
     pub(crate) fn new(args: Args) -> Self {
         Self {
             args,
@@ -108,11 +112,21 @@ impl<M: Module> Planned<M> {
             declared: None,
             target: None,
             limit: None,
+            way: PhantomData,
+        }
+    }
+
+    /// Returns the instance with another way. It is not declared yet.
+    pub(crate) fn by<V>(self) -> Planned<M, V> {
+        Planned {
+            target: self.target,
+            limit: self.limit,
+            ..Planned::new(self.args)
         }
     }
 }
 
-impl<M: Module> Instance for Planned<M> {
+impl<M: Module, W: Way> Instance for Planned<M, W> {
     fn has_state(&self) -> bool {
         M::HAS_STATE
     }
@@ -207,6 +221,7 @@ impl<M: Module> Instance for Planned<M> {
             keepers: Arc::clone(keepers),
             slot: self.slot,
             limit: self.limit.clone(),
+            way: self.way,
         })?;
         let limit = self.limit;
         installed.tickers.extend(ticker.map(|(tick, every)| {
@@ -221,7 +236,7 @@ impl<M: Module> Instance for Planned<M> {
     }
 }
 
-impl<M: Module> Node<M> {
+impl<M: Module, W: Way> Node<M, W> {
     fn split(self) -> (Declared<Parcel<M::Item>>, Maker<M>) {
         let maker = Maker {
             args: self.args,
@@ -244,10 +259,11 @@ impl<M: Module> Node<M> {
         let (declared, maker) = self.split();
         let stage = declared.handler(|edges| {
             let (module, outs) = maker.make(edges)?;
-            Ok(Elements {
+            Ok(Elements::<M, W> {
                 module,
                 outs,
                 keepers,
+                way: PhantomData,
             })
         })?;
         PlainElement::fill(&place, &stage);
@@ -274,10 +290,13 @@ impl<M: Module> Node<M> {
                     }
                     return;
                 }
-                let call = |item, flow: &Flow, held: &_| module.call_now(item, flow, &outs, held);
+                let call = |item, flow: &Flow, held: &_| {
+                    module.call_now::<Along>(item, flow, &outs, held, &())
+                };
                 match M::IS_ORDERED {
                     true => runtime.block_on(in_turn(batch, call)),
-                    false => runtime.block_on(plain(batch, call)),
+                    false => runtime
+                        .block_on(plain::<Along, _>(batch, false, |i, f, h, ()| call(i, f, h))),
                 }
             })
         })?;
@@ -307,10 +326,11 @@ impl<M: Module> Node<M> {
                 (None, None) => unreachable!("the first module was made with its ports"),
             };
             kept = Some(Arc::clone(&outs));
-            Ok(Serials {
+            Ok(Serials::<M, W> {
                 module,
                 outs,
                 keepers: Arc::clone(&keepers),
+                way: PhantomData,
             })
         })?;
         PlainSerial::fill(&place, &stage, move || shared.outs());
@@ -341,7 +361,7 @@ impl<M: Module> Node<M> {
         }
         declared.handler(|edges| {
             let (module, outs) = maker.make(edges)?;
-            Ok(Flows {
+            Ok(Flows::<M, W> {
                 module,
                 outs,
                 slot,
@@ -351,6 +371,7 @@ impl<M: Module> Node<M> {
                 limit,
                 sender: alarms,
                 alarms: AtomicU64::new(0),
+                way: PhantomData,
             })
         })?;
         Ok(Installed::default())

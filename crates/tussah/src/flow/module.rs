@@ -5,6 +5,7 @@ use std::future::Future;
 use tussah_weave::Body;
 
 use super::args::Args;
+use super::call::Called;
 use super::compiled::ParamSpec;
 use super::describe::Describe;
 use super::edge::Entry;
@@ -13,6 +14,7 @@ use super::install::{Installed, Node};
 use super::outbox::Held;
 use super::outlet::Outs;
 use super::wake::Wake;
+use super::way::Way;
 use crate::stage::{Batch, BuildError, Reason};
 
 /// The behavior of an instance in a graph. [`#[module]`](super::module) implements this trait.
@@ -24,6 +26,10 @@ pub trait Module: Sized + Send + 'static {
     /// The type of all output ports.
     #[doc(hidden)]
     type Outs: Outs;
+
+    /// The type of an instance in a fused chain.
+    #[doc(hidden)]
+    type Call: Called<Self>;
 
     /// The name of the module's type.
     #[doc(hidden)]
@@ -108,7 +114,7 @@ pub trait Module: Sized + Send + 'static {
     /// # Errors
     /// Returns an error if the instance or an edge cannot be created.
     #[doc(hidden)]
-    fn install(node: Node<Self>) -> Result<Installed, BuildError>;
+    fn install<W: Way>(node: Node<Self, W>) -> Result<Installed, BuildError>;
 }
 
 /// A module that handles any number of items concurrently.
@@ -139,12 +145,13 @@ pub trait Element: Module + Sync {
 
     /// Handles an item, and puts items without room into `held`. Returns false if the method
     /// failed.
-    fn call_now<'a>(
+    fn call_now<'a, W: Way>(
         &self,
         _item: Self::Item,
         _flow: &Flow,
         _outs: &'a Self::Outs,
         _held: &Held<'a>,
+        _way: &W::Open<'a>,
     ) -> bool {
         unreachable!("an async module")
     }
@@ -173,12 +180,13 @@ pub trait Serial: Module {
 
     /// Handles an item, and puts items without room into `held`. Returns false if the method
     /// failed.
-    fn call_now<'a>(
+    fn call_now<'a, W: Way>(
         &mut self,
         _item: Self::Item,
         _flow: &Flow,
         _outs: &'a Self::Outs,
         _held: &Held<'a>,
+        _way: &W::Open<'a>,
     ) -> bool {
         unreachable!("an async module")
     }
@@ -215,7 +223,7 @@ pub trait PerFlow: Module + Sync {
 
     /// Handles an item, and puts items without room into `held`. Returns false if the method
     /// failed.
-    fn call_now<'a>(
+    fn call_now<'a, W: Way>(
         &self,
         _state: &mut Option<Self::State>,
         _item: Self::Item,
@@ -223,6 +231,7 @@ pub trait PerFlow: Module + Sync {
         _wake: &Wake,
         _outs: &'a Self::Outs,
         _held: &Held<'a>,
+        _way: &W::Open<'a>,
     ) -> bool {
         unreachable!("an async module")
     }

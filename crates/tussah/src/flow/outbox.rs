@@ -6,6 +6,7 @@ use super::edge::Wait;
 use super::flows::{Flow, Key};
 use super::out::Out;
 use super::outlet::Outlet;
+use super::way::{Along, Way};
 
 /// Bound, in items: an outbox; a call that sends more than this without room is meant to wait.
 const OUTBOX_MAX: usize = 1024;
@@ -67,37 +68,55 @@ impl<T: Send + 'static> Outlet<T> {
     /// Opens the port for a plain call with an item of this flow.
     #[inline]
     pub fn outbox<'a, 'c>(&'a self, flow: &'c Flow, held: &'c Held<'a>) -> Outbox<'a, 'c, T> {
+        self.outbox_by(flow, held, &(), 0)
+    }
+
+    /// Opens the port, which has this number in the types of the expansions, for a plain call whose
+    /// items take a given way.
+    #[inline(always)]
+    pub fn outbox_by<'a, 'c, W: Way>(
+        &'a self,
+        flow: &'c Flow,
+        held: &'c Held<'a>,
+        way: &'c W::Open<'a>,
+        port: u64,
+    ) -> Outbox<'a, 'c, T, W> {
         Outbox {
             outlet: self,
             flow,
             held,
+            way,
+            port,
         }
     }
 }
 
 /// An output port during a plain call.
-pub struct Outbox<'a, 'c, T> {
-    outlet: &'a Outlet<T>,
-    flow: &'c Flow,
-    held: &'c Held<'a>,
+pub struct Outbox<'a, 'c, T, W: Way = Along> {
+    pub(super) outlet: &'a Outlet<T>,
+    pub(super) flow: &'c Flow,
+    pub(super) held: &'c Held<'a>,
+    pub(super) way: &'c W::Open<'a>,
+    pub(super) port: u64,
 }
 
-impl<T: Send + 'static> Outbox<'_, '_, T> {
+impl<T: Send + 'static, W: Way> Outbox<'_, '_, T, W> {
+    /// Sends an item along the edges.
     #[inline(always)]
-    fn put(&self, flow: &Flow, item: T) {
+    pub(super) fn put(&self, flow: &Flow, item: T) {
         let held = |wait| self.held.push(self.flow, wait);
         self.outlet.put(flow, item, held);
     }
 }
 
-impl<T: Send + 'static> Out<T> for Outbox<'_, '_, T> {
+impl<T: Send + 'static, W: Way> Out<T> for Outbox<'_, '_, T, W> {
     #[inline(always)]
     fn send(&self, item: T) {
-        self.put(self.flow, item);
+        W::send(self, self.flow, item);
     }
 
     fn to(&self, flow: impl Into<Key>, item: T) {
-        self.put(&self.outlet.flow(flow.into(), self.flow), item);
+        W::send(self, &self.outlet.flow(flow.into(), self.flow), item);
     }
 
     fn close(&self, flow: impl Into<Key>) {
@@ -109,7 +128,7 @@ impl<T: Send + 'static> Out<T> for Outbox<'_, '_, T> {
         T: Clone,
     {
         for flow in self.outlet.flows(self.flow) {
-            self.put(&flow, item.clone());
+            W::send(self, &flow, item.clone());
         }
     }
 }

@@ -125,6 +125,15 @@ impl<T: Send + 'static> Outlet<T> {
         !self.edges.is_empty()
     }
 
+    /// Returns the edge, if there is exactly one.
+    #[inline(always)]
+    pub(super) fn edge(&self) -> Option<&Edge<T>> {
+        match &*self.edges {
+            [edge] => Some(edge),
+            _ => None,
+        }
+    }
+
     /// Opens the port for an async call with an item of this flow.
     #[inline]
     pub fn port<'a>(&'a self, flow: &'a Flow) -> Port<'a, T> {
@@ -134,7 +143,7 @@ impl<T: Send + 'static> Outlet<T> {
     /// Sends an item, and passes the waits for room to `held`.
     #[inline(always)]
     pub(super) fn put<'a>(&'a self, flow: &Flow, item: T, mut held: impl FnMut(Wait<'a>)) {
-        let [edge] = &*self.edges else {
+        let Some(edge) = self.edge() else {
             return self.put_all(flow, item, &mut held);
         };
         if let Some(wait) = edge.push(flow.clone(), item) {

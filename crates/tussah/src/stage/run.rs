@@ -21,7 +21,7 @@ pub use self::restarts::Restarts;
 pub use self::threads::{Applicant, Permits, ThreadManager};
 
 pub(crate) use self::blocking::Pool;
-pub(crate) use self::host::{Gone, Guard, Present};
+pub(crate) use self::host::{Gone, Guard, Present, Using};
 pub(crate) use self::servlet::{collected, serve};
 pub(crate) use self::shared::{Built, Degrade, Inner, OnClose, OnDrop, Shared};
 pub(crate) use self::threads::Threads;

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use super::wrap;
-use crate::module::{Argument, Kind, Module, Port, plain};
+use crate::module::{Argument, Kind, Module, Port, plain, port_number};
 
 impl Module {
     /// Returns whether no method waits, so that a call is a plain function.
@@ -174,6 +174,10 @@ impl Module {
                         _ if port.takes_many() && port.is_async => quote!(port_of(&current)),
                         _ if port.takes_many() => quote!(outbox_of(&current, &held)),
                         true => async_port,
+                        false if self.is_plain() && !self.options.ordered => {
+                            let number = port_number(&plain(name));
+                            quote!(outbox_by::<__Way>(flow, held, way, #number))
+                        }
                         false => quote!(#outbox(flow, #held)),
                     };
                     open.push(quote!(let #out = #outlet.#opened;));

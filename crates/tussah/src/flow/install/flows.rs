@@ -1,5 +1,6 @@
 //! The handler of modules that keep state for each flow, and the alarms of flows.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,11 +15,12 @@ use crate::flow::keepers::Keepers;
 use crate::flow::kept::{Alarm, Kept, State};
 use crate::flow::module::{Module, PerFlow};
 use crate::flow::wake::Wake;
+use crate::flow::way::Way;
 use crate::stage::{Batch, Handler, Sender};
 use crate::sync::Limit;
 use crate::time::sleep;
 
-pub(super) struct Flows<M: Module> {
+pub(super) struct Flows<M: Module, W> {
     pub(super) module: M,
     pub(super) outs: Arc<M::Outs>,
     pub(super) slot: usize,
@@ -31,20 +33,21 @@ pub(super) struct Flows<M: Module> {
     pub(super) sender: Arc<Sender<Parcel<M::Item>>>,
     /// The number of the last alarm of all flows.
     pub(super) alarms: AtomicU64,
+    pub(super) way: PhantomData<fn() -> W>,
 }
 
-impl<M: PerFlow> Handler for Flows<M> {
+impl<M: PerFlow, W: Way> Handler for Flows<M, W> {
     type Event = Parcel<M::Item>;
 
     async fn handle(&self, batch: &mut Batch<Self::Event>) {
         if M::IS_PLAIN {
-            let call = |item, flow: &Flow, held: &_| {
+            let call = |item, flow: &_, held: &_, way: &_| {
                 self.with_state(flow, |state, wake| {
                     self.module
-                        .call_now(state, item, flow, wake, &self.outs, held)
+                        .call_now::<W>(state, item, flow, wake, &self.outs, held, way)
                 })
             };
-            return plain(batch, call).await;
+            return plain::<W, _>(batch, false, call).await;
         }
         if M::TAKES_MANY {
             return self.handle_many(batch).await;
@@ -65,7 +68,7 @@ impl<M: PerFlow> Handler for Flows<M> {
     }
 }
 
-impl<M: PerFlow> Flows<M> {
+impl<M: PerFlow, W: Way> Flows<M, W> {
     /// Calls a module that takes batches. All items of a batch are of one flow.
     async fn handle_many(&self, batch: &mut Batch<Parcel<M::Item>>) {
         let Some(next) = batch.iter().next() else {

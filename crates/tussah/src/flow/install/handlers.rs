@@ -1,5 +1,6 @@
 //! The handlers of stages that are instances.
 
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -13,6 +14,7 @@ use crate::flow::flows::{Flow, Parcel};
 use crate::flow::keepers::Keepers;
 use crate::flow::module::{Element, Module, Serial};
 use crate::flow::outbox::Held;
+use crate::flow::way::{Along, Way};
 use crate::stage::{Batch, Event, Handler, Refusal, Sender, SerialHandler};
 use crate::sync::Limit;
 use crate::time::sleep;
@@ -20,13 +22,14 @@ use crate::time::sleep;
 /// The time after which an item that may not be lost, but was rejected, is sent again.
 const AGAIN: Duration = Duration::from_millis(10);
 
-pub(crate) struct Elements<M: Module> {
+pub(crate) struct Elements<M: Module, W = Along> {
     pub(crate) module: M,
     pub(crate) outs: Arc<M::Outs>,
     pub(crate) keepers: Arc<Keepers>,
+    pub(crate) way: PhantomData<fn() -> W>,
 }
 
-impl<M: Element> Handler for Elements<M> {
+impl<M: Element, W: Way> Handler for Elements<M, W> {
     type Event = Parcel<M::Item>;
 
     async fn handle(&self, batch: &mut Batch<Self::Event>) {
@@ -34,6 +37,7 @@ impl<M: Element> Handler for Elements<M> {
             module,
             outs,
             keepers,
+            ..
         } = self;
         if M::TAKES_MANY {
             let mut calls = Calls::new(M::BODY == Body::Async);
@@ -43,12 +47,16 @@ impl<M: Element> Handler for Elements<M> {
             }
             return;
         }
+        if M::IS_PLAIN && M::IS_ORDERED {
+            let call =
+                |item, flow: &_, held: &_| module.call_now::<Along>(item, flow, outs, held, &());
+            return in_turn(batch, call).await;
+        }
         if M::IS_PLAIN {
-            let call = |item, flow: &Flow, held: &_| module.call_now(item, flow, outs, held);
-            return match M::IS_ORDERED {
-                true => in_turn(batch, call).await,
-                false => plain(batch, call).await,
+            let call = |item, flow: &_, held: &_, way: &_| {
+                module.call_now::<W>(item, flow, outs, held, way)
             };
+            return plain::<W, _>(batch, M::IS_SERIAL, call).await;
         }
         while let Some(Parcel { flow, item }) = batch.next() {
             let call = keepers.unless_halted(module.call(item, &flow, outs));
@@ -62,14 +70,16 @@ impl<M: Element> Handler for Elements<M> {
 }
 
 /// Handles a batch with a plain function. While there is room for everything that the module sends,
-/// this is one function call with one guard against panics.
-pub(super) async fn plain<'a, I: Send>(
+/// this is one function call with one guard against panics. `is_alone` is true if no other servlet
+/// of the instance calls it meanwhile.
+pub(super) async fn plain<'a, W: Way, I: Send>(
     batch: &mut Batch<Parcel<I>>,
-    mut call: impl FnMut(I, &Flow, &Held<'a>) -> bool + Send,
+    is_alone: bool,
+    mut call: impl FnMut(I, &Flow, &Held<'a>, &W::Open<'a>) -> bool + Send,
 ) {
     let mut held = Held::default();
     loop {
-        let handled = caught_run(batch, &mut held, &mut call);
+        let handled = caught_run::<W, _>(batch, &mut held, is_alone, &mut call);
         // Also after a panic: what the module has sent before it arrives.
         if !held.is_empty() {
             held.flush().await;
@@ -84,14 +94,17 @@ pub(super) async fn plain<'a, I: Send>(
 
 /// Handles items until the batch is empty, or something that was sent has no room. Returns whether
 /// the batch is empty.
-fn caught_run<'a, I>(
+fn caught_run<'a, W: Way, I>(
     batch: &mut Batch<Parcel<I>>,
     held: &mut Held<'a>,
-    call: &mut impl FnMut(I, &Flow, &Held<'a>) -> bool,
+    is_alone: bool,
+    call: &mut impl FnMut(I, &Flow, &Held<'a>, &W::Open<'a>) -> bool,
 ) -> std::thread::Result<bool> {
+    // Callees are free again before anything waits.
+    let way = W::open(is_alone);
     catch_unwind(AssertUnwindSafe(|| {
         while let Some(Parcel { item, flow }) = batch.next() {
-            let is_handled = call(item, &flow, held);
+            let is_handled = call(item, &flow, held, &way);
             settle(batch, is_handled);
             if !held.is_empty() {
                 return false;
@@ -110,13 +123,14 @@ pub(super) fn settle<I>(batch: &mut Batch<Parcel<I>>, is_handled: bool) {
     batch.settle();
 }
 
-pub(crate) struct Serials<M: Module> {
+pub struct Serials<M: Module, W = Along> {
     pub(crate) module: M,
     pub(crate) outs: Arc<M::Outs>,
     pub(crate) keepers: Arc<Keepers>,
+    pub(crate) way: PhantomData<fn() -> W>,
 }
 
-impl<M: Serial> SerialHandler for Serials<M> {
+impl<M: Serial, W: Way> SerialHandler for Serials<M, W> {
     type Event = Parcel<M::Item>;
 
     async fn handle(&mut self, batch: &mut Batch<Self::Event>) {
@@ -124,6 +138,7 @@ impl<M: Serial> SerialHandler for Serials<M> {
             module,
             outs,
             keepers,
+            ..
         } = self;
         if M::TAKES_MANY {
             let mut calls = Calls::new(false);
@@ -134,8 +149,10 @@ impl<M: Serial> SerialHandler for Serials<M> {
             return;
         }
         if M::IS_PLAIN {
-            let call = |item, flow: &Flow, held: &_| module.call_now(item, flow, outs, held);
-            return plain(batch, call).await;
+            let call = |item, flow: &_, held: &_, way: &_| {
+                module.call_now::<W>(item, flow, outs, held, way)
+            };
+            return plain::<W, _>(batch, true, call).await;
         }
         while let Some(Parcel { flow, item }) = batch.next() {
             let call = keepers.unless_halted(module.call(item, &flow, outs));

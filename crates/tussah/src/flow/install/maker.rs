@@ -6,7 +6,7 @@ use super::shared::Shared;
 use crate::flow::args::Args;
 use crate::flow::keepers::Keepers;
 use crate::flow::module::Module;
-use crate::flow::outlet::{AnyOutlet as _, Outs as _};
+use crate::flow::outlet::Outs as _;
 use crate::stage::{BuildError, Edges};
 
 /// The parts of a node that make a module with its edges.

@@ -106,8 +106,11 @@ pub struct One<H> {
 
 type Make<H> = Box<dyn FnMut() -> Result<H, BuildError> + Send>;
 
+/// The right to use the handler of [`One`].
+pub(crate) type Using<'a, H> = async_lock::MutexGuard<'a, Place<H>>;
+
 /// The data of [`One`] under its lock.
-pub(crate) struct Place<H> {
+pub struct Place<H> {
     handler: Guarded<H>,
     /// True if another handler has replaced this handler.
     retired: bool,
@@ -120,7 +123,7 @@ pub(crate) struct Place<H> {
 impl<H> One<H> {
     /// Returns the handler's place, or `None` if the handler is in use or no longer exists.
     #[inline(always)]
-    pub(crate) fn try_use(&self) -> Option<async_lock::MutexGuard<'_, Place<H>>> {
+    pub(crate) fn try_use(&self) -> Option<Using<'_, H>> {
         let place = self.place.try_lock()?;
         match place.is_used() {
             true => Some(place),

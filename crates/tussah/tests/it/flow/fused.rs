@@ -1,6 +1,9 @@
 //! Fused chains: the same results in the same order as with queues.
 
-use tussah::flow::{AsyncOut, Dropped, Modules, Out, Params, module};
+use std::any::type_name_of_val;
+
+use tussah::flow::expansion::{Along, Fuse, Module};
+use tussah::flow::{AsyncOut, Dropped, Graph, Modules, Out, Params, module, weave};
 
 use super::{Note as AnyNote, Notes};
 use crate::runtime;
@@ -76,8 +79,66 @@ impl Sum {
     }
 }
 
-/// Returns what arrives at each port of a chain of four modules, which a number chooses.
-fn notes(seed: u64, fuse: &str) -> Vec<Vec<String>> {
+/// A module, with its number among the modules of chains.
+trait Link: Module {
+    const NUMBER: u64;
+}
+
+impl Link for Add {
+    const NUMBER: u64 = 0;
+}
+
+impl Link for Check {
+    const NUMBER: u64 = 2;
+}
+
+impl Link for Sum {
+    const NUMBER: u64 = 3;
+}
+
+/// A chain of four modules, which a number chooses, and the ways that the compiler makes for it.
+type Chain = (u64, fn(&mut Graph));
+
+/// The number of the port `out`: a hash of its name (FNV-1a).
+const OUT: u64 = {
+    let (name, mut hash, mut at) = (b"out", 0xcbf2_9ce4_8422_2325_u64, 0);
+    while at < name.len() {
+        hash = (hash ^ name[at] as u64).wrapping_mul(0x100_0000_01b3);
+        at += 1;
+    }
+    hash
+};
+
+const fn chain<A: Link, B: Link, C: Link, D: Link>() -> Chain {
+    let seed = A::NUMBER | B::NUMBER << 2 | C::NUMBER << 4 | D::NUMBER << 6;
+    let fuse = |graph: &mut Graph| {
+        graph.fuse::<A, Fuse<OUT, B, Fuse<OUT, C, Fuse<OUT, D, Along>>>>("a");
+    };
+    (seed, fuse)
+}
+
+/// The edges between the modules of a chain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Edges {
+    Queued,
+    /// Calls in an interpreted graph.
+    Called,
+    /// Calls in a compiled graph.
+    Fused(fn(&mut Graph)),
+}
+
+/// The results of a chain.
+#[derive(PartialEq, Eq, Debug)]
+struct Results {
+    /// What arrives at each port.
+    notes: Vec<Vec<String>>,
+    panicked: Vec<u64>,
+    /// The numbers of calls, of items that failed, and of those that panics ended.
+    calls: Vec<[u64; 3]>,
+}
+
+/// Runs a chain of four modules, which a number chooses. `room` is that of the queues at the ends.
+fn results(seed: u64, edges: Edges, room: u64) -> Results {
     const MODULES: [&str; 4] = ["Add(1)", "Add(4)", "Check()", "Sum()"];
     let mut text = "use Numbers, Add, Check, Sum, Note, NoteDropped graph G(\n".to_owned();
     let (mut params, mut body) = (Params::new(), "numbers = Numbers(200)\n".to_owned());
@@ -85,7 +146,12 @@ fn notes(seed: u64, fuse: &str) -> Vec<Vec<String>> {
     let mut note = |port: &str, body: &mut String, module: &str| {
         let (notes, name) = (Notes::default(), format!("note_{}", all.len()));
         text.push_str(&format!("{name}_to: Notes,\n"));
-        body.push_str(&format!("{name} = {module}({name}_to)\n{port} -> {name}\n"));
+        body.push_str(&format!("{name} = {module}({name}_to)\n"));
+        // Sending to `dropped` never waits, so that port needs room for all items.
+        match port.ends_with(".dropped") {
+            true => body.push_str(&format!("{port} -> {name}\n")),
+            false => body.push_str(&format!("{port} -> {name} via queue({room})\n")),
+        }
         params = std::mem::take(&mut params).typed(&format!("{name}_to"), notes.clone());
         all.push(notes);
     };
@@ -100,6 +166,10 @@ fn notes(seed: u64, fuse: &str) -> Vec<Vec<String>> {
         }
     }
     note("d", &mut body, "Note");
+    let fuse = match edges {
+        Edges::Queued => "",
+        Edges::Called | Edges::Fused(_) => "fuse",
+    };
     text.push_str(&format!(
         ") {{ {body} numbers -> a\n {fuse} a -> b -> c -> d }}"
     ));
@@ -110,23 +180,150 @@ fn notes(seed: u64, fuse: &str) -> Vec<Vec<String>> {
         .with::<NoteDropped>("NoteDropped");
     // One worker, so that queues keep the order.
     runtime(1).block_on(async {
-        let graph = modules
-            .graph("g.weave", &text, &params)
-            .expect("the text is right");
+        let graph = modules.graph("g.weave", &text, &params);
+        let mut graph = graph.expect("the text is right");
+        if let Edges::Fused(fuse) = edges {
+            fuse(&mut graph);
+        }
         let running = graph.start().expect("it is whole");
         running.drain().await;
         let stats = ["b", "c", "d"].map(|name| running.stats(name).expect("it exists"));
-        if !fuse.is_empty() {
+        for stats in &stats {
             // Nothing has been in a queue.
-            assert!(stats.iter().all(|stats| stats.finished == 0), "{text}");
+            assert_eq!(stats.finished == 0, edges != Edges::Queued, "{text}");
         }
-    });
-    all.into_iter().map(|notes| notes.take()).collect()
+        let calls = stats.iter().map(|it| [it.called, it.failed, it.lost]);
+        Results {
+            notes: all.into_iter().map(|notes| notes.take()).collect(),
+            panicked: stats.iter().map(|it| it.panicked).collect(),
+            calls: calls.collect(),
+        }
+    })
+}
+
+#[test]
+fn called_and_queued_chains_send_the_same() {
+    for seed in (0..256).step_by(5) {
+        let queued = results(seed, Edges::Queued, 1024);
+        let called = results(seed, Edges::Called, 1024);
+        assert_eq!(called.notes, queued.notes, "{seed}");
+        assert_eq!(called.panicked, queued.panicked, "{seed}");
+    }
 }
 
 #[test]
 fn fused_and_queued_chains_send_the_same() {
-    for seed in (0..256).step_by(5) {
-        assert_eq!(notes(seed, "fuse"), notes(seed, ""), "{seed}");
+    const CHAINS: &[Chain] = &[
+        chain::<Add, Add, Check, Sum>(),
+        chain::<Add, Sum, Check, Add>(),
+        chain::<Sum, Add, Check, Sum>(),
+        chain::<Sum, Sum, Add, Check>(),
+        chain::<Check, Sum, Sum, Add>(),
+        chain::<Check, Check, Add, Add>(),
+    ];
+    for &(seed, fuse) in CHAINS {
+        let called = results(seed, Edges::Called, 1024);
+        assert_eq!(
+            called.notes,
+            results(seed, Edges::Queued, 1024).notes,
+            "{seed}"
+        );
+        // With little room, what the modules send has to wait.
+        for room in [1, 3, 1024] {
+            assert_eq!(results(seed, Edges::Fused(fuse), room), called, "{seed}");
+        }
     }
+}
+
+/// Sends the type of its port instead of each number.
+#[derive(Default)]
+struct TypeOfPort;
+
+#[module]
+impl TypeOfPort {
+    fn run(&mut self, _number: u64, out: &impl Out<String>) {
+        out.send(type_name_of_val(out).to_owned());
+    }
+}
+
+#[derive(Default)]
+struct Pass;
+
+#[module]
+impl Pass {
+    fn run(&mut self, text: String, out: &impl Out<String>) {
+        out.send(text);
+    }
+}
+
+type Text = AnyNote<String>;
+
+weave! {
+    use Numbers, Sum, TypeOfPort, Pass, Text
+
+    graph Inlined(notes: Notes) {
+        numbers = Numbers(20)
+        sum = Sum()
+        middle = TypeOfPort()
+        pass = Pass()
+        note = Text(notes)
+        numbers -> sum
+        fuse sum -> middle -> pass
+        pass -> note
+    }
+}
+
+/// Returns what the graph sends, with the edges of a text.
+fn types(graph: impl FnOnce(&Params) -> Graph) -> Vec<String> {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let graph = graph(&Params::new().typed("notes", notes.clone()));
+        let running = graph.start().expect("it is whole");
+        running.drain().await;
+        let stats = ["middle", "pass"].map(|name| running.stats(name).expect("it exists"));
+        assert_eq!(
+            stats.map(|stats| (stats.called, stats.finished)),
+            [(20, 0); 2]
+        );
+    });
+    notes.take()
+}
+
+#[test]
+fn the_compiler_knows_the_next_module_of_a_compiled_chain() {
+    let compiled = types(|params| Inlined::graph(params).expect("the text is right"));
+    assert_eq!(compiled.len(), 20);
+    for of in compiled {
+        assert!(of.contains("Fuse<") && of.contains("Pass"), "{of}");
+    }
+    let interpreted = types(|params| {
+        let graph = Inlined::modules().graph("g.weave", Inlined::TEXT, params);
+        graph.expect("the text is right")
+    });
+    assert!(interpreted.iter().all(|of| !of.contains("Fuse<")));
+}
+
+#[test]
+fn a_tap_sees_the_items_of_a_fused_chain() {
+    let notes = Notes::default();
+    runtime(1).block_on(async {
+        let graph = Inlined::graph(&Params::new().typed("notes", notes.clone()));
+        let running = graph
+            .expect("the text is right")
+            .start()
+            .expect("it is whole");
+        let mut tap = running.tap("sum -> middle").expect("the edge exists");
+        running.drain().await;
+        let mut sum = 0;
+        for number in 0..20_u64 {
+            sum += number;
+            let item = tap.try_next().expect("the tap has room for all items");
+            assert_eq!(item.text, sum.to_string());
+        }
+        assert!(tap.try_next().is_none());
+    });
+    // A tapped edge is a call that the compiler does not know.
+    let of = notes.take();
+    assert_eq!(of.len(), 20);
+    assert!(of.iter().all(|of| !of.contains("Fuse<")), "{of:?}");
 }

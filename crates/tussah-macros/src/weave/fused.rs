@@ -1,0 +1,38 @@
+//! Fused chains, as types that let the compiler inline each call.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use tussah_weave::{Diagnostic, Edge, Graph, Via};
+
+use super::Source;
+use crate::module::port_number;
+
+impl Source<'_> {
+    /// Returns the code that sets the ways of all instances with which fused chains begin.
+    pub(super) fn fused(&self, graph: &Graph) -> Result<TokenStream, Vec<Diagnostic>> {
+        let mut fused = Vec::new();
+        for edge in graph.edges.iter().filter(|edge| edge.via == Via::Fused) {
+            let mut edges = graph.edges.iter();
+            if edges.any(|it| it.via == Via::Fused && it.to.node == edge.from.node) {
+                continue;
+            }
+            let (head, way) = (&graph.nodes[edge.from.node], self.way(graph, edge)?);
+            let (of, name) = (self.module(head)?, &head.name);
+            fused.push(quote!(graph.fuse::<#of, #way>(#name);));
+        }
+        Ok(quote!(#(#fused)*))
+    }
+
+    /// Returns the way along an edge and the rest of its chain.
+    fn way(&self, graph: &Graph, edge: &Edge) -> Result<TokenStream, Vec<Diagnostic>> {
+        let (port, to) = (port_number(&edge.from.port), edge.to.node);
+        let of = self.module(&graph.nodes[to])?;
+        let mut edges = graph.edges.iter();
+        let next = edges.find(|it| it.via == Via::Fused && it.from.node == to);
+        let next = match next {
+            Some(next) => self.way(graph, next)?,
+            None => quote!(::tussah::flow::expansion::Along),
+        };
+        Ok(quote!(::tussah::flow::expansion::Fuse<#port, #of, #next>))
+    }
+}
