@@ -96,8 +96,9 @@ impl Backend {
     /// Sends a request with these variables and this body, and waits for the head of the response.
     /// If the body has a length, `CONTENT_LENGTH` must be among the variables.
     ///
-    /// The function sends a request again only on a new connection, and only if no byte of it was
-    /// sent on the old one.
+    /// If a kept connection breaks, the function sends the request again on a new one. It does so
+    /// only if no byte of the request was sent, or if a request with the method GET or HEAD has no
+    /// body and got no byte of a response (RFC 9110, section 9.2.2).
     ///
     /// # Cancellation
     /// Dropping the future or the response closes the connection, unless the response is complete.
@@ -115,10 +116,14 @@ impl Backend {
             Some(connection) => (connection, true),
             None => (self.0.connect().await?, false),
         };
-        let is_head = variables
-            .iter()
-            .any(|(name, value)| name.as_ref() == "REQUEST_METHOD" && value.as_ref() == b"HEAD");
-        let exchange = Exchange::new(Arc::clone(&self.0), permit, connection, variables, body);
+        let is_of = |method: &[u8]| {
+            let mut variables = variables.iter();
+            variables
+                .any(|(name, value)| name.as_ref() == "REQUEST_METHOD" && value.as_ref() == method)
+        };
+        let is_head = is_of(b"HEAD");
+        let (pool, is_safe) = (Arc::clone(&self.0), is_head || is_of(b"GET"));
+        let exchange = Exchange::new(pool, permit, connection, variables, is_safe, body);
         Response::begin(exchange, is_head).await
     }
 }

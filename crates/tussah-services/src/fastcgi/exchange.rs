@@ -51,6 +51,9 @@ pub(super) struct Exchange<B> {
     was_kept: bool,
     /// True once a byte has been sent.
     has_begun: bool,
+    /// True while the request may be sent again: its method is safe, no byte of the response has
+    /// arrived, and `output` still holds all that was sent.
+    may_repeat: bool,
     /// The error that ended sending. The application may have responded before.
     broken: Option<io::Error>,
     message: Vec<u8>,
@@ -72,6 +75,7 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
         permit: LimitPermit,
         (connection, was_kept): (Connection, bool),
         variables: &[(N, V)],
+        is_safe: bool,
         body: B,
     ) -> Self {
         let mut pairs = Vec::new();
@@ -96,6 +100,7 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
             space: vec![0; BUFFER_BYTES],
             waits_for_body: false,
             has_begun: false,
+            may_repeat: is_safe,
             broken: None,
             message: Vec::new(),
         }
@@ -117,6 +122,7 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
                 Ok(Err(failure)) if self.may_retry(&failure) => {
                     // The kept connection ended at the same moment; nothing of the request is lost.
                     self.connection = Some(self.pool.connect().await?);
+                    (self.sent, self.broken) = (0, None);
                     self.was_kept = false;
                 }
                 Ok(Err(failure)) => return Err(failure),
@@ -126,9 +132,16 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
         }
     }
 
-    /// Returns whether a kept connection broke before a byte was sent.
+    /// Returns whether a kept connection broke before a byte was sent, or, if the request may be
+    /// repeated, before a byte of the response arrived. An application such as php-fpm with
+    /// `pm.max_requests` closes a connection shortly after a response.
     fn may_retry(&self, failure: &Failure) -> bool {
-        self.was_kept && !self.has_begun && matches!(failure, Failure::Broken(_))
+        let is_new = match failure {
+            Failure::Broken(_) => !self.has_begun || self.may_repeat,
+            Failure::Closed => self.may_repeat,
+            _ => false,
+        };
+        self.was_kept && is_new
     }
 
     fn poll_step(
@@ -154,6 +167,8 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
             if self.body.is_none() || self.broken.is_some() {
                 return Ok(false);
             }
+            // The end of an empty body is sent together with the rest.
+            self.may_repeat = false;
             self.output.clear();
             self.sent = 0;
         }
@@ -232,6 +247,7 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
         let read = ready!(connection.poll_read(cx, &mut self.input));
         Poll::Ready(match (read, self.broken.take()) {
             (Ok(len @ 1..), broken) => {
+                self.may_repeat = false;
                 self.broken = broken;
                 self.unparsed = 0..len;
                 Ok(())

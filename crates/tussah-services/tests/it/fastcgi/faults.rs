@@ -321,3 +321,27 @@ fn a_request_of_which_a_part_was_sent_is_not_sent_again() {
         assert_eq!(backend.limit().stats().in_use, 0);
     });
 }
+
+/// php-fpm with `pm.max_requests` closes a connection shortly after a response. A request that the
+/// client may repeat is then sent on a new connection.
+#[test]
+fn a_get_of_which_nothing_was_answered_is_sent_again() {
+    static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
+    let (_directory, backend) = fake(Options::default(), |mut stream| {
+        CONNECTIONS.fetch_add(1, Ordering::Relaxed);
+        read_request(&mut stream);
+        let bytes = [record(6, b"A: b\n\nhere"), record(3, &[0; 8])].concat();
+        stream.write_all(&bytes).expect("the client reads");
+        read_request(&mut stream);
+    });
+    block_on(async {
+        for (method, connections) in [("GET", 1), ("GET", 2), ("HEAD", 3)] {
+            let text = ask(&backend, "/a.php", method, 0, empty()).await;
+            assert_eq!(text.expect("a response"), b"here");
+            assert_eq!(CONNECTIONS.load(Ordering::Relaxed), connections);
+        }
+        let failure = ask(&backend, "/a.php", "PUT", 0, empty()).await;
+        assert!(matches!(failure, Err(Failure::Closed)), "{failure:?}");
+        assert_eq!(CONNECTIONS.load(Ordering::Relaxed), 3);
+    });
+}
