@@ -209,7 +209,7 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
         }
     }
 
-    /// Handles the next event of the application.
+    /// Handles the next event of the application, or reads more.
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
@@ -231,10 +231,8 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
                 }
                 Some(Event::End(end)) => return Err(Failure::Rejected(end.status)),
                 Some(Event::Values(_) | Event::UnknownType(_)) => {}
-                None => match self.poll_fill(cx) {
-                    Poll::Pending => return Ok(Poll::Pending),
-                    Poll::Ready(filled) => filled?,
-                },
+                // Each read is a step, because the application is not silent, whatever it sends.
+                None => return Ok(self.poll_fill(cx)?.map(|()| Step::Progress)),
             }
         }
     }

@@ -345,3 +345,46 @@ fn a_get_of_which_nothing_was_answered_is_sent_again() {
         assert_eq!(CONNECTIONS.load(Ordering::Relaxed), 3);
     });
 }
+
+/// An application that writes only messages is not silent. Each time, the messages exceed the room
+/// of the socket, so the client has read some of them since the time before.
+#[test]
+fn messages_end_a_silence() {
+    static WRITTEN: AtomicUsize = AtomicUsize::new(0);
+    static PASSED: AtomicUsize = AtomicUsize::new(0);
+    let silence = Duration::from_secs(1);
+    let options = Options {
+        silence,
+        ..Options::default()
+    };
+    let (_directory, backend) = fake(options, |mut stream| {
+        read_request(&mut stream);
+        let messages = record(7, &[b'm'; 60_000]);
+        for n in 1..=3 {
+            for _ in 0..40 {
+                stream.write_all(&messages).expect("the client reads");
+            }
+            WRITTEN.store(n, Ordering::Release); // read by the test
+            while PASSED.load(Ordering::Acquire) < n {
+                thread::yield_now();
+            }
+        }
+        let bytes = [record(6, b"A: b\n\nhere"), record(3, &[0; 8])].concat();
+        stream.write_all(&bytes).expect("the client reads");
+    });
+    let clock = tussah::Clock::manual();
+    let runtime = tussah::Runtime::builder().workers(1).clock(clock.clock());
+    runtime.build().expect("a runtime").block_on(async {
+        let asking =
+            tussah::spawn(async move { ask(&backend, "/a.php", "POST", 0, empty()).await });
+        for n in 1..=3 {
+            while WRITTEN.load(Ordering::Acquire) < n && !asking.is_finished() {
+                tussah::yield_now().await;
+            }
+            clock.advance(silence * 3 / 5);
+            PASSED.store(n, Ordering::Release);
+        }
+        let text = asking.await.expect("no panic");
+        assert_eq!(text.expect("a response"), b"here");
+    });
+}
