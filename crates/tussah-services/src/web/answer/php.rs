@@ -34,21 +34,23 @@ struct Scripts {
     backend: Backend,
 }
 
-/// Returns the applications of a configuration. One that has the same address and limits as before
-/// keeps its pool.
+/// Returns the applications of a configuration. Those with the same address and limits share a
+/// pool, and so does one that had them before. Otherwise the idle connections of one pool could
+/// occupy all processes of php-fpm, and another pool would wait for them forever.
 pub(crate) fn backends(config: &Config, before: &Backends) -> Backends {
-    let backend = |application: FastCgi| {
+    let mut backends = Backends::new();
+    for application in config.applications() {
         let is_same = |other: &&(FastCgi, Backend)| {
             let (other, _) = other;
             (&other.address, &other.options) == (&application.address, &application.options)
         };
-        let backend = match before.iter().find(is_same) {
+        let backend = match before.iter().chain(&backends).find(is_same) {
             Some((_, backend)) => backend.clone(),
             None => Backend::new(application.address.clone(), application.options.clone()),
         };
-        (application, backend)
-    };
-    config.applications().map(backend).collect()
+        backends.push((application, backend));
+    }
+    backends
 }
 
 /// Adds the route of an application.

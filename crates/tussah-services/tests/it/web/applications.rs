@@ -316,6 +316,26 @@ fn scripts_without_path_info() {
 }
 
 #[test]
+fn applications_with_the_same_address_and_limits_share_a_pool() {
+    let php = Php::start();
+    let front = php.script("front.php", "echo 'front';");
+    let other = FastCgi {
+        paths: FastCgiPaths::Prefix("/app/".into()),
+        params: vec![("SCRIPT_FILENAME".into(), front)],
+        ..FastCgi::new(php.address())
+    };
+    let site = Site::new().file("a.php", "<?php echo 'a';");
+    let server = site
+        .with(|config| config.fastcgi = vec![FastCgi::new(php.address()), other])
+        .start();
+    assert_eq!(server.get("/a.php", "").text(), "a");
+    assert_eq!(server.get("/app/", "").text(), "front");
+    let page = server.get("/status?format=json", "");
+    let page: serde_json::Value = serde_json::from_slice(&page.body).expect("it is JSON");
+    assert_eq!(page["limits"][0]["acquired"].as_u64(), Some(2));
+}
+
+#[test]
 fn a_reload_keeps_the_pools_of_unchanged_applications() {
     let php = Php::start();
     let site = Site::new().file("a.php", "<?php echo getmypid();");
