@@ -207,7 +207,13 @@ async fn reply(
         match future::poll_once(response.chunk()).await.transpose()? {
             Some(Some(chunk)) => first.extend(chunk),
             Some(None) => {
-                reply.body = ReplyBody::Bytes(first);
+                reply.body = match len {
+                    // Only a response to HEAD may omit the body that it announces.
+                    Some(len @ 1..) if first.is_empty() => {
+                        ReplyBody::Stream(ReplyStream::new(stream::empty()).with_len(len))
+                    }
+                    _ => ReplyBody::Bytes(first),
+                };
                 return Ok(reply);
             }
             None => break,
