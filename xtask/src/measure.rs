@@ -124,6 +124,9 @@ const WEB: &[&str] = &[
     "bottleneck --target-ms 5000",
     "bottleneck --target-ms 500 --honor-retry-after",
     "bottleneck --target-ms 500",
+    "fastcgi --connections 64",
+    "fastcgi --connections 256",
+    "fastcgi-overload",
 ];
 
 /// The peers for which the instructions per thread are counted.

@@ -1,6 +1,7 @@
 //! Starts and checks the servers of a scenario, and runs the rounds in which they take turns.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
@@ -107,6 +108,8 @@ pub struct Bench {
     pub workers: usize,
     /// The bound on the file cache of these servers, if there is one.
     pub cache_megabytes: Option<usize>,
+    /// The address of the FastCGI application of these servers, and its number of processes.
+    pub fastcgi: Option<(SocketAddr, usize)>,
     /// The locations of the programs.
     pub peers: Peers,
     /// The servers to compare.
@@ -139,6 +142,7 @@ impl Bench {
             missing: Vec::new(),
             workers,
             cache_megabytes: None,
+            fastcgi: None,
             peers: common.programs(scratch.path()),
             chosen: common.chosen()?,
             scratch: scratch.path().to_owned(),
@@ -206,6 +210,7 @@ impl Bench {
             port,
             workers: self.workers,
             cache_megabytes: self.cache_megabytes,
+            fastcgi: self.fastcgi,
         };
         let command = match self.peers.command(peer, &setting) {
             Ok(command) => command,

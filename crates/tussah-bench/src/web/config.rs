@@ -3,6 +3,7 @@
 //! None of them has an access log. All have keep-alive without a limit on requests and with an idle
 //! timeout of an hour, and TCP_NODELAY for small responses.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 /// Bound, in connections: more than any scenario opens.
@@ -21,6 +22,8 @@ pub struct Setting<'a> {
     pub workers: usize,
     /// The bound on the file cache; `None` lets a server keep the whole site in memory.
     pub cache_megabytes: Option<usize>,
+    /// The address of a FastCGI application for `.php`, and its number of processes.
+    pub fastcgi: Option<(SocketAddr, usize)>,
 }
 
 impl Setting<'_> {
@@ -40,6 +43,17 @@ impl Setting<'_> {
             None => "sendfile off; output_buffers 2 1m;",
             Some(_) => "sendfile on; aio threads; sendfile_max_chunk 512k;",
         };
+        let (upstream, php) = match self.fastcgi {
+            None => (String::new(), String::new()),
+            Some((address, kept)) => (
+                format!(
+                    "upstream php {{ server {address}; keepalive {kept}; keepalive_requests 1000000000; }}"
+                ),
+                "location ~ \\.php$ { include /etc/nginx/fastcgi.conf; fastcgi_pass php; \
+                 fastcgi_keep_conn on; }"
+                    .to_owned(),
+            ),
+        };
         let reuseport = if *workers > 1 { " reuseport" } else { "" };
         format!(
             "daemon off; {user} worker_processes {workers}; worker_rlimit_nofile 20000;
@@ -52,7 +66,8 @@ http {{
     {read} tcp_nodelay on;
     keepalive_timeout 1h; keepalive_requests 1000000000; client_header_timeout 1h; send_timeout 1h;
     open_file_cache max=20000 inactive=1h; open_file_cache_valid 1m; open_file_cache_min_uses 1;
-    server {{ listen 127.0.0.1:{port} backlog=4096{reuseport}; root {site}; }}
+    {upstream}
+    server {{ listen 127.0.0.1:{port} backlog=4096{reuseport}; root {site}; {php} }}
 }}
 "
         )

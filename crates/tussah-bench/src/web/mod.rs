@@ -15,6 +15,7 @@ mod corpus;
 mod cost;
 mod counts;
 mod fairness;
+mod fastcgi;
 mod figures;
 mod load;
 mod memory;
@@ -217,6 +218,19 @@ enum Scenario {
         #[arg(long)]
         seconds: Option<u32>,
     },
+    /// Throughput, CPU and fairness for a small PHP page, beside nginx with kept connections to
+    /// php-fpm; loaded by `tussah load`
+    Fastcgi {
+        /// Number of connections
+        #[arg(long, default_value_t = 64)]
+        connections: usize,
+    },
+    /// Overload of php-fpm behind tussah, at 1.4, 3 and 10 times its capacity
+    FastcgiOverload {
+        /// Target for the response time of pages, in milliseconds
+        #[arg(long, default_value_t = 200)]
+        target_ms: u32,
+    },
     /// User-space instructions per request for one 4 KB file, counted by valgrind
     Instructions {
         /// Number of connections
@@ -373,6 +387,8 @@ fn run(options: &Options) -> Result<Findings, String> {
             };
             bottleneck::bottleneck(common, clients, target_ms, after, seconds)
         }
+        Scenario::Fastcgi { connections } => fastcgi::fastcgi(common, connections),
+        Scenario::FastcgiOverload { target_ms } => fastcgi::overload(common, target_ms),
         Scenario::Instructions { connections } => counts::instructions(common, connections),
         Scenario::Syscalls { connections } => counts::syscalls(common, connections),
         Scenario::Memory { connections } => memory::memory(common, connections),

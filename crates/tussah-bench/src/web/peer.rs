@@ -171,6 +171,12 @@ fn tussah(peers: &Peers, setting: &Setting<'_>) -> Result<Command, String> {
     command.args(["--cache-size", &format!("{megabytes}MB")]);
     command.args(["--limit-connections", &CONNECTIONS_MAX.to_string()]);
     command.args(["--timeout-idle", "1h", "--timeout-head", "1h"]);
+    if let Some((address, connections)) = setting.fastcgi {
+        let file = setting.scratch.join("tussah.toml");
+        let table = format!("[[fastcgi]]\naddress = \"{address}\"\nconnections = {connections}\n");
+        write(&file, &table)?;
+        command.arg("--config").arg(file);
+    }
     command.args(&peers.tussah_flags);
     Ok(command)
 }
