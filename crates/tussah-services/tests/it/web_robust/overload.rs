@@ -201,7 +201,7 @@ fn clients_that_wait_as_they_are_told_do_not_starve() {
 fn rejections_take_a_bounded_share_of_the_workers() {
     let rejected = |bound: &str| {
         let options = format!("--target 20ms --limit-rejecting {bound}");
-        compete(&options, &[Manner::Impatient; 64], 20).1
+        compete(&options, &[Manner::Impatient; 64], 5).1
     };
     let (bounded, unbounded) = (rejected("1"), rejected("off"));
     assert!(
