@@ -9,6 +9,9 @@ use crate::web::answer::reply::ReplyStream;
 /// sent alone.
 const TOGETHER_BYTES: usize = 64 * 1024;
 
+/// Bound, in chunks taken in one poll: a stream of endless empty chunks may not hold its worker.
+const TOGETHER_CHUNKS: usize = 1024;
+
 /// The part of a body that has not been made.
 pub(crate) struct Source {
     stream: ReplyStream,
@@ -53,7 +56,7 @@ impl Source {
         if let Some(error) = self.failed.take() {
             return Poll::Ready(Err(error));
         }
-        loop {
+        for _ in 0..TOGETHER_CHUNKS {
             match self.poll_chunk(cx, out) {
                 Poll::Pending if !out.is_empty() => return Poll::Ready(Ok(true)),
                 // The bytes before the error are sent first.
@@ -65,6 +68,11 @@ impl Source {
                 done => return done,
             }
         }
+        if out.is_empty() {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(true))
     }
 
     /// Appends the next chunk.

@@ -183,3 +183,30 @@ fn a_client_that_leaves_ends_the_stream() {
         dropped.recv_timeout(PATIENCE).expect(method);
     }
 }
+
+#[test]
+fn endless_empty_chunks_hold_up_nobody() {
+    let (tell, dropped) = mpsc::channel();
+    let server = Site::new().file("a.txt", "first\n").start_with(|web| {
+        let empty = move |_| {
+            let tells = Tells(tell.clone());
+            let chunks = stream::repeat_with(move || {
+                let _ = &tells;
+                Ok(Vec::new())
+            });
+            async { Reply::stream("text/plain", chunks) }
+        };
+        web.route("/empty", empty)
+    });
+    let mut clients = [server.connect(), server.connect(), server.connect()];
+    for client in &mut clients {
+        client.send(request("GET", "/empty", ""));
+    }
+    for _ in 0..100 {
+        assert_eq!(server.connect().get("/a.txt", "").text(), "first\n");
+    }
+    for client in clients {
+        drop(client);
+        dropped.recv_timeout(PATIENCE).expect("the stream ends");
+    }
+}
