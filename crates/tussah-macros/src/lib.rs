@@ -113,8 +113,8 @@ pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// Rust resolves the paths of modules at the macro's call site. The compiler checks that the ports
 /// of every edge exist, and that both ends have the same type. It also checks that the arguments of
-/// each instance fit the module's parameters, and that a constant fits into the parameter's integer
-/// type, also through the parameters of inner graphs. Its messages name the place in the Weave file.
+/// each instance fit the module's parameters, and that constants fit into the integer types of
+/// their parameters, also through inner graphs. Its messages name the place in the Weave file.
 ///
 /// A parameter of the graph can have a Rust type, such as `server: Arc<Server>`. Rust resolves the
 /// type at the macro's call site, and `Params::typed` sets the value.

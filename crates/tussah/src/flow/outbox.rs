@@ -1,4 +1,4 @@
-//! What plain calls send: output ports that never wait, and the items without room.
+//! The output of plain calls: ports that never wait, and the items without room.
 
 use std::cell::RefCell;
 

@@ -241,7 +241,7 @@ impl<E: Send + 'static> Shared<E> {
 
     // The lock comes last, so that a panic releases it before the event ends.
     #[inline(always)]
-    fn offer_locked(
+    pub(crate) fn offer_locked(
         self: &Arc<Self>,
         from: u32,
         event: Event<E>,
@@ -277,7 +277,7 @@ impl<E: Send + 'static> Shared<E> {
         }
     }
 
-    fn offer_degraded(
+    pub(crate) fn offer_degraded(
         self: &Arc<Self>,
         from: u32,
         mut event: Event<E>,
@@ -291,24 +291,6 @@ impl<E: Send + 'static> Shared<E> {
         if let Some(degrade) = &self.degrade {
             degrade(event);
         }
-    }
-
-    /// Applies the controller's earlier decision about an event.
-    pub(crate) fn apply_decision(
-        self: &Arc<Self>,
-        from: u32,
-        event: Event<E>,
-        how: How,
-        said: NotTaken,
-    ) -> Result<(), (Event<E>, NotTaken)> {
-        if said == NotTaken::Degrade {
-            return self.offer_degraded(from, event, how);
-        }
-        let mut inner = self.lock();
-        if inner.state.rejects(event.class_of(), how) {
-            return Err((event, said));
-        }
-        self.offer_locked(from, event, How { asked: true, ..how }, inner)
     }
 
     /// Reserves room for up to a chunk of events of a class, together with the chunk. The result

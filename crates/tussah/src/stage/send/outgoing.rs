@@ -59,6 +59,26 @@ impl<E: Send + 'static> Collects for Shared<E> {
     }
 }
 
+impl<E: Send + 'static> Shared<E> {
+    /// Applies the controller's earlier decision about an event.
+    fn apply_decision(
+        self: &Arc<Self>,
+        from: u32,
+        event: Event<E>,
+        how: How,
+        said: NotTaken,
+    ) -> Result<(), (Event<E>, NotTaken)> {
+        if said == NotTaken::Degrade {
+            return self.offer_degraded(from, event, how);
+        }
+        let mut inner = self.lock();
+        if inner.state.rejects(event.class_of(), how) {
+            return Err((event, said));
+        }
+        self.offer_locked(from, event, How { asked: true, ..how }, inner)
+    }
+}
+
 /// Hands over the events collected for this stage.
 #[inline]
 pub(crate) fn hand_over_for<E: Send + 'static>(stage: &Arc<Shared<E>>) {

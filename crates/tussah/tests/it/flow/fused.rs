@@ -130,7 +130,7 @@ enum Edges {
 /// The results of a chain.
 #[derive(PartialEq, Eq, Debug)]
 struct Results {
-    /// What arrives at each port.
+    /// The items that arrive at each port.
     notes: Vec<Vec<String>>,
     panicked: Vec<u64>,
     /// The numbers of calls, of items that failed, and of those that panics ended.
