@@ -16,8 +16,9 @@ use super::reply::Reply;
 use super::request_body::RequestBody;
 use crate::web::connection::pipe::Reader;
 
-/// A request, as a handler receives it.
-#[derive(Clone, Debug)]
+/// A request, as a handler receives it. A clone has no [streamed](Route::streams) body, because only
+/// one reader can take it.
+#[derive(Debug)]
 pub struct Request {
     pub(crate) head: Head,
     /// The bytes of the head.
@@ -29,6 +30,20 @@ pub struct Request {
     pub(crate) client: Option<IpAddr>,
     /// The addresses of the connection, if the route needs them and there are any.
     pub(crate) ends: Option<Ends>,
+}
+
+impl Clone for Request {
+    fn clone(&self) -> Self {
+        Self {
+            head: self.head,
+            bytes: self.bytes.clone(),
+            path: self.path.clone(),
+            body: self.body.clone(),
+            pipe: None,
+            client: self.client,
+            ends: self.ends,
+        }
+    }
 }
 
 /// The two ends of a connection.
@@ -99,7 +114,7 @@ impl Request {
     }
 
     /// Takes the body as a stream, whether or not it is [streamed](Route::streams). Afterwards, the
-    /// body is empty.
+    /// body is empty. In a clone of the request, a streamed body is empty from the beginning.
     pub fn take_body(&mut self) -> RequestBody {
         match self.pipe.take() {
             Some(pipe) => {

@@ -76,17 +76,13 @@ impl Pipe {
     }
 }
 
-/// The reading end of a pipe, which clones share.
-#[derive(Clone, Debug)]
-pub(crate) struct Reader(Arc<End>);
-
-/// The reading end. Dropping it abandons the rest of the body.
+/// The only reading end of a pipe. Dropping it abandons the rest of the body.
 #[derive(Debug)]
-struct End(Arc<Pipe>);
+pub(crate) struct Reader(Arc<Pipe>);
 
 impl Reader {
     pub(crate) fn new(pipe: &Arc<Pipe>) -> Self {
-        Self(Arc::new(End(Arc::clone(pipe))))
+        Self(Arc::clone(pipe))
     }
 
     /// Reads the available bytes; 0 means the end of the body.
@@ -96,7 +92,7 @@ impl Reader {
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
         let mut polled = Poll::Pending;
-        self.0.0.change(|state| {
+        self.0.change(|state| {
             let rest = &state.bytes[state.taken..];
             let len = rest.len().min(buffer.len());
             buffer[..len].copy_from_slice(&rest[..len]);
@@ -117,7 +113,7 @@ impl Reader {
     }
 }
 
-impl Drop for End {
+impl Drop for Reader {
     fn drop(&mut self) {
         self.0.change(|state| {
             state.is_abandoned = true;

@@ -41,6 +41,7 @@ fn start(site: Site) -> (Server, mpsc::Receiver<String>) {
         web.route_with("/count", Route::new(count).streams())
             .route_with("/first", Route::new(first).streams())
             .route_with("/echo", Route::new(echo).streams())
+            .route_with("/clone", Route::new(cloned).streams())
             .route_with("/none", Route::new(async |_| Reply::text("none")).streams())
     });
     (server, told)
@@ -66,6 +67,11 @@ async fn first(mut request: Request) -> Reply {
     Reply::text("enough")
 }
 
+async fn cloned(request: Request) -> Reply {
+    let clone = counted(request.clone()).await;
+    Reply::text(format!("{clone} {}", counted(request).await))
+}
+
 async fn echo(mut request: Request) -> Reply {
     let body = request.take_body();
     let chunks = stream::try_unfold(body, |mut body| async {
@@ -75,6 +81,14 @@ async fn echo(mut request: Request) -> Reply {
         Ok((len > 0).then_some((chunk, body)))
     });
     Reply::stream("application/octet-stream", chunks)
+}
+
+#[test]
+fn a_clone_has_no_streamed_body() {
+    let (server, _told) = start(site());
+    let mut client = server.connect();
+    client.send(sized("/clone", "", &bytes(LONG)));
+    assert_eq!(client.answer().text(), format!("0 true {LONG} true"));
 }
 
 #[test]
