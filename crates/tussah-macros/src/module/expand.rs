@@ -152,7 +152,7 @@ impl Module {
         let lifetime = self.is_plain().then_some(quote!('a));
         let held = self
             .is_plain()
-            .then_some(quote!(held: &__flow::Held<'a>, way: &__Way::Open<'a>));
+            .then_some(quote!((held, way): (&__flow::Held<'a>, &__Way::Open<'a>)));
         quote! {
             impl #generics #of for #this #bounds {
                 #types

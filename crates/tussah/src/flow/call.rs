@@ -175,6 +175,12 @@ type Find<I> = Box<dyn Fn() -> Option<Arc<dyn Plain<I>>> + Send + Sync>;
 /// not keep the instance alive: the output ports of the instance may lead to this place.
 pub(crate) type Place<I> = Arc<OnceLock<Find<I>>>;
 
+/// The stage of a module that handles any number of items at a time.
+type ElementStage<M, W> = Stage<Parcel<<M as Module>::Item>, Arc<Many<Elements<M, W>>>>;
+
+/// The stage of a module that handles one item at a time.
+type SerialStage<M, W> = Stage<Parcel<<M as Module>::Item>, Arc<One<Serials<M, W>>>>;
+
 /// A module that handles any number of items at a time.
 pub struct PlainElement<M: Module, W: Way = Along> {
     host: Arc<Many<Elements<M, W>>>,
@@ -182,17 +188,14 @@ pub struct PlainElement<M: Module, W: Way = Along> {
 }
 
 impl<M: Element, W: Way> PlainElement<M, W> {
-    /// Fills the place of an instance, if it is plain.
-    pub(super) fn fill(
-        place: &Place<M::Item>,
-        stage: &Stage<Parcel<M::Item>, Arc<Many<Elements<M, W>>>>,
-    ) {
+    /// Fills the place of an instance, if it is plain and handles several items at a time.
+    pub(super) fn fill(place: &Place<M::Item>, stage: &ElementStage<M, W>) {
         let (host, stage) = (Arc::downgrade(&stage.host), Arc::downgrade(&stage.shared));
         let find: Find<M::Item> = Box::new(move || {
             let (host, stage) = (host.upgrade()?, stage.upgrade()?);
             Some(Arc::new(Self { host, stage }))
         });
-        if M::IS_PLAIN {
+        if M::IS_PLAIN && !M::IS_SERIAL {
             drop(place.set(find));
         }
     }
@@ -221,7 +224,7 @@ impl<M: Element, W: Way> Called<M> for PlainElement<M, W> {
     ) -> Option<Wait<'a>> {
         let Elements { module, outs, .. } = &*self.host.0;
         let held = Held::default();
-        if caught(|| module.call_now::<V>(item, flow, outs, &held, way)).is_none() {
+        if caught(|| module.call_now::<V>(item, flow, outs, (&held, way))).is_none() {
             self.stage.lost(1);
         }
         held.into_wait()
@@ -239,7 +242,7 @@ impl<M: Serial, W: Way> PlainSerial<M, W> {
     /// Fills the place of an instance, if it is plain. `outs` returns its ports.
     pub(super) fn fill(
         place: &Place<M::Item>,
-        stage: &Stage<Parcel<M::Item>, Arc<One<Serials<M, W>>>>,
+        stage: &SerialStage<M, W>,
         outs: impl Fn() -> Option<Arc<M::Outs>> + Send + Sync + 'static,
     ) {
         let (host, stage) = (Arc::downgrade(&stage.host), Arc::downgrade(&stage.shared));
@@ -288,7 +291,7 @@ impl<M: Serial, W: Way> Called<M> for PlainSerial<M, W> {
     ) -> Option<Wait<'a>> {
         let held = Held::default();
         let module = &mut place.handler().module;
-        if caught(|| module.call_now::<V>(item, flow, &self.outs, &held, way)).is_none() {
+        if caught(|| module.call_now::<V>(item, flow, &self.outs, (&held, way))).is_none() {
             self.stage.lost(1);
             place.broke(&self.stage);
         }

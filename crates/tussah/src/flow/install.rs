@@ -263,6 +263,7 @@ impl<M: Module, W: Way> Node<M, W> {
                 module,
                 outs,
                 keepers,
+                turn: async_lock::Mutex::new(()),
                 way: PhantomData,
             })
         })?;
@@ -291,7 +292,7 @@ impl<M: Module, W: Way> Node<M, W> {
                     return;
                 }
                 let call = |item, flow: &Flow, held: &_| {
-                    module.call_now::<Along>(item, flow, &outs, held, &())
+                    module.call_now::<Along>(item, flow, &outs, (held, &()))
                 };
                 match M::IS_ORDERED {
                     true => runtime.block_on(in_turn(batch, call)),

@@ -150,8 +150,7 @@ pub trait Element: Module + Sync {
         _item: Self::Item,
         _flow: &Flow,
         _outs: &'a Self::Outs,
-        _held: &Held<'a>,
-        _way: &W::Open<'a>,
+        _sends: (&Held<'a>, &W::Open<'a>),
     ) -> bool {
         unreachable!("an async module")
     }
@@ -185,8 +184,7 @@ pub trait Serial: Module {
         _item: Self::Item,
         _flow: &Flow,
         _outs: &'a Self::Outs,
-        _held: &Held<'a>,
-        _way: &W::Open<'a>,
+        _sends: (&Held<'a>, &W::Open<'a>),
     ) -> bool {
         unreachable!("an async module")
     }
@@ -230,8 +228,7 @@ pub trait PerFlow: Module + Sync {
         _flow: &Flow,
         _wake: &Wake,
         _outs: &'a Self::Outs,
-        _held: &Held<'a>,
-        _way: &W::Open<'a>,
+        _sends: (&Held<'a>, &W::Open<'a>),
     ) -> bool {
         unreachable!("an async module")
     }

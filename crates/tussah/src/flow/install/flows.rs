@@ -44,7 +44,7 @@ impl<M: PerFlow, W: Way> Handler for Flows<M, W> {
             let call = |item, flow: &_, held: &_, way: &_| {
                 self.with_state(flow, |state, wake| {
                     self.module
-                        .call_now::<W>(state, item, flow, wake, &self.outs, held, way)
+                        .call_now::<W>(state, item, flow, wake, &self.outs, (held, way))
                 })
             };
             return plain::<W, _>(batch, false, call).await;

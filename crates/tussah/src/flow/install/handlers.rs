@@ -26,6 +26,8 @@ pub(crate) struct Elements<M: Module, W = Along> {
     pub(crate) module: M,
     pub(crate) outs: Arc<M::Outs>,
     pub(crate) keepers: Arc<Keepers>,
+    /// Held by the servlet or the caller that uses a serial module.
+    pub(crate) turn: async_lock::Mutex<()>,
     pub(crate) way: PhantomData<fn() -> W>,
 }
 
@@ -37,8 +39,13 @@ impl<M: Element, W: Way> Handler for Elements<M, W> {
             module,
             outs,
             keepers,
+            turn,
             ..
         } = self;
+        let _turn = match M::IS_SERIAL {
+            true => Some(turn.lock().await),
+            false => None,
+        };
         if M::TAKES_MANY {
             let mut calls = Calls::new(M::BODY == Body::Async);
             while calls.go_on::<M>(batch, keepers, outs) {
@@ -49,12 +56,12 @@ impl<M: Element, W: Way> Handler for Elements<M, W> {
         }
         if M::IS_PLAIN && M::IS_ORDERED {
             let call =
-                |item, flow: &_, held: &_| module.call_now::<Along>(item, flow, outs, held, &());
+                |item, flow: &_, held: &_| module.call_now::<Along>(item, flow, outs, (held, &()));
             return in_turn(batch, call).await;
         }
         if M::IS_PLAIN {
             let call = |item, flow: &_, held: &_, way: &_| {
-                module.call_now::<W>(item, flow, outs, held, way)
+                module.call_now::<W>(item, flow, outs, (held, way))
             };
             return plain::<W, _>(batch, M::IS_SERIAL, call).await;
         }
@@ -150,7 +157,7 @@ impl<M: Serial, W: Way> SerialHandler for Serials<M, W> {
         }
         if M::IS_PLAIN {
             let call = |item, flow: &_, held: &_, way: &_| {
-                module.call_now::<W>(item, flow, outs, held, way)
+                module.call_now::<W>(item, flow, outs, (held, way))
             };
             return plain::<W, _>(batch, true, call).await;
         }

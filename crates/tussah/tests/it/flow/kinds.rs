@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tussah::flow::{Args, AsyncOut, Graph, Out, module};
+use tussah::flow::{Args, AsyncOut, Graph, Out, Via, module};
 use tussah::sync::Barrier;
 
 use super::{Note, Notes};
@@ -79,6 +79,21 @@ impl Alone {
     }
 }
 
+struct PlainAlone(Gauge);
+
+#[module(serial)]
+impl PlainAlone {
+    fn init(gauge: Gauge) -> Self {
+        Self(gauge)
+    }
+
+    fn run(&self, _number: u64) {
+        self.0.enter();
+        std::thread::yield_now();
+        self.0.leave();
+    }
+}
+
 struct Exclusive(Gauge);
 
 #[module]
@@ -113,7 +128,49 @@ fn most_at_a_time<M: tussah::flow::Module>() -> usize {
 #[test]
 fn a_serial_module_handles_one_item_at_a_time() {
     assert_eq!(most_at_a_time::<Alone>(), 1);
+    assert_eq!(most_at_a_time::<PlainAlone>(), 1);
     assert_eq!(most_at_a_time::<Exclusive>(), 1);
+}
+
+#[derive(Default)]
+struct Pass;
+
+#[module]
+impl Pass {
+    fn run(&self, number: u64, out: &impl Out<u64>) {
+        out.send(number);
+    }
+}
+
+fn most_calls_at_a_time<M: tussah::flow::Module>() -> usize {
+    runtime(2).block_on(async {
+        let gauge = Gauge::default();
+        let mut graph = Graph::new("g");
+        let args = Args::new().with("gauge", gauge.clone());
+        graph.add::<M>("alone", args).expect("the name is free");
+        for name in ["left", "right"] {
+            let added = graph.add::<Pass>(name, Args::new());
+            added.expect("the name is free");
+            let connected = graph.connect_via(name, "alone", Via::call());
+            connected.expect("both exist");
+        }
+        let running = graph.start().expect("it is whole");
+        let input = |name| running.input(name).expect("it takes numbers");
+        let (left, right) = (input("left"), input("right"));
+        for number in 0..1000u64 {
+            left.send(number).await;
+            right.send(number).await;
+        }
+        running.drain().await;
+        gauge.max()
+    })
+}
+
+#[test]
+fn a_serial_module_is_called_by_one_caller_at_a_time() {
+    assert_eq!(most_calls_at_a_time::<Alone>(), 1);
+    assert_eq!(most_calls_at_a_time::<PlainAlone>(), 1);
+    assert_eq!(most_calls_at_a_time::<Exclusive>(), 1);
 }
 
 /// Blocks its OS thread until two items are being handled.
