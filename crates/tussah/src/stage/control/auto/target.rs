@@ -48,7 +48,7 @@ use crate::stage::event::Class;
 /// ```
 #[derive(Debug)]
 pub struct AutoTarget {
-    servlets: AutoServlets,
+    pub(super) servlets: AutoServlets,
     knee: Knee,
     admission: Predict,
     switch: Switch,
