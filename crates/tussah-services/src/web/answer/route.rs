@@ -16,8 +16,8 @@ use super::reply::Reply;
 use super::request_body::RequestBody;
 use crate::web::connection::pipe::Reader;
 
-/// A request, as a handler receives it. A clone has no [streamed](Route::streams) body, because only
-/// one reader can take it.
+/// A request, as a handler receives it. A clone has no [streamed](Route::streams) body, because
+/// only one reader can take it.
 #[derive(Debug)]
 pub struct Request {
     pub(crate) head: Head,
