@@ -53,7 +53,7 @@ pub(crate) async fn serve<P: DirectHandler<Event = Box<Exchange>>>(
     };
     let clock = &entry.server.clock;
     connection.wait_first(clock.passed_s());
-    let (mut requests, mut spare) = (0, None);
+    let (mut requests, mut spare) = (0_u32, None);
     loop {
         let event = poll_fn(|cx| {
             if idle.feeds(cx, &connection, &entry.server) {
@@ -92,13 +92,13 @@ pub(crate) async fn serve<P: DirectHandler<Event = Box<Exchange>>>(
             // This is an error, or a lost exchange.
             _ => return,
         };
-        requests += usize::from(exchange.begins());
+        requests = requests.saturating_add(exchange.begins().into());
         exchange.is_last |= entry
             .server
             .config
             .limits
             .requests
-            .is_some_and(|max| requests >= max);
+            .is_some_and(|max| requests as usize >= max);
         match send_on(&entry, &connection, exchange) {
             Ok(None) => {}
             Ok(Some(turn)) => Box::pin(wait_for_turn(turn, &connection, &entry.server)).await,

@@ -13,5 +13,5 @@ super::futures! {
     "flow/flows::turn" (flow: Flow) { flow.turn().await }
     "flow/tap::next" (tap: Tap) { let _ = { tap }.next().await; }
     "flow/ordered::end" (port: InTurn<'static, u64>) { port.end().await }
-    "flow/outlet::flush" (held: Held<'static>) { { held }.flush().await }
+    "flow/outbox::flush" (held: Held<'static>) { { held }.flush().await }
 }
