@@ -290,9 +290,9 @@ fn only_the_latest_controller_stores_what_it_learns() {
     let controller = || AutoTarget::new(Duration::from_millis(100)).remember(&memory);
     let (mut before, mut after) = (controller(), controller());
     before.sample(&look(2, 40, 1), 1);
-    after.sample(&look(2, 400, 1), 2);
-    before.sample(&look(2, 40, 1), 3);
-    let (_, learned) = memory.take_over(3);
+    after.sample(&look(2, 400, 1), 1);
+    before.sample(&look(2, 40, 1), 1);
+    let (_, learned) = memory.take_over(1);
     let (learned, _) = learned.expect("it was stored");
     assert_eq!(learned.times.finished, 20);
     assert_eq!(learned.times.service_ns, 440 * MS);
