@@ -119,6 +119,18 @@ impl Counts {
         counted
     }
 
+    /// Returns the index of a route's counters. Routes for which there is no room, because a
+    /// configuration has more of them than the first one, count as other requests.
+    #[inline]
+    pub(crate) fn source_of(&self, route: usize) -> u32 {
+        let source = of_route(route);
+        if (source as usize) < self.sources {
+            source
+        } else {
+            OTHER
+        }
+    }
+
     /// Returns all sources: the server itself, files, and routes.
     pub(crate) fn sources(&self) -> std::ops::Range<u32> {
         0..self.sources as u32
@@ -164,5 +176,7 @@ mod tests {
         assert_eq!((route.responses(), route.get(Count::Bytes)), (42, 420));
         assert_eq!(counts.of(FILES).get(Count::Missed), 7);
         assert_eq!(counts.of(of_route(0)).responses(), 0);
+        assert_eq!(counts.source_of(1), of_route(1));
+        assert_eq!(counts.source_of(2), OTHER);
     }
 }

@@ -17,6 +17,9 @@ use crate::web::answer::route::Routes;
 /// the current partial second.
 pub(crate) const RECENT_S: u64 = 10;
 
+/// Bound, in applications: the FastCGI applications of a configuration with counts of their own.
+const APPLICATIONS_MAX: usize = 8;
+
 /// The networks of a process, and the counts of those that have ended.
 pub(crate) struct Totals {
     known: Mutex<Known>,
@@ -46,11 +49,11 @@ pub(crate) struct Moment {
 }
 
 impl Totals {
-    /// Creates the counts for these routes, `/work` and scripts.
+    /// Creates the counts for these routes, `/work` and FastCGI applications.
     pub(crate) fn new(routes: &Routes, workers: usize) -> Self {
         Self {
             known: Mutex::default(),
-            counts: Counts::new(routes.all().len() + 2, workers),
+            counts: Counts::new(routes.all().len() + 1 + APPLICATIONS_MAX, workers),
             second: AtomicU64::new(u64::MAX),
             recent: Mutex::default(),
         }

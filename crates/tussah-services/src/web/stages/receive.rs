@@ -59,7 +59,7 @@ impl<S: DirectHandler<Event = Box<Exchange>>> DirectHandler for Receive<S> {
         let found = || self.server.routes.find(&exchange.key);
         let route = if is_status { None } else { found() };
         if let Some(route) = route {
-            exchange.source = counts::of_route(route);
+            exchange.source = self.server.totals.counts.source_of(route);
         }
         if route.is_none() && exchange.redirected.is_some() {
             return self.refuse(exchange, Status::NOT_FOUND); // a script that no route runs

@@ -82,7 +82,9 @@ impl Report {
         let up_s = up.as_secs();
         totals.begin_second(up_s, &server.routes);
         let routes = server.routes.all().iter().enumerate();
-        let routes = routes.map(|(index, (path, _))| (of_route(index), path.as_str()));
+        let routes = routes
+            .map(|(index, (path, _))| (totals.counts.source_of(index), path.as_str()))
+            .filter(|(source, _)| *source != OTHER);
         let sources = routes.chain([(FILES, "files"), (OTHER, "other")]);
         let before = totals.before(up_s, &server.routes);
         // Ten seconds, and the current partial second.
