@@ -294,7 +294,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         One "limits.rejecting", "limit-rejecting", "PERCENT", LIMITS,
-        "Share of the workers' time that rejections for overload may take, or off. Beyond it, the server does not read from a rejected client before its Retry-After, and accepts connections more slowly",
+        "Share of the workers' time that rejections for overload may take, or off. Beyond it, a client that retries early waits until its turn or its Retry-After, and connections are accepted more slowly",
         limits.rejecting = |v| v.or_none("off", |v| v.count(1..=100)),
         |c| show::or("off", &c.limits.rejecting, show::plain)
     ),

@@ -212,8 +212,8 @@ pub struct Limits {
     /// unlimited by default.
     pub requests: Option<usize>,
     /// Bound, in percent of the workers' time: the time that rejections for overload may take, 25
-    /// by default; `None` for no bound. Beyond it, the server does not read from a rejected client
-    /// before its `Retry-After`, and it accepts connections more slowly.
+    /// by default; `None` for no bound. Beyond it, a client that retries early waits until its turn
+    /// or its `Retry-After`, and the server accepts connections more slowly.
     pub rejecting: Option<usize>,
 }
 

@@ -15,8 +15,8 @@ use crate::stage::control::{knee, predict};
 /// the same memory to both controllers. The knowledge of the first one is then a prior for the
 /// second one: service times, the capacity, and whether a resource is scarce. The weight of the
 /// prior halves every [`HALF_LIFE`](Self::HALF_LIFE) in which no controller has stored anything,
-/// and new measurements soon outweigh it. A stage that was overloaded therefore answers in time
-/// from its first request.
+/// and new measurements soon outweigh it. A stage that was overloaded therefore does not have to
+/// learn again how many events it can handle.
 ///
 /// Clones share their contents. If several controllers use a memory, the one that received its
 /// first sample last stores what it learns.
