@@ -25,6 +25,7 @@ pub static WORKLOAD: Workload = Workload {
 const PEERS: &[Peer] = &[
     peer("floor", floor),
     peer("tokio", tokio),
+    peer("tokio-boxed", tokio_boxed),
     peer("smol", smol),
     #[cfg(feature = "tussah")]
     peer("tussah", tussah),
@@ -45,6 +46,15 @@ static ALIVE: AtomicUsize = AtomicUsize::new(0);
 fn ran() {
     RUN.fetch_add(1, Ordering::Relaxed);
 }
+
+/// Handles a post. The post carries its number as an event carries its data.
+fn ran_post(number: usize) {
+    std::hint::black_box(number);
+    ran();
+}
+
+/// A post that brings its own code, as the posts of tussah do.
+type Post = Box<dyn FnOnce() + Send>;
 
 /// A value on the stack of each thread, which detects a stack that is never dropped.
 struct Stack;
@@ -138,7 +148,7 @@ fn twice(
 fn floor(options: &Options) -> Vec<Metric> {
     use std::pin::Pin;
     use std::task::{Context, Waker};
-    type Event = Box<dyn FnOnce() + Send>;
+    type Event = Post;
     let (sender, receiver) = std::sync::mpsc::channel::<Event>();
     std::thread::spawn(move || receiver.into_iter().for_each(|event| event()));
     let colors = |count: usize| {
@@ -166,9 +176,9 @@ fn floor(options: &Options) -> Vec<Metric> {
             }
         }
     };
-    twice(options, colors, aborts, |_| {
+    twice(options, colors, aborts, |event| {
         assert!(
-            sender.send(Box::new(ran)).is_ok(),
+            sender.send(Box::new(move || ran_post(event))).is_ok(),
             "the OS thread waits for us"
         );
     })
@@ -177,6 +187,20 @@ fn floor(options: &Options) -> Vec<Metric> {
 /// Uses a task for each color, `abort` and join for each thread, and tasks with channels for the
 /// posts.
 fn tokio(options: &Options) -> Vec<Metric> {
+    tokio_with(options, |event| event, ran_post)
+}
+
+/// Same, but a post is a boxed closure.
+fn tokio_boxed(options: &Options) -> Vec<Metric> {
+    let message = |event| Box::new(move || ran_post(event)) as Post;
+    tokio_with(options, message, |post| post())
+}
+
+fn tokio_with<T: Send + 'static>(
+    options: &Options,
+    message: impl Fn(usize) -> T + Sync,
+    handle: impl Fn(T) + Copy + Send + 'static,
+) -> Vec<Metric> {
     let runtime = runtimes::tokio_with(options, options.workers());
     let colors = |count: usize| {
         let task = runtime.spawn(async move {
@@ -218,8 +242,8 @@ fn tokio(options: &Options) -> Vec<Metric> {
     let target = |_| {
         let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
         runtime.spawn(async move {
-            while let Some(()) = receiver.recv().await {
-                ran();
+            while let Some(message) = receiver.recv().await {
+                handle(message);
             }
         });
         sender
@@ -227,7 +251,8 @@ fn tokio(options: &Options) -> Vec<Metric> {
     let targets: Vec<_> = (0..TARGETS).map(target).collect();
     twice(options, colors, aborts, |event| {
         targets[event % TARGETS]
-            .send(())
+            .send(message(event))
+            .ok()
             .expect("the task waits for us");
     })
 }
@@ -274,8 +299,8 @@ fn smol(options: &Options) -> Vec<Metric> {
     let target = |_| {
         let (sender, receiver) = async_channel::unbounded();
         let task = SMOL.spawn(async move {
-            while let Ok(()) = receiver.recv().await {
-                ran();
+            while let Ok(number) = receiver.recv().await {
+                ran_post(number);
             }
         });
         task.detach();
@@ -284,7 +309,7 @@ fn smol(options: &Options) -> Vec<Metric> {
     let targets: Vec<_> = (0..TARGETS).map(target).collect();
     twice(options, colors, aborts, |event| {
         targets[event % TARGETS]
-            .try_send(())
+            .try_send(event)
             .expect("the task waits for us");
     })
 }
@@ -344,7 +369,7 @@ fn tussah(options: &Options) -> Vec<Metric> {
     let target = |color| runtime.color(Color(u64::MAX - color as u64));
     let targets: Vec<_> = (0..TARGETS).map(target).collect();
     twice(options, colors, aborts, |event| {
-        let posted = runtime.post_in(&targets[event % TARGETS], ran);
+        let posted = runtime.post_in(&targets[event % TARGETS], move || ran_post(event));
         assert!(
             posted.is_ok(),
             "the color has no limit and the runtime runs"

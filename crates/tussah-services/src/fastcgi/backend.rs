@@ -1,6 +1,7 @@
 //! An application server with its pool of connections.
 
 use std::fmt;
+use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -114,7 +115,7 @@ impl Backend {
         let permit = self.0.permit().await?;
         let connection = match self.0.take_idle() {
             Some(connection) => (connection, true),
-            None => (self.0.connect().await?, false),
+            None => (self.0.connect(NonZeroU16::MIN).await?, false),
         };
         let is_of = |method: &[u8]| {
             let mut variables = variables.iter();
@@ -157,17 +158,19 @@ impl Pool {
     /// Takes an idle connection that the peer has not closed.
     fn take_idle(&self) -> Option<Connection> {
         let mut idle = self.idle.lock();
-        while let Some(connection) = idle.pop() {
+        while let Some(mut connection) = idle.pop() {
             if connection.is_fresh() {
+                connection.next_request();
                 return Some(connection);
             }
         }
         None
     }
 
-    pub(super) async fn connect(&self) -> Result<Connection, Failure> {
+    /// Opens a connection for a request with this number.
+    pub(super) async fn connect(&self, id: NonZeroU16) -> Result<Connection, Failure> {
         let time = self.options.connect;
-        let connected = timeout(time, Connection::open(&self.address)).await;
+        let connected = timeout(time, Connection::open(&self.address, id)).await;
         let connected = connected.map_err(|_| Failure::ConnectTime(time))?;
         connected.map_err(Failure::Connect)
     }

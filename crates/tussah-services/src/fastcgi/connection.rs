@@ -1,6 +1,7 @@
 //! A connection to an application server.
 
 use std::io;
+use std::num::NonZeroU16;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -9,27 +10,45 @@ use tussah::net::{TcpStream, UnixStream};
 
 use super::address::Address;
 
-/// A connection over TCP or a Unix socket.
-pub(super) enum Connection {
+/// A connection for one request at a time, because neither php-fpm nor fcgiwrap accepts more.
+pub(super) struct Connection {
+    stream: Stream,
+    /// The number of the present request. Each request has its own, so that what an application
+    /// sends after the end of a response is no part of the next one.
+    id: NonZeroU16,
+}
+
+enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
 impl Connection {
-    pub(super) async fn open(address: &Address) -> io::Result<Self> {
-        Ok(match address {
-            Address::Tcp(address) => Self::Tcp(TcpStream::connect(*address).await?),
-            Address::Unix(path) => Self::Unix(UnixStream::connect(path).await?),
-        })
+    /// Connects, for a request with this number.
+    pub(super) async fn open(address: &Address, id: NonZeroU16) -> io::Result<Self> {
+        let stream = match address {
+            Address::Tcp(address) => Stream::Tcp(TcpStream::connect(*address).await?),
+            Address::Unix(path) => Stream::Unix(UnixStream::connect(path).await?),
+        };
+        Ok(Self { stream, id })
+    }
+
+    pub(super) fn id(&self) -> NonZeroU16 {
+        self.id
+    }
+
+    /// Begins another request on this connection.
+    pub(super) fn next_request(&mut self) {
+        self.id = self.id.checked_add(1).unwrap_or(NonZeroU16::MIN);
     }
 
     /// Returns whether a connection that has been idle can be used: the peer has neither closed it
     /// nor sent anything.
     pub(super) fn is_fresh(&self) -> bool {
         let mut byte = [0];
-        let read = match self {
-            Self::Tcp(stream) => stream.try_read(&mut byte),
-            Self::Unix(stream) => stream.try_read(&mut byte),
+        let read = match &self.stream {
+            Stream::Tcp(stream) => stream.try_read(&mut byte),
+            Stream::Unix(stream) => stream.try_read(&mut byte),
         };
         matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
@@ -39,16 +58,16 @@ impl Connection {
         cx: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        match self {
-            Self::Tcp(stream) => Pin::new(&mut &*stream).poll_read(cx, buffer),
-            Self::Unix(stream) => Pin::new(&mut &*stream).poll_read(cx, buffer),
+        match &self.stream {
+            Stream::Tcp(stream) => Pin::new(&mut &*stream).poll_read(cx, buffer),
+            Stream::Unix(stream) => Pin::new(&mut &*stream).poll_read(cx, buffer),
         }
     }
 
     pub(super) fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self {
-            Self::Tcp(stream) => Pin::new(&mut &*stream).poll_write(cx, bytes),
-            Self::Unix(stream) => Pin::new(&mut &*stream).poll_write(cx, bytes),
+        match &self.stream {
+            Stream::Tcp(stream) => Pin::new(&mut &*stream).poll_write(cx, bytes),
+            Stream::Unix(stream) => Pin::new(&mut &*stream).poll_write(cx, bytes),
         }
     }
 }

@@ -17,10 +17,6 @@ use super::backend::Pool;
 use super::connection::Connection;
 use super::failure::Failure;
 
-/// The number of each request: a connection has one request at a time, because neither php-fpm nor
-/// fcgiwrap accepts more.
-const ID: NonZeroU16 = NonZeroU16::MIN;
-
 /// Bound, in bytes: one read of the request's body, and one read of the response.
 const BUFFER_BYTES: usize = 32 * 1024;
 
@@ -30,6 +26,8 @@ const MESSAGE_BYTES_MAX: usize = 8 * 1024;
 /// A request that has been sent at least in part.
 pub(super) struct Exchange<B> {
     pub(super) pool: Arc<Pool>,
+    /// The number of the request.
+    id: NonZeroU16,
     /// The connection, until the application has ended the response.
     connection: Option<Connection>,
     /// The permit for the connection.
@@ -78,20 +76,22 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
         is_safe: bool,
         body: B,
     ) -> Self {
+        let id = connection.id();
         let mut pairs = Vec::new();
         for (name, value) in variables {
             fastcgi::push_pair(&mut pairs, name.as_ref().as_bytes(), value.as_ref());
         }
         let mut output = Vec::new();
-        fastcgi::push_begin_request(&mut output, ID, Role::Responder, true);
-        fastcgi::push_stream(&mut output, Stream::Params, ID, &pairs);
-        fastcgi::push_stream_end(&mut output, Stream::Params, ID);
+        fastcgi::push_begin_request(&mut output, id, Role::Responder, true);
+        fastcgi::push_stream(&mut output, Stream::Params, id, &pairs);
+        fastcgi::push_stream_end(&mut output, Stream::Params, id);
         Self {
             pool,
+            id,
             connection: Some(connection),
             permit: Some(permit),
             was_kept,
-            parser: Parser::new(ID),
+            parser: Parser::new(id),
             input: vec![0; BUFFER_BYTES],
             unparsed: 0..0,
             output,
@@ -121,7 +121,7 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
                 Ok(Ok(Step::End)) => return Ok(false),
                 Ok(Err(failure)) if self.may_retry(&failure) => {
                     // The kept connection ended at the same moment; nothing of the request is lost.
-                    self.connection = Some(self.pool.connect().await?);
+                    self.connection = Some(self.pool.connect(self.id).await?);
                     (self.sent, self.broken) = (0, None);
                     self.was_kept = false;
                 }
@@ -180,11 +180,11 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
                 Poll::Ready(Err(error)) => return Err(Failure::Body(error)),
                 Poll::Ready(Ok(0)) => {
                     self.body = None;
-                    fastcgi::push_stream_end(&mut self.output, Stream::Stdin, ID);
+                    fastcgi::push_stream_end(&mut self.output, Stream::Stdin, self.id);
                 }
                 Poll::Ready(Ok(len)) => {
                     let bytes = &self.space[..len];
-                    fastcgi::push_stream(&mut self.output, Stream::Stdin, ID, bytes);
+                    fastcgi::push_stream(&mut self.output, Stream::Stdin, self.id, bytes);
                 }
             }
         }

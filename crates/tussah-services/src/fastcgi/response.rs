@@ -25,10 +25,17 @@ impl<B: AsyncRead + Unpin> Response<B> {
     pub(super) async fn begin(mut exchange: Exchange<B>, is_head: bool) -> Result<Self, Failure> {
         let limits = exchange.pool.options.head;
         let mut bytes = Vec::new();
+        let mut parsed = 0;
         loop {
+            let before = bytes.len();
             if !exchange.read(&mut bytes).await? {
                 return Err(Failure::NoHead);
             }
+            // Parsing starts at the first byte, so many small records must not each cause it.
+            if bytes.len() < 2 * parsed && !has_empty_line(&bytes[before.saturating_sub(2)..]) {
+                continue;
+            }
+            parsed = bytes.len();
             if let Some(head) = cgi::parse(&bytes, &limits).map_err(Failure::Head)? {
                 let first = bytes.split_off(head.len());
                 // The length is that of the response to GET, whether or not a body follows.
@@ -79,4 +86,8 @@ impl<B: AsyncRead + Unpin> Response<B> {
             _ => Ok(is_some.then_some(chunk)),
         }
     }
+}
+
+fn has_empty_line(text: &[u8]) -> bool {
+    text.windows(2).any(|two| two == b"\n\n") || text.windows(3).any(|three| three == b"\n\r\n")
 }

@@ -92,7 +92,13 @@ async fn run(scripts: Arc<Scripts>, request: Request) -> Reply {
             let script = String::from_utf8_lossy(&script.name);
             let backend = scripts.backend.address();
             let status = failure.status();
-            tracing::warn!(%backend, ?script, "answered {}: {failure}", status.code());
+            let code = status.code();
+            if let Failure::Body(_) = failure {
+                // The client's fault, or it has left.
+                tracing::info!(%backend, ?script, "answered {code}: {failure}");
+            } else {
+                tracing::warn!(%backend, ?script, "answered {code}: {failure}");
+            }
             Reply::status(status)
         }
     }

@@ -47,6 +47,10 @@ impl<S: DirectHandler<Event = Box<Exchange>>> Handler for Dynamic<S> {
                 tracing::error!(status = %reply.status, "a handler returned a status below 200; answered 500 instead");
                 reply = Reply::status(Status::INTERNAL_SERVER_ERROR);
             }
+            if reply.status == Status::RESET_CONTENT {
+                // RFC 9110, section 15.3.6: such a response has no content.
+                reply.body = ReplyBody::Bytes(Vec::new());
+            }
             if reply.status.code() >= 500 {
                 batch.fail(1);
             } else if matches!(exchange.body, Body::Piped(_)) {

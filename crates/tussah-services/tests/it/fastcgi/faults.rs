@@ -28,24 +28,34 @@ fn fake(options: Options, serve: fn(UnixStream)) -> (TempDir, Backend) {
     (directory, Backend::new(Address::Unix(path), options))
 }
 
-/// Reads the request's records up to the end of the empty body. Returns false if there are none.
-fn read_request(stream: &mut impl Read) -> bool {
+/// Reads the request's records up to the end of the empty body, and returns the request's number.
+fn read_request(stream: &mut impl Read) -> Option<u16> {
     let mut header = [0; 8];
     while stream.read_exact(&mut header).is_ok() {
         let len = usize::from(u16::from_be_bytes([header[4], header[5]]));
         let mut rest = vec![0; len + usize::from(header[6])];
         stream.read_exact(&mut rest).expect("a whole record");
         if header[1] == 5 && len == 0 {
-            return true;
+            return Some(u16::from_be_bytes([header[2], header[3]]));
         }
     }
-    false
+    None
 }
 
-/// Returns a record for request 1.
+/// Returns a record for request 1, the first one of each connection.
 fn record(kind: u8, content: &[u8]) -> Vec<u8> {
+    record_for(1, kind, content)
+}
+
+fn record_for(id: u16, kind: u8, content: &[u8]) -> Vec<u8> {
+    let [id_high, id_low] = id.to_be_bytes();
     let [high, low] = (content.len() as u16).to_be_bytes();
-    [&[1, kind, 0, 1, high, low, 0, 0], content].concat()
+    [&[1, kind, id_high, id_low, high, low, 0, 0], content].concat()
+}
+
+/// Returns a whole response to this request.
+fn whole(id: u16, output: &[u8]) -> Vec<u8> {
+    [record_for(id, 6, output), record_for(id, 3, &[0; 8])].concat()
 }
 
 #[track_caller]
@@ -64,9 +74,10 @@ fn check(options: Options, serve: fn(UnixStream), status: u16, expected: &str) {
 
 /// Answers every request on a connection with the same output, and ends it.
 fn answer(mut stream: impl Read + Write, output: &[u8]) {
-    while read_request(&mut stream) {
-        let bytes = [record(6, output), record(3, &[0; 8])].concat();
-        stream.write_all(&bytes).expect("the client reads");
+    while let Some(id) = read_request(&mut stream) {
+        stream
+            .write_all(&whole(id, output))
+            .expect("the client reads");
     }
 }
 
@@ -125,6 +136,30 @@ fn a_head_that_does_not_end() {
     block_on(async {
         let failure = ask(&backend, "/a.php", "GET", 0, empty()).await;
         assert!(matches!(failure, Err(Failure::Head(_))), "{failure:?}");
+    });
+}
+
+/// Both ends of lines, with a record for each byte.
+#[test]
+fn a_head_in_small_records() {
+    let serve = |mut stream: UnixStream| {
+        while let Some(id) = read_request(&mut stream) {
+            let line = if id % 2 == 0 { "\n" } else { "\r\n" };
+            let text = ["A: b", "C: d", "", "here"].join(line);
+            let mut bytes = Vec::new();
+            for byte in text.as_bytes() {
+                bytes.extend(record_for(id, 6, &[*byte]));
+            }
+            bytes.extend(record_for(id, 3, &[0; 8]));
+            stream.write_all(&bytes).expect("the client reads");
+        }
+    };
+    let (_directory, backend) = fake(Options::default(), serve);
+    block_on(async {
+        for _ in 0..2 {
+            let text = ask(&backend, "/a.php", "GET", 0, empty()).await;
+            assert_eq!(text.expect("a response"), b"here");
+        }
     });
 }
 
@@ -280,10 +315,11 @@ fn a_request_of_which_nothing_was_sent_is_sent_again() {
     static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
     let (_directory, backend) = fake(Options::default(), |mut stream| {
         CONNECTIONS.fetch_add(1, Ordering::Relaxed);
-        read_request(&mut stream);
+        let id = read_request(&mut stream).expect("a request");
         stream.shutdown(Shutdown::Read).expect("it is open");
-        let bytes = [record(6, b"A: b\n\nhere"), record(3, &[0; 8])].concat();
-        stream.write_all(&bytes).expect("the client reads");
+        stream
+            .write_all(&whole(id, b"A: b\n\nhere"))
+            .expect("the client reads");
         loop {
             thread::park(); // the connection stays open
         }
@@ -307,8 +343,9 @@ fn a_request_of_which_a_part_was_sent_is_not_sent_again() {
         }
         // The first request succeeds, so that its connection is kept.
         read_request(&mut stream);
-        let bytes = [record(6, b"A: b\n\nhere"), record(3, &[0; 8])].concat();
-        stream.write_all(&bytes).expect("the client reads");
+        stream
+            .write_all(&whole(1, b"A: b\n\nhere"))
+            .expect("the client reads");
         stream.read_exact(&mut [0; 8]).expect("a second request");
     });
     block_on(async {
@@ -329,9 +366,10 @@ fn a_get_of_which_nothing_was_answered_is_sent_again() {
     static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
     let (_directory, backend) = fake(Options::default(), |mut stream| {
         CONNECTIONS.fetch_add(1, Ordering::Relaxed);
-        read_request(&mut stream);
-        let bytes = [record(6, b"A: b\n\nhere"), record(3, &[0; 8])].concat();
-        stream.write_all(&bytes).expect("the client reads");
+        let id = read_request(&mut stream).expect("a request");
+        stream
+            .write_all(&whole(id, b"A: b\n\nhere"))
+            .expect("the client reads");
         read_request(&mut stream);
     });
     block_on(async {
@@ -369,8 +407,9 @@ fn messages_end_a_silence() {
                 thread::yield_now();
             }
         }
-        let bytes = [record(6, b"A: b\n\nhere"), record(3, &[0; 8])].concat();
-        stream.write_all(&bytes).expect("the client reads");
+        stream
+            .write_all(&whole(1, b"A: b\n\nhere"))
+            .expect("the client reads");
     });
     let clock = tussah::Clock::manual();
     let runtime = tussah::Runtime::builder().workers(1).clock(clock.clock());
@@ -386,5 +425,28 @@ fn messages_end_a_silence() {
         }
         let text = asking.await.expect("no panic");
         assert_eq!(text.expect("a response"), b"here");
+    });
+}
+
+/// The record arrives after the connection was found to be quiet and given to the next request.
+#[test]
+fn output_after_the_end_is_no_part_of_the_next_response() {
+    let (_directory, backend) = fake(Options::default(), |mut stream| {
+        let first = read_request(&mut stream).expect("a request");
+        stream
+            .write_all(&whole(first, b"A: b\n\nhere"))
+            .expect("the client reads");
+        let second = read_request(&mut stream).expect("another request");
+        let late = record_for(first, 6, b"A: b\n\nlate");
+        let bytes = [late, whole(second, b"A: b\n\nhere")].concat();
+        stream.write_all(&bytes).expect("the client reads");
+    });
+    block_on(async {
+        let text = ask(&backend, "/a.php", "GET", 0, empty()).await;
+        assert_eq!(text.expect("a response"), b"here");
+        let failure = ask(&backend, "/a.php", "GET", 0, empty()).await;
+        let failure = failure.expect_err("the record is for another request");
+        assert!(matches!(failure, Failure::Records(_)), "{failure:?}");
+        assert_eq!((failure.status().code(), backend.idle()), (502, 0));
     });
 }
