@@ -31,7 +31,7 @@ impl<B: AsyncRead + Unpin> Response<B> {
             if !exchange.read(&mut bytes).await? {
                 return Err(Failure::NoHead);
             }
-            // Parsing starts at the first byte, so many small records must not each cause it.
+            // Parsing starts at the first byte. It must not happen for each of many small records.
             if bytes.len() < 2 * parsed && !has_empty_line(&bytes[before.saturating_sub(2)..]) {
                 continue;
             }
