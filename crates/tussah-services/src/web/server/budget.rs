@@ -95,6 +95,9 @@ impl Budget {
     /// Returns the CPU time of this OS thread as a request begins, if requests are being rejected.
     #[inline]
     pub(crate) fn begin(&self) -> Option<Duration> {
+        // This OS thread may have rejected a request for a front controller, which was sent on
+        // after a search of the site.
+        REJECTED.set(None);
         // Relaxed: only the cost of some rejections depends on it.
         let rejects = self.rejects.load(Ordering::Relaxed);
         rejects.then(cpu_time)
@@ -219,6 +222,21 @@ mod tests {
         }
         assert_eq!(budget.mean(us(5)), 10_000);
         assert!((11_000..12_000).contains(&budget.mean(us(10_000))));
+    }
+
+    #[test]
+    fn only_a_rejection_while_the_request_is_sent_counts() {
+        let budget = Budget {
+            cpus: Some(1e-6),
+            ..Budget::new(None, 1)
+        };
+        budget.rejects.store(true, Ordering::Relaxed);
+        note_rejected(true);
+        let begun = budget.begin();
+        assert_eq!(budget.turn_after(begun), None);
+        let begun = budget.begin();
+        note_rejected(true);
+        assert!(budget.turn_after(begun).is_some());
     }
 
     #[test]
