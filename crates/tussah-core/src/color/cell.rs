@@ -349,21 +349,11 @@ impl ColorCell {
                 Err(now) => state = now,
             }
         }
-        let mut newest_first = inbox(state);
-        let mut oldest_first = std::ptr::null_mut::<Node>();
-        while let Some(node) = NonNull::new(newest_first) {
-            // SAFETY: after the swap the nodes of the inbox belong to this call.
-            let link = unsafe { node.as_ref() }.link();
-            newest_first = link.load(Ordering::Relaxed);
-            link.store(oldest_first, Ordering::Relaxed);
-            oldest_first = node.as_ptr();
-        }
-        while let Some(node) = NonNull::new(oldest_first) {
-            // SAFETY: as above; the token also covers the FIFO.
-            unsafe {
-                oldest_first = node.as_ref().link().load(Ordering::Relaxed);
-                self.fifo.with_mut(|fifo| (*fifo).push_back(node));
-            }
+        if let Some(newest) = NonNull::new(inbox(state)) {
+            // SAFETY: after the swap the nodes of the inbox belong to this call, linked from the
+            // newest to the oldest. The token also covers the FIFO.
+            self.fifo
+                .with_mut(|fifo| unsafe { (*fifo).push_chain(newest) });
         }
     }
 

@@ -53,6 +53,33 @@ impl<T: Link> List<T> {
         self.last = node.as_ptr();
     }
 
+    /// Queues several nodes behind all others. They are linked from the newest to the oldest, as in
+    /// an inbox, and the oldest links to null.
+    ///
+    /// # Safety
+    /// Every node must meet the requirements of [`push_back`](Self::push_back).
+    #[inline]
+    pub(crate) unsafe fn push_chain(&mut self, newest: NonNull<T>) {
+        let mut oldest = newest;
+        // SAFETY: the nodes are the caller's to give, and those of the list are alive and belong to
+        // it.
+        unsafe {
+            let mut rest = link(newest).load(Ordering::Relaxed);
+            while let Some(node) = NonNull::new(rest) {
+                rest = link(node).load(Ordering::Relaxed);
+                link(node).store(oldest.as_ptr(), Ordering::Relaxed);
+                oldest = node;
+            }
+            let mut first = oldest.as_ptr();
+            if let Some(last) = NonNull::new(self.last) {
+                first = link(last).load(Ordering::Relaxed);
+                link(last).store(oldest.as_ptr(), Ordering::Relaxed);
+            }
+            link(newest).store(first, Ordering::Relaxed);
+        }
+        self.last = newest.as_ptr();
+    }
+
     /// Takes the oldest node.
     #[inline]
     pub(crate) fn pop_front(&mut self) -> Option<NonNull<T>> {
@@ -102,6 +129,30 @@ mod tests {
         assert!(list.is_empty());
         push(&mut list, &nodes, 4); // an empty list forgets its last node
         assert_eq!(drain(&mut list), [4]);
+    }
+
+    #[test]
+    fn a_chain_goes_behind_all_others() {
+        let nodes = TestNodes::new(0, 7);
+        let mut list = List::new();
+        let push_chain = |list: &mut List<TestNode>, numbers: &[usize]| {
+            let mut newest = ptr::null_mut();
+            for number in numbers {
+                let node = nodes.get(*number);
+                // SAFETY: the node is in no list.
+                unsafe { link(node) }.store(newest, Ordering::Relaxed);
+                newest = node.as_ptr();
+            }
+            // SAFETY: as in `push`, and the nodes are linked from the newest to the oldest.
+            unsafe { list.push_chain(NonNull::new(newest).expect("a node")) }
+        };
+        push_chain(&mut list, &[0, 1, 2]);
+        push(&mut list, &nodes, 3);
+        push_chain(&mut list, &[4]);
+        push_chain(&mut list, &[5, 6]);
+        assert_eq!(drain(&mut list), [0, 1, 2, 3, 4, 5, 6]);
+        push_chain(&mut list, &[0]);
+        assert_eq!(drain(&mut list), [0]);
     }
 
     #[test]
