@@ -173,6 +173,7 @@ pub mod expansion {
     pub use super::edge::Entry;
     pub use super::flows::{Flow, Parcel};
     pub use super::install::{Installed, Node};
+    pub use super::keepers::Sends;
     pub use super::module::{
         Element, Ended, HasInput, HasOutput, HasParam, Module, Never, PerFlow, Ports, Serial,
         Source, Tick, Woken,

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 
 use super::dropped::Dropped;
 use super::flows::{Flow, Key, Parcel};
+use super::keepers::Sends;
 use super::module::Module;
 use super::out::{AsyncOut, Out};
 use super::outbox::Held;
@@ -222,10 +223,11 @@ impl<T: Send + 'static> Outlet<T> {
     }
 
     /// Opens the port for an async call with a batch.
-    pub fn port_of<'a>(&'a self, current: &'a Current) -> PortOf<'a, T> {
+    pub fn port_of<'a>(&'a self, current: &'a Current, sends: &'a Sends) -> PortOf<'a, T> {
         PortOf {
             outlet: self,
             current,
+            sends,
         }
     }
 }
@@ -265,21 +267,23 @@ impl<T: Send + 'static> Out<T> for OutboxOf<'_, '_, T> {
 pub struct PortOf<'a, T> {
     outlet: &'a Outlet<T>,
     current: &'a Current,
+    sends: &'a Sends,
 }
 
 impl<T: Send + 'static> AsyncOut<T> for PortOf<'_, T> {
     async fn send(&self, item: T) {
         let flow = self.current.lock().clone();
-        self.outlet.port(&flow).send(item).await;
+        self.outlet.port(&flow, self.sends).send(item).await;
     }
 
     fn to(&self, flow: impl Into<Key> + Send, item: T) -> impl Future<Output = ()> + Send {
-        let (key, outlet, current) = (flow.into(), self.outlet, self.current.lock().clone());
-        async move { outlet.port(&current).to(key, item).await }
+        let (key, outlet, sends) = (flow.into(), self.outlet, self.sends);
+        let current = self.current.lock().clone();
+        async move { outlet.port(&current, sends).to(key, item).await }
     }
 
     fn close(&self, flow: impl Into<Key>) {
-        self.outlet.port(&Flow::default()).close(flow);
+        self.outlet.close(&flow.into());
     }
 
     async fn each_flow(&self, item: T)
@@ -287,6 +291,6 @@ impl<T: Send + 'static> AsyncOut<T> for PortOf<'_, T> {
         T: Clone,
     {
         let current = self.current.lock().clone();
-        self.outlet.port(&current).each_flow(item).await;
+        self.outlet.port(&current, self.sends).each_flow(item).await;
     }
 }

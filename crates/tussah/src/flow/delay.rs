@@ -74,6 +74,12 @@ impl<T: Send + 'static> Push<T> for Delayed<T> {
             return None;
         }
         shared.keepers.delay();
+        if shared.keepers.is_halted() {
+            drop(line);
+            shared.edge.end(flow, item, Reason::ShutDown);
+            shared.keepers.undelay();
+            return None;
+        }
         line.items.push_back((now() + shared.after, flow, item));
         let is_served = replace(&mut line.is_served, true);
         drop(line);
@@ -117,7 +123,7 @@ impl<T: Send + 'static> Serving<T> {
                 wait.await;
             }
             self.shared.line.lock().is_sending = false;
-            self.shared.keepers.settle();
+            self.shared.keepers.undelay();
         }
     }
 
@@ -148,10 +154,10 @@ impl<T: Send + 'static> Drop for Serving<T> {
         let (items, was_sending) = (take(&mut line.items), take(&mut line.is_sending));
         line.is_served = false;
         drop(line);
-        let settled = items.len() + usize::from(was_sending);
+        let ended = items.len() + usize::from(was_sending);
         for (_, flow, item) in items {
             self.shared.edge.end(flow, item, Reason::ShutDown);
         }
-        (0..settled).for_each(|_| self.shared.keepers.settle());
+        (0..ended).for_each(|_| self.shared.keepers.undelay());
     }
 }

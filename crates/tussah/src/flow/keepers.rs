@@ -3,7 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::Poll;
 
 use tussah_core::Notify;
@@ -16,6 +16,8 @@ pub struct Keepers {
     pub(super) list: Vec<Keeper>,
     /// The number of flows that are closed and have not ended, and of items that edges delay.
     pub(super) unsettled: AtomicU64,
+    /// Of these, the number of delayed items.
+    delayed: AtomicU64,
     settled: Notify,
     is_draining: AtomicBool,
     is_halted: AtomicBool,
@@ -51,13 +53,14 @@ impl Keepers {
 
     /// Ends everything that only waits: calls of modules, alarms, and delayed items.
     pub(crate) fn halt(&self) {
-        // Release: with the Acquire in `is_halted`. A thread that reads it needs no notification.
-        self.is_halted.store(true, Ordering::Release);
+        // SeqCst: with the load in `is_halted`. A thread that reads it needs no notification.
+        self.is_halted.store(true, Ordering::SeqCst);
         self.halted.notify_waiters();
     }
 
     pub(crate) fn is_halted(&self) -> bool {
-        self.is_halted.load(Ordering::Acquire)
+        // SeqCst: with the store in `halt`.
+        self.is_halted.load(Ordering::SeqCst)
     }
 
     /// Waits until the graph is halted.
@@ -71,10 +74,25 @@ impl Keepers {
     /// Polls a future to its end, or drops it when the graph is halted. A future that never waits
     /// always ends.
     pub(crate) async fn unless_halted<F: Future>(&self, future: F) -> Option<F::Output> {
+        self.unless_cancelled(&Sends::default(), future).await
+    }
+
+    /// Polls the future of a call to its end, or drops it when the graph is halted and none of the
+    /// call's sends waits for room. If it were dropped between two sends, its item would be dropped
+    /// although a part of the output has arrived. The wait ends: receivers close after their
+    /// senders.
+    pub(crate) async fn unless_cancelled<F: Future>(
+        &self,
+        sends: &Sends,
+        future: F,
+    ) -> Option<F::Output> {
         let (mut future, mut halted) = (pin!(future), pin!(None));
         let polled = poll_fn(|cx| {
             if let Poll::Ready(output) = future.as_mut().poll(cx) {
                 return Poll::Ready(Some(output));
+            }
+            if sends.are_waiting() {
+                return Poll::Pending;
             }
             if halted.is_none() {
                 halted.set(Some(self.halted()));
@@ -85,12 +103,37 @@ impl Keepers {
         polled.await
     }
 
-    /// Records that an edge starts to delay an item.
+    /// Records that an edge starts to delay an item. It may only do so if the graph is not halted
+    /// afterwards.
     pub(crate) fn delay(&self) {
         self.unsettled.fetch_add(1, Ordering::Relaxed);
+        // SeqCst: with the load in `undelayed`. Either this edge sees that the graph is halted, or
+        // the halted graph waits for the item.
+        self.delayed.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Records that an item is no longer delayed, or that a closed flow has ended.
+    /// Records that an item is no longer delayed.
+    pub(crate) fn undelay(&self) {
+        // SeqCst: with the load in `undelayed`, so that what was sent before has arrived.
+        if self.delayed.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.settled.notify_waiters();
+        }
+        self.settle();
+    }
+
+    /// Waits until a halted graph delays no item, and never will again.
+    pub(crate) async fn undelayed(&self) {
+        loop {
+            let settled = self.settled.notified();
+            // SeqCst: with the changes in `delay` and `undelay`.
+            if self.delayed.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            settled.await;
+        }
+    }
+
+    /// Records that a closed flow has ended, or a delay.
     pub(crate) fn settle(&self) {
         // Release: with the Acquire in `are_settled`, so that what was sent before has arrived.
         if self.unsettled.fetch_sub(1, Ordering::Release) == 1 {
@@ -112,5 +155,30 @@ impl Keepers {
             }
             settled.await;
         }
+    }
+}
+
+/// The sends of one async call that wait for room.
+#[derive(Default)]
+pub struct Sends(AtomicUsize);
+
+impl Sends {
+    /// Records that a send waits, until the returned value is dropped.
+    pub(super) fn wait(&self) -> impl Drop + Send {
+        // Relaxed: the thread that polls the call is the only user.
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Waits(self)
+    }
+
+    fn are_waiting(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+}
+
+struct Waits<'a>(&'a Sends);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -5,6 +5,7 @@ use std::future::Future;
 use parking_lot::Mutex;
 
 use super::flows::{Flow, Key};
+use super::keepers::Sends;
 use super::out::{AsyncOut, Out};
 use super::outbox::Held;
 use super::outlet::Outlet;
@@ -20,11 +21,17 @@ impl<T: Send + 'static> Outlet<T> {
     }
 
     /// Opens the port for an async call of an ordered module. `turn` holds the item's ticket.
-    pub fn in_turn<'a>(&'a self, flow: &'a Flow, turn: &'a Flow) -> InTurn<'a, T> {
+    pub fn in_turn<'a>(
+        &'a self,
+        flow: &'a Flow,
+        turn: &'a Flow,
+        sends: &'a Sends,
+    ) -> InTurn<'a, T> {
         InTurn {
             outlet: self,
             flow,
             turn,
+            sends,
             closed: Mutex::default(),
         }
     }
@@ -47,17 +54,17 @@ impl<'a, T: Send + 'static> Later<'a, '_, T> {
 impl<T: Send + 'static> Out<T> for Later<'_, '_, T> {
     fn send(&self, item: T) {
         let (outlet, flow) = (self.outlet, self.flow.clone());
-        self.push(async move { outlet.port(&flow).send(item).await });
+        self.push(async move { outlet.deliver(&flow, item).await });
     }
 
     fn to(&self, flow: impl Into<Key>, item: T) {
         let (outlet, key, flow) = (self.outlet, flow.into(), self.flow.clone());
-        self.push(async move { outlet.port(&flow).to(key, item).await });
+        self.push(async move { outlet.deliver(&outlet.flow(key, &flow), item).await });
     }
 
     fn close(&self, flow: impl Into<Key>) {
         let (outlet, key) = (self.outlet, flow.into());
-        self.push(async move { outlet.port(&Flow::default()).close(key) });
+        self.push(async move { outlet.close(&key) });
     }
 
     fn each_flow(&self, item: T)
@@ -69,7 +76,7 @@ impl<T: Send + 'static> Out<T> for Later<'_, '_, T> {
         self.push(async move {
             for flow in outlet.flows(&flow) {
                 let copy = item.clone();
-                outlet.port(&flow).send(copy).await;
+                outlet.deliver(&flow, copy).await;
             }
         });
     }
@@ -80,6 +87,7 @@ pub struct InTurn<'a, T: Send + 'static> {
     outlet: &'a Outlet<T>,
     flow: &'a Flow,
     turn: &'a Flow,
+    sends: &'a Sends,
     /// The names of the flows to close when the item has its turn.
     closed: Mutex<Vec<Key>>,
 }
@@ -114,13 +122,13 @@ impl<T: Send + 'static> Drop for InTurn<'_, T> {
 impl<T: Send + 'static> AsyncOut<T> for InTurn<'_, T> {
     async fn send(&self, item: T) {
         self.turn().await;
-        self.outlet.port(self.flow).send(item).await;
+        self.outlet.port(self.flow, self.sends).send(item).await;
     }
 
     async fn to(&self, flow: impl Into<Key> + Send, item: T) {
         let key = flow.into();
         self.turn().await;
-        self.outlet.port(self.flow).to(key, item).await;
+        self.outlet.port(self.flow, self.sends).to(key, item).await;
     }
 
     fn close(&self, flow: impl Into<Key>) {
@@ -133,7 +141,7 @@ impl<T: Send + 'static> AsyncOut<T> for InTurn<'_, T> {
     {
         self.turn().await;
         for flow in self.outlet.flows(self.flow) {
-            self.outlet.port(&flow).send(item.clone()).await;
+            self.outlet.port(&flow, self.sends).send(item.clone()).await;
         }
     }
 }

@@ -10,7 +10,7 @@ use tussah_core::quietly;
 
 use super::edge::{Edge, Inlet, Wait};
 use super::flows::{Flow, Key};
-use super::keepers::Keepers;
+use super::keepers::{Keepers, Sends};
 use super::open_flows::{FlowBounds, OpenFlows};
 use super::out::AsyncOut;
 use super::tap::{Shows, TapEnd, show_of};
@@ -136,8 +136,19 @@ impl<T: Send + 'static> Outlet<T> {
 
     /// Opens the port for an async call with an item of this flow.
     #[inline]
-    pub fn port<'a>(&'a self, flow: &'a Flow) -> Port<'a, T> {
-        Port { outlet: self, flow }
+    pub fn port<'a>(&'a self, flow: &'a Flow, sends: &'a Sends) -> Port<'a, T> {
+        Port {
+            outlet: self,
+            flow,
+            sends,
+        }
+    }
+
+    /// Polls the future of an async call to its end, or drops it when the graph stops everything
+    /// that waits for anything other than the room of a receiver.
+    #[inline]
+    pub async fn unless_cancelled<F: Future>(&self, sends: &Sends, call: F) -> Option<F::Output> {
+        self.keepers.unless_cancelled(sends, call).await
     }
 
     /// Sends an item, and passes the waits for room to `held`.
@@ -161,6 +172,15 @@ impl<T: Send + 'static> Outlet<T> {
             edge.push(flow.clone(), clone(&item)).map(&mut *held);
         }
         last.push(flow.clone(), item).map(held);
+    }
+
+    /// Sends an item, and waits until there is room for it.
+    pub(super) async fn deliver(&self, flow: &Flow, item: T) {
+        let mut held = Vec::new();
+        self.put(flow, item, |wait| held.push(wait));
+        for wait in held {
+            wait.await;
+        }
     }
 
     /// Sends an item without waiting.
@@ -245,6 +265,7 @@ impl<T: Send + 'static> AnyOutlet for Outlet<T> {
 pub struct Port<'a, T> {
     outlet: &'a Outlet<T>,
     flow: &'a Flow,
+    sends: &'a Sends,
 }
 
 impl<'a, T: Send + 'static> Port<'a, T> {
@@ -254,7 +275,12 @@ impl<'a, T: Send + 'static> Port<'a, T> {
         // A `Vec` without elements allocates nothing.
         let mut held = Vec::new();
         self.outlet.put(flow, item, |wait| held.push(wait));
+        let sends = self.sends;
         async move {
+            if held.is_empty() {
+                return;
+            }
+            let _waits = sends.wait();
             for wait in held {
                 wait.await;
             }

@@ -208,10 +208,13 @@ impl Running {
     ///
     /// After `time` has passed, these items end as [shut down](crate::stage::Reason::ShutDown):
     /// items that circulate in a cycle, delayed items, items that a method leaves in its batch, and
-    /// the items of an `async fn` that waits. The future of such a function is dropped, together
-    /// with any item that it is sending. If a plain function has started, the method waits for its
-    /// end. If that function blocks its OS thread and never returns, the future of this method
-    /// never completes.
+    /// the items of an `async fn` that waits. The future of such a function is dropped.
+    ///
+    /// A function that waits for room for its output goes on: its receivers are still open, and
+    /// stop later. If it then waits for something else, its item ends as shut down although the
+    /// function has sent a part of its output. If a plain function has started, the method waits
+    /// until it has ended and all of its output has room. If the function blocks its OS thread and
+    /// never returns, or sends items without end, the future of this method never completes.
     pub async fn drain_within(&self, time: Duration) {
         if timeout(time, self.drain()).await.is_ok() {
             return;
@@ -219,6 +222,10 @@ impl Running {
         self.abort_sources();
         self.keepers.halt();
         self.end_sources().await;
+        // Delayed items end here, while their receivers can still send them to `dropped`. One that
+        // is being sent may wait for a paused receiver.
+        self.network.resume();
+        self.keepers.undelayed().await;
         self.close().await;
     }
 

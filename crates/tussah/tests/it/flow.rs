@@ -6,6 +6,7 @@ mod ends;
 mod flows;
 mod fused;
 mod generic;
+mod halt;
 mod kinds;
 mod limit;
 mod ordered;
@@ -20,9 +21,12 @@ mod weave;
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_lite::future::or;
 use parking_lot::Mutex;
 use tussah::flow::{Args, module};
+use tussah::{ManualClock, yield_now};
 
 /// The notes of modules.
 #[derive(Clone, Debug, Default)]
@@ -66,6 +70,24 @@ impl<T: Debug + Send + 'static> Note<T> {
     fn run(&mut self, item: T) {
         self.notes.add(format!("{item:?}"));
     }
+}
+
+/// Lets the other threads of the runtime run.
+async fn turns() {
+    for _ in 0..1000 {
+        yield_now().await;
+    }
+}
+
+/// Lets time pass until the future has ended.
+async fn in_time(clock: &ManualClock, future: impl Future<Output = ()>) {
+    let passes = async {
+        loop {
+            turns().await;
+            clock.advance(Duration::from_millis(100));
+        }
+    };
+    or(future, passes).await;
 }
 
 /// The name that the module's type has in errors.

@@ -90,7 +90,15 @@ impl Module {
         let (name, item) = (&port.name, port.item());
         let dropped = self.place(&port.end("dropped"));
         let run = match port.is_async {
-            true => quote!(#(#open)* let result = self.#name(#(#pass),*).await;),
+            true => {
+                let called = self.unless_cancelled(quote!({ self.#name(#(#pass),*).await }));
+                quote! {
+                    #(#open)*
+                    let ::core::option::Option::Some(result) = #called else {
+                        return;
+                    };
+                }
+            }
             false => quote! {
                 let mut held = __flow::Held::default();
                 let result = __flow::call(|| { #(#open)* self.#name(#(#pass),*) });
@@ -104,7 +112,7 @@ impl Module {
                 let is_handled = match result {
                     ::core::result::Result::Ok(()) => true,
                     ::core::result::Result::Err(error) => {
-                        __flow::AsyncOut::send(&#failed.port_of(&current), error).await;
+                        __flow::AsyncOut::send(&#failed.port_of(&current, &sends), error).await;
                         false
                     }
                 };
@@ -121,6 +129,7 @@ impl Module {
         let (any, one) = (wrap(number, quote!(_)), wrap(number, quote!(item)));
         quote! {
             let current = __flow::Current::#current;
+            let sends = __flow::Sends::default();
             let clone = __flow::Probe::<#item>::new().clone_fn();
             let mut items = __flow::Of::new(
                 events,

@@ -21,24 +21,9 @@ impl Module {
                 return quote!(::core::unreachable!("the item of a batch"));
             }
             let (open, pass) = self.arguments(port);
-            let name = &port.name;
-            let end_outs = self.end_outs(port);
-            let turn = self.options.ordered.then_some(quote!(turn.turn().await;));
-            let run = match (port.is_async, is_plain) {
-                (true, _) => quote! {
-                    let result = self.#name(#(#pass),*).await;
-                    #(#end_outs)*
-                },
-                (false, true) => quote!(let result = self.#name(#(#pass),*);),
-                (false, false) => quote! {
-                    let mut held = __flow::Held::default();
-                    let result = __flow::call(|| { #(#open)* self.#name(#(#pass),*) });
-                    #turn
-                    held.flush().await;
-                    let result = __flow::unwound(result);
-                },
-            };
+            let run = self.run(port, &open, &pass);
             let open = (port.is_async || is_plain).then_some(quote!(#(#open)*));
+            let sends = (!is_plain).then_some(quote!(let sends = __flow::Sends::default();));
             let end = self.end(port);
             let keep = (port.kind == Kind::Input).then(|| {
                 let (item, dropped) = (port.item(), self.place(&port.end("dropped")));
@@ -59,6 +44,7 @@ impl Module {
             let body = quote! {
                 #keep
                 #begun
+                #sends
                 #open
                 #run
                 #handled
@@ -82,6 +68,47 @@ impl Module {
                 }},
             }
         })
+    }
+
+    /// Returns the code that calls a method with one item. Its outputs are open, except those of a
+    /// plain method beside an async one.
+    fn run(&self, port: &Port, open: &[TokenStream], pass: &[TokenStream]) -> TokenStream {
+        let (name, end_outs) = (&port.name, self.end_outs(port));
+        let turn = self.options.ordered.then_some(quote!(turn.turn().await;));
+        match (port.is_async, self.is_plain()) {
+            (true, _) => {
+                let called = self.unless_cancelled(quote!({
+                    let result = self.#name(#(#pass),*).await;
+                    #(#end_outs)*
+                    result
+                }));
+                quote! {
+                    let ::core::option::Option::Some(result) = #called else {
+                        return false;
+                    };
+                }
+            }
+            (false, true) => quote!(let result = self.#name(#(#pass),*);),
+            (false, false) => quote! {
+                let mut held = __flow::Held::default();
+                let result = __flow::call(|| { #(#open)* self.#name(#(#pass),*) });
+                #turn
+                held.flush().await;
+                let result = __flow::unwound(result);
+            },
+        }
+    }
+
+    /// Returns the expression that awaits an async call. Its value is `None` if the graph stopped
+    /// the call.
+    pub(super) fn unless_cancelled(&self, call: TokenStream) -> TokenStream {
+        let mut inputs = self.ports.iter().filter(|port| port.kind == Kind::Input);
+        let input = inputs
+            .next()
+            .expect("a module without a source has an input");
+        // Any port would do.
+        let outlet = self.place(&input.end("dropped"));
+        quote!(#outlet.unless_cancelled(&sends, async #call).await)
     }
 
     /// Returns the expression that makes the state of a flow.
@@ -124,6 +151,7 @@ impl Module {
             false => quote!(let () = result; ::core::result::Result::Ok(())),
         };
         quote! {
+            let sends = __flow::Sends::default();
             #(#open)*
             let result = self.start(#(#pass),*).await;
             #end
@@ -146,8 +174,8 @@ impl Module {
     /// async call.
     fn openers(&self) -> (TokenStream, TokenStream) {
         match self.options.ordered {
-            true => (quote!(later), quote!(in_turn(flow, turn))),
-            false => (quote!(outbox), quote!(port(flow))),
+            true => (quote!(later), quote!(in_turn(flow, turn, &sends))),
+            false => (quote!(outbox), quote!(port(flow, &sends))),
         }
     }
 
@@ -171,7 +199,9 @@ impl Module {
                     };
                     let (outbox, async_port) = self.openers();
                     let opened = match port.is_async {
-                        _ if port.takes_many() && port.is_async => quote!(port_of(&current)),
+                        _ if port.takes_many() && port.is_async => {
+                            quote!(port_of(&current, &sends))
+                        }
                         _ if port.takes_many() => quote!(outbox_of(&current, &held)),
                         true => async_port,
                         false if self.is_plain() && !self.options.ordered => {

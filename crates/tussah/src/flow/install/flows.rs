@@ -60,7 +60,7 @@ impl<M: PerFlow, W: Way> Handler for Flows<M, W> {
             let call = self
                 .module
                 .call(&mut state.0, item, &flow, &wake, &self.outs);
-            let is_handled = self.keepers.unless_halted(call).await.unwrap_or(false);
+            let is_handled = call.await;
             let kept = self.keep(kept, state, &flow, &wake);
             *place.lock() = kept;
             settle(batch, is_handled);
@@ -83,7 +83,7 @@ impl<M: PerFlow, W: Way> Flows<M, W> {
             let mut state = kept.take();
             let wake = Wake::new(kept.alarm());
             let call = (self.module).call_many(&mut state.0, batch, &flow, &wake, &self.outs);
-            self.keepers.unless_halted(call).await;
+            call.await;
             let kept = self.keep(kept, state, &flow, &wake);
             *place.lock() = kept;
         }

@@ -49,8 +49,7 @@ impl<M: Element, W: Way> Handler for Elements<M, W> {
         if M::TAKES_MANY {
             let mut calls = Calls::new(M::BODY == Body::Async);
             while calls.go_on::<M>(batch, keepers, outs) {
-                let call = module.call_many(batch, outs);
-                keepers.unless_halted(call).await;
+                module.call_many(batch, outs).await;
             }
             return;
         }
@@ -66,12 +65,12 @@ impl<M: Element, W: Way> Handler for Elements<M, W> {
             return plain::<W, _>(batch, M::IS_SERIAL, call).await;
         }
         while let Some(Parcel { flow, item }) = batch.next() {
-            let call = keepers.unless_halted(module.call(item, &flow, outs));
+            let call = module.call(item, &flow, outs);
             let is_handled = match M::IS_ORDERED {
                 true => handed_over(call).await,
                 false => call.await,
             };
-            settle(batch, is_handled.unwrap_or(false));
+            settle(batch, is_handled);
         }
     }
 }
@@ -150,8 +149,7 @@ impl<M: Serial, W: Way> SerialHandler for Serials<M, W> {
         if M::TAKES_MANY {
             let mut calls = Calls::new(false);
             while calls.go_on::<M>(batch, keepers, outs) {
-                let call = module.call_many(batch, outs);
-                keepers.unless_halted(call).await;
+                module.call_many(batch, outs).await;
             }
             return;
         }
@@ -162,8 +160,7 @@ impl<M: Serial, W: Way> SerialHandler for Serials<M, W> {
             return plain::<W, _>(batch, true, call).await;
         }
         while let Some(Parcel { flow, item }) = batch.next() {
-            let call = keepers.unless_halted(module.call(item, &flow, outs));
-            let is_handled = call.await.unwrap_or(false);
+            let is_handled = module.call(item, &flow, outs).await;
             settle(batch, is_handled);
         }
     }

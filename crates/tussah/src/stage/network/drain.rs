@@ -48,9 +48,7 @@ impl Network {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn drain(&self) {
-        for known in self.known().0 {
-            known.stage.resume();
-        }
+        self.resume();
         let (mut drained, mut ids) = (Vec::new(), HashSet::new());
         loop {
             let (mut stages, edges) = self.known();
@@ -66,6 +64,13 @@ impl Network {
         // No more events arrive, so the handlers, which may refer to each other, are dropped.
         for known in drained {
             known.stage.close();
+        }
+    }
+
+    /// Resumes all paused stages.
+    pub(crate) fn resume(&self) {
+        for known in self.known().0 {
+            known.stage.resume();
         }
     }
 

@@ -9,7 +9,7 @@ use tussah::flow::{
 };
 use tussah::sync::Semaphore;
 
-use super::{Note, Notes};
+use super::{Note, Notes, turns};
 use crate::{by_hand, runtime};
 
 /// Sends all numbers below its parameter.
@@ -205,12 +205,6 @@ fn an_edge_that_sheds_does_not_wait_for_a_limit() {
         running.drain().await;
     });
     assert_eq!(notes.take().len(), 9);
-}
-
-async fn turns() {
-    for _ in 0..1000 {
-        tussah::yield_now().await;
-    }
 }
 
 /// Opens and closes a flow for each number.

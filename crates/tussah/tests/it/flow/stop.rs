@@ -4,37 +4,18 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_lite::future::or;
 use tussah::flow::{
     Args, AsyncOut, Batch, Dropped, Graph, Modules, Out, Running, Via, Wake, WhenFull, module,
 };
 use tussah::sync::Semaphore;
-use tussah::{ManualClock, yield_now};
+use tussah::yield_now;
 
-use super::{Note, Notes};
+use super::{Note, Notes, in_time, turns};
 use crate::{by_hand, runtime};
 
 /// Runs a future as a thread of a runtime with one worker.
 fn run(future: impl Future<Output = ()> + Send + 'static) {
     runtime(1).block_on_spawned(future);
-}
-
-/// Lets the other threads of the runtime run.
-async fn turns() {
-    for _ in 0..1000 {
-        yield_now().await;
-    }
-}
-
-/// Lets time pass until the future has ended.
-async fn in_time(clock: &ManualClock, future: impl Future<Output = ()>) {
-    let passes = async {
-        loop {
-            turns().await;
-            clock.advance(Duration::from_millis(100));
-        }
-    };
-    or(future, passes).await;
 }
 
 fn add<M: tussah::flow::Module>(graph: &mut Graph, name: &str, args: Args) {
