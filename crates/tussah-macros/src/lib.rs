@@ -61,6 +61,8 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `run` | handles an item of the default input port |
 /// | `#[port] fn name` | handles an item of the input port `name` |
 /// | `start` | produces items: the module is a source, and has no input |
+/// | `tick` | runs once in each period, which is the parameter `every`; takes outputs only |
+/// | `wake`, `end` | for modules with state for each flow: the alarm of a flow, and its end |
 ///
 /// Other items in the block stay as they are. A method that handles items takes these arguments, in
 /// any order:

@@ -153,14 +153,6 @@ impl Module {
             );
             return error(name, &message);
         }
-        if let Some(Port { name, .. }) = find(Kind::Tick)
-            && has_state
-        {
-            return error(
-                name,
-                "a module with state for each flow has no `tick`; expected `wake`, which is for one flow",
-            );
-        }
         let takes_flow = |port: &Port| {
             let mut arguments = port.arguments.iter();
             arguments.any(|argument| matches!(argument, Argument::Flow))
@@ -236,7 +228,11 @@ impl Port {
             (Kind::Input, (false, _)) => error(format!(
                 "`{name}` takes no item; expected an argument by value"
             )),
-            (Kind::Tick, (true, _) | (_, true)) => error("`tick` takes outputs only".to_owned()),
+            (Kind::Tick, (_, true)) => error(
+                "`tick` is for all flows, without state; expected `wake`, which is for one flow"
+                    .to_owned(),
+            ),
+            (Kind::Tick, (true, _)) => error("`tick` takes outputs only".to_owned()),
             (Kind::Wake, (true, _) | (_, false)) => {
                 error("`wake` takes the state of the flow by `&mut`, and no item".to_owned())
             }

@@ -132,8 +132,8 @@ fn what_is_no_module() {
         "`end` is for modules with state for each flow; expected an argument by `&mut`",
     );
     check(
-        "fn run(&self, a: u64, s: &mut S) {} fn tick(&self) {}",
-        "a module with state for each flow has no `tick`; expected `wake`, which is for one flow",
+        "fn run(&self, a: u64, s: &mut S) {} fn tick(&self, s: &mut S) {}",
+        "`tick` is for all flows, without state; expected `wake`, which is for one flow",
     );
     check(
         "fn run(&self, a: u64) {} fn tick(&self, a: u64) {}",

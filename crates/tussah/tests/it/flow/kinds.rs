@@ -1,7 +1,7 @@
 //! The kinds of modules: how many items each handles at a time.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tussah::flow::{Args, AsyncOut, Graph, Out, Via, module};
@@ -257,6 +257,76 @@ fn a_module_ticks() {
         running.drain().await;
     });
     assert_eq!(notes.take(), ["7"]);
+}
+
+/// Counts the items of each flow, and sends the count of all flows at each tick.
+#[derive(Default)]
+struct Total<const ASYNC: bool>(AtomicU64);
+
+#[module]
+impl Total<false> {
+    fn run(&self, number: u64, count: &mut u64, out: &impl Out<u64>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        *count += 1;
+        if number == 0 {
+            out.send(*count);
+        }
+    }
+
+    fn tick(&self, out: &impl Out<u64>) {
+        out.send(100 * self.0.load(Ordering::Relaxed));
+    }
+}
+
+#[module]
+impl Total<true> {
+    async fn run(&self, number: u64, count: &mut u64, out: &impl AsyncOut<u64>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        *count += 1;
+        if number == 0 {
+            out.send(*count).await;
+        }
+    }
+
+    async fn tick(&self, out: &impl AsyncOut<u64>) {
+        out.send(100 * self.0.load(Ordering::Relaxed)).await;
+    }
+}
+
+/// Ticks between items that belong to no flow. The state of these items stays.
+fn ticks_beside_state<M: tussah::flow::Module>() {
+    let (clock, runtime) = by_hand();
+    let notes = Notes::default();
+    let mut graph = Graph::new("g");
+    let args = Args::new().with("every", Duration::from_secs(1));
+    graph.add::<M>("total", args).expect("the name is free");
+    graph
+        .add::<Note<u64>>("note", notes.args())
+        .expect("the name is free");
+    graph.connect("total", "note").expect("both exist");
+    runtime.block_on(async {
+        let running = graph.start().expect("it is whole");
+        let input = running.input("total").expect("it takes numbers");
+        for number in [1u64, 2] {
+            input.send(number).await;
+        }
+        while running.stats("total").expect("it exists").finished < 2 {
+            tussah::yield_now().await;
+        }
+        clock.advance(Duration::from_secs(1));
+        while running.stats("note").expect("it exists").finished < 1 {
+            tussah::yield_now().await;
+        }
+        input.send(0).await;
+        running.drain().await;
+    });
+    assert_eq!(notes.take(), ["200", "3"]);
+}
+
+#[test]
+fn a_module_with_state_ticks_outside_of_flows() {
+    ticks_beside_state::<Total<false>>();
+    ticks_beside_state::<Total<true>>();
 }
 
 #[test]
