@@ -2,6 +2,9 @@
 
 use crate::token::Span;
 
+/// Bound, in characters: a longer name is cut in messages.
+const NAME_MAX: usize = 60;
+
 /// An error or a warning about a source text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -50,7 +53,7 @@ impl Diagnostic {
     pub fn error(span: Span, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Error,
-            message: message.into(),
+            message: cut(message.into()),
             span,
             label: String::new(),
             others: Vec::new(),
@@ -76,14 +79,14 @@ impl Diagnostic {
     /// Sets the label of the faulty part.
     #[must_use]
     pub(crate) fn label(mut self, text: impl Into<String>) -> Self {
-        self.label = text.into();
+        self.label = cut(text.into());
         self
     }
 
     /// Adds a place that helps to explain the diagnostic.
     #[must_use]
     pub(crate) fn other(mut self, span: Span, text: impl Into<String>) -> Self {
-        let text = text.into();
+        let text = cut(text.into());
         self.others.push(Label { span, text });
         self
     }
@@ -91,7 +94,42 @@ impl Diagnostic {
     /// Sets the help.
     #[must_use]
     pub(crate) fn help(mut self, text: impl Into<String>) -> Self {
-        self.help = Some(text.into());
+        self.help = Some(cut(text.into()));
         self
+    }
+}
+
+/// Cuts the long names in a text.
+fn cut(text: String) -> String {
+    if text.len() <= NAME_MAX {
+        return text;
+    }
+    let (mut cut, mut len) = (String::new(), 0_usize);
+    for character in text.chars() {
+        let is_in_name = character.is_alphanumeric() || character == '_';
+        len = if is_in_name { len + 1 } else { 0 };
+        match len.saturating_sub(NAME_MAX) {
+            0 => cut.push(character),
+            1 => cut.push('…'),
+            _ => {}
+        }
+    }
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_cut() {
+        let check = |len, expected: &str| {
+            let text = format!("no `{}` in `a.b`", "n".repeat(len));
+            assert_eq!(cut(text), expected);
+        };
+        let shown = "n".repeat(NAME_MAX);
+        check(NAME_MAX, &format!("no `{shown}` in `a.b`"));
+        check(NAME_MAX + 1, &format!("no `{shown}…` in `a.b`"));
+        check(900_000, &format!("no `{shown}…` in `a.b`"));
     }
 }

@@ -74,3 +74,23 @@ fn each_wrong_program_has_its_messages() {
     assert!(partners.is_empty(), "without a partner: {partners:?}");
     assert!(programs.len() >= 60, "only {} programs", programs.len());
 }
+
+#[test]
+fn messages_about_long_names_are_short() {
+    let name = "n".repeat(900_000);
+    for text in [
+        format!("graph G() {{\n  a = {name}()\n}}"),
+        format!("use {name}, Parse\ngraph G() {{\n  a = {name}()\n  a = Parse({name}: 1)\n}}"),
+        format!("use Parse\ngraph G() {{\n  {name} = Parse()\n  {name} -> {name}.{name}\n}}"),
+        format!("graph {name}() {{\n}}\ngraph {name}() {{\n}}"),
+        format!("graph G({name}: count, {name}: count = 1 {name}) {{\n}}"),
+        format!("graph G() {{\n  {name} {name}\n}}"),
+    ] {
+        let found = messages("long", &text);
+        assert!(
+            !found.is_empty() && found.len() < 3000,
+            "{} bytes",
+            found.len()
+        );
+    }
+}
