@@ -392,3 +392,30 @@ pub struct Parcel<I> {
     pub(crate) item: I,
     pub(crate) flow: Flow,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_permit_of_the_last_item_is_free_when_its_flow_ends() {
+        let (limit, found) = (Limit::new("items", 1), Arc::new(Mutex::new(None)));
+        let keepers = Arc::new(Keepers::new(1));
+        let (of, free) = (limit.clone(), Arc::clone(&found));
+        keepers.on_end(0, move |flow| {
+            *free.lock() = Some(of.try_acquire().is_some());
+            // The instance takes the state.
+            drop(flow.kept(0).map(|kept| std::mem::take(&mut *kept.lock())));
+        });
+        let flow = Flow::open(Key::Number(1), &keepers);
+        let kept = flow.kept(0).expect("there is one keeper");
+        kept.lock().state = Some(Box::new(()));
+        let permit = limit.try_acquire().expect("it is free");
+        let item = flow.with_permit(permit);
+        item.clone().close();
+        assert_eq!(*found.lock(), None);
+        drop(item);
+        assert_eq!(*found.lock(), Some(true));
+        assert!(keepers.are_settled());
+    }
+}

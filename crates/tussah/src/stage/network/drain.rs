@@ -129,12 +129,18 @@ fn next(stages: &[Known], edges: &[Edge]) -> Option<usize> {
     let edges: Vec<_> = edges
         .filter_map(|edge| Some((place(&edge.from)?, place(&edge.to)?)))
         .collect();
-    first(stages.len(), &edges)
+    let nodes = stages.len();
+    first(nodes, &edges, |from| reached(from, nodes, &edges))
 }
 
 /// Returns a node that can reach all nodes from which it can be reached: the first one without an
-/// edge from another node, or else the first one of a cycle.
-fn first(nodes: usize, edges: &[(usize, usize)]) -> Option<usize> {
+/// edge from another node, or else the first one of a cycle. `reached` searches the nodes that can
+/// be reached from a node.
+fn first(
+    nodes: usize,
+    edges: &[(usize, usize)],
+    reached: impl FnMut(usize) -> Vec<bool>,
+) -> Option<usize> {
     let mut receives = vec![false; nodes];
     let others = edges.iter().filter(|(from, to)| from != to);
     others.for_each(|&(_, to)| receives[to] = true);
@@ -142,7 +148,7 @@ fn first(nodes: usize, edges: &[(usize, usize)]) -> Option<usize> {
     if let Some(node) = receives.iter().position(|receives| !receives) {
         return Some(node);
     }
-    let reach: Vec<_> = (0..nodes).map(|from| reached(from, nodes, edges)).collect();
+    let reach: Vec<_> = (0..nodes).map(reached).collect();
     (0..nodes).find(|&node| (0..nodes).all(|other| !reach[other][node] || reach[node][other]))
 }
 
@@ -163,11 +169,14 @@ fn reached(from: usize, nodes: usize, edges: &[(usize, usize)]) -> Vec<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::first;
+    use super::{first, reached};
 
     #[test]
     fn senders_are_drained_first() {
-        let check = |nodes, edges: &[_], expected| assert_eq!(first(nodes, edges), expected);
+        let check = |nodes, edges: &[_], expected| {
+            let found = first(nodes, edges, |from| reached(from, nodes, edges));
+            assert_eq!(found, expected);
+        };
         check(0, &[], None);
         check(2, &[], Some(0));
         check(3, &[(1, 0), (2, 1)], Some(2));
@@ -176,5 +185,26 @@ mod tests {
         // A cycle, before its receivers and after its senders.
         check(3, &[(1, 2), (2, 1), (1, 0)], Some(1));
         check(4, &[(1, 2), (2, 1), (1, 0), (3, 2)], Some(3));
+    }
+
+    #[test]
+    fn a_graph_without_cycles_is_drained_without_a_search() {
+        // Each stage sends to the next and to the one after it.
+        let mut edges: Vec<_> = (1..400).map(|to| (to - 1, to)).collect();
+        edges.extend((2..400).map(|to| (to - 2, to)));
+        for nodes in (1..=400).rev() {
+            let left = edges.iter().filter(|&&(_, to)| to < nodes);
+            // Without the stages that are drained, the others have these numbers.
+            let left: Vec<_> = left.copied().collect();
+            let found = first(nodes, &left, |_| panic!("a search of {nodes} stages"));
+            assert_eq!(found, Some(0));
+        }
+        let mut searched = 0;
+        let cycle = [(0, 1), (1, 0)];
+        first(2, &cycle, |from| {
+            searched += 1;
+            reached(from, 2, &cycle)
+        });
+        assert_eq!(searched, 2);
     }
 }
