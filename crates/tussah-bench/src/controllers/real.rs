@@ -179,10 +179,13 @@ impl World {
 
     fn outcome(&self, planned: &Planned, end: EventEnd) -> Outcome {
         Outcome {
+            clients: 0,
             class: planned.class,
             user: planned.user,
             hot: planned.hot,
+            attempts: 1,
             arrived_ns: planned.at_ns,
+            last_ns: planned.at_ns,
             ended_ns: self.now_ns().max(planned.at_ns),
             end,
         }

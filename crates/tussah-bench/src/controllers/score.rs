@@ -89,8 +89,8 @@ impl<'a> Scorer<'a> {
                 self.shed += u64::from(outcome.end == EventEnd::Shed);
                 self.reject_sum_ns += u128::from(response_ns);
             }
-            // The event took until its time limit; no controller is to blame.
-            EventEnd::Failed => {}
+            // The event took until its time limit; no controller is to blame. Clients wait.
+            EventEnd::Failed | EventEnd::TimedOut => {}
             EventEnd::Served => {
                 self.answered.push((outcome.ended_ns, response_ns));
                 if response_ns <= scenario.late_ns() {
@@ -237,10 +237,13 @@ mod tests {
 
     fn outcome(ended_ns: u64, response_ns: u64, end: EventEnd) -> Outcome {
         Outcome {
+            clients: 0,
             class: Class(0),
             user: 0,
             hot: false,
+            attempts: 1,
             arrived_ns: ended_ns - response_ns,
+            last_ns: ended_ns - response_ns,
             ended_ns,
             end,
         }

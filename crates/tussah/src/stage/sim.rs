@@ -1,11 +1,14 @@
-//! A simulator of one stage, for testing controllers: a real stage on a virtual clock, with a model
-//! of its handler.
+//! A simulator of stages, for testing controllers: real stages on a virtual clock, with models of
+//! their handlers.
+//!
+//! A [`Simulation`] has one stage, whose handler is a [`Service`]. A [`System`](system::System) has
+//! several stages, and its handlers take [steps](system::Step). Both run on the same engine.
 //!
 //! The queue, the admission, the accounting of servlets and the controllers are the code of a real
 //! stage. Only these parts are models:
 //!
-//! - **arrivals**: a Poisson process whose rate changes at given times, bursts, and clients that
-//!   wait for each response;
+//! - **[arrivals](Arrivals)**: a Poisson process whose rate changes at given times, bursts, and
+//!   clients that wait for each response;
 //! - **the handler**: it takes the events of its batch one by one. For each event, it computes, and
 //!   may then wait without occupying a CPU. All events of a batch are answered when the batch ends;
 //! - **CPUs**: in an async stage, ready servlets take turns in the order in which they became
@@ -16,8 +19,8 @@
 //!   waits for the color, it does not compute.
 //!
 //! Two runs with the same seed are identical. Different controllers with the same seed face the
-//! same arrivals and service times; only events of clients in a closed loop depend on the
-//! responses.
+//! same arrivals and planned service times; only retries, and events of clients in a closed loop,
+//! depend on the responses.
 //!
 //! # Examples
 //! This example measures the queue length of a stage at 80 % of its capacity, and at twice its
@@ -42,11 +45,14 @@
 //! assert!(ticks[25..].iter().any(|tick| tick.queue_len >= 45));
 //! ```
 
+mod clients;
 mod cpus;
 mod engine;
 mod plan;
 mod random;
 mod servlet;
+mod stage;
+mod steps;
 pub mod system;
 #[cfg(test)]
 mod tests;
@@ -54,6 +60,8 @@ mod tests;
 pub use self::plan::{Planned, Schedule};
 pub use self::random::{Distribution, Random};
 
+use self::engine::Engine;
+use self::system::{Clients, SimStage, Step, System};
 use super::control::Controller;
 use super::event::Class;
 
@@ -123,7 +131,8 @@ impl Default for Simulation {
     }
 }
 
-/// The arrivals at a stage.
+/// The arrivals at a stage: clients in an open loop, whose times do not depend on responses, and
+/// clients in a closed loop.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Arrivals {
     /// The arrival rates. Each entry holds a start time, in nanoseconds, and the number of arrivals
@@ -132,11 +141,18 @@ pub struct Arrivals {
     /// The bursts. Each entry holds a time, and the number of events that arrive at that time.
     pub bursts: Vec<(u64, u32)>,
     /// The number of additional clients in a closed loop. Each client sends an event within the
-    /// first millisecond, and another whenever it gets a response.
+    /// first millisecond, and another whenever it gets a response and its pause is over.
     pub clients: u32,
-    /// The time that a client waits after a rejection before it sends again, in nanoseconds; at
-    /// least 1.
+    /// The pause of a client after a response other than a rejection.
+    pub pause: Distribution,
+    /// The time that a client waits after a rejection before it sends again, in nanoseconds: the
+    /// `Retry-After` of the stage.
     pub retry_ns: u64,
+    /// True if `retry_ns` is replaced by the `Retry-After` of a web server. Once per second, this
+    /// is the number of events queued and in service, divided by the number of events handled in
+    /// that second, in whole seconds from 1 to 60. Each client gets between one and two times that
+    /// time.
+    pub told: bool,
     /// The weights of the classes; entries beyond [`CLASSES_MAX`](crate::stage::CLASSES_MAX) are
     /// ignored.
     pub classes: Vec<f64>,
@@ -144,19 +160,25 @@ pub struct Arrivals {
     pub users: u16,
     /// True if the cohort of each event is its user.
     pub cohorts: bool,
+    /// The cost of each event, in credits of the queue; at least 1.
+    pub credits: u32,
 }
 
 impl Default for Arrivals {
-    /// No arrivals; one class and 16 users, which the stage does not know.
+    /// No arrivals; one class and 16 users, which the stage does not know. Clients in a closed loop
+    /// would make no pause, and retry a second after a rejection.
     fn default() -> Self {
         Self {
             rates: Vec::new(),
             bursts: Vec::new(),
             clients: 0,
+            pause: Distribution::Constant(0.0),
             retry_ns: 1_000_000_000,
+            told: false,
             classes: vec![1.0],
             users: 16,
             cohorts: false,
+            credits: 1,
         }
     }
 }
@@ -212,20 +234,27 @@ impl Service {
     }
 }
 
-/// The outcome of an event.
+/// The outcome of an event, or of a client's request to a [`System`](system::System) with all
+/// retries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
+    /// The index of the kind of clients that sent the event.
+    pub clients: usize,
     /// The class of the event.
     pub class: Class,
     /// The user of the event.
     pub user: u16,
     /// True if the event was hot.
     pub hot: bool,
-    /// The time at which the event arrived.
+    /// The number of attempts; at least 1.
+    pub attempts: u32,
+    /// The time at which the event arrived, in the first attempt.
     pub arrived_ns: u64,
-    /// The time at which the event was answered or rejected.
+    /// The time of the last attempt.
+    pub last_ns: u64,
+    /// The time at which the event was answered or rejected, or its client left.
     pub ended_ns: u64,
-    /// The outcome of the event.
+    /// The outcome of the last attempt.
     pub end: EventEnd,
 }
 
@@ -248,6 +277,8 @@ pub enum EventEnd {
     Rejected,
     /// The event was removed from the queue and dropped.
     Shed,
+    /// The client did not wait any longer.
+    TimedOut,
 }
 
 /// A snapshot of the stage's state, with the stage's counters since the previous tick.
@@ -282,7 +313,7 @@ impl Simulation {
     /// loop. The result depends only on the seed, not on controllers.
     #[must_use]
     pub fn plan(&self, seed: u64) -> Schedule<'_> {
-        Schedule::new(self, seed)
+        Schedule::new(&self.arrivals, &self.services, self.until_ns, seed)
     }
 
     /// Runs the stage with these controllers, and calls `tell` with the outcome of each event.
@@ -295,7 +326,10 @@ impl Simulation {
         seed: u64,
         tell: impl FnMut(&Outcome),
     ) -> Vec<Tick> {
-        engine::Engine::new(self, controllers, seed, tell).run()
+        let system = self.system();
+        let mut engine = Engine::new(&system, once(controllers), seed, tell);
+        engine.run(self.tick_ns.max(1));
+        engine.into_ticks()
     }
 
     /// Runs the stage with these controllers, and returns the log of their decisions.
@@ -305,6 +339,41 @@ impl Simulation {
         controllers: Vec<Box<dyn Controller>>,
         seed: u64,
     ) -> super::control::log::Log {
-        engine::Engine::new(self, controllers, seed, |_| {}).log()
+        let system = self.system();
+        let mut engine = Engine::new(&system, once(controllers), seed, |_| {});
+        engine.run(u64::MAX);
+        engine.into_log()
     }
+
+    /// Returns the same stage as a system of its own.
+    fn system(&self) -> System {
+        System {
+            until_ns: self.until_ns,
+            workers: self.workers,
+            blocking: self.blocking,
+            stages: vec![SimStage {
+                servlets: self.servlets,
+                servlets_max: self.servlets_max,
+                batch_max: self.batch_max,
+                queue_max: self.queue_max,
+                keyed: self.keyed,
+                degraded: self.degraded,
+                ..SimStage::new(vec![Step::Serve])
+            }],
+            resources: vec![self.permits.clone()],
+            clients: vec![Clients {
+                arrivals: self.arrivals.clone(),
+                services: self.services.clone(),
+                ..Clients::default()
+            }],
+            speeds: self.speeds.clone(),
+            rejection_ns: self.rejection_ns,
+        }
+    }
+}
+
+/// Returns a function that gives these controllers to the only stage.
+fn once(controllers: Vec<Box<dyn Controller>>) -> impl FnMut(usize) -> Vec<Box<dyn Controller>> {
+    let mut controllers = Some(controllers);
+    move |_| controllers.take().unwrap_or_default()
 }

@@ -1,196 +1,213 @@
-//! A simulated run: the loop that processes one event at a time on a virtual clock.
+//! The loop of a simulated run: it takes one action at a time, on a virtual clock.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::iter::Peekable;
 use std::sync::Arc;
 
+use super::clients::{Attempt, Client, ClientSet};
 use super::cpus::{Cpus, Who};
 use super::servlet::Servlet;
-use super::{EventEnd, Outcome, Planned, Schedule, Simulation, Tick};
+use super::stage::{From, Job, Permits, Stage};
+use super::system::{StageTotals, System};
+use super::{EventEnd, Outcome, Random, Tick};
 use crate::stage::control::Controller;
-use crate::stage::event::{CLASSES_MAX, Event, NotTaken};
-use crate::stage::queue::{ByKey, Lanes, Queue};
-use crate::stage::state::{Bounds, ControllerSet, How, Kind, Parts, Process, State, Wake};
+use crate::stage::event::{Event, NotTaken};
+use crate::stage::state::{How, Process, Wake};
+
+/// An action at some time. Of the actions at the same time, that of the lowest rank comes first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Action {
+    /// The entry of `System::speeds` with this index applies.
+    Speed(usize),
+    /// A resource has this number of permits.
+    Permits(usize, usize),
+    /// A servlet needs a CPU again.
+    Want(usize),
+    /// A new client of this kind arrives, in an open loop.
+    Arrive(usize),
+    /// A client in a closed loop makes its next request.
+    Begin(usize),
+    /// A client makes its next attempt.
+    Attempt(usize),
+    /// A client's patience ends, if this is still its attempt.
+    Timeout(Attempt),
+}
+
+impl Action {
+    fn rank(self) -> u8 {
+        match self {
+            Action::Speed(_) => 0,
+            Action::Permits(..) => 1,
+            Action::Want(_) => 2,
+            Action::Arrive(_) => 3,
+            Action::Begin(_) | Action::Attempt(_) => 4,
+            Action::Timeout(_) => 5,
+        }
+    }
+}
 
 pub(super) struct Engine<'a, F> {
-    pub(super) simulation: &'a Simulation,
-    plan: Peekable<Schedule<'a>>,
-    /// The events of clients in a closed loop, and the next send time of each client that is not
-    /// waiting.
-    clients: Schedule<'a>,
-    sends: BinaryHeap<Reverse<u64>>,
-    pub(super) state: State<Planned>,
+    pub(super) system: &'a System,
+    pub(super) stages: Vec<Stage>,
+    pub(super) resources: Vec<Permits>,
+    pub(super) servlets: Vec<Servlet>,
     pub(super) cpus: Cpus,
     pub(super) now_ns: u64,
-    pub(super) servlets: Vec<Servlet>,
-    /// Parked servlets, the most recent one last, and the free places of servlets that ended.
-    pub(super) parked: Vec<usize>,
-    pub(super) free: Vec<usize>,
-    /// The end of each wait, and the servlet that waits.
-    pub(super) waits: BinaryHeap<Reverse<(u64, u64, usize)>>,
-    pub(super) waits_begun: u64,
-    /// True if a hot event is in service.
-    pub(super) hot: bool,
-    /// The servlets that wait until no hot event is in service.
-    pub(super) hot_next: VecDeque<usize>,
-    /// The number of permits.
-    pub(super) permits: usize,
-    /// The number of permits that are held.
-    pub(super) held: usize,
-    /// The servlets that wait for a permit.
-    pub(super) hold_next: VecDeque<usize>,
-    /// The number of changes of `permits` that have taken effect.
-    permits_changed: usize,
-    /// The number of changes of the CPUs' speed that have taken effect.
-    speed: usize,
+    /// The source of everything that is not planned on arrival.
+    pub(super) random: Random,
+    pub(super) kinds: Vec<ClientSet<'a>>,
+    /// The clients with an open request, and the free places.
+    pub(super) clients: Vec<Client>,
+    pub(super) gone: Vec<usize>,
+    pub(super) attempts: u64,
+    actions: BinaryHeap<Reverse<(u64, u8, u64, Action)>>,
+    actions_planned: u64,
+    offered: u64,
     /// Rejected events whose rejection has not been computed yet.
-    rejections: VecDeque<Outcome>,
+    rejections: VecDeque<(Job, EventEnd)>,
     pub(super) tell: F,
     ticks: Vec<Tick>,
-    pub(super) tick: Tick,
-    pub(super) response_sum_ns: u128,
 }
 
 impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
     pub(super) fn new(
-        simulation: &'a Simulation,
-        controllers: Vec<Box<dyn Controller>>,
+        system: &'a System,
+        mut controllers: impl FnMut(usize) -> Vec<Box<dyn Controller>>,
         seed: u64,
         tell: F,
     ) -> Self {
-        let classes = simulation.arrivals.classes.len().clamp(1, CLASSES_MAX);
-        let queue = if simulation.keyed {
-            // Any two events that are not hot may be in service at the same time.
-            let key_of = |event: &Planned| if event.hot { 0 } else { event.number };
-            Queue::Keyed(Box::new(ByKey::new(key_of, None, classes)))
-        } else {
-            Queue::Lanes(Lanes::new(classes))
-        };
-        let mut state = State::new(Parts {
-            queue,
-            controllers: ControllerSet::new(controllers, classes, 0),
-            bounds: Bounds {
-                queue_max: simulation.queue_max.max(1),
-                class_max: [u64::MAX; CLASSES_MAX],
-                batch_max: simulation.batch_max.max(1),
-                servlets_max: simulation.servlets_max.max(1),
-            },
-            classes,
-            kind: if simulation.blocking {
-                Kind::Blocking
-            } else {
-                Kind::Async
-            },
-            workers: simulation.workers.max(1),
-            servlets: simulation.servlets,
-            batch: simulation.batch_max,
-            seed: !seed,
-            process: Arc::new(Process::default()),
+        let process = Arc::new(Process::default());
+        let stages = system.stages.iter().enumerate();
+        let stages = stages.map(|(number, stage)| {
+            let seed = !seed ^ number as u64;
+            Stage::new(system, stage, controllers(number), seed, &process)
         });
-        state.has_handler = true;
-        Self {
-            simulation,
-            plan: simulation.plan(seed).peekable(),
-            clients: simulation.plan(!seed),
-            sends: first_sends(simulation.arrivals.clients)
-                .map(Reverse)
+        let kinds = system.clients.iter().enumerate();
+        let kinds = kinds.map(|(kind, clients)| {
+            // Each kind has a source of its own, so that all controllers face the same arrivals.
+            let seed = seed ^ (kind as u64).rotate_left(16);
+            ClientSet::new(clients, system.until_ns, seed)
+        });
+        let mut engine = Self {
+            system,
+            stages: stages.collect(),
+            resources: system
+                .resources
+                .iter()
+                .map(|_| Permits::new(usize::MAX))
                 .collect(),
-            state,
-            cpus: Cpus::new(simulation.workers, simulation.blocking),
-            now_ns: 0,
             servlets: Vec::new(),
-            parked: Vec::new(),
-            free: Vec::new(),
-            waits: BinaryHeap::new(),
-            waits_begun: 0,
-            hot: false,
-            hot_next: VecDeque::new(),
-            permits: usize::MAX,
-            held: 0,
-            hold_next: VecDeque::new(),
-            permits_changed: 0,
-            speed: 0,
+            cpus: Cpus::new(system.workers, system.blocking),
+            now_ns: 0,
+            random: Random::new(seed.rotate_left(32) ^ 1),
+            kinds: kinds.collect(),
+            clients: Vec::new(),
+            gone: Vec::new(),
+            attempts: 0,
+            actions: BinaryHeap::new(),
+            actions_planned: 0,
+            offered: 0,
             rejections: VecDeque::new(),
             tell,
             ticks: Vec::new(),
-            tick: Tick::default(),
-            response_sum_ns: 0,
+        };
+        for (index, (at_ns, _)) in system.speeds.iter().enumerate() {
+            engine.plan(*at_ns, Action::Speed(index));
         }
-    }
-
-    /// Runs the simulation, and returns the log of the controllers' decisions.
-    #[cfg(test)]
-    pub(super) fn log(mut self) -> crate::stage::control::log::Log {
-        self.go();
-        self.state.log
-    }
-
-    pub(super) fn run(mut self) -> Vec<Tick> {
-        self.go();
-        self.ticks
-    }
-
-    fn go(&mut self) {
-        let tick_ns = self.simulation.tick_ns.max(1);
-        let mut next_tick_ns = tick_ns;
-        loop {
-            let speed = self.simulation.speeds.get(self.speed);
-            let speed_ns = speed.map_or(u64::MAX, |speed| speed.0);
-            let permits = self.simulation.permits.get(self.permits_changed);
-            let permits_ns = permits.map_or(u64::MAX, |permits| permits.0);
-            let cpu_ns = self.cpus.next_ns();
-            let wait_ns = self.waits.peek().map_or(u64::MAX, |next| next.0.0);
-            let arrival_ns = self.plan.peek().map_or(u64::MAX, |next| next.at_ns);
-            let send_ns = self.sends.peek().map_or(u64::MAX, |next| next.0);
-            if self.state.watch.is_short() {
-                self.state.watch.set();
+        for (resource, entries) in system.resources.iter().enumerate() {
+            for &(at_ns, permits) in entries {
+                engine.plan(at_ns, Action::Permits(resource, permits));
             }
-            let check_ns = self.state.watch.looks_ns;
-            let next_ns = speed_ns
-                .min(permits_ns)
-                .min(cpu_ns)
-                .min(wait_ns)
-                .min(arrival_ns)
-                .min(send_ns)
-                .min(check_ns)
-                .min(next_tick_ns);
-            if next_ns > self.simulation.until_ns {
+        }
+        for kind in 0..system.clients.len() {
+            engine.plan_first(kind);
+        }
+        engine
+    }
+
+    /// Runs the simulation, and notes a tick of the first stage each `tick_ns`.
+    pub(super) fn run(&mut self, tick_ns: u64) {
+        let mut tick_at_ns = tick_ns;
+        loop {
+            let cpu_ns = self.cpus.next_ns();
+            let action_ns = self.actions.peek().map_or(u64::MAX, |next| next.0.0);
+            let mut check = (u64::MAX, 0);
+            for (number, stage) in self.stages.iter_mut().enumerate() {
+                if stage.state.watch.is_short() {
+                    stage.state.watch.set();
+                }
+                check = check.min((stage.state.watch.looks_ns, number));
+            }
+            let next_ns = cpu_ns.min(action_ns).min(check.0).min(tick_at_ns);
+            if next_ns > self.system.until_ns {
                 return;
             }
             self.now_ns = next_ns.max(self.now_ns);
-            if let Some(speed) = speed.filter(|_| speed_ns == next_ns) {
-                self.cpus.set_speed(speed.1, self.now_ns);
-                self.speed += 1;
-            } else if let Some(permits) = permits.filter(|_| permits_ns == next_ns) {
-                self.permits = permits.1;
-                self.permits_changed += 1;
-                self.permit();
-            } else if cpu_ns == next_ns {
+            if cpu_ns == next_ns {
                 match self.cpus.end(self.now_ns) {
-                    Who::Rejection => self.told(),
+                    Who::Rejection => self.rejected(),
                     Who::Servlet(id) if self.cpus.is_urgent() => self.cpus.want_back(id),
                     Who::Servlet(id) => self.go_on(id),
                 }
-            } else if wait_ns == next_ns {
-                let Reverse((_, _, id)) = self.waits.pop().expect("it was just seen");
-                self.cpus.want(id);
-            } else if arrival_ns == next_ns {
-                let planned = self.plan.next().expect("it was just seen");
-                self.arrive(planned);
-            } else if send_ns == next_ns {
-                self.sends.pop();
-                let planned = self.clients.client(self.now_ns);
-                self.arrive(planned);
-            } else if check_ns == next_ns {
-                for (event, _) in self.state.check_queue(self.now_ns) {
-                    self.reject(&event.into_inner(), EventEnd::Shed);
+            } else if action_ns == next_ns {
+                let Reverse((.., action)) = self.actions.pop().expect("it was just seen");
+                self.act(action);
+            } else if check.0 == next_ns {
+                let ended = self.stages[check.1].state.check_queue(self.now_ns);
+                for (event, _) in ended {
+                    self.reject(check.1, event.into_inner(), EventEnd::Shed);
                 }
             } else {
-                self.note_tick();
-                next_tick_ns += tick_ns;
+                let tick = self.stages.first_mut().map(|stage| stage.tick(self.now_ns));
+                self.ticks.extend(tick);
+                tick_at_ns = tick_at_ns.saturating_add(tick_ns);
             }
             self.dispatch();
+        }
+    }
+
+    pub(super) fn into_ticks(self) -> Vec<Tick> {
+        self.ticks
+    }
+
+    pub(super) fn into_totals(self) -> Vec<StageTotals> {
+        self.stages.into_iter().map(|stage| stage.totals).collect()
+    }
+
+    /// Returns the log of the decisions in the first stage.
+    #[cfg(test)]
+    pub(super) fn into_log(mut self) -> crate::stage::control::log::Log {
+        self.stages.swap_remove(0).state.log
+    }
+
+    pub(super) fn plan(&mut self, at_ns: u64, action: Action) {
+        self.actions_planned += 1;
+        let place = (at_ns, action.rank(), self.actions_planned, action);
+        self.actions.push(Reverse(place));
+    }
+
+    /// Plans an action after this time.
+    pub(super) fn plan_after(&mut self, ns: u64, action: Action) {
+        self.plan(self.now_ns.saturating_add(ns), action);
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Speed(index) => self
+                .cpus
+                .set_speed(self.system.speeds[index].1, self.now_ns),
+            Action::Permits(resource, permits) => {
+                self.resources[resource].set(permits, &mut self.cpus);
+            }
+            Action::Want(servlet) => self.cpus.want(servlet),
+            Action::Arrive(kind) => self.arrive(kind),
+            Action::Begin(kind) => self.begin_again(kind),
+            Action::Attempt(client) => self.retry(client),
+            Action::Timeout(attempt) => {
+                if self.waits(attempt) {
+                    self.attempt_ends(attempt.client, EventEnd::TimedOut);
+                }
+            }
         }
     }
 
@@ -199,7 +216,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
         while let Some(who) = self.cpus.dispatch() {
             match who {
                 Who::Rejection => {
-                    let work_ns = self.simulation.rejection_ns as f64;
+                    let work_ns = self.system.rejection_ns as f64;
                     self.cpus.begin(who, work_ns, self.now_ns);
                 }
                 Who::Servlet(id) => self.go_on(id),
@@ -207,105 +224,80 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
         }
     }
 
-    fn arrive(&mut self, planned: Planned) {
-        let mut event = Event::new(planned).class(planned.class);
-        if self.simulation.arrivals.cohorts {
-            event = event.cohort(planned.user);
+    /// Offers an event to a stage.
+    pub(super) fn offer(&mut self, number: usize, job: Job) {
+        self.offered += 1;
+        let job = Job {
+            number: self.offered,
+            arrived_ns: self.now_ns,
+            degraded: false,
+            ..job
+        };
+        let arrivals = &self.system.clients[job.attempt.kind].arrivals;
+        let mut event = Event::new(job).class(job.planned.class);
+        if arrivals.cohorts {
+            event = event.cohort(job.planned.user);
+        }
+        if arrivals.credits > 1 {
+            event = event.credits(arrivals.credits);
         }
         let mut how = How::default();
-        self.tick.arrived += 1;
+        self.stages[number].totals.arrived += 1;
         loop {
-            self.state.queue.look_at(&event);
-            let offered = self.state.offer(event, how, self.now_ns);
-            self.state.decide(self.now_ns);
-            self.wake_servlet();
+            let state = &mut self.stages[number].state;
+            state.queue.look_at(&event);
+            let offered = state.offer(event, how, self.now_ns);
+            state.decide(self.now_ns);
+            self.wake_servlet(number);
             match offered {
                 Ok(()) => return,
                 Err((refused, NotTaken::Degrade)) => {
                     event = refused;
-                    let part = event.compute_ns as f64 * self.simulation.degraded;
-                    event.compute_ns = part as u64;
+                    event.degraded = true;
                     how.asked = true;
                 }
-                Err(_) => return self.reject(&planned, EventEnd::Rejected),
+                Err(_) => return self.reject(number, job, EventEnd::Rejected),
             }
         }
     }
 
-    /// Schedules the next event of the client that sent this one, if it was a client in a closed
-    /// loop.
-    pub(super) fn send_again(&mut self, planned: &Planned, after_ns: u64) {
-        if planned.client {
-            self.sends
-                .push(Reverse(self.now_ns.saturating_add(after_ns)));
-        }
-    }
-
-    pub(super) fn reject(&mut self, planned: &Planned, end: EventEnd) {
-        self.send_again(planned, self.simulation.arrivals.retry_ns.max(1));
-        self.tick.rejected += 1;
-        self.rejections
-            .push_back(outcome(planned, self.now_ns, end));
-        if self.simulation.rejection_ns == 0 {
-            self.told();
+    /// Rejects or sheds an event, which takes CPU time.
+    pub(super) fn reject(&mut self, number: usize, job: Job, end: EventEnd) {
+        self.stages[number].totals.rejected += 1;
+        self.rejections.push_back((job, end));
+        if self.system.rejection_ns == 0 {
+            self.rejected();
         } else {
             self.cpus.want_urgently();
         }
     }
 
-    fn told(&mut self) {
-        let mut outcome = self
-            .rejections
-            .pop_front()
-            .expect("a rejection is told once");
-        outcome.ended_ns = self.now_ns;
-        (self.tell)(&outcome);
+    fn rejected(&mut self) {
+        let rejection = self.rejections.pop_front();
+        let (job, end) = rejection.expect("each rejection ends once");
+        self.answer(job, end);
     }
 
-    /// Wakes or starts a servlet if the state wants one.
-    pub(super) fn wake_servlet(&mut self) {
-        let id = match self.state.wake_servlet() {
+    /// Answers an event.
+    pub(super) fn answer(&mut self, job: Job, end: EventEnd) {
+        match job.from {
+            From::Servlet(id, call) => self.call_ends(id, call, end == EventEnd::Served),
+            From::Client if self.waits(job.attempt) => self.attempt_ends(job.attempt.client, end),
+            From::Client | From::Nobody => {}
+        }
+    }
+
+    /// Wakes or starts a servlet if the stage wants one.
+    pub(super) fn wake_servlet(&mut self, number: usize) {
+        let stage = &mut self.stages[number];
+        let id = match stage.state.wake_servlet() {
             Wake::Nobody => return,
-            Wake::Unpark => self.parked.pop().expect("the state counts who is parked"),
-            Wake::Spawn => self.free.pop().unwrap_or_else(|| {
-                self.servlets.push(Servlet::default());
+            Wake::Unpark => stage.parked.pop().expect("the state counts who is parked"),
+            Wake::Spawn => stage.free.pop().unwrap_or_else(|| {
+                self.servlets.push(Servlet::new(number));
                 self.servlets.len() - 1
             }),
         };
         self.cpus.want(id);
-    }
-
-    fn note_tick(&mut self) {
-        let served = u128::from(self.tick.served);
-        let mean_ns = self.response_sum_ns.checked_div(served);
-        self.ticks.push(Tick {
-            at_ns: self.now_ns,
-            queue_len: self.state.len(),
-            servlets: self.state.servlets.target,
-            busy: self.state.servlets.busy,
-            batch: self.state.batch,
-            threshold: self.state.threshold,
-            response_mean_ns: mean_ns.map_or(0, |mean_ns| mean_ns as u64),
-            ..self.tick
-        });
-        self.tick = Tick::default();
-        self.response_sum_ns = 0;
-    }
-}
-
-/// Returns the times at which clients in a closed loop send their first events.
-fn first_sends(clients: u32) -> impl Iterator<Item = u64> {
-    let clients = u64::from(clients);
-    (0..clients).map(move |client| 1_000_000 * client / clients)
-}
-
-pub(super) fn outcome(planned: &Planned, ended_ns: u64, end: EventEnd) -> Outcome {
-    Outcome {
-        class: planned.class,
-        user: planned.user,
-        hot: planned.hot,
-        arrived_ns: planned.at_ns,
-        ended_ns,
-        end,
     }
 }

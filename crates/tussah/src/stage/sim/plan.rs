@@ -1,6 +1,6 @@
-//! The arrivals at a simulated stage and their service times.
+//! The arrivals of a simulation and their service times.
 
-use super::{Distribution, Random, Service, Simulation};
+use super::{Arrivals, Distribution, Random, Service};
 use crate::stage::event::{CLASSES_MAX, Class};
 
 /// A planned arrival of an event.
@@ -21,6 +21,8 @@ pub struct Planned {
     /// The time for which the handler holds a permit for this event, in nanoseconds; between
     /// computing and waiting.
     pub hold_ns: u64,
+    /// The additional computing time of a batch that begins with this event, in nanoseconds.
+    pub batch_ns: u64,
     /// True if the event is hot: hot events are handled one at a time.
     pub hot: bool,
     /// True if the event fails.
@@ -32,7 +34,9 @@ pub struct Planned {
 /// An iterator over the arrivals in order, until the simulation ends.
 #[derive(Clone, Debug)]
 pub struct Schedule<'a> {
-    simulation: &'a Simulation,
+    arrivals: &'a Arrivals,
+    services: &'a [(u64, Service)],
+    until_ns: u64,
     random: Random,
     now_ns: f64,
     burst: usize,
@@ -43,15 +47,22 @@ pub struct Schedule<'a> {
 
 /// Returns the entry in force at this time, and the index of the next entry. Entries are sorted by
 /// the time from which they apply.
-pub(super) fn at<T: Copy>(sorted: &[(u64, T)], now_ns: f64) -> (Option<T>, usize) {
+fn at<T: Copy>(sorted: &[(u64, T)], now_ns: f64) -> (Option<T>, usize) {
     let next = sorted.partition_point(|(since_ns, _)| *since_ns as f64 <= now_ns);
     (next.checked_sub(1).map(|at| sorted[at].1), next)
 }
 
 impl<'a> Schedule<'a> {
-    pub(super) fn new(simulation: &'a Simulation, seed: u64) -> Self {
+    pub(super) fn new(
+        arrivals: &'a Arrivals,
+        services: &'a [(u64, Service)],
+        until_ns: u64,
+        seed: u64,
+    ) -> Self {
         Self {
-            simulation,
+            arrivals,
+            services,
+            until_ns,
             random: Random::new(seed),
             now_ns: 0.0,
             burst: 0,
@@ -62,7 +73,7 @@ impl<'a> Schedule<'a> {
 
     /// Returns the time of the next arrival that is not part of a burst; infinity if there is none.
     fn alone_ns(&mut self) -> f64 {
-        let rates = &self.simulation.arrivals.rates;
+        let rates = &self.arrivals.rates;
         let mut from_ns = self.now_ns;
         // The remainder of an exponential time is exponential, so it can be drawn again when the
         // rate changes.
@@ -87,11 +98,10 @@ impl<'a> Schedule<'a> {
 
     fn draw(&mut self) -> Planned {
         let Self {
-            simulation, random, ..
+            arrivals, random, ..
         } = self;
-        let arrivals = &simulation.arrivals;
         let nothing = Service::computing(Distribution::Constant(0.0));
-        let service = at(&simulation.services, self.now_ns).0.unwrap_or(nothing);
+        let service = at(self.services, self.now_ns).0.unwrap_or(nothing);
         let sum: f64 = arrivals.classes.iter().take(CLASSES_MAX).sum();
         let mut place = random.unit() * sum;
         let class = arrivals.classes.iter().position(|weight| {
@@ -118,6 +128,7 @@ impl<'a> Schedule<'a> {
                 (false, false) => 0,
             },
             hold_ns,
+            batch_ns: service.batch_ns,
             hot,
             fails,
             client: false,
@@ -143,10 +154,10 @@ impl Iterator for Schedule<'_> {
             return Some(self.draw());
         }
         let alone_ns = self.alone_ns();
-        let bursts = &self.simulation.arrivals.bursts;
+        let bursts = &self.arrivals.bursts;
         let burst_ns = bursts.get(self.burst).map_or(f64::INFINITY, |b| b.0 as f64);
         self.now_ns = alone_ns.min(burst_ns);
-        if self.now_ns >= self.simulation.until_ns as f64 {
+        if self.now_ns >= self.until_ns as f64 {
             return None;
         }
         if burst_ns <= alone_ns {

@@ -12,6 +12,8 @@ pub enum Distribution {
     /// A sum of exponentially distributed times with equal means: the mean of the sum, and the
     /// number of times.
     Erlang(f64, u32),
+    /// A lognormal distribution, which has a heavy tail: the mean and the standard deviation.
+    Lognormal(f64, f64),
     /// One of two times: the second time with the probability in the last field, otherwise the
     /// first.
     Bimodal(f64, f64, f64),
@@ -24,7 +26,8 @@ impl Distribution {
         match self {
             Distribution::Constant(ns)
             | Distribution::Exponential(ns)
-            | Distribution::Erlang(ns, _) => ns,
+            | Distribution::Erlang(ns, _)
+            | Distribution::Lognormal(ns, _) => ns,
             Distribution::Bimodal(one_ns, other_ns, share) => {
                 one_ns * (1.0 - share) + other_ns * share
             }
@@ -40,6 +43,12 @@ impl Distribution {
                 let stages = stages.max(1);
                 let sum: f64 = (0..stages).map(|_| random.exponential()).sum();
                 ns * sum / f64::from(stages)
+            }
+            Distribution::Lognormal(ns, deviation_ns) => {
+                let variance = (deviation_ns / ns).powi(2).ln_1p();
+                let radius = (-2.0 * random.unit().ln()).sqrt();
+                let normal = radius * (std::f64::consts::TAU * random.unit()).cos();
+                ns * (variance.sqrt() * normal - variance / 2.0).exp()
             }
             Distribution::Bimodal(one_ns, other_ns, share) => {
                 if random.unit() < share {

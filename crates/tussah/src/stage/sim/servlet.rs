@@ -1,64 +1,94 @@
 //! The steps of a simulated servlet.
 
-use std::cmp::Reverse;
-
-use super::cpus::Who;
-use super::engine::{Engine, outcome};
-use super::plan::at;
-use super::{EventEnd, Outcome, Planned};
+use super::engine::{Action, Engine};
+use super::stage::Job;
+use super::{EventEnd, Outcome};
 use crate::stage::event::Batch;
 use crate::stage::state::Run;
 
-/// A servlet, between two events of its run or within one.
+/// A servlet of a stage, between two events of its run or within one.
 pub(super) struct Servlet {
-    run: Run<Planned>,
-    batch: Batch<Planned>,
-    phase: Phase,
+    /// The index of its stage.
+    pub(super) stage: usize,
+    run: Run<Job>,
+    batch: Batch<Job>,
+    pub(super) phase: Phase,
     /// The event in service.
-    event: Option<Planned>,
+    pub(super) job: Option<Job>,
     /// The events of the batch that have been handled.
-    done: Vec<Planned>,
-    /// The work of the batch that must be done before its next event.
-    overhead_ns: u64,
-    ended_ns: u64,
+    done: Vec<Done>,
+    /// True until the batch has computed.
+    pub(super) is_new_batch: bool,
+    /// The entry of the stage's steps with which the event began.
+    pub(super) program: usize,
+    /// The next step, and the next part of it if it is [`Step::Serve`].
+    pub(super) step: usize,
+    pub(super) part: u8,
+    pub(super) has_failed: bool,
     suspended: bool,
+    ended_ns: u64,
+    /// The number of calls so far, those that have not ended, and the retries of the current step.
+    pub(super) calls: u64,
+    pub(super) open: usize,
+    pub(super) retries: u32,
+    pub(super) call_failed: bool,
 }
 
-/// The next step of a servlet when it has a CPU again.
+/// An event that has been handled.
+#[derive(Clone, Copy)]
+struct Done {
+    job: Job,
+    has_failed: bool,
+    is_wasted: bool,
+}
+
+/// The next action of a servlet when it has a CPU.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     /// End the run and take the next run.
     Turn,
-    /// Fill the batch.
+    /// Fill the batch, or end the run.
     Fill,
-    /// Take an event.
+    /// Take an event, or end the batch.
     Take,
-    /// Compute for the event.
-    Compute,
-    /// Ask for a permit, after computing.
-    Hold,
-    /// Wait while holding the permit.
-    Held,
-    /// Release the permit.
-    Release,
-    /// Wait without a permit.
-    Wait,
-    /// End the event.
-    End,
+    /// Take the next step, or end the event.
+    Step,
+    /// Hold the permit of this resource for some time.
+    Held(usize, u64),
+    /// Return the permit.
+    Release(usize),
+    /// Look at the results of the calls.
+    Called,
 }
 
-impl Default for Servlet {
-    fn default() -> Self {
+/// The step of a servlet that leaves its event alone.
+const SKIPPED: usize = usize::MAX;
+
+impl Servlet {
+    pub(super) fn new(stage: usize) -> Self {
         Self {
+            stage,
             run: Run::default(),
             batch: Batch::default(),
             phase: Phase::Turn,
-            event: None,
+            job: None,
             done: Vec::new(),
-            overhead_ns: 0,
-            ended_ns: 0,
+            is_new_batch: false,
+            program: 0,
+            step: 0,
+            part: 0,
+            has_failed: false,
             suspended: false,
+            ended_ns: 0,
+            calls: 0,
+            open: 0,
+            retries: 0,
+            call_failed: false,
         }
+    }
+
+    pub(super) fn job(&self) -> Job {
+        self.job.expect("an event is in service")
     }
 }
 
@@ -70,43 +100,21 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
             servlet.run.resumed_ns = self.now_ns;
         }
         loop {
-            let servlet = &mut self.servlets[id];
-            let goes_on = match servlet.phase {
+            let goes_on = match self.servlets[id].phase {
                 Phase::Turn => self.turn(id),
                 Phase::Fill => self.fill(id),
-                Phase::Take => {
-                    self.take(id);
-                    self.may_begin(id)
+                Phase::Take => self.take(id),
+                Phase::Step => self.step(id),
+                Phase::Held(resource, ns) => {
+                    self.servlets[id].phase = Phase::Release(resource);
+                    self.pause(id, ns)
                 }
-                Phase::Compute => {
-                    servlet.phase = Phase::Hold;
-                    let event_ns = servlet.event.map_or(0, |event| event.compute_ns);
-                    let work_ns = event_ns.saturating_add(std::mem::take(&mut servlet.overhead_ns));
-                    self.cpus
-                        .begin(Who::Servlet(id), work_ns as f64, self.now_ns);
-                    false
-                }
-                Phase::Hold => self.hold(id),
-                Phase::Held => {
-                    servlet.phase = Phase::Release;
-                    let hold_ns = servlet.event.map_or(0, |event| event.hold_ns);
-                    !self.wait(id, hold_ns)
-                }
-                Phase::Release => {
-                    servlet.phase = Phase::Wait;
-                    self.held -= 1;
-                    self.permit();
+                Phase::Release(resource) => {
+                    self.resources[resource].release(&mut self.cpus);
+                    self.servlets[id].phase = Phase::Step;
                     true
                 }
-                Phase::Wait => {
-                    servlet.phase = Phase::End;
-                    let wait_ns = servlet.event.map_or(0, |event| event.wait_ns);
-                    !self.wait(id, wait_ns)
-                }
-                Phase::End => {
-                    self.end(id);
-                    true
-                }
+                Phase::Called => self.called(id),
             };
             if !goes_on {
                 return;
@@ -114,71 +122,34 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
         }
     }
 
-    /// Suspends a servlet for this time without its CPU. Returns false if the time is zero.
-    fn wait(&mut self, id: usize, wait_ns: u64) -> bool {
-        if wait_ns > 0 {
-            self.waits_begun += 1;
-            let until_ns = self.now_ns.saturating_add(wait_ns);
-            self.waits.push(Reverse((until_ns, self.waits_begun, id)));
-            self.suspend(id);
-        }
-        wait_ns > 0
-    }
-
-    /// Takes a permit or waits for one, if the event needs one. Returns whether the servlet
-    /// continues.
-    fn hold(&mut self, id: usize) -> bool {
-        let servlet = &mut self.servlets[id];
-        if servlet.event.is_none_or(|event| event.hold_ns == 0) {
-            servlet.phase = Phase::Wait;
-            return true;
-        }
-        servlet.phase = Phase::Held;
-        if self.held < self.permits {
-            self.held += 1;
-            return true;
-        }
-        self.hold_next.push_back(id);
-        self.suspend(id);
-        false
-    }
-
-    /// Gives free permits to the servlets that have waited longest.
-    pub(super) fn permit(&mut self) {
-        while self.held < self.permits
-            && let Some(next) = self.hold_next.pop_front()
-        {
-            self.held += 1;
-            self.cpus.want(next);
-        }
-    }
-
     /// Ends a servlet's run and takes the next one, or parks the servlet. Returns whether it has a
     /// run.
     fn turn(&mut self, id: usize) -> bool {
         let servlet = &mut self.servlets[id];
-        if servlet.run.is_open() {
-            self.state
-                .finish(&mut servlet.run, &mut servlet.batch, servlet.ended_ns);
-            self.state.decide(self.now_ns);
+        let number = servlet.stage;
+        let stage = &mut self.stages[number];
+        let (run, batch) = (&mut servlet.run, &mut servlet.batch);
+        if run.is_open() {
+            stage.state.finish(run, batch, servlet.ended_ns);
+            stage.state.decide(self.now_ns);
         }
-        let too_many = self.state.has_too_many();
-        let works = !too_many && self.state.take(&mut servlet.run, self.now_ns);
+        let too_many = stage.state.has_too_many();
+        let works = !too_many && stage.state.take(run, self.now_ns);
         if works {
             servlet.phase = Phase::Fill;
-        } else if too_many || self.simulation.blocking {
+        } else if too_many || self.system.blocking {
             // An OS thread returns to its pool.
-            self.state.ended();
-            self.free.push(id);
-        } else if self.state.park() {
-            self.parked.push(id);
+            stage.state.ended();
+            stage.free.push(id);
+        } else if stage.state.park() {
+            stage.parked.push(id);
         } else {
-            self.free.push(id);
+            stage.free.push(id);
         }
-        let mut dropped = std::mem::take(&mut servlet.run.dropped);
-        self.wake_servlet();
+        let mut dropped = std::mem::take(&mut run.dropped);
+        self.wake_servlet(number);
         for (event, _) in dropped.drain(..) {
-            self.reject(&event.into_inner(), EventEnd::Shed);
+            self.reject(number, event.into_inner(), EventEnd::Shed);
         }
         // The next run reuses this memory.
         self.servlets[id].run.dropped = dropped;
@@ -190,96 +161,121 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
         let servlet = &mut self.servlets[id];
         if !servlet.run.ahead.is_empty() {
             servlet.run.fill(&mut servlet.batch);
-            let service = at(&self.simulation.services, self.now_ns as f64).0;
-            servlet.overhead_ns = service.map_or(0, |service| service.batch_ns);
+            servlet.is_new_batch = true;
             servlet.phase = Phase::Take;
             return true;
         }
         servlet.phase = Phase::Turn;
         servlet.ended_ns = self.now_ns;
-        let yields = !servlet.run.waits && !self.simulation.blocking;
+        let yields = !servlet.run.waits && !self.system.blocking;
         if yields {
             self.cpus.want(id);
         }
         !yields
     }
 
-    /// Takes the next event of the batch, or ends the batch.
-    fn take(&mut self, id: usize) {
+    /// Takes the next event of the batch, or ends the batch. Returns whether the servlet keeps its
+    /// CPU.
+    fn take(&mut self, id: usize) -> bool {
         let servlet = &mut self.servlets[id];
-        if let Some(event) = servlet.batch.next() {
-            servlet.event = Some(event);
-            servlet.phase = Phase::Compute;
-            return;
-        }
-        servlet.batch.end();
-        servlet.run.ended();
-        servlet.phase = Phase::Fill;
-        let mut done = std::mem::take(&mut servlet.done);
-        for planned in done.drain(..) {
-            let end = if planned.fails {
-                EventEnd::Failed
-            } else {
-                EventEnd::Served
-            };
-            let outcome = outcome(&planned, self.now_ns, end);
-            let response_ns = outcome.response_ns();
-            self.tick.served += 1;
-            self.response_sum_ns += u128::from(response_ns);
-            self.tick.response_max_ns = self.tick.response_max_ns.max(response_ns);
-            (self.tell)(&outcome);
-            self.send_again(&planned, 0);
-        }
-        // The next batch reuses this memory.
-        self.servlets[id].done = done;
-    }
-
-    /// Returns whether a servlet may begin with its event. If not, it waits until the current hot
-    /// event has ended.
-    fn may_begin(&mut self, id: usize) -> bool {
-        let hot = self.servlets[id].event.is_some_and(|event| event.hot);
-        if !hot || self.simulation.keyed {
+        let Some(job) = servlet.batch.next() else {
+            self.end_batch(id);
+            return true;
+        };
+        let number = servlet.stage;
+        let stage = &self.system.stages[number];
+        let programs = &stage.steps;
+        let next = programs.partition_point(|(since_ns, _)| *since_ns <= self.now_ns);
+        servlet.job = Some(job);
+        (servlet.program, servlet.step, servlet.part) = (next.saturating_sub(1), 0, 0);
+        (servlet.retries, servlet.has_failed) = (0, false);
+        servlet.phase = Phase::Step;
+        if stage.skips_abandoned && !self.waits(job.attempt) {
+            let servlet = &mut self.servlets[id];
+            servlet.batch.leave_out(1);
+            servlet.step = SKIPPED;
             return true;
         }
-        if self.hot {
-            self.hot_next.push_back(id);
+        // The event waits until the current hot event has ended.
+        let waits = job.planned.hot && !stage.keyed && !self.stages[number].color.hold(id);
+        if waits {
             self.suspend(id);
-            return false;
         }
-        self.hot = true;
-        true
+        !waits
+    }
+
+    /// Suspends a servlet for this time. Returns whether it keeps its CPU, because the time is
+    /// zero.
+    pub(super) fn pause(&mut self, id: usize, ns: u64) -> bool {
+        if ns > 0 {
+            self.plan_after(ns, Action::Want(id));
+            self.suspend(id);
+        }
+        ns == 0
     }
 
     /// Notes that a servlet waits and needs no CPU in the meantime.
-    fn suspend(&mut self, id: usize) {
-        if self.simulation.blocking {
+    pub(super) fn suspend(&mut self, id: usize) {
+        if self.system.blocking {
             return;
         }
-        let Servlet { run, suspended, .. } = &mut self.servlets[id];
+        let servlet = &mut self.servlets[id];
+        let run = &mut servlet.run;
         run.compute_ns += self.now_ns - run.resumed_ns;
         run.resumed_ns = self.now_ns;
-        *suspended = true;
+        servlet.suspended = true;
         if !run.waits {
-            self.state.waits(run);
-            self.wake_servlet();
+            let number = servlet.stage;
+            self.stages[number].state.waits(run);
+            self.wake_servlet(number);
         }
     }
 
     /// Ends the event in service.
-    fn end(&mut self, id: usize) {
+    pub(super) fn end(&mut self, id: usize) {
         let servlet = &mut self.servlets[id];
-        let event = servlet.event.take().expect("an event is in service");
+        let job = servlet.job.take().expect("an event is in service");
         servlet.phase = Phase::Take;
-        servlet.done.push(event);
-        if event.fails {
+        let (number, has_failed) = (servlet.stage, servlet.has_failed);
+        let is_skipped = servlet.step == SKIPPED;
+        if has_failed {
             servlet.batch.fail(1);
         }
-        if event.hot && !self.simulation.keyed {
-            // The hot color passes to the next servlet.
-            match self.hot_next.pop_front() {
-                Some(next) => self.cpus.want(next),
-                None => self.hot = false,
-            }
+        let is_wasted = !is_skipped && !self.waits(job.attempt);
+        self.servlets[id].done.push(Done {
+            job,
+            has_failed,
+            is_wasted,
+        });
+        if job.planned.hot && !self.system.stages[number].keyed && !is_skipped {
+            self.stages[number].color.release(&mut self.cpus);
         }
+    }
+
+    /// Ends the batch, and answers its events.
+    fn end_batch(&mut self, id: usize) {
+        let servlet = &mut self.servlets[id];
+        servlet.batch.end();
+        servlet.run.ended();
+        servlet.phase = Phase::Fill;
+        let number = servlet.stage;
+        let mut done = std::mem::take(&mut servlet.done);
+        for Done {
+            job,
+            has_failed,
+            is_wasted,
+        } in done.drain(..)
+        {
+            let response_ns = self.now_ns - job.arrived_ns;
+            self.stages[number].handled(has_failed, is_wasted, response_ns);
+            let end = if has_failed {
+                EventEnd::Failed
+            } else {
+                EventEnd::Served
+            };
+            self.answer(job, end);
+        }
+        // The next batch reuses this memory.
+        self.servlets[id].done = done;
     }
 }

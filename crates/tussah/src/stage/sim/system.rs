@@ -1,9 +1,9 @@
-//! A simulator of several stages: chains, fan-out and cycles with retries, resources that stages
+//! Simulations of several stages: chains, fan-out and cycles with retries, resources that stages
 //! share, and clients that time out, retry and leave.
 //!
-//! As in [`Simulation`](super::Simulation), the queues, the admission, the accounting of servlets
-//! and the controllers are the code of real stages, on a virtual clock. All stages share the CPUs.
-//! A handler takes one event at a time, and its model is a list of [steps](Step).
+//! The simulated and the real parts are those of a [`Simulation`](super::Simulation), which is a
+//! system with one stage. All stages share the CPUs. The model of a handler is a list of
+//! [steps](Step).
 //!
 //! # Examples
 //! A web stage calls a backend stage, which has eight connections to a database. Clients give up
@@ -11,19 +11,19 @@
 //! ```
 //! use std::time::Duration;
 //! use tussah::stage::control::AutoTarget;
-//! use tussah::stage::sim::Distribution;
-//! use tussah::stage::sim::system::{Clients, RequestEnd, Backoff, SimStage, Step, System};
+//! use tussah::stage::sim::system::{Backoff, Clients, SimStage, Step, System};
+//! use tussah::stage::sim::{Arrivals, Distribution, EventEnd};
 //!
 //! let ms = |ms: f64| Distribution::Exponential(ms * 1e6);
 //! let system = System {
 //!     until_ns: 2_000_000_000,
-//!     resources: vec![8],
+//!     resources: vec![vec![(0, 8)]],
 //!     stages: vec![
 //!         SimStage::new(vec![Step::Compute(ms(0.1)), Step::Call(vec![1], Backoff::never())]),
 //!         SimStage::new(vec![Step::Hold(0, ms(10.0))]),
 //!     ],
 //!     clients: vec![Clients {
-//!         rates: vec![(0, 1120.0)],
+//!         arrivals: Arrivals::steps(&[(0, 1120.0)]),
 //!         timeout_ns: 200_000_000,
 //!         backoff: Backoff { retries: 2, ..Backoff::never() },
 //!         ..Clients::default()
@@ -31,17 +31,16 @@
 //!     ..System::default()
 //! };
 //! let auto = |_| vec![Box::new(AutoTarget::new(Duration::from_millis(100))) as _];
-//! let mut answered = 0;
-//! system.run(auto, 1, |outcome| answered += u32::from(outcome.end == RequestEnd::Answered));
-//! assert!(answered > 1_200, "{answered}");
+//! let mut served = 0;
+//! system.run(auto, 1, |outcome| served += u32::from(outcome.end == EventEnd::Served));
+//! assert!(served > 1_200, "{served}");
 //! ```
 
-mod engine;
-mod servlet;
 #[cfg(test)]
 mod tests;
 
-use super::Distribution;
+use super::engine::Engine;
+use super::{Arrivals, Distribution, Outcome, Service};
 use crate::stage::control::Controller;
 
 /// A set of stages with their resources and their clients. Times are in nanoseconds of virtual time
@@ -52,12 +51,21 @@ pub struct System {
     pub until_ns: u64,
     /// The number of CPUs, which is also the number of workers; at least 1.
     pub workers: usize,
+    /// True if the stages are blocking: their servlets are OS threads.
+    pub blocking: bool,
     /// The stages. Steps and clients refer to a stage by its index.
     pub stages: Vec<SimStage>,
-    /// The number of permits of each resource. Steps refer to a resource by its index.
-    pub resources: Vec<usize>,
+    /// The number of permits of each resource, each entry from its start time on. Before the first
+    /// entry, there is no limit. Steps refer to a resource by its index.
+    pub resources: Vec<Vec<(u64, usize)>>,
     /// The clients.
     pub clients: Vec<Clients>,
+    /// The speed of the CPUs, each entry from its start time on. The initial speed is 1.0; all
+    /// computing times apply at that speed.
+    pub speeds: Vec<(u64, f64)>,
+    /// The CPU time for rejecting or shedding an event, in nanoseconds. Rejections take precedence
+    /// over all other work that waits for a CPU.
+    pub rejection_ns: u64,
 }
 
 impl Default for System {
@@ -66,9 +74,12 @@ impl Default for System {
         Self {
             until_ns: 1_000_000_000,
             workers: 2,
+            blocking: false,
             stages: Vec::new(),
             resources: Vec::new(),
             clients: Vec::new(),
+            speeds: Vec::new(),
+            rejection_ns: 0,
         }
     }
 }
@@ -78,24 +89,37 @@ impl Default for System {
 pub struct SimStage {
     /// The steps of the handler for each event, each entry from its start time on.
     pub steps: Vec<(u64, Vec<Step>)>,
-    /// The maximum number of servlets that may be busy at the same time, which is also the initial
-    /// number; at least 1.
+    /// The initial number of servlets that may be busy at the same time; at least 1.
+    pub servlets: usize,
+    /// The maximum number of servlets that may be busy at the same time; at least 1.
     pub servlets_max: usize,
+    /// The maximum number of events in a batch; at least 1.
+    pub batch_max: usize,
     /// The maximum number of events in the queue; at least 1.
     pub queue_max: u64,
+    /// True if the stage is keyed by color. While a hot event is in service, servlets then take
+    /// only events that are not hot, so handlers never wait for each other.
+    pub keyed: bool,
+    /// The factor of the computing time for degraded events. Use 1.0 for a stage without a
+    /// degradation hook.
+    pub degraded: f64,
     /// True if the handler skips events whose client has left.
     pub skips_abandoned: bool,
 }
 
 impl SimStage {
-    /// Creates a stage with up to 1,000 servlets and 10,000 queued events, whose handler always
-    /// takes the same steps.
+    /// Creates a stage with 1,000 servlets and up to 10,000 queued events, whose handler takes one
+    /// event at a time, and always the same steps.
     #[must_use]
     pub fn new(steps: Vec<Step>) -> Self {
         Self {
             steps: vec![(0, steps)],
+            servlets: 1000,
             servlets_max: 1000,
+            batch_max: 1,
             queue_max: 10_000,
+            keyed: false,
+            degraded: 1.0,
             skips_abandoned: false,
         }
     }
@@ -104,6 +128,9 @@ impl SimStage {
 /// A step of a handler.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Step {
+    /// Does what was planned for the request when it arrived ([`Clients::services`]): computes,
+    /// holds a permit of the first resource, waits, and perhaps fails.
+    Serve,
     /// Computes.
     Compute(Distribution),
     /// Waits, and needs no CPU in the meantime.
@@ -152,7 +179,7 @@ impl Backoff {
 
     /// Returns the time before the retry with this number, counted from 0. `unit` is a random
     /// number from 0 to 1.
-    fn before_ns(&self, retry: u32, unit: f64) -> u64 {
+    pub(super) fn before_ns(&self, retry: u32, unit: f64) -> u64 {
         let exponent = i32::try_from(retry).unwrap_or(i32::MAX);
         let ns = self.first_ns as f64 * self.factor.powi(exponent);
         (ns * (1.0 - self.jitter * unit)) as u64 // saturates
@@ -164,22 +191,17 @@ impl Backoff {
 pub struct Clients {
     /// The index of the stage that receives the requests.
     pub stage: usize,
-    /// The rates of new clients, each of which makes one request. Each entry holds a start time and
-    /// the number of clients per second from then on.
-    pub rates: Vec<(u64, f64)>,
-    /// The number of clients in a closed loop. Each makes its next request when the last one has
-    /// ended and its pause is over.
-    pub closed: u32,
-    /// The pause of a client in a closed loop.
-    pub pause: Distribution,
+    /// The clients and the times of their requests. Each client in an open loop makes one request.
+    pub arrivals: Arrivals,
+    /// The demands of the requests for the step [`Serve`](Step::Serve), each entry from its start
+    /// time on.
+    pub services: Vec<(u64, Service)>,
     /// The time after which a client stops waiting for an answer; `u64::MAX` for never. The work on
     /// its request goes on.
     pub timeout_ns: u64,
     /// The retries after a rejection, a failure or a timeout. A client without retries left leaves.
+    /// After a rejection, it also waits for [`Arrivals::retry_ns`].
     pub backoff: Backoff,
-    /// The `Retry-After` of a rejection, in nanoseconds, for clients that obey it: they retry after
-    /// this time, or after that of the back-off if it is longer.
-    pub retry_after_ns: u64,
 }
 
 impl Default for Clients {
@@ -187,44 +209,12 @@ impl Default for Clients {
     fn default() -> Self {
         Self {
             stage: 0,
-            rates: Vec::new(),
-            closed: 0,
-            pause: Distribution::Constant(0.0),
+            arrivals: Arrivals::default(),
+            services: Vec::new(),
             timeout_ns: u64::MAX,
             backoff: Backoff::never(),
-            retry_after_ns: 0,
         }
     }
-}
-
-/// The outcome of a client's request, retries included.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RequestOutcome {
-    /// The index of the client's kind.
-    pub clients: usize,
-    /// The number of attempts; at least 1.
-    pub attempts: u32,
-    /// The time of the first attempt.
-    pub begun_ns: u64,
-    /// The time of the last attempt.
-    pub last_ns: u64,
-    /// The time at which the client had its answer, or left.
-    pub ended_ns: u64,
-    /// The end of the last attempt.
-    pub end: RequestEnd,
-}
-
-/// The end of a client's request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RequestEnd {
-    /// The client got its answer.
-    Answered,
-    /// The answer was a failure.
-    Failed,
-    /// A stage refused or shed the request.
-    Rejected,
-    /// The client did not wait any longer.
-    TimedOut,
 }
 
 /// The counters of a stage at the end of a run, in events.
@@ -254,8 +244,10 @@ impl System {
         &self,
         controllers: impl FnMut(usize) -> Vec<Box<dyn Controller>>,
         seed: u64,
-        tell: impl FnMut(&RequestOutcome),
+        tell: impl FnMut(&Outcome),
     ) -> Vec<StageTotals> {
-        engine::Engine::new(self, controllers, seed, tell).run()
+        let mut engine = Engine::new(self, controllers, seed, tell);
+        engine.run(u64::MAX);
+        engine.into_totals()
     }
 }

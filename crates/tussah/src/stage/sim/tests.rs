@@ -119,6 +119,20 @@ fn responses_are_those_of_the_theory_of_queues() {
 }
 
 #[test]
+fn lognormal_times_have_their_mean_and_deviation() {
+    let mut random = Random::new(1);
+    let time = Distribution::Lognormal(1e6, 5e5);
+    let draws: Vec<f64> = (0..100_000)
+        .map(|_| time.draw(&mut random) as f64)
+        .collect();
+    let mean = draws.iter().sum::<f64>() / 1e5;
+    let squares: f64 = draws.iter().map(|ns| (ns - mean).powi(2)).sum();
+    let deviation = (squares / 1e5).sqrt();
+    assert!((mean / time.mean_ns() - 1.0).abs() < 0.02, "{mean}");
+    assert!((deviation / 5e5 - 1.0).abs() < 0.05, "{deviation}");
+}
+
+#[test]
 fn clients_in_a_closed_loop_send_when_they_are_answered() {
     let clients = |queue_max| Simulation {
         queue_max,
@@ -376,7 +390,7 @@ fn the_log_has_the_controllers_of_each_event() {
     simulation.until_ns = SECOND;
     let target = Duration::from_millis(10);
     let controllers: Vec<Box<dyn Controller>> = vec![Box::new(Predict::new(target))];
-    let log = engine::Engine::new(&simulation, controllers, 1, |_| {}).log();
+    let log = simulation.log(controllers, 1);
     let decision = log.iter().next().expect("it is an overload");
     assert_eq!(
         (decision.controller, decision.change),
