@@ -229,7 +229,10 @@ impl Controller for Cinnamon {
 mod tests {
     use super::*;
     use crate::stage::control::Servlets;
-    use crate::stage::control::testing::{MS, Model, Random, SECOND, Sim, arrival, quiet};
+    use crate::stage::control::testing::{MS, SECOND, arrival, quiet};
+    use crate::stage::sim::{
+        Arrivals, Distribution, EventEnd, Outcome, Random, Service, Simulation,
+    };
 
     fn cinnamon() -> Cinnamon {
         Cinnamon::new(CinnamonConfig::new(Duration::from_millis(5)))
@@ -312,37 +315,51 @@ mod tests {
         assert!(!rejected(&mut c, 0) && rejected(&mut c, 127) && rejected(&mut c, 255));
     }
 
+    /// Runs two servlets that handle 20,000 events per second, in six classes, for 1 s.
+    fn outcomes(load: f64) -> Vec<Outcome> {
+        let stage = Simulation {
+            until_ns: SECOND,
+            servlets_max: 2,
+            batch_max: 1,
+            queue_max: 1_000_000,
+            services: vec![(0, Service::computing(Distribution::Exponential(100_000.0)))],
+            arrivals: Arrivals {
+                classes: vec![1.0; 6],
+                users: u16::MAX,
+                cohorts: true,
+                ..Arrivals::steps(&[(0, load * 20_000.0)])
+            },
+            ..Simulation::default()
+        };
+        let mut outcomes = Vec::new();
+        stage.run(vec![Box::new(cinnamon())], 1, |outcome| {
+            outcomes.push(*outcome)
+        });
+        outcomes
+    }
+
     #[test]
     fn nothing_is_rejected_without_overload() {
-        let model = Model {
-            classes: 6,
-            ..Model::two_servers()
-        };
-        let mut sim = Sim::new(cinnamon(), model, 1);
-        sim.run(0.5, model.capacity(), SECOND);
-        assert!(sim.refused * 1000 < sim.offered, "{}", sim.refused);
+        let outcomes = outcomes(0.5);
+        let rejected = outcomes.iter().filter(|it| it.end == EventEnd::Rejected);
+        let rejected = rejected.count();
+        assert!(rejected * 1000 < outcomes.len(), "{rejected}");
     }
 
     #[test]
     fn in_overload_the_admitted_load_equals_the_capacity() {
         for load in [1.4, 4.0, 10.0] {
-            let model = Model {
-                classes: 6,
-                ..Model::two_servers()
-            };
-            let mut sim = Sim::new(cinnamon(), model, 2);
-            sim.run(load, model.capacity(), SECOND);
-            sim.done.clear();
-            let shed = sim.shed;
-            sim.run(load, model.capacity(), SECOND);
-            let done = sim.done.len() as f64 / SECOND as f64 / model.capacity();
-            let shed = (sim.shed - shed) as f64 / SECOND as f64 / model.capacity();
+            let mut outcomes = outcomes(load);
+            outcomes.retain(|it| it.ended_ns >= SECOND / 2);
+            let count = |end| outcomes.iter().filter(|it| it.end == end).count();
+            let (served, shed) = (count(EventEnd::Served), count(EventEnd::Shed));
             assert!(
-                done > 0.9 && shed < 0.15,
-                "{load}: done {done}, shed {shed}"
+                served > 9_000 && shed < 1_500,
+                "{load}: {served} served, {shed} shed"
             );
-            let highest = sim.done.iter().filter(|done| done.class == 0).count();
-            assert!(highest * 6 > sim.done.len(), "{load}");
+            let is_highest = |it: &&Outcome| it.end == EventEnd::Served && it.class == Class(0);
+            let highest = outcomes.iter().filter(is_highest).count();
+            assert!(highest * 6 > served, "{load}");
         }
     }
 

@@ -242,7 +242,8 @@ impl Controller for Gradient {
 mod tests {
     use super::*;
     use crate::stage::control::ClassSample;
-    use crate::stage::control::testing::{MS, Model, SECOND, Sim, arrival, quiet};
+    use crate::stage::control::testing::{MS, SECOND, arrival, quiet};
+    use crate::stage::sim::{Arrivals, Distribution, EventEnd, Service, Simulation};
 
     #[test]
     fn the_long_term_mean_weighs_an_interval_as_the_library_does() {
@@ -250,32 +251,50 @@ mod tests {
         assert_eq!(GradientConfig::default().weight, 2.0 / 601.0);
     }
 
+    /// Two servlets that handle 20,000 events per second, until the factor of the service times
+    /// changes. Returns the most events queued and in service from `from_ns` on, and the answers
+    /// in the last second.
+    fn run(
+        rates: &[(u64, f64)],
+        factors: &[(u64, f64)],
+        from_ns: u64,
+        until_ns: u64,
+    ) -> (u64, u64) {
+        let service = |ns| Service::computing(Distribution::Exponential(ns));
+        let factors = factors.iter();
+        let stage = Simulation {
+            until_ns,
+            servlets_max: 2,
+            batch_max: 1,
+            queue_max: 1_000_000,
+            services: factors.map(|it| (it.0, service(it.1 * 1e5))).collect(),
+            arrivals: Arrivals::steps(rates),
+            ..Simulation::default()
+        };
+        let mut served = 0;
+        let ticks = stage.run(vec![Box::new(Gradient::default())], 1, |outcome| {
+            let counts = outcome.end == EventEnd::Served && outcome.ended_ns + SECOND >= until_ns;
+            served += u64::from(counts);
+        });
+        let ticks = ticks.iter().filter(|tick| tick.at_ns >= from_ns);
+        let inside = ticks.map(|tick| tick.queue_len + tick.busy as u64);
+        (inside.max().expect("there are ticks"), served)
+    }
+
     #[test]
     fn modest_overload_does_not_make_it_grow_without_end() {
         for load in [1.02, 1.1, 1.4] {
-            let model = Model::two_servers();
-            let mut sim = Sim::new(Gradient::default(), model, 1);
-            sim.run(0.5, model.capacity(), SECOND);
-            sim.run(load, model.capacity(), 20 * SECOND);
-            assert!(
-                sim.controller.limit() < 40,
-                "{load}: {}",
-                sim.controller.limit()
-            );
-            sim.done.clear();
-            sim.run(load, model.capacity(), SECOND);
-            let rate = sim.done.len() as f64 / SECOND as f64;
-            let share = rate / model.capacity();
-            assert!(share > 0.9, "{load}: {share} of the capacity");
+            let rates = [(0, 10_000.0), (SECOND, load * 20_000.0)];
+            let (inside, served) = run(&rates, &[(0, 1.0)], SECOND, 8 * SECOND);
+            assert!(inside < 40, "{load}: {inside}");
+            assert!(served > 18_000, "{load}: {served} in a second");
         }
     }
 
     #[test]
     fn overload_from_the_first_event_on_does_not_make_it_grow_without_end() {
-        let model = Model::two_servers();
-        let mut sim = Sim::new(Gradient::default(), model, 2);
-        sim.run(1.4, model.capacity(), 20 * SECOND);
-        assert!(sim.controller.limit() < 40, "{}", sim.controller.limit());
+        let (inside, _) = run(&[(0, 28_000.0)], &[(0, 1.0)], 0, 8 * SECOND);
+        assert!(inside < 40, "{inside}");
     }
 
     #[test]
@@ -324,16 +343,10 @@ mod tests {
 
     #[test]
     fn the_limit_follows_a_slower_service() {
-        let model = Model::two_servers();
-        let mut sim = Sim::new(Gradient::default(), model, 3);
-        sim.run(0.5, model.capacity(), SECOND);
-        sim.model.service_mean_ns *= 5.0;
-        sim.run(0.5, model.capacity(), 5 * SECOND);
-        sim.done.clear();
-        sim.run(0.5, model.capacity(), SECOND);
-        let rate = sim.done.len() as f64 / SECOND as f64;
-        assert!(rate > 0.9 * model.capacity() / 5.0, "{rate}");
-        assert!(sim.controller.limit() < 40);
+        let factors = [(0, 1.0), (SECOND, 5.0)];
+        let (inside, served) = run(&[(0, 10_000.0)], &factors, 6 * SECOND, 7 * SECOND);
+        assert!(served > 3_600, "{served} in a second");
+        assert!(inside < 40, "{inside}");
     }
 
     #[test]

@@ -2,52 +2,125 @@
 
 mod closed;
 
-use super::super::testing::{Done, MS, Model, Random, SECOND, Service, Sim, arrival, quiet};
+use super::super::testing::{MS, SECOND, arrival, quiet};
 use super::*;
+use crate::stage::sim::{Arrivals, Distribution, EventEnd, Outcome, Random, Service, Simulation};
 
-fn sim(model: Model, target_ns: u64, seed: u64) -> Sim<Predict> {
-    Sim::new(Predict::new(Duration::from_nanos(target_ns)), model, seed)
+/// A stage with this many servlets that never wait for each other, and take one event at a time.
+fn servers(count: usize, service: Service) -> Simulation {
+    Simulation {
+        workers: count,
+        servlets: count,
+        servlets_max: count,
+        batch_max: 1,
+        queue_max: 1_000_000,
+        services: vec![(0, service)],
+        ..Simulation::default()
+    }
+}
+
+fn exponential(mean_ns: f64) -> Service {
+    Service::computing(Distribution::Exponential(mean_ns))
+}
+
+/// Two servlets, with services of 100 µs.
+fn two_servers() -> Simulation {
+    servers(2, exponential(100_000.0))
+}
+
+/// Returns the initial capacity, in events per nanosecond.
+fn capacity(simulation: &Simulation) -> f64 {
+    let service = simulation.services[0].1;
+    let mean_ns = service.compute.mean_ns() + service.wait.mean_ns() * service.wait_share;
+    simulation.servlets as f64 / mean_ns
+}
+
+/// Sets the arrivals: multiples of the capacity, each for some nanoseconds.
+fn at_loads(loads: &[(f64, u64)], simulation: Simulation) -> Simulation {
+    let per_second = capacity(&simulation) * 1e9;
+    let mut until_ns = 0;
+    let rates = loads.iter().map(|&(load, for_ns)| {
+        let from_ns = until_ns;
+        until_ns += for_ns;
+        (from_ns, load * per_second)
+    });
+    Simulation {
+        arrivals: Arrivals {
+            rates: rates.collect(),
+            ..simulation.arrivals
+        },
+        until_ns,
+        ..simulation
+    }
+}
+
+/// The events of a run.
+#[derive(Default)]
+struct Run {
+    served: Vec<Outcome>,
+    turned_away: Vec<Outcome>,
+}
+
+impl Run {
+    fn new(simulation: &Simulation, target_ns: u64, seed: u64) -> Self {
+        let predict: Box<dyn Controller> = Box::new(Predict::new(Duration::from_nanos(target_ns)));
+        let mut run = Self::default();
+        simulation.run(vec![predict], seed, |outcome| match outcome.end {
+            EventEnd::Served => run.served.push(*outcome),
+            _ => run.turned_away.push(*outcome),
+        });
+        run
+    }
+
+    /// Returns the answers from this time on.
+    fn served_from(&self, from_ns: u64) -> &[Outcome] {
+        let from = self.served.partition_point(|it| it.ended_ns < from_ns);
+        &self.served[from..]
+    }
+
+    /// Returns how many events were turned away in this time.
+    fn turned_away(&self, from_ns: u64, until_ns: u64) -> usize {
+        let within = |it: &&Outcome| (from_ns..until_ns).contains(&it.ended_ns);
+        self.turned_away.iter().filter(within).count()
+    }
 }
 
 /// Events answered within the target, per nanosecond.
-fn goodput(done: &[Done], target_ns: u64, for_ns: u64) -> f64 {
-    let good = done.iter().filter(|d| d.response_ns <= target_ns).count();
-    good as f64 / for_ns as f64
+fn goodput(served: &[Outcome], target_ns: u64, for_ns: u64) -> f64 {
+    let good = served.iter().filter(|it| it.response_ns() <= target_ns);
+    good.count() as f64 / for_ns as f64
 }
 
-fn percentile(done: &[Done], share: f64) -> u64 {
-    let mut responses: Vec<_> = done.iter().map(|done| done.response_ns).collect();
+fn percentile(served: &[Outcome], share: f64) -> u64 {
+    let mut responses: Vec<_> = served.iter().map(Outcome::response_ns).collect();
     responses.sort_unstable();
     responses[(responses.len() as f64 * share) as usize]
 }
 
 /// Returns the time from which any hundred consecutive completions include at most one that is
 /// late.
-fn settled_ns(done: &[Done], target_ns: u64, start_ns: u64) -> u64 {
-    let late = |window: &&[Done]| window.iter().filter(|d| d.response_ns > target_ns).count() > 1;
-    let last = done.windows(100).rfind(late);
-    last.map_or(0, |window| window[99].at_ns - start_ns)
+fn settled_ns(served: &[Outcome], target_ns: u64, start_ns: u64) -> u64 {
+    let is_late = |it: &&Outcome| it.response_ns() > target_ns;
+    let late = |window: &&[Outcome]| window.iter().filter(is_late).count() > 1;
+    let last = served.windows(100).rfind(late);
+    last.map_or(0, |window| window[99].ended_ns - start_ns)
 }
 
-/// Runs at 80 % for half a second, then at `load` for the same time. Returns the median over the
-/// seeds of `f` on the second half.
-fn step(load: f64, service: Service, seeds: u64, f: impl Fn(&Sim<Predict>, u64) -> f64) -> f64 {
-    let model = Model {
-        service,
-        ..Model::two_servers()
-    };
+/// Runs at 80 % for half a second, then at `load` for some time. Returns the median over the seeds
+/// of `f` on the answers in the second part.
+fn step(
+    (load, for_ns): (f64, u64),
+    compute: Distribution,
+    seeds: u64,
+    f: impl Fn(&[Outcome]) -> f64,
+) -> f64 {
+    let stage = servers(2, Service::computing(compute));
+    let stage = at_loads(&[(0.8, SECOND / 2), (load, for_ns)], stage);
     let one = |seed| {
-        let mut sim = sim(model, MS, seed);
-        sim.run(0.8, model.capacity(), SECOND / 2);
-        assert_eq!(
-            (sim.refused, sim.shed),
-            (0, 0),
-            "before the step, seed {seed}"
-        );
-        sim.done.clear();
-        let start_ns = sim.now_ns;
-        sim.run(load, model.capacity(), SECOND / 2);
-        f(&sim, start_ns)
+        let run = Run::new(&stage, MS, seed);
+        let before = run.turned_away(0, SECOND / 2);
+        assert_eq!(before, 0, "before the step, seed {seed}");
+        f(run.served_from(SECOND / 2))
     };
     let mut results: Vec<_> = (0..seeds).map(one).collect();
     results.sort_by(f64::total_cmp);
@@ -57,9 +130,10 @@ fn step(load: f64, service: Service, seeds: u64, f: impl Fn(&Sim<Predict>, u64) 
 #[test]
 fn goodput_stays_near_the_capacity_in_overload() {
     let check = |load, expected| {
-        let per_ns = Model::two_servers().capacity();
-        let got = step(load, Service::Exponential, 3, |sim, _| {
-            goodput(&sim.done, MS, SECOND / 2) / per_ns
+        let per_ns = capacity(&two_servers());
+        let half = (load, SECOND / 2);
+        let got = step(half, Distribution::Exponential(100_000.0), 3, |served| {
+            goodput(served, MS, SECOND / 2) / per_ns
         });
         assert!(got >= expected, "at {load} times the capacity: {got}");
     };
@@ -71,12 +145,17 @@ fn goodput_stays_near_the_capacity_in_overload() {
 
 #[test]
 fn nine_in_ten_are_within_the_target() {
-    for service in [Service::Constant, Service::Lognormal, Service::Bimodal] {
+    for compute in [
+        Distribution::Constant(100_000.0),
+        Distribution::Lognormal(100_000.0, 100_000.0),
+        Distribution::Bimodal(100_000.0 / 1.4, 500_000.0 / 1.4, 0.1),
+    ] {
         for load in [1.4, 2.0, 10.0] {
-            let p90 = step(load, service, 3, |sim, _| percentile(&sim.done, 0.9) as f64);
+            let half = (load, SECOND / 2);
+            let p90 = step(half, compute, 3, |served| percentile(served, 0.9) as f64);
             assert!(
                 p90 <= MS as f64 * 0.7,
-                "at {load} times the capacity: {p90} ns"
+                "{compute:?} at {load} times the capacity: {p90} ns"
             );
         }
     }
@@ -85,11 +164,10 @@ fn nine_in_ten_are_within_the_target() {
 #[test]
 fn admitted_events_meet_the_target_20_ms_after_an_overload() {
     for load in [1.4, 2.0, 10.0] {
-        let settled = step(load, Service::Exponential, 15, |sim, start_ns| {
-            // Of the thousands of events after that, some hundred have two that are late by chance.
-            let soon = |done: &&Done| done.at_ns < start_ns + 100 * MS;
-            let done: Vec<_> = sim.done.iter().take_while(soon).copied().collect();
-            settled_ns(&done, MS, start_ns) as f64
+        let compute = Distribution::Exponential(100_000.0);
+        // Of thousands of events, some hundred have two that are late by chance.
+        let settled = step((load, 100 * MS), compute, 15, |served| {
+            settled_ns(served, MS, SECOND / 2) as f64
         });
         assert!(
             settled <= 20e6,
@@ -100,166 +178,146 @@ fn admitted_events_meet_the_target_20_ms_after_an_overload() {
 
 #[test]
 fn nobody_is_rejected_at_80_percent_though_queues_exceed_the_target() {
-    for (servers, service) in [(1, Service::Exponential), (2, Service::Lognormal)] {
-        let model = Model {
-            servers,
-            service,
-            ..Model::two_servers()
-        };
-        let mut sim = sim(model, MS, 1);
-        while sim.offered < 200_000 {
-            sim.run(0.8, model.capacity(), SECOND);
-        }
-        assert_eq!((sim.refused, sim.shed), (0, 0));
-        assert!(
-            percentile(&sim.done, 0.9999) > 2 * MS,
-            "the test tests nothing"
-        );
+    let lognormal = Service::computing(Distribution::Lognormal(100_000.0, 100_000.0));
+    for stage in [servers(1, exponential(100_000.0)), servers(2, lognormal)] {
+        let for_ns = (200_000.0 / 0.8 / capacity(&stage)) as u64;
+        let run = Run::new(&at_loads(&[(0.8, for_ns)], stage), MS, 1);
+        assert_eq!(run.turned_away.len(), 0);
+        let longest_ns = percentile(&run.served, 0.9999);
+        assert!(longest_ns > 2 * MS, "the test tests nothing");
     }
 }
 
 #[test]
 fn a_stage_that_begins_in_overload_is_controlled_as_soon() {
-    let model = Model::two_servers();
-    let mut sim = sim(model, MS, 3);
-    sim.run(3.0, model.capacity(), SECOND / 4);
-    assert!(settled_ns(&sim.done, MS, 0) < 20 * MS);
-    assert!(goodput(&sim.done, MS, SECOND / 4) > 0.93 * model.capacity());
+    let run = Run::new(&at_loads(&[(3.0, SECOND / 4)], two_servers()), MS, 3);
+    assert!(settled_ns(&run.served, MS, 0) < 20 * MS);
+    assert!(goodput(&run.served, MS, SECOND / 4) > 0.93 * capacity(&two_servers()));
 }
 
 #[test]
 fn a_capacity_that_halves_and_comes_back_is_followed() {
-    let model = Model::two_servers();
-    let mut sim = sim(model, MS, 4);
-    sim.run(0.8, model.capacity(), SECOND / 4);
-    sim.model.service_mean_ns *= 2.0;
-    sim.run(0.8, model.capacity(), SECOND / 20);
-    assert!(sim.controller.overloaded());
-    sim.done.clear();
-    sim.run(0.8, model.capacity(), SECOND / 2);
-    let half = model.capacity() / 2.0;
-    let seen = sim.controller.capacity_per_second() / 1e9 / half;
-    assert!((0.85..1.15).contains(&seen), "{seen} of the capacity");
-    assert!(percentile(&sim.done, 0.9) < MS);
-    let good = goodput(&sim.done, MS, SECOND / 2) / half;
+    let stage = Simulation {
+        services: vec![
+            (0, exponential(100_000.0)),
+            (SECOND / 4, exponential(200_000.0)),
+            (4 * SECOND / 5, exponential(100_000.0)),
+        ],
+        ..two_servers()
+    };
+    let run = Run::new(&at_loads(&[(0.8, 9 * SECOND / 5)], stage), MS, 4);
+    let served = run.served_from(3 * SECOND / 10);
+    let halved = &served[..served.partition_point(|it| it.ended_ns < 4 * SECOND / 5)];
+    assert!(percentile(halved, 0.9) < MS);
+    let good = goodput(halved, MS, SECOND / 2) / capacity(&two_servers()) * 2.0;
     assert!(good > 0.8, "{good} of the capacity");
+    // The rest is turned away, and nothing any more when the capacity is back.
+    let turned_away = run.turned_away(3 * SECOND / 10, 4 * SECOND / 5);
+    assert!((2500..4500).contains(&turned_away), "{turned_away}");
+    assert_eq!(run.turned_away(13 * SECOND / 10, 9 * SECOND / 5), 0);
+}
 
-    sim.model.service_mean_ns /= 2.0;
-    sim.run(0.8, model.capacity(), SECOND / 2);
-    assert!(!sim.controller.overloaded());
-    let refused = sim.refused;
-    sim.run(0.8, model.capacity(), SECOND / 2);
-    assert_eq!(sim.refused, refused);
+/// Runs at 80 % of the capacity for some time, in which nothing may be rejected. Then runs at
+/// another load; of this, only the last part counts. Returns the answers in it and their number
+/// within the target, divided by the capacity.
+fn overloaded(
+    stage: Simulation,
+    target_ns: u64,
+    (normal_ns, load, settles_ns, counts_ns): (u64, f64, u64, u64),
+) -> (Vec<Outcome>, f64) {
+    let per_ns = capacity(&stage);
+    let stage = at_loads(&[(0.8, normal_ns), (load, settles_ns + counts_ns)], stage);
+    let run = Run::new(&stage, target_ns, 5);
+    assert_eq!(run.turned_away(0, normal_ns), 0);
+    let served = run.served_from(normal_ns + settles_ns);
+    let good = goodput(served, target_ns, counts_ns) / per_ns;
+    (served.to_vec(), good)
 }
 
 #[test]
 fn ten_requests_a_second_are_enough_to_learn_from() {
-    let model = Model {
-        servers: 1,
-        ..Model::two_servers()
-    };
-    let model = Model {
-        service_mean_ns: 1e8,
-        ..model
-    };
-    let mut sim = sim(model, SECOND, 5);
-    sim.run(0.8, model.capacity(), 200 * SECOND);
-    assert_eq!((sim.refused, sim.shed), (0, 0));
-    sim.run(2.0, model.capacity(), 30 * SECOND);
-    sim.done.clear();
-    sim.run(2.0, model.capacity(), 100 * SECOND);
-    assert!(percentile(&sim.done, 0.9) < SECOND);
-    assert!(goodput(&sim.done, SECOND, 100 * SECOND) > 0.85 * model.capacity());
+    let phases = (200 * SECOND, 2.0, 30 * SECOND, 100 * SECOND);
+    let (served, good) = overloaded(servers(1, exponential(1e8)), SECOND, phases);
+    assert!(percentile(&served, 0.9) < SECOND);
+    assert!(good > 0.85, "{good}");
 }
 
 #[test]
 fn batches_are_within_the_target_too() {
-    let model = Model {
+    let stage = Simulation {
         batch_max: 64,
-        service_mean_ns: 10_000.0,
-        ..Model::two_servers()
+        ..servers(2, exponential(10_000.0))
     };
-    let mut sim = sim(model, MS, 6);
-    sim.run(0.8, model.capacity(), SECOND / 10);
-    assert_eq!((sim.refused, sim.shed), (0, 0));
-    sim.run(4.0, model.capacity(), SECOND / 50);
-    sim.done.clear();
-    sim.run(4.0, model.capacity(), SECOND / 10);
-    assert!(percentile(&sim.done, 0.9) < MS);
-    assert!(goodput(&sim.done, MS, SECOND / 10) > 0.95 * model.capacity());
+    let (served, good) = overloaded(stage, MS, (SECOND / 10, 4.0, SECOND / 50, SECOND / 10));
+    assert!(percentile(&served, 0.9) < MS);
+    assert!(good > 0.95, "{good}");
 }
 
 #[test]
 fn servlets_that_wait_are_all_kept_at_work() {
-    let model = Model {
-        servers: 50,
-        service_mean_ns: 20.0 * MS as f64,
-        ..Model::two_servers()
+    let waits = Service {
+        wait: Distribution::Exponential(20e6),
+        wait_share: 1.0,
+        ..Service::computing(Distribution::Constant(0.0))
     };
-    let target_ns = 100 * MS;
-    let mut sim = sim(model, target_ns, 7);
-    sim.run(0.8, model.capacity(), 2 * SECOND);
-    assert_eq!((sim.refused, sim.shed), (0, 0));
-    sim.run(2.0, model.capacity(), SECOND);
-    sim.done.clear();
-    sim.run(2.0, model.capacity(), 2 * SECOND);
-    assert!(percentile(&sim.done, 0.9) < target_ns);
-    assert!(goodput(&sim.done, target_ns, 2 * SECOND) > 0.95 * model.capacity());
+    let phases = (2 * SECOND, 2.0, SECOND, 2 * SECOND);
+    let (served, good) = overloaded(servers(50, waits), 100 * MS, phases);
+    assert!(percentile(&served, 0.9) < 100 * MS);
+    assert!(good > 0.95, "{good}");
 }
 
 #[test]
 fn the_cost_of_events_is_counted_in_credits() {
-    let model = Model {
-        cost: 7,
-        ..Model::two_servers()
+    let run = |credits| {
+        let mut stage = two_servers();
+        stage.arrivals.credits = credits;
+        overloaded(stage, 10 * MS, (SECOND / 4, 4.0, SECOND / 20, SECOND / 4))
     };
-    let mut sim = sim(model, MS, 8);
-    sim.run(0.8, model.capacity(), SECOND / 4);
-    assert_eq!((sim.refused, sim.shed), (0, 0));
-    sim.run(4.0, model.capacity(), SECOND / 20);
-    sim.done.clear();
-    sim.run(4.0, model.capacity(), SECOND / 4);
-    assert!(percentile(&sim.done, 0.9) < MS);
-    assert!(goodput(&sim.done, MS, SECOND / 4) > 0.95 * model.capacity());
+    let (served, good) = run(7);
+    assert!(percentile(&served, 0.9) < 10 * MS);
+    assert!(good > 0.95, "{good}");
+    // Events wait as long as if they cost one credit.
+    let [median, expected] = [served, run(1).0].map(|served| percentile(&served, 0.5) as f64);
+    assert!((median / expected - 1.0).abs() < 0.2, "{median} {expected}");
+}
+
+/// Runs a stage with four equal classes, and counts the events after the first 50 ms.
+fn four_classes(load: f64, for_ns: u64) -> Run {
+    let mut stage = two_servers();
+    stage.arrivals.classes = vec![1.0; 4];
+    let mut run = Run::new(&at_loads(&[(load, SECOND / 20 + for_ns)], stage), MS, 9);
+    run.served.retain(|it| it.ended_ns >= SECOND / 20);
+    run.turned_away.retain(|it| it.ended_ns >= SECOND / 20);
+    run
 }
 
 #[test]
 fn higher_classes_are_let_in_first() {
-    let model = Model {
-        classes: 4,
-        ..Model::two_servers()
-    };
-    let mut sim = sim(model, MS, 9);
-    sim.run(1.6, model.capacity(), SECOND / 20);
-    sim.done.clear();
-    sim.run(1.6, model.capacity(), SECOND / 2);
     // Each class brings four tenths of the capacity, so there is room for two and a half classes.
-    let mut served = [0.0; 4];
-    for done in sim.done.iter().filter(|done| done.response_ns <= MS) {
-        served[usize::from(done.class)] += 1.0 / (SECOND / 2) as f64 / model.capacity();
+    let mut good = [0.0; 4];
+    let run = four_classes(1.6, SECOND / 2);
+    for outcome in run.served {
+        if outcome.response_ns() <= MS {
+            let per_ns = 1.0 / (SECOND / 2) as f64;
+            good[usize::from(outcome.class.0)] += per_ns / capacity(&two_servers());
+        }
     }
-    assert!(served[0] > 0.37 && served[1] > 0.34, "{served:?}");
-    assert!(served[2] > 0.1 && served[3] < 0.05, "{served:?}");
+    assert!(good[0] > 0.37 && good[1] > 0.34, "{good:?}");
+    assert!(good[2] > 0.1 && good[3] < 0.05, "{good:?}");
+    // Most of the others are turned away at the door, and not when their turn has passed.
+    let is_shed = |it: &&Outcome| it.end == EventEnd::Shed;
+    let shed = run.turned_away.iter().filter(is_shed).count();
+    let all = run.turned_away.len();
+    assert!(shed * 8 < all, "{shed} of {all}");
 }
 
 #[test]
 fn the_highest_class_is_within_the_target_when_it_alone_is_an_overload() {
-    let model = Model {
-        classes: 4,
-        ..Model::two_servers()
-    };
-    let mut sim = sim(model, MS, 10);
-    sim.run(10.0, model.capacity(), SECOND / 20);
-    sim.done.clear();
-    sim.run(10.0, model.capacity(), SECOND / 4);
-    let others = sim.done.iter().filter(|done| done.class > 0).count();
-    assert!(
-        others * 20 < sim.done.len(),
-        "{others} of {}",
-        sim.done.len()
-    );
-    assert!(percentile(&sim.done, 0.9) < MS);
-    assert!(goodput(&sim.done, MS, SECOND / 4) > 0.95 * model.capacity());
+    let served = four_classes(10.0, SECOND / 4).served;
+    let others = served.iter().filter(|it| it.class.0 > 0).count();
+    assert!(others * 20 < served.len(), "{others} of {}", served.len());
+    assert!(percentile(&served, 0.9) < MS);
+    assert!(goodput(&served, MS, SECOND / 4) > 0.95 * capacity(&two_servers()));
 }
 
 /// Returns how many events are refused from a load of one half and a burst of `size`, with services
@@ -396,7 +454,6 @@ fn responses_longer_than_predicted_make_the_room_smaller() {
 
 #[test]
 fn clumps_above_the_capacity_are_an_overload_and_those_below_are_none() {
-    use crate::stage::sim::{Arrivals, Distribution, EventEnd, Service, Simulation};
     const TARGET_NS: u64 = 5 * MS;
     let run = |clump: u32| {
         // A clump of `clump` events every 2.5 ms, a time in which 50 can be handled; before that,
@@ -404,23 +461,17 @@ fn clumps_above_the_capacity_are_an_overload_and_those_below_are_none() {
         let bursts = (200..1000).map(|i| (i * 5 * MS / 2, clump)).collect();
         let simulation = Simulation {
             until_ns: 5 * SECOND / 2,
-            services: vec![(0, Service::computing(Distribution::Exponential(100_000.0)))],
+            services: vec![(0, exponential(100_000.0))],
             arrivals: Arrivals {
                 bursts,
                 ..Arrivals::steps(&[(0, 16_000.0), (SECOND / 2, 0.0)])
             },
             ..Simulation::default()
         };
-        let predict: Box<dyn Controller> = Box::new(Predict::new(Duration::from_nanos(TARGET_NS)));
-        let (mut good, mut turned_away) = (0, 0);
-        simulation.run(vec![predict], 1, |outcome| match outcome.end {
-            EventEnd::Rejected | EventEnd::Shed => turned_away += 1,
-            _ => {
-                let counts = outcome.arrived_ns >= SECOND / 2;
-                good += u64::from(counts && outcome.response_ns() <= TARGET_NS);
-            }
-        });
-        (good as f64 / 40_000.0, turned_away)
+        let run = Run::new(&simulation, TARGET_NS, 1);
+        let counts = run.served.iter().filter(|it| it.arrived_ns >= SECOND / 2);
+        let good = counts.filter(|it| it.response_ns() <= TARGET_NS).count();
+        (good as f64 / 40_000.0, run.turned_away.len())
     };
     let (good, turned_away) = run(100);
     assert!(good >= 0.8 && turned_away >= 35_000, "{good} {turned_away}");
