@@ -119,7 +119,7 @@ pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// their parameters, also through inner graphs. Its messages name the place in the Weave file.
 ///
 /// A parameter of the graph can have a Rust type, such as `server: Arc<Server>`. Rust resolves the
-/// type at the macro's call site, and `Params::typed` sets the value.
+/// type at the macro's call site, type aliases included, and `Params::typed` sets the value.
 ///
 /// ```ignore
 /// tussah::flow::weave_file!("web.weave");

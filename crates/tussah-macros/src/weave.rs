@@ -157,7 +157,7 @@ impl Source<'_> {
                     params: &::tussah::flow::Params,
                 ) -> ::core::result::Result<::tussah::flow::Graph, ::tussah::flow::WeaveError> {
                     let params = params.clone().graph(#title);
-                    let mut graph = Self::modules().graph(#file, Self::TEXT, &params)?;
+                    let mut graph = Self::modules().compiled().graph(#file, Self::TEXT, &params)?;
                     #fused
                     ::core::result::Result::Ok(graph)
                 }

@@ -94,6 +94,7 @@ fn suits(kind: &Kind, wanted: &Kind) -> bool {
     }
 }
 
+/// Returns whether a type stands for any type: a type parameter, or `_`.
 fn is_generic(wanted: &crate::Type) -> bool {
     wanted.args.is_empty() && wanted.name.len() == 1
 }

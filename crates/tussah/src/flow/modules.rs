@@ -6,8 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use tussah_weave::{
-    Diagnostic, Plan, PlanEdge, PlanNode, PlanShards, PlanVia, PortRef, Signature, Span, Type,
-    Value,
+    Diagnostic, Kind, Plan, PlanEdge, PlanNode, PlanShards, PlanVia, PortRef, Signature, Span,
+    Type, Value,
 };
 
 use super::args::Args;
@@ -158,6 +158,20 @@ impl Modules {
     #[must_use]
     pub fn signatures(&self) -> &tussah_weave::Modules {
         &self.signatures
+    }
+
+    /// Returns the modules for a graph whose arguments rustc has checked. Only rustc knows whether
+    /// two spellings, such as the name of a type alias, denote the same Rust type.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn compiled(mut self) -> Self {
+        let signatures = self.signatures.signatures.values_mut();
+        for param in signatures.flat_map(|signature| &mut signature.params) {
+            if let Kind::Rust(of) = &mut param.kind {
+                *of = Type::new("_");
+            }
+        }
+        self
     }
 
     /// Creates a graph from a text. If the text defines several graphs, this creates the last one

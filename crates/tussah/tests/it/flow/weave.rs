@@ -14,11 +14,14 @@ tussah::flow::weave_file!("numbers.weave");
 mod inline {
     use super::{Note, Notes, Numbers, Sums};
 
+    /// Another name of the type that `Note` takes.
+    type Noted = Notes;
+
     tussah::flow::weave! {
         use Numbers, Sums, Note
 
         /// Adds the numbers of each flow.
-        graph Twice(below: count = 12, notes: Notes) {
+        graph Twice(below: count = 12, notes: Noted) {
           numbers = Numbers(below)
           sums    = Sums()
           note    = Note(notes) * 2
