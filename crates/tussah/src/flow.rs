@@ -184,7 +184,7 @@ pub mod expansion {
     pub use super::outlet::Outlet;
     pub use super::probe::{Documented, Fails, NoProbe, Probe, call, unwound};
     pub use super::wake::Wake;
-    pub use super::way::{Along, Fuse, Way};
+    pub use super::way::{Along, Fuse, Way, port_number};
     pub use crate::stage::{Batch as Events, BuildError, Reason};
     pub use tussah_weave::{Body, Kind, Parallelism};
 }

@@ -60,6 +60,7 @@ impl Module {
             false => quote!(Plain),
         };
         let (is_serial, has_state) = (self.options.serial, self.state().is_some());
+        let is_alone = is_serial || self.is_exclusive();
         let (takes_many, is_plain) = (self.facts_of_batches(), self.is_plain());
         let [tick, wake, end] = [Kind::Tick, Kind::Wake, Kind::End].map(|kind| self.ask(kind));
         let (make, params) = (self.make(), self.param_specs());
@@ -76,6 +77,7 @@ impl Module {
                 const IS_PLAIN: bool = #is_plain;
                 const HAS_STATE: bool = #has_state;
                 const IS_SERIAL: bool = #is_serial;
+                const IS_ALONE: bool = #is_alone;
                 const IS_ORDERED: bool = #is_ordered;
                 const BOUNDS_FLOWS: bool = #bounds_flows;
                 const TICK: ::core::option::Option<fn() -> Self::Item> = #tick;

@@ -1,7 +1,7 @@
 //! Fused chains, as types that let the compiler inline each call.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{ToTokens, quote};
 use tussah_weave::{Diagnostic, Edge, Graph, Via};
 
 use super::Source;
@@ -16,23 +16,29 @@ impl Source<'_> {
             if edges.any(|it| it.via == Via::Fused && it.to.node == edge.from.node) {
                 continue;
             }
-            let (head, way) = (&graph.nodes[edge.from.node], self.way(graph, edge)?);
+            let head = &graph.nodes[edge.from.node];
             let (of, name) = (self.module(head)?, &head.name);
+            let way = self.way(graph, edge, &of)?;
             fused.push(quote!(graph.fuse::<#of, #way>(#name);));
         }
         Ok(quote!(#(#fused)*))
     }
 
-    /// Returns the way along an edge and the rest of its chain.
-    fn way(&self, graph: &Graph, edge: &Edge) -> Result<TokenStream, Vec<Diagnostic>> {
+    /// Returns the way along an edge and the rest of its chain, which begins with `head`.
+    fn way(
+        &self,
+        graph: &Graph,
+        edge: &Edge,
+        head: &impl ToTokens,
+    ) -> Result<TokenStream, Vec<Diagnostic>> {
         let (port, to) = (port_number(&edge.from.port), edge.to.node);
         let of = self.module(&graph.nodes[to])?;
         let mut edges = graph.edges.iter();
         let next = edges.find(|it| it.via == Via::Fused && it.from.node == to);
         let next = match next {
-            Some(next) => self.way(graph, next)?,
+            Some(next) => self.way(graph, next, head)?,
             None => quote!(::tussah::flow::expansion::Along),
         };
-        Ok(quote!(::tussah::flow::expansion::Fuse<#port, #of, #next>))
+        Ok(quote!(::tussah::flow::expansion::Fuse<#port, #head, #of, #next>))
     }
 }

@@ -19,7 +19,7 @@ use super::module::{Element, Module, Serial};
 use super::outbox::Held;
 use super::way::{Along, Way};
 use crate::stage::host::{Many, One, Using};
-use crate::stage::{AnyCall, Batch, Reason, Sender, Shared, Stage, trace};
+use crate::stage::{AnyCall, Batch, Event, Reason, Sender, Shared, Stage, trace};
 
 /// A call.
 pub(super) struct Calls<I> {
@@ -63,9 +63,15 @@ impl<I: Send + 'static> Calls<I> {
     /// Returns whether a plain instance can be called without a future: nothing about its stage or
     /// the item is special, and no earlier item waits.
     #[inline]
-    pub(super) fn is_usual(&self) -> bool {
+    fn is_usual(&self) -> bool {
+        self.is_free() && trace() == 0
+    }
+
+    /// Returns the same for items that belong to no trace.
+    #[inline]
+    pub(super) fn is_free(&self) -> bool {
         // Relaxed: only the sender itself has to see what it has sent before.
-        self.waiting.load(Ordering::Relaxed) == 0 && !self.call.stage.is_special() && trace() == 0
+        self.waiting.load(Ordering::Relaxed) == 0 && !self.call.stage.is_special()
     }
 
     /// Counts calls in the statistics of the instance.
@@ -83,9 +89,13 @@ impl<I: Send + 'static> Calls<I> {
         })
     }
 
-    /// Handles an item in a future.
-    async fn wait(&self, parcel: Parcel<I>, ends: &Ends<I>) {
-        let mut batch = Batch::of([parcel]);
+    /// Handles an item in a future. A trace of 0 means none.
+    async fn wait(&self, parcel: Parcel<I>, trace: u64, ends: &Ends<I>) {
+        let event = Event::from(parcel);
+        let mut batch = Batch::of([match trace {
+            0 => event,
+            trace => event.traced(trace),
+        }]);
         let call = AssertUnwindSafe(self.call.call(&mut batch)).catch_unwind();
         match call.await {
             Ok(Ok(())) => {}
@@ -117,9 +127,9 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Calls<I
                 Err(back) => parcel = back,
             }
         }
-        let waiting = Waiting::new(&to.waiting);
+        let (waiting, trace) = (Waiting::new(&to.waiting), trace());
         Some(Box::pin(async move {
-            to.wait(parcel, ends).await;
+            to.wait(parcel, trace, ends).await;
             drop(waiting);
         }))
     }
@@ -152,20 +162,43 @@ pub trait Plain<I>: Any + Send + Sync {
 /// An instance of the module `M`, in a call that the compiler can inline.
 pub trait Called<M: Module>: Plain<M::Item> {
     /// The right to use the instance.
-    type Guard<'a>;
+    type Guard<'a>: Send;
 
-    /// Returns the right to use the instance for a run of calls. `is_alone` is true if no other
-    /// servlet makes such calls meanwhile. Returns `None` if others have to use it, too.
-    fn enter(&self, is_alone: bool) -> Option<Self::Guard<'_>>;
+    /// Returns the right to use the instance, unless another caller uses it or it no longer exists.
+    fn enter(&self) -> Option<Self::Guard<'_>>;
 
-    /// Handles an item. Returns the wait for the room of what the module sent, if there is one.
+    /// Returns the output ports.
+    fn outs(&self) -> &M::Outs;
+
+    /// Handles an item, and puts what has no room into `held`.
+    ///
+    /// # Panics
+    /// Panics if the module does.
     fn handle<'a, W: Way>(
-        &'a self,
         guard: &mut Self::Guard<'a>,
         item: M::Item,
         flow: &Flow,
+        held: &Held<'a>,
         way: &W::Open<'a>,
-    ) -> Option<Wait<'a>>;
+    );
+
+    /// Counts a panic, and makes a serial module anew.
+    fn broke(&self, guard: &mut Self::Guard<'_>);
+
+    /// Handles an item that came along an edge. Returns the wait for the room of what the module
+    /// sent, if there is one.
+    #[inline(always)]
+    fn run<'a>(
+        &'a self,
+        guard: &mut Self::Guard<'a>,
+        Parcel { item, flow }: Parcel<M::Item>,
+    ) -> Option<Wait<'a>> {
+        let held = Held::default();
+        if caught(|| Self::handle::<Along>(guard, item, &flow, &held, &())).is_none() {
+            self.broke(guard);
+        }
+        held.into_wait()
+    }
 }
 
 /// A function that returns an installed instance, if it can be called this way and still exists.
@@ -203,31 +236,36 @@ impl<M: Element, W: Way> PlainElement<M, W> {
 
 impl<M: Element, W: Way> Plain<M::Item> for PlainElement<M, W> {
     fn call(&self, parcel: Parcel<M::Item>) -> Result<Option<Wait<'_>>, Parcel<M::Item>> {
-        Ok(self.handle::<Along>(&mut (), parcel.item, &parcel.flow, &()))
+        Ok(self.run(&mut &*self.host.0, parcel))
     }
 }
 
 impl<M: Element, W: Way> Called<M> for PlainElement<M, W> {
-    type Guard<'a> = ();
+    type Guard<'a> = &'a Elements<M, W>;
 
-    fn enter(&self, _is_alone: bool) -> Option<()> {
-        Some(())
+    #[inline(always)]
+    fn enter(&self) -> Option<&Elements<M, W>> {
+        Some(&self.host.0)
+    }
+
+    fn outs(&self) -> &M::Outs {
+        &self.host.0.outs
     }
 
     #[inline(always)]
     fn handle<'a, V: Way>(
-        &'a self,
-        _guard: &mut (),
+        guard: &mut &'a Elements<M, W>,
         item: M::Item,
         flow: &Flow,
+        held: &Held<'a>,
         way: &V::Open<'a>,
-    ) -> Option<Wait<'a>> {
-        let Elements { module, outs, .. } = &*self.host.0;
-        let held = Held::default();
-        if caught(|| module.call_now::<V>(item, flow, outs, (&held, way))).is_none() {
-            self.stage.lost(1);
-        }
-        held.into_wait()
+    ) {
+        let Elements { module, outs, .. } = *guard;
+        module.call_now::<V>(item, flow, outs, (held, way));
+    }
+
+    fn broke(&self, _guard: &mut &Elements<M, W>) {
+        self.stage.lost(1);
     }
 }
 
@@ -258,44 +296,47 @@ impl<M: Serial, W: Way> PlainSerial<M, W> {
 
 impl<M: Serial, W: Way> Plain<M::Item> for PlainSerial<M, W> {
     fn call(&self, parcel: Parcel<M::Item>) -> Result<Option<Wait<'_>>, Parcel<M::Item>> {
-        let Some(mut place) = self.host.try_use() else {
+        let Some(mut guard) = self.enter() else {
             return Err(parcel);
         };
-        let wait = self.handle::<Along>(&mut place, parcel.item, &parcel.flow, &());
+        let wait = self.run(&mut guard, parcel);
         // The module handles nothing else before what it sent has arrived.
         Ok(wait.map(|wait| -> Wait<'_> {
             Box::pin(async move {
                 wait.await;
-                drop(place);
+                drop(guard);
             })
         }))
     }
 }
 
 impl<M: Serial, W: Way> Called<M> for PlainSerial<M, W> {
-    type Guard<'a> = Using<'a, Serials<M, W>>;
+    type Guard<'a> = (Using<'a, Serials<M, W>>, &'a M::Outs);
 
-    fn enter(&self, is_alone: bool) -> Option<Self::Guard<'_>> {
-        // A tick that comes while a call waits for room could overtake what the call has sent.
-        let is_only = is_alone && M::TICK.is_none();
-        is_only.then(|| self.host.try_use()).flatten()
+    #[inline(always)]
+    fn enter(&self) -> Option<Self::Guard<'_>> {
+        Some((self.host.try_use()?, &self.outs))
+    }
+
+    fn outs(&self) -> &M::Outs {
+        &self.outs
     }
 
     #[inline(always)]
     fn handle<'a, V: Way>(
-        &'a self,
-        place: &mut Self::Guard<'a>,
+        (place, outs): &mut Self::Guard<'a>,
         item: M::Item,
         flow: &Flow,
+        held: &Held<'a>,
         way: &V::Open<'a>,
-    ) -> Option<Wait<'a>> {
-        let held = Held::default();
+    ) {
         let module = &mut place.handler().module;
-        if caught(|| module.call_now::<V>(item, flow, &self.outs, (&held, way))).is_none() {
-            self.stage.lost(1);
-            place.broke(&self.stage);
-        }
-        held.into_wait()
+        module.call_now::<V>(item, flow, outs, (held, way));
+    }
+
+    fn broke(&self, (place, _): &mut Self::Guard<'_>) {
+        self.stage.lost(1);
+        place.broke(&self.stage);
     }
 }
 
@@ -309,19 +350,27 @@ impl<M: Module> Plain<M::Item> for NotPlain<M> {
 }
 
 impl<M: Module> Called<M> for NotPlain<M> {
-    type Guard<'a> = ();
+    type Guard<'a> = Infallible;
 
-    fn enter(&self, _is_alone: bool) -> Option<()> {
+    fn enter(&self) -> Option<Infallible> {
+        match self.1 {}
+    }
+
+    fn outs(&self) -> &M::Outs {
         match self.1 {}
     }
 
     fn handle<'a, W: Way>(
-        &'a self,
-        _guard: &mut (),
+        guard: &mut Infallible,
         _item: M::Item,
         _flow: &Flow,
+        _held: &Held<'a>,
         _way: &W::Open<'a>,
-    ) -> Option<Wait<'a>> {
-        match self.1 {}
+    ) {
+        match *guard {}
+    }
+
+    fn broke(&self, guard: &mut Infallible) {
+        match *guard {}
     }
 }

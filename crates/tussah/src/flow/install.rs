@@ -296,8 +296,10 @@ impl<M: Module, W: Way> Node<M, W> {
                 };
                 match M::IS_ORDERED {
                     true => runtime.block_on(in_turn(batch, call)),
-                    false => runtime
-                        .block_on(plain::<Along, _>(batch, false, |i, f, h, ()| call(i, f, h))),
+                    false => {
+                        let call = |item, flow: &_, held: &_, (): &()| call(item, flow, held);
+                        runtime.block_on(plain::<Along, _, _>(batch, &*outs, call));
+                    }
                 }
             })
         })?;

@@ -55,6 +55,10 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     const IS_SERIAL: bool;
 
+    /// True if the instance handles one item at a time.
+    #[doc(hidden)]
+    const IS_ALONE: bool;
+
     /// True if the output leaves in the order of the input.
     #[doc(hidden)]
     const IS_ORDERED: bool;

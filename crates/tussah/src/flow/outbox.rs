@@ -1,6 +1,6 @@
 //! The output of plain calls: ports that never wait, and the items without room.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 
 use super::edge::Wait;
 use super::flows::{Flow, Key};
@@ -11,9 +11,10 @@ use super::way::{Along, Way};
 /// Bound, in items: an outbox; a call that sends more than this without room is meant to wait.
 const OUTBOX_MAX: usize = 1024;
 
-/// Items that plain calls have sent without room, until the instance waits for it.
+/// Items that plain calls have sent without room, until the instance waits for it. This is one word
+/// while there is room.
 #[derive(Default)]
-pub struct Held<'a>(RefCell<Waiting<'a>>);
+pub struct Held<'a>(OnceCell<Box<RefCell<Waiting<'a>>>>);
 
 #[derive(Default)]
 struct Waiting<'a> {
@@ -25,13 +26,13 @@ struct Waiting<'a> {
 
 impl<'a> Held<'a> {
     /// Returns whether there was room for everything that was sent.
-    #[inline]
-    pub(crate) fn is_empty(&mut self) -> bool {
-        self.0.get_mut().items.is_empty()
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.get().is_none()
     }
 
     /// Returns the wait until all that was sent has room, if something has none.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn into_wait(mut self) -> Option<Wait<'a>> {
         match self.is_empty() {
             true => None,
@@ -41,26 +42,33 @@ impl<'a> Held<'a> {
 
     /// Waits until all that was sent has room.
     pub async fn flush(&mut self) {
-        let waiting = std::mem::take(self.0.get_mut());
+        let waiting = self.0.take().unwrap_or_default().into_inner();
         for wait in waiting.items {
             wait.await;
         }
     }
 
+    /// Adds the wait of an item.
     #[cold]
     pub(super) fn push(&self, flow: &Flow, wait: Wait<'a>) {
-        let mut waiting = self.0.borrow_mut();
-        let room = (OUTBOX_MAX + 1).saturating_sub(waiting.items.len());
-        if room > 0 {
-            // The item that has no room was sent before the panic, so it arrives, too.
-            waiting.items.push(wait);
-            waiting.flow = flow.clone();
+        let before = self.0.get().map_or(0, |it| it.borrow().items.len());
+        // The item that has no room was sent before the panic, so it arrives, too.
+        if before <= OUTBOX_MAX {
+            self.add(flow, wait);
         }
         assert!(
-            room > 1,
+            before < OUTBOX_MAX,
             "one call sent more than {OUTBOX_MAX} items for which there was no room; \
              expected an `async fn` that awaits each send"
         );
+    }
+
+    /// Adds a wait that is not the wait of an item.
+    #[cold]
+    pub(super) fn add(&self, flow: &Flow, wait: Wait<'a>) {
+        let mut waiting = self.0.get_or_init(Box::default).borrow_mut();
+        waiting.items.push(wait);
+        waiting.flow = flow.clone();
     }
 }
 

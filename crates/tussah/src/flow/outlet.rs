@@ -15,6 +15,7 @@ use super::open_flows::{FlowBounds, OpenFlows};
 use super::out::AsyncOut;
 use super::tap::{Shows, TapEnd, show_of};
 use super::via::Via;
+use super::way::port_number;
 use crate::stage::{BuildError, Edges};
 
 /// The output ports of a module: a nested tuple.
@@ -24,6 +25,12 @@ pub trait Outs: Send + Sync + 'static {
 
     /// Calls `f` with each port and its name, while the ports are in use.
     fn look(&self, f: &mut dyn FnMut(&'static str, &dyn AnyOutlet));
+
+    /// Returns the callee of the port of this number, if its only edge is a call, and nothing taps
+    /// the edge.
+    fn callee(&self, _port: u64) -> Option<&dyn Any> {
+        None
+    }
 
     /// Ends the flows that have been idle for too long. Returns the time at which the next flow
     /// may be.
@@ -49,6 +56,14 @@ impl<T: Send + 'static, R: Outs> Outs for (Outlet<T>, R) {
     fn look(&self, f: &mut dyn FnMut(&'static str, &dyn AnyOutlet)) {
         f(self.0.name, &self.0);
         self.1.look(f);
+    }
+
+    fn callee(&self, port: u64) -> Option<&dyn Any> {
+        if self.0.number != port {
+            return self.1.callee(port);
+        }
+        let edge = self.0.edge().filter(|edge| !edge.taps.are_any());
+        edge?.callee()
     }
 
     fn end_idle(&self) -> Option<Instant> {
@@ -96,6 +111,8 @@ pub trait AnyOutlet {
 /// An output port.
 pub struct Outlet<T> {
     name: &'static str,
+    /// The number of the name in the types of fused chains.
+    number: u64,
     planned: Vec<(Arc<dyn Inlet<T>>, Via)>,
     edges: Vec<Edge<T>>,
     clone: Option<fn(&T) -> T>,
@@ -110,6 +127,7 @@ impl<T: Send + 'static> Outlet<T> {
     pub fn new(name: &'static str, required: bool, clone: Option<fn(&T) -> T>) -> Self {
         Self {
             name,
+            number: port_number(name),
             planned: Vec::new(),
             edges: Vec::new(),
             clone,

@@ -2,22 +2,40 @@
 //! a fused chain, which the compiler can inline.
 
 use std::any::{Any, TypeId};
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::Cell;
 use std::marker::PhantomData;
+
+use tussah_core::caught;
 
 use super::call::{Called, Calls};
 use super::flows::Flow;
 use super::module::{Module, Never, Ports};
-use super::outbox::Outbox;
-use super::outlet::Outlet;
+use super::outbox::{Held, Outbox};
+use super::outlet::Outs;
+
+/// Returns the number of a port in the types of fused chains: a hash of its name (FNV-1a), as
+/// `#[module]` and `weave!` compute it.
+#[must_use]
+pub const fn port_number(name: &str) -> u64 {
+    let (name, mut hash, mut at) = (name.as_bytes(), 0xcbf2_9ce4_8422_2325_u64, 0);
+    while at < name.len() {
+        hash = (hash ^ name[at] as u64).wrapping_mul(0x100_0000_01b3);
+        at += 1;
+    }
+    hash
+}
 
 /// The way of what a plain call sends.
 pub trait Way: Send + Sync + 'static {
-    /// The callees during a run of calls, which never waits.
-    type Open<'a>;
+    /// True if the way is more than the edges.
+    const IS_FUSED: bool;
 
-    /// Begins a run of calls. `is_alone` is true if the instance handles nothing else meanwhile.
-    fn open<'a>(is_alone: bool) -> Self::Open<'a>;
+    /// The callees during a run of calls, which never waits. The default has none, so that all
+    /// items take the edges.
+    type Open<'a>: Default;
+
+    /// Begins a run of calls of a module with these ports.
+    fn open<O: Outs>(outs: &O) -> Self::Open<'_>;
 
     /// Sends an item in a flow.
     fn send<'a, T: Send + 'static>(outbox: &Outbox<'a, '_, T, Self>, flow: &Flow, item: T)
@@ -29,9 +47,11 @@ pub trait Way: Send + Sync + 'static {
 pub struct Along;
 
 impl Way for Along {
+    const IS_FUSED: bool = false;
+
     type Open<'a> = ();
 
-    fn open<'a>(_is_alone: bool) -> Self::Open<'a> {}
+    fn open<O: Outs>(_outs: &O) {}
 
     #[inline(always)]
     fn send<'a, T: Send + 'static>(outbox: &Outbox<'a, '_, T, Self>, flow: &Flow, item: T) {
@@ -40,99 +60,144 @@ impl Way for Along {
 }
 
 /// The way into a call of the module `M` for the items of one port, which has a number, and along
-/// the edges for all other items. What `M` sends takes the way `W`.
+/// the edges for all other items. What `M` sends takes the way `W`. The chain begins with `Head`.
 ///
-/// This is only a guess about the graph. An item takes the edge if the edge is not a call of such
-/// an instance. It also does so during a trace or a tap, and if the instance has a proxy, was
-/// swapped or is closed. A wrong guess therefore costs time, but the result is the same.
-pub struct Fuse<const PORT: u64, M, W>(PhantomData<fn() -> (M, W)>);
+/// This is only a guess about the graph. If the edge is not a call of such an instance, all items
+/// of a run take the edge. They also do so if something taps the edge, and if the instance has a
+/// proxy, was swapped or is closed. A wrong guess therefore costs time, but the result is the same.
+pub struct Fuse<const PORT: u64, Head, M, W>(PhantomData<fn() -> (Head, M, W)>);
 
-impl<const PORT: u64, M: Module, W: Way> Way for Fuse<PORT, M, W> {
+impl<const PORT: u64, Head: Module, M: Module, W: Way> Fuse<PORT, Head, M, W> {
+    /// True if each call enters the instance by itself. Otherwise a run enters it once. If the head
+    /// handled several items at a time, its servlets would wait for each other. A tick that came
+    /// while a call waits for room could overtake what the call has sent.
+    const ENTERS_EACH: bool = !Head::IS_ALONE || M::TICK.is_some();
+}
+
+impl<const PORT: u64, Head: Module, M: Module, W: Way> Way for Fuse<PORT, Head, M, W> {
+    const IS_FUSED: bool = true;
+
     type Open<'a> = Next<'a, M, W>;
 
-    fn open<'a>(is_alone: bool) -> Next<'a, M, W> {
-        Next {
-            is_alone,
-            link: OnceCell::new(),
-        }
+    fn open<O: Outs>(outs: &O) -> Next<'_, M, W> {
+        Next::find(outs.callee(PORT), Self::ENTERS_EACH).unwrap_or_default()
     }
 
     #[inline(always)]
     fn send<'a, T: Send + 'static>(outbox: &Outbox<'a, '_, T, Self>, flow: &Flow, item: T) {
-        match outbox.way.link(outbox.outlet) {
-            Some(link) if outbox.port == PORT && link.is_usual(outbox.outlet) => {
-                link.send(outbox, flow, item);
-            }
-            _ => outbox.put(flow, item),
+        // A module with several ports has items of another type.
+        let is_only = TypeId::of::<Ports<T, Never>>() == TypeId::of::<M::Item>();
+        if outbox.port != PORT || !is_only {
+            return outbox.put(flow, item);
+        }
+        let next = outbox.way;
+        let guard = match Self::ENTERS_EACH {
+            true => next.enter(outbox.held),
+            false => next.guard.take(),
+        };
+        let Some(mut guard) = guard else {
+            return outbox.put(flow, item);
+        };
+        let mut item = Some(Ports::<T, Never>::This(item));
+        let item = (&mut item as &mut dyn Any).downcast_mut::<Option<M::Item>>();
+        let item = item.and_then(Option::take);
+        let item = item.expect("the types are the same");
+        next.count.set(next.count.get() + 1);
+        let call = || M::Call::handle::<W>(&mut guard, item, flow, outbox.held, &next.way);
+        let is_whole = caught(call).is_some();
+        if !is_whole || !outbox.held.is_empty() {
+            return next.leave(
+                guard,
+                is_whole,
+                Self::ENTERS_EACH,
+                (outbox.held, outbox.flow),
+            );
+        }
+        if !Self::ENTERS_EACH {
+            // It was taken above, so there is nothing to drop.
+            std::mem::forget(next.guard.replace(Some(guard)));
         }
     }
 }
 
+/// The right to use the instance of a module.
+type Guard<'a, M> = <<M as Module>::Call as Called<M>>::Guard<'a>;
+
 /// The next instance of a fused chain, during a run of calls.
 pub struct Next<'a, M: Module, W: Way> {
-    is_alone: bool,
-    link: OnceCell<Option<Link<'a, M, W>>>,
-}
-
-impl<'a, M: Module, W: Way> Next<'a, M, W> {
-    #[inline(always)]
-    fn link<T: Send + 'static>(&self, outlet: &'a Outlet<T>) -> Option<&Link<'a, M, W>> {
-        let find = || Link::find(outlet, self.is_alone);
-        self.link.get_or_init(find).as_ref()
-    }
-}
-
-/// An instance that was found, and may be called.
-struct Link<'a, M: Module, W: Way> {
-    calls: &'a Calls<M::Item>,
-    instance: &'a M::Call,
-    guard: RefCell<<M::Call as Called<M>>::Guard<'a>>,
+    /// The right to call the instance, if the run has entered it. It is taken out during a call.
+    guard: Cell<Option<Guard<'a, M>>>,
+    callee: Option<(&'a Calls<M::Item>, &'a M::Call)>,
     way: W::Open<'a>,
     /// The number of calls that the statistics of the instance lack.
     count: Cell<u64>,
 }
 
-impl<'a, M: Module, W: Way> Link<'a, M, W> {
-    /// Finds the instance at the end of the only edge of a port.
-    #[cold]
-    fn find<T: Send + 'static>(outlet: &'a Outlet<T>, is_alone: bool) -> Option<Self> {
-        // A module with several ports has items of another type.
-        if TypeId::of::<Ports<T, Never>>() != TypeId::of::<M::Item>() {
-            return None;
-        }
-        let calls: &Calls<M::Item> = outlet.edge()?.callee()?.downcast_ref()?;
-        let instance: &M::Call = calls.instance()?;
-        Some(Self {
-            calls,
-            instance,
-            guard: RefCell::new(instance.enter(is_alone)?),
-            way: W::open(is_alone),
+impl<M: Module, W: Way> Default for Next<'_, M, W> {
+    fn default() -> Self {
+        Self {
+            guard: Cell::new(None),
+            callee: None,
+            way: W::Open::default(),
             count: Cell::new(0),
-        })
-    }
-
-    /// Returns whether the instance can be called now, and nothing taps the edge.
-    #[inline(always)]
-    fn is_usual<T: Send + 'static>(&self, outlet: &Outlet<T>) -> bool {
-        self.calls.is_usual() && outlet.edge().is_some_and(|edge| !edge.taps.are_any())
-    }
-
-    #[inline(always)]
-    fn send<T: Send + 'static, V: Way>(&self, outbox: &Outbox<'a, '_, T, V>, flow: &Flow, item: T) {
-        let mut item = Some(Ports::<T, Never>::This(item));
-        let item = (&mut item as &mut dyn Any).downcast_mut::<Option<M::Item>>();
-        let item = item.and_then(Option::take);
-        let item = item.expect("`find` has compared the types");
-        self.count.set(self.count.get() + 1);
-        let guard = &mut *self.guard.borrow_mut();
-        if let Some(wait) = self.instance.handle::<W>(guard, item, flow, &self.way) {
-            outbox.held.push(outbox.flow, self.calls.waiting(wait));
         }
     }
 }
 
-impl<M: Module, W: Way> Drop for Link<'_, M, W> {
+impl<'a, M: Module, W: Way> Next<'a, M, W> {
+    /// Returns the instance at the end of an edge that is a call.
+    fn find(callee: Option<&'a dyn Any>, enters_each: bool) -> Option<Self> {
+        let calls: &Calls<M::Item> = callee?.downcast_ref()?;
+        let instance: &M::Call = calls.instance().filter(|_| calls.is_free())?;
+        let guard = match enters_each {
+            true => None,
+            false => Some(instance.enter()?),
+        };
+        Some(Self {
+            guard: Cell::new(guard),
+            callee: Some((calls, instance)),
+            way: W::open(instance.outs()),
+            count: Cell::new(0),
+        })
+    }
+
+    /// Enters the instance for one call, unless something that was sent before waits for room.
+    #[inline(always)]
+    fn enter(&self, held: &Held<'a>) -> Option<Guard<'a, M>> {
+        let (_, instance) = self.callee.filter(|_| held.is_empty())?;
+        instance.enter()
+    }
+
+    /// Ends a call that panicked, or that has sent something that waits for room. In the second
+    /// case, the following items wait for it.
+    #[cold]
+    #[inline(never)]
+    fn leave(
+        &self,
+        mut guard: Guard<'a, M>,
+        is_whole: bool,
+        enters_each: bool,
+        (held, flow): (&Held<'a>, &Flow),
+    ) {
+        let (calls, instance) = self.callee.expect("the instance was called");
+        if !is_whole {
+            instance.broke(&mut guard);
+        }
+        if !held.is_empty() {
+            // The instance handles nothing else before what it sent has arrived.
+            let guard = enters_each.then_some(guard);
+            let entered = Box::pin(async move { drop(guard) });
+            held.add(flow, calls.waiting(entered));
+        } else if !enters_each && calls.is_free() {
+            self.guard.set(Some(guard));
+        }
+    }
+}
+
+impl<M: Module, W: Way> Drop for Next<'_, M, W> {
     fn drop(&mut self) {
-        self.calls.count(self.count.get());
+        if let Some((calls, _)) = self.callee {
+            calls.count(self.count.get());
+        }
     }
 }

@@ -5,6 +5,7 @@ mod build;
 mod ends;
 mod flows;
 mod fused;
+mod fused_end;
 mod generic;
 mod halt;
 mod kinds;

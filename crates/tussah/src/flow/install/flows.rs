@@ -47,7 +47,7 @@ impl<M: PerFlow, W: Way> Handler for Flows<M, W> {
                         .call_now::<W>(state, item, flow, wake, &self.outs, (held, way))
                 })
             };
-            return plain::<W, _>(batch, false, call).await;
+            return plain::<W, _, _>(batch, &*self.outs, call).await;
         }
         if M::TAKES_MANY {
             return self.handle_many(batch).await;

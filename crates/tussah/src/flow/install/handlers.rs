@@ -14,15 +14,16 @@ use crate::flow::flows::{Flow, Parcel};
 use crate::flow::keepers::Keepers;
 use crate::flow::module::{Element, Module, Serial};
 use crate::flow::outbox::Held;
+use crate::flow::outlet::Outs;
 use crate::flow::way::{Along, Way};
-use crate::stage::{Batch, Event, Handler, Refusal, Sender, SerialHandler};
+use crate::stage::{Batch, Event, Handler, Refusal, Sender, SerialHandler, trace};
 use crate::sync::Limit;
 use crate::time::sleep;
 
 /// The time after which an item that may not be lost, but was rejected, is sent again.
 const AGAIN: Duration = Duration::from_millis(10);
 
-pub(crate) struct Elements<M: Module, W = Along> {
+pub struct Elements<M: Module, W = Along> {
     pub(crate) module: M,
     pub(crate) outs: Arc<M::Outs>,
     pub(crate) keepers: Arc<Keepers>,
@@ -62,7 +63,7 @@ impl<M: Element, W: Way> Handler for Elements<M, W> {
             let call = |item, flow: &_, held: &_, way: &_| {
                 module.call_now::<W>(item, flow, outs, (held, way))
             };
-            return plain::<W, _>(batch, M::IS_SERIAL, call).await;
+            return plain::<W, _, _>(batch, &**outs, call).await;
         }
         while let Some(Parcel { flow, item }) = batch.next() {
             let call = module.call(item, &flow, outs);
@@ -76,16 +77,15 @@ impl<M: Element, W: Way> Handler for Elements<M, W> {
 }
 
 /// Handles a batch with a plain function. While there is room for everything that the module sends,
-/// this is one function call with one guard against panics. `is_alone` is true if no other servlet
-/// of the instance calls it meanwhile.
-pub(super) async fn plain<'a, W: Way, I: Send>(
+/// this is one function call with one guard against panics.
+pub(super) async fn plain<'a, W: Way, O: Outs, I: Send>(
     batch: &mut Batch<Parcel<I>>,
-    is_alone: bool,
+    outs: &'a O,
     mut call: impl FnMut(I, &Flow, &Held<'a>, &W::Open<'a>) -> bool + Send,
 ) {
     let mut held = Held::default();
     loop {
-        let handled = caught_run::<W, _>(batch, &mut held, is_alone, &mut call);
+        let handled = caught_run::<W, _, _>(batch, &held, outs, &mut call);
         // Also after a panic: what the module has sent before it arrives.
         if !held.is_empty() {
             held.flush().await;
@@ -100,17 +100,22 @@ pub(super) async fn plain<'a, W: Way, I: Send>(
 
 /// Handles items until the batch is empty, or something that was sent has no room. Returns whether
 /// the batch is empty.
-fn caught_run<'a, W: Way, I>(
+fn caught_run<'a, W: Way, O: Outs, I>(
     batch: &mut Batch<Parcel<I>>,
-    held: &mut Held<'a>,
-    is_alone: bool,
+    held: &Held<'a>,
+    outs: &'a O,
     call: &mut impl FnMut(I, &Flow, &Held<'a>, &W::Open<'a>) -> bool,
 ) -> std::thread::Result<bool> {
     // Callees are free again before anything waits.
-    let way = W::open(is_alone);
+    let (way, mut edges) = (W::open(outs), None);
     catch_unwind(AssertUnwindSafe(|| {
         while let Some(Parcel { item, flow }) = batch.next() {
-            let is_handled = call(item, &flow, held, &way);
+            // Each edge notes the items of a trace.
+            let way = match W::IS_FUSED && batch.may_be_traced() && trace() != 0 {
+                true => edges.get_or_insert_with(Default::default),
+                false => &way,
+            };
+            let is_handled = call(item, &flow, held, way);
             settle(batch, is_handled);
             if !held.is_empty() {
                 return false;
@@ -157,7 +162,7 @@ impl<M: Serial, W: Way> SerialHandler for Serials<M, W> {
             let call = |item, flow: &_, held: &_, way: &_| {
                 module.call_now::<W>(item, flow, outs, (held, way))
             };
-            return plain::<W, _>(batch, true, call).await;
+            return plain::<W, _, _>(batch, &**outs, call).await;
         }
         while let Some(Parcel { flow, item }) = batch.next() {
             let is_handled = module.call(item, &flow, outs).await;

@@ -351,6 +351,11 @@ impl<E> Batch<E> {
         (self.taken - self.settled) as u64
     }
 
+    /// Returns whether the event taken last may belong to a trace.
+    pub(crate) fn may_be_traced(&self) -> bool {
+        self.traces.any
+    }
+
     /// Returns the batch's trace marks.
     #[inline]
     pub(crate) fn traces(&mut self) -> &mut Marks {

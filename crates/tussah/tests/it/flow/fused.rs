@@ -1,17 +1,19 @@
 //! Fused chains: the same results in the same order as with queues.
 
 use std::any::type_name_of_val;
+use std::sync::Arc;
 
-use tussah::flow::expansion::{Along, Fuse, Module};
+use tussah::flow::expansion::{Along, Fuse, Module, port_number};
 use tussah::flow::{AsyncOut, Dropped, Graph, Modules, Out, Params, module, weave};
+use tussah::sync::Semaphore;
 
 use super::{Note as AnyNote, Notes};
 use crate::runtime;
 
-type Note = AnyNote<u64>;
-type NoteDropped = AnyNote<Dropped<u64>>;
+pub(super) type Note = AnyNote<u64>;
+pub(super) type NoteDropped = AnyNote<Dropped<u64>>;
 
-struct Numbers(u64);
+pub(super) struct Numbers(u64);
 
 #[module]
 impl Numbers {
@@ -21,6 +23,27 @@ impl Numbers {
 
     async fn start(&self, out: &impl AsyncOut<u64>) {
         for number in 0..self.0 {
+            out.send(number).await;
+        }
+    }
+}
+
+/// The permits of a source.
+#[derive(Clone)]
+struct Go(Arc<Semaphore>);
+
+/// Sends a number for each permit.
+struct Late(Go);
+
+#[module]
+impl Late {
+    fn init(go: Go) -> Self {
+        Self(go)
+    }
+
+    async fn start(&self, out: &impl AsyncOut<u64>) {
+        for number in 0..20 {
+            self.0.0.acquire().await.forget();
             out.send(number).await;
         }
     }
@@ -99,20 +122,12 @@ impl Link for Sum {
 /// A chain of four modules, which a number chooses, and the ways that the compiler makes for it.
 type Chain = (u64, fn(&mut Graph));
 
-/// The number of the port `out`: a hash of its name (FNV-1a).
-const OUT: u64 = {
-    let (name, mut hash, mut at) = (b"out", 0xcbf2_9ce4_8422_2325_u64, 0);
-    while at < name.len() {
-        hash = (hash ^ name[at] as u64).wrapping_mul(0x100_0000_01b3);
-        at += 1;
-    }
-    hash
-};
+const OUT: u64 = port_number("out");
 
 const fn chain<A: Link, B: Link, C: Link, D: Link>() -> Chain {
     let seed = A::NUMBER | B::NUMBER << 2 | C::NUMBER << 4 | D::NUMBER << 6;
     let fuse = |graph: &mut Graph| {
-        graph.fuse::<A, Fuse<OUT, B, Fuse<OUT, C, Fuse<OUT, D, Along>>>>("a");
+        graph.fuse::<A, Fuse<OUT, A, B, Fuse<OUT, A, C, Fuse<OUT, A, D, Along>>>>("a");
     };
     (seed, fuse)
 }
@@ -263,10 +278,10 @@ impl Pass {
 type Text = AnyNote<String>;
 
 weave! {
-    use Numbers, Sum, TypeOfPort, Pass, Text
+    use Late, Sum, TypeOfPort, Pass, Text
 
-    graph Inlined(notes: Notes) {
-        numbers = Numbers(20)
+    graph Inlined(go: Go, notes: Notes) {
+        numbers = Late(go)
         sum = Sum()
         middle = TypeOfPort()
         pass = Pass()
@@ -277,12 +292,20 @@ weave! {
     }
 }
 
+/// Returns the parameters of `Inlined`, and the permits of its source.
+fn inlined(notes: &Notes) -> (Params, Go) {
+    let go = Go(Arc::new(Semaphore::new(0)));
+    let params = Params::new().typed("notes", notes.clone());
+    (params.typed("go", go.clone()), go)
+}
+
 /// Returns what the graph sends, with the edges of a text.
 fn types(graph: impl FnOnce(&Params) -> Graph) -> Vec<String> {
     let notes = Notes::default();
     runtime(2).block_on(async {
-        let graph = graph(&Params::new().typed("notes", notes.clone()));
-        let running = graph.start().expect("it is whole");
+        let (params, go) = inlined(&notes);
+        let running = graph(&params).start().expect("it is whole");
+        go.0.add_permits(20);
         running.drain().await;
         let stats = ["middle", "pass"].map(|name| running.stats(name).expect("it exists"));
         assert_eq!(
@@ -311,12 +334,13 @@ fn the_compiler_knows_the_next_module_of_a_compiled_chain() {
 fn a_tap_sees_the_items_of_a_fused_chain() {
     let notes = Notes::default();
     runtime(1).block_on(async {
-        let graph = Inlined::graph(&Params::new().typed("notes", notes.clone()));
-        let running = graph
+        let (params, go) = inlined(&notes);
+        let running = Inlined::graph(&params)
             .expect("the text is right")
             .start()
             .expect("it is whole");
         let mut tap = running.tap("sum -> middle").expect("the edge exists");
+        go.0.add_permits(20);
         running.drain().await;
         let mut sum = 0;
         for number in 0..20_u64 {
@@ -330,4 +354,100 @@ fn a_tap_sees_the_items_of_a_fused_chain() {
     let of = notes.take();
     assert_eq!(of.len(), 20);
     assert!(of.iter().all(|of| !of.contains("Fuse<")), "{of:?}");
+}
+
+#[test]
+fn each_instance_of_a_fused_chain_notes_a_trace() {
+    let notes = Notes::default();
+    runtime(1).block_on(async {
+        let (params, go) = inlined(&notes);
+        let running = Inlined::graph(&params)
+            .expect("the text is right")
+            .start()
+            .expect("it is whole");
+        running.network().trace_one_in(2);
+        go.0.add_permits(20);
+        running.drain().await;
+        let traces = running.network().traces();
+        let of = |name| traces.spans.iter().filter(move |span| &*span.stage == name);
+        let traced: Vec<_> = of("sum").map(|span| span.trace).collect();
+        assert_eq!(traced.len(), 10);
+        for name in ["middle", "pass", "note"] {
+            let here: Vec<_> = of(name).map(|span| span.trace).collect();
+            assert_eq!(here, traced, "{name}");
+        }
+    });
+    // Items without a trace in the same batch take the static calls.
+    let of = notes.take();
+    assert_eq!(of.iter().filter(|of| of.contains("Fuse<")).count(), 10);
+}
+
+/// Sends each number on, several at a time.
+#[derive(Default)]
+pub(super) struct Shared;
+
+#[module]
+impl Shared {
+    fn run(&self, number: u64, out: &impl Out<u64>) {
+        out.send(number);
+    }
+}
+
+/// Adds a number to each type, and ticks.
+#[derive(Default)]
+struct Ticking(u64);
+
+#[module]
+impl Ticking {
+    fn run(&mut self, text: String, out: &impl Out<String>) {
+        self.0 += 1;
+        out.send(format!("{} {text} {}", self.0, type_name_of_val(out)));
+    }
+
+    fn tick(&mut self) {}
+}
+
+weave! {
+    use Numbers, Shared, Ticking, TypeOfPort, Pass, Text
+
+    graph SharedHead(notes: Notes) {
+        numbers = Numbers(2000)
+        shared = Shared()
+        middle = TypeOfPort()
+        ticking = Ticking(every: 1 ms)
+        pass = Pass()
+        note = Text(notes)
+        numbers -> shared
+        fuse shared -> middle -> ticking -> pass
+        pass -> note via queue(3)
+    }
+}
+
+#[test]
+fn the_compiler_knows_serial_modules_behind_one_that_is_not() {
+    for workers in [1, 2] {
+        let notes = Notes::default();
+        runtime(workers).block_on(async {
+            let graph = SharedHead::graph(&Params::new().typed("notes", notes.clone()));
+            let running = graph
+                .expect("the text is right")
+                .start()
+                .expect("it is whole");
+            running.drain().await;
+            let stats = ["middle", "ticking", "pass"].map(|name| running.stats(name));
+            let called = stats.map(|stats| stats.expect("it exists").called);
+            assert_eq!(called, [2000; 3]);
+        });
+        let of = notes.take();
+        // One item at a time. Two workers may hand over what they sent in another order.
+        let number = |text: &String| text[1..].split(' ').next().expect("it has one").parse();
+        let mut numbers: Vec<u64> = of.iter().flat_map(number).collect();
+        if workers > 1 {
+            numbers.sort_unstable();
+        }
+        assert!(numbers.into_iter().eq(1..=2000), "{of:?}");
+        let known = of.iter().filter(|of| of.matches("Fuse<").count() >= 2);
+        // Items that find no room, or an instance in use, take the edges.
+        assert!(known.count() > 0, "{of:?}");
+    }
 }
