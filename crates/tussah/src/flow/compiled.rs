@@ -1,7 +1,25 @@
 //! Checks of the arguments in compiled graphs. The compiler evaluates these functions, and reports
 //! their messages as errors.
 
-use tussah_weave::Kind;
+use tussah_weave::{Kind, Type};
+
+use super::modules::Modules;
+
+impl Modules {
+    /// Returns the modules for a graph whose arguments rustc has checked. Only rustc knows whether
+    /// two spellings, such as the name of a type alias, denote the same Rust type.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn compiled(mut self) -> Self {
+        let signatures = self.signatures.signatures.values_mut();
+        for param in signatures.flat_map(|signature| &mut signature.params) {
+            if let Kind::Rust(of) = &mut param.kind {
+                *of = Type::new("_");
+            }
+        }
+        self
+    }
+}
 
 /// A parameter of a module.
 pub struct ParamSpec {

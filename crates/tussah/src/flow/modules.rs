@@ -6,8 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use tussah_weave::{
-    Diagnostic, Kind, Plan, PlanEdge, PlanNode, PlanShards, PlanVia, PortRef, Signature, Span,
-    Type, Value,
+    Diagnostic, Plan, PlanEdge, PlanNode, PlanShards, PlanVia, PortRef, Signature, Span, Type,
+    Value,
 };
 
 use super::args::Args;
@@ -72,7 +72,7 @@ use super::via::{Via, WhenFull};
 /// ```
 #[derive(Clone, Default)]
 pub struct Modules {
-    signatures: tussah_weave::Modules,
+    pub(super) signatures: tussah_weave::Modules,
     /// For each name, the modules with the arguments of their type parameters.
     add: BTreeMap<String, Vec<(Vec<Type>, Add)>>,
     /// The types of items, as text.
@@ -158,20 +158,6 @@ impl Modules {
     #[must_use]
     pub fn signatures(&self) -> &tussah_weave::Modules {
         &self.signatures
-    }
-
-    /// Returns the modules for a graph whose arguments rustc has checked. Only rustc knows whether
-    /// two spellings, such as the name of a type alias, denote the same Rust type.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn compiled(mut self) -> Self {
-        let signatures = self.signatures.signatures.values_mut();
-        for param in signatures.flat_map(|signature| &mut signature.params) {
-            if let Kind::Rust(of) = &mut param.kind {
-                *of = Type::new("_");
-            }
-        }
-        self
     }
 
     /// Creates a graph from a text. If the text defines several graphs, this creates the last one
