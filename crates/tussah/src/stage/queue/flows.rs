@@ -8,13 +8,18 @@
 //! events of a flow keep their order.
 //!
 //! In [`Keyed`], a share stands for a key. It holds many flows, because the events of most flows
-//! are few and short. A flow costs no look-up: the flow itself knows the place of its entry here.
+//! are few and short. A flow costs no look-up: the flow itself remembers the share with which it is
+//! busy, or the place of its entry here. Only a flow with events that were set aside has an entry.
+//! When a share closes, its generation changes, so its flows are free without being touched.
 //!
 //! No event of a flow can be cancelled, because only modules send to other modules.
+
+mod mark;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use self::mark::{Entry, MARKED_SHARES_MAX, Mark, Share};
 use super::{KeyFull, Keyed, Lanes, pick};
 use crate::stage::control::Order;
 use crate::stage::event::{Chunk, Event};
@@ -24,8 +29,8 @@ use crate::stage::event::{Chunk, Event};
 const FLOW_SHARE_MAX: usize = 32;
 
 /// A queue by flow. `flow_of` returns the number of an event's flow, and the place in which the
-/// queue remembers the flow's entry. Events without a flow have no such place; they are handled one
-/// at a time, too.
+/// queue remembers the flow's [`Mark`]. Events without a flow have no such place; they are handled
+/// one at a time, too.
 pub(crate) struct ByFlow<E, F> {
     flow_of: F,
     /// True if a share holds one flow. Events of other flows that come before its events are set
@@ -34,12 +39,11 @@ pub(crate) struct ByFlow<E, F> {
     lane: Lanes<E>,
     entries: Vec<Entry<E>>,
     free_entries: Vec<usize>,
-    /// The entry of events without a flow.
-    none: usize,
+    /// The mark of events without a flow.
+    none: AtomicU32,
     /// Flows with events that were set aside, and which are not busy.
     ready: VecDeque<usize>,
-    /// The busy flows of each share.
-    shares: Vec<Vec<usize>>,
+    shares: Vec<Share>,
     free_shares: Vec<usize>,
     /// The share that was opened last.
     opened: usize,
@@ -49,23 +53,12 @@ pub(crate) struct ByFlow<E, F> {
     began_ready: bool,
 }
 
-/// A flow that is busy, or of which events were set aside.
-struct Entry<E> {
-    /// The number of the flow. An entry that is not in use keeps its number, but has no events and
-    /// no share.
-    flow: u64,
-    /// The share with which the flow is busy.
-    share: Option<usize>,
-    /// The number of events that the share has taken from the lane.
-    taken: usize,
-    /// Events that were set aside.
-    aside: VecDeque<Event<E>>,
-}
-
-impl<E> Entry<E> {
-    fn is_used(&self) -> bool {
-        self.share.is_some() || !self.aside.is_empty()
-    }
+/// The place of a flow in the queue.
+enum At {
+    Free,
+    /// The flow is busy with a share, which has taken a number of its events, and has no entry.
+    Busy(usize, usize),
+    Entry(usize),
 }
 
 impl<E, F: Fn(&E) -> (u64, Option<&AtomicU32>)> ByFlow<E, F> {
@@ -76,7 +69,7 @@ impl<E, F: Fn(&E) -> (u64, Option<&AtomicU32>)> ByFlow<E, F> {
             lane: Lanes::new(1),
             entries: Vec::new(),
             free_entries: Vec::new(),
-            none: 0,
+            none: AtomicU32::default(),
             ready: VecDeque::new(),
             shares: Vec::new(),
             free_shares: Vec::new(),
@@ -86,63 +79,91 @@ impl<E, F: Fn(&E) -> (u64, Option<&AtomicU32>)> ByFlow<E, F> {
         }
     }
 
-    /// Returns the place of the entry of an event's flow, if the flow has one.
-    ///
-    /// The place that the flow remembers may be that of an entry which belongs to another flow now.
-    /// The entry of a flow that has ended may be taken for that of a new flow with the same number.
-    /// The new flow then waits for the share that handled the old one.
-    fn place(&self, event: &Event<E>) -> Option<usize> {
+    /// Returns the place of an event's flow.
+    #[inline]
+    fn at(&self, event: &Event<E>) -> At {
         let (flow, remembered) = (self.flow_of)(event);
         // Relaxed: only the queue uses it, which is under the stage's lock.
-        let place = remembered.map_or(self.none, |place| place.load(Ordering::Relaxed) as usize);
-        let entry = self.entries.get(place)?;
-        (entry.flow == flow && entry.is_used()).then_some(place)
+        match Mark::of(remembered.unwrap_or(&self.none).load(Ordering::Relaxed)) {
+            Mark::Share(share, generation, taken) => match self.shares.get(share) {
+                Some(it) if it.is_open(generation) => At::Busy(share, taken),
+                _ => At::Free,
+            },
+            Mark::Entry(place) => match self.entries.get(place) {
+                Some(entry) if entry.flow == flow && entry.is_used() => At::Entry(place),
+                _ => At::Free,
+            },
+        }
+    }
+
+    /// Sets what the flow of an event remembers.
+    #[inline]
+    fn mark(&self, event: &Event<E>, mark: Mark) {
+        let (_, remembered) = (self.flow_of)(event);
+        let place = remembered.unwrap_or(&self.none);
+        place.store(mark.bits(), Ordering::Relaxed);
     }
 
     /// Makes the flow of an event busy with a share. The flow has no entry.
+    #[inline]
     fn begin(&mut self, event: &Event<E>, share: usize) {
-        let place = self.enlist(event);
-        let entry = &mut self.entries[place];
-        (entry.share, entry.taken) = (Some(share), 1);
-        self.shares[share].push(place);
+        if share < MARKED_SHARES_MAX {
+            self.shares[share].marked += 1;
+            return self.note(event, share, 1);
+        }
+        self.enlist(event, Some(share), 1);
     }
 
-    /// Makes an entry for the flow of an event.
-    fn enlist(&mut self, event: &Event<E>) -> usize {
-        let place = self.free_entries.pop().unwrap_or_else(|| {
-            self.entries.push(Entry {
-                flow: 0,
-                share: None,
-                taken: 0,
-                aside: VecDeque::new(),
-            });
-            self.entries.len() - 1
-        });
-        let (flow, remembered) = (self.flow_of)(event);
-        match remembered {
-            Some(remembered) => {
-                // 2^32 entries would take more than 200 GiB.
-                let place = u32::try_from(place).expect("fewer than 2^32 flows are busy");
-                remembered.store(place, Ordering::Relaxed);
+    /// Notes the number of events that a share has taken from a flow without an entry.
+    #[inline]
+    fn note(&self, event: &Event<E>, share: usize, taken: usize) {
+        let generation = self.shares[share].generation;
+        self.mark(event, Mark::Share(share, generation, taken));
+    }
+
+    /// Makes an entry for the flow of an event, which may be busy with a share.
+    fn enlist(&mut self, event: &Event<E>, share: Option<usize>, taken: usize) -> usize {
+        let entry = Entry {
+            flow: (self.flow_of)(event).0,
+            share,
+            taken,
+            aside: VecDeque::new(),
+        };
+        let place = match self.free_entries.pop() {
+            Some(place) => {
+                // The room for events stays.
+                let aside = std::mem::take(&mut self.entries[place].aside);
+                self.entries[place] = Entry { aside, ..entry };
+                place
             }
-            None => self.none = place,
+            None => {
+                self.entries.push(entry);
+                self.entries.len() - 1
+            }
+        };
+        if let Some(share) = share {
+            self.shares[share].places.push(place);
         }
-        self.entries[place].flow = flow;
+        self.mark(event, Mark::Entry(place));
         place
     }
 
     /// Opens a share without events.
     fn open_share(&mut self) -> usize {
-        self.free_shares.pop().unwrap_or_else(|| {
-            self.shares.push(Vec::new());
+        let share = self.free_shares.pop().unwrap_or_else(|| {
+            self.shares.push(Share::default());
             self.shares.len() - 1
-        })
+        });
+        self.shares[share].turn();
+        share
     }
 
     /// Ends the busy time of a share's flows. Those with events are `listed` among the ready ones.
     fn close_share(&mut self, share: usize, listed: fn(&mut VecDeque<usize>, usize)) {
-        let mut flows = std::mem::take(&mut self.shares[share]);
-        for place in flows.drain(..) {
+        let closed = &mut self.shares[share];
+        closed.turn();
+        closed.marked = 0;
+        for place in closed.places.drain(..) {
             let entry = &mut self.entries[place];
             entry.share = None;
             match entry.aside.is_empty() {
@@ -150,7 +171,6 @@ impl<E, F: Fn(&E) -> (u64, Option<&AtomicU32>)> ByFlow<E, F> {
                 false => listed(&mut self.ready, place),
             }
         }
-        self.shares[share] = flows;
         self.free_shares.push(share);
         self.taking = None;
     }
@@ -171,7 +191,7 @@ impl<E, F: Fn(&E) -> (u64, Option<&AtomicU32>)> ByFlow<E, F> {
         };
         let entry = &mut self.entries[place];
         (entry.share, entry.taken) = (Some(self.opened), 0);
-        self.shares[self.opened].push(place);
+        self.shares[self.opened].places.push(place);
         self.taking = Some(place);
         true
     }
@@ -191,23 +211,43 @@ impl<E, F: Fn(&E) -> (u64, Option<&AtomicU32>)> ByFlow<E, F> {
     fn take_from_lane(&mut self) -> Option<Event<E>> {
         loop {
             let event = self.lane.take_first()?;
-            let Some(place) = self.place(&event) else {
-                if self.is_whole() {
-                    let place = self.enlist(&event);
+            match self.at(&event) {
+                At::Free if self.is_whole() => {
+                    let place = self.enlist(&event, None, 0);
                     self.entries[place].aside.push_back(event);
                     self.ready.push_back(place);
-                    continue;
                 }
-                self.begin(&event, self.opened);
-                return Some(event);
-            };
-            let entry = &mut self.entries[place];
-            if entry.share == Some(self.opened) && (self.of_one || entry.taken < FLOW_SHARE_MAX) {
-                entry.taken += 1;
-                return Some(event);
+                At::Free => {
+                    self.begin(&event, self.opened);
+                    return Some(event);
+                }
+                At::Busy(share, taken) if self.may_take(Some(share), taken) => {
+                    self.note(&event, share, taken + 1);
+                    return Some(event);
+                }
+                At::Busy(share, taken) => {
+                    self.shares[share].marked = self.shares[share].marked.saturating_sub(1);
+                    let place = self.enlist(&event, Some(share), taken);
+                    self.entries[place].aside.push_back(event);
+                }
+                At::Entry(place) => {
+                    let entry = &self.entries[place];
+                    let may_take = self.may_take(entry.share, entry.taken);
+                    let entry = &mut self.entries[place];
+                    if may_take {
+                        entry.taken += 1;
+                        return Some(event);
+                    }
+                    entry.aside.push_back(event);
+                }
             }
-            entry.aside.push_back(event);
         }
+    }
+
+    /// Returns whether the opened share may take one more event of a flow that is busy with a
+    /// share, which has taken a number of them.
+    fn may_take(&self, share: Option<usize>, taken: usize) -> bool {
+        share == Some(self.opened) && (self.of_one || taken < FLOW_SHARE_MAX)
     }
 
     /// Returns whether the opened share takes no further flow.
@@ -260,8 +300,8 @@ where
     }
 
     fn push_front(&mut self, event: Event<E>, _taken_from: Option<usize>) -> usize {
-        match self.place(&event) {
-            Some(place) if !self.entries[place].aside.is_empty() => {
+        match self.at(&event) {
+            At::Entry(place) if !self.entries[place].aside.is_empty() => {
                 self.entries[place].aside.push_front(event);
                 0
             }
@@ -307,9 +347,9 @@ where
     }
 
     fn enter(&mut self, event: &Event<E>) -> Option<usize> {
-        if self.place(event).is_some() {
+        let At::Free = self.at(event) else {
             return None;
-        }
+        };
         let share = self.open_share();
         self.begin(event, share);
         Some(share)
@@ -351,7 +391,8 @@ where
     }
 
     fn keys(&self) -> usize {
-        self.entries.len() - self.free_entries.len()
+        let marked: usize = self.shares.iter().map(|share| share.marked).sum();
+        self.entries.len() - self.free_entries.len() + marked
     }
 }
 
