@@ -49,10 +49,7 @@ impl Module {
     fn module(&self, block: &ItemImpl) -> TokenStream {
         let (generics, _, bounds) = block.generics.split_for_impl();
         let this = &block.self_ty;
-        let name = match plain_type(this) {
-            Type::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()),
-            _ => None,
-        };
+        let name = name_of(this);
         let (item, (outs, new)) = (self.item(), self.outs());
         let body = match self.ports.iter().any(|port| port.is_async) {
             _ if self.options.blocking => quote!(Blocking),
@@ -387,4 +384,13 @@ fn wrap(number: usize, item: TokenStream) -> TokenStream {
         quote!(__flow::Ports::This(#item)),
         |inner, _| quote!(__flow::Ports::Other(#inner)),
     )
+}
+
+/// Returns the last name in the path of a type.
+fn name_of(of: &Type) -> Option<String> {
+    let Type::Path(path) = plain_type(of) else {
+        return None;
+    };
+    let last = path.path.segments.last()?;
+    Some(last.ident.to_string())
 }

@@ -294,13 +294,11 @@ impl<M: Module, W: Way> Node<M, W> {
                 let call = |item, flow: &Flow, held: &_| {
                     module.call_now::<Along>(item, flow, &outs, (held, &()))
                 };
-                match M::IS_ORDERED {
-                    true => runtime.block_on(in_turn(batch, call)),
-                    false => {
-                        let call = |item, flow: &_, held: &_, (): &()| call(item, flow, held);
-                        runtime.block_on(plain::<Along, _, _>(batch, &*outs, call));
-                    }
+                if M::IS_ORDERED {
+                    return runtime.block_on(in_turn(batch, call));
                 }
+                let call = |item, flow: &_, held: &_, (): &()| call(item, flow, held);
+                runtime.block_on(plain::<Along, _, _>(batch, &*outs, call));
             })
         })?;
         Ok(Installed::default())

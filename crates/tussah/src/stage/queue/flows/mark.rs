@@ -1,4 +1,4 @@
-//! What a flow remembers about its place in a queue, and the shares and entries that it refers to.
+//! The memory of a flow about its place in a queue, and the shares and entries that it refers to.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ pub(super) struct Share {
     pub(super) places: Vec<usize>,
 }
 
-/// What a flow remembers. It may be out of date: that of a share which has closed, or of an entry
+/// The memory of a flow. It may be out of date: that of a share which has closed, or of an entry
 /// which is no longer in use or belongs to another flow. A mark of 2^14 shares ago may be taken for
 /// that of an open share. The flow then waits until that share closes.
 pub(super) enum Mark {
