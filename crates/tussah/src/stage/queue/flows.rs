@@ -107,7 +107,8 @@ impl<E, F: Fn(&E) -> (u64, Option<&AtomicU32>)> ByFlow<E, F> {
     /// Makes the flow of an event busy with a share. The flow has no entry.
     #[inline]
     fn begin(&mut self, event: &Event<E>, share: usize) {
-        if share < MARKED_SHARES_MAX {
+        // A mark that is out of date may name an open share; an entry names its flow, too.
+        if share < MARKED_SHARES_MAX && !self.of_one {
             self.shares[share].marked += 1;
             return self.note(event, share, 1);
         }

@@ -21,7 +21,7 @@ pub(super) struct Share {
 
 /// The memory of a flow. It may be out of date: that of a share which has closed, or of an entry
 /// which is no longer in use or belongs to another flow. A mark of 2^14 shares ago may be taken for
-/// that of an open share. The flow then waits until that share closes.
+/// that of an open share. The flow then belongs to that share, as if the share had taken it.
 pub(super) enum Mark {
     /// The flow is busy with a share: its number, its generation, and the number of events that it
     /// has taken from the flow.

@@ -214,6 +214,34 @@ fn an_event_of_a_busy_flow_does_not_hold_up_the_others() {
     assert_eq!(flows, [1]);
 }
 
+/// The number of a share's generation comes back after 2^14 shares, and with it the mark of a flow
+/// that had no events in the meantime.
+#[test]
+fn a_mark_that_is_out_of_date_mixes_no_flows() {
+    let mut queue: ByFlow<Item, Of> = ByFlow::new(true, flow_of);
+    let remembered = [1, 2, 3].map(|_| Arc::<AtomicU32>::default());
+    let push = |queue: &mut ByFlow<Item, Of>, flow: u64| {
+        let item = Item {
+            flow,
+            number: 0,
+            remembered: Arc::clone(&remembered[flow as usize - 1]),
+        };
+        assert!(queue.push(Event::new(item)).is_ok());
+    };
+    for flow in std::iter::once(1).chain(std::iter::repeat_n(2, (1 << 14) - 1)) {
+        push(&mut queue, flow);
+        let (share, flows) = next_flows(&mut queue, 9);
+        assert_eq!(flows, [flow]);
+        queue.release(share);
+    }
+    push(&mut queue, 1);
+    push(&mut queue, 3);
+    let (share, flows) = next_flows(&mut queue, 9);
+    assert_eq!(flows, [1]);
+    queue.release(share);
+    assert_eq!(next_flows(&mut queue, 9).1, [3]);
+}
+
 /// Two servlets are never idle, and each event that ends makes room for another one. With a
 /// queue in the order of arrival, an event would wait for as many others as there is room for.
 #[test]
