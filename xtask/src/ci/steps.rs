@@ -189,7 +189,7 @@ impl Context {
             let all = [&timed[..], &["--lib", "--bins", "--tests"]].concat();
             runs = vec![
                 self.tests(&all, Timed::Yes),
-                self.tests(&["--package=tussah-ui"], Timed::No),
+                self.tests(&["--workspace", "--test=ui"], Timed::No),
                 self.tests(&["--workspace", "--doc"], Timed::No),
             ];
         }

@@ -200,6 +200,13 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
             }
             Poll::Ready(Err(error)) => {
                 // An application may respond and close without reading the whole body.
+                let may_respond = matches!(
+                    error.kind(),
+                    io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+                );
+                if self.has_begun && !may_respond {
+                    return Err(Failure::Broken(error));
+                }
                 if self.has_begun {
                     self.sent = self.output.len();
                 }

@@ -37,6 +37,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, OFlags, Stat, fcntl_setfl, fstat};
 
 pub use entity_tag::EntityTag;
+pub(crate) use found::is_exhausted;
 pub use found::{Found, Meta, Missing, Opened};
 pub use listing::LISTING_TYPE;
 pub use options::{Dotfiles, SiteOptions, Symlinks};

@@ -65,7 +65,7 @@ impl Way for Along {
 /// This is only a guess about the graph. If the edge is not a call of such an instance, all items
 /// of a run take the edge. They also do so if something taps the edge, and if the instance has a
 /// proxy, was swapped or is closed. A wrong guess therefore costs time, but the result is the same.
-pub struct Fuse<const PORT: u64, Head, M, W>(PhantomData<fn() -> (Head, M, W)>);
+pub struct Fuse<const PORT: u64, Head, M, W>(PhantomData<fn(Head, M, W)>);
 
 impl<const PORT: u64, Head: Module, M: Module, W: Way> Fuse<PORT, Head, M, W> {
     /// True if each call enters the instance by itself. Otherwise a run enters it once. If the head

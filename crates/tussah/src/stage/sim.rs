@@ -1,7 +1,7 @@
 //! A simulator of stages, for testing controllers: real stages on a virtual clock, with models of
 //! their handlers.
 //!
-//! A [`Simulation`] has one stage, whose handler is a [`Service`]. A [`System`](system::System) has
+//! A [`Simulation`] has one stage, whose handler is a [`Service`]. A [`System`] has
 //! several stages, and its handlers take [steps](system::Step). Both run on the same engine.
 //!
 //! The queue, the admission, the accounting of servlets and the controllers are the code of a real
@@ -234,7 +234,7 @@ impl Service {
     }
 }
 
-/// The outcome of an event, or of a client's request to a [`System`](system::System) with all
+/// The outcome of an event, or of a client's request to a [`System`] with all
 /// retries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {

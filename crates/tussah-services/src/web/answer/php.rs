@@ -16,7 +16,7 @@ use super::route::{Ends, Request, Route, Routes};
 use super::spool;
 use crate::fastcgi::{Backend, Failure, Response};
 use crate::web::config::{Config, FastCgi, FastCgiPaths};
-use crate::web::site::{Codings, Found, Missing, Site, SiteError};
+use crate::web::site::{Codings, Found, Missing, Site, SiteError, is_exhausted};
 
 /// Bound, in bytes: a response whose body has arrived completely is sent whole up to this length.
 const WHOLE_BYTES: usize = 64 * 1024;
@@ -148,7 +148,15 @@ async fn find(scripts: &Arc<Scripts>, name: &[u8]) -> Result<Vec<u8>, Status> {
         Ok(Found::Script { path }) => Ok(path),
         Ok(_) | Err(Missing::NotFound) => Err(Status::NOT_FOUND),
         Err(Missing::Forbidden | Missing::NotAFile) => Err(Status::FORBIDDEN),
-        Err(_) => Err(Status::INTERNAL_SERVER_ERROR),
+        Err(Missing::WouldBlock) => Err(Status::INTERNAL_SERVER_ERROR),
+        Err(Missing::Io(error)) => {
+            let script = String::from_utf8_lossy(name);
+            tracing::warn!(?script, "cannot look for the script: {error}");
+            Err(match is_exhausted(&error) {
+                true => Status::SERVICE_UNAVAILABLE,
+                false => Status::INTERNAL_SERVER_ERROR,
+            })
+        }
     }
 }
 

@@ -194,7 +194,7 @@ fn suffix(value: &Value) -> Read<FastCgiPaths> {
 fn prefix(value: &Value) -> Read<FastCgiPaths> {
     let is_prefix = |text: &&str| {
         let is_path = text.len() > 1 && text.starts_with('/') && text.ends_with('/');
-        is_path && !text.contains(['*', '?', '#', '%']) && !text.contains("//")
+        is_path && !text.contains(['*', '?', '#', '%', '\\']) && !text.contains("//")
     };
     let prefix = value.as_text().filter(is_prefix);
     let prefix = value.or(prefix, "the beginning of paths, such as \"/app/\"")?;

@@ -249,7 +249,7 @@ impl Connection {
     /// Records that the client has received every response, and that the connection waits for it
     /// from now on.
     #[inline]
-    fn wait_since(&self, now_s: u64) {
+    pub(crate) fn wait_since(&self, now_s: u64) {
         // Relaxed: either the thread writes it, or `release` publishes it.
         self.waits_since_s.store(now_s as u32, Ordering::Relaxed);
     }

@@ -6,6 +6,7 @@
 
 mod body;
 mod feed;
+mod turn;
 mod write;
 
 use std::future::{Future as _, poll_fn};
@@ -26,8 +27,8 @@ use super::state::{Connection, Event};
 use super::stream::Stream;
 use crate::web::answer;
 use crate::web::server::Server;
-use crate::web::server::budget::wait_for_turn;
 use feed::Feed;
+use turn::wait_for_turn;
 
 /// The entry point of requests into the network.
 pub(crate) struct Entry<P> {
@@ -45,12 +46,8 @@ pub(crate) async fn serve<P: DirectHandler<Event = Box<Exchange>>>(
     if connection.stream.is_tls() && !Box::pin(handshake(&connection, &entry.server)).await {
         return;
     }
-    let mut idle = Idle {
-        sleep: pin!(sleep(entry.server.config.timeouts.idle)),
-        is_set: false,
-        is_ending: false,
-        feed: None,
-    };
+    let sleep = pin!(sleep(entry.server.config.timeouts.idle));
+    let mut idle = Idle::new(sleep);
     let clock = &entry.server.clock;
     connection.wait_first(clock.passed_s());
     let (mut requests, mut spare) = (0_u32, None);
@@ -93,15 +90,16 @@ pub(crate) async fn serve<P: DirectHandler<Event = Box<Exchange>>>(
             _ => return,
         };
         requests = requests.saturating_add(exchange.begins().into());
-        exchange.is_last |= entry
-            .server
-            .config
-            .limits
-            .requests
-            .is_some_and(|max| requests as usize >= max);
+        let max = entry.server.config.limits.requests;
+        exchange.is_last |= max.is_some_and(|max| requests as usize >= max);
         match send_on(&entry, &connection, exchange) {
             Ok(None) => {}
-            Ok(Some(turn)) => Box::pin(wait_for_turn(turn, &connection, &entry.server)).await,
+            Ok(Some(turn)) => {
+                let turn = wait_for_turn(turn, &connection, &entry.server, &mut idle.feed);
+                if !Box::pin(turn).await {
+                    return;
+                }
+            }
             Err(()) => return, // the server ends
         }
     }
@@ -168,7 +166,16 @@ struct Idle<'a> {
     feed: Option<Box<Feed>>,
 }
 
-impl Idle<'_> {
+impl<'a> Idle<'a> {
+    fn new(sleep: Pin<&'a mut Sleep>) -> Self {
+        Self {
+            sleep,
+            is_set: false,
+            is_ending: false,
+            feed: None,
+        }
+    }
+
     /// Feeds the body of a request in flight. Returns whether the thread has to wait for more of
     /// it: until then, nothing else may wait for the stream.
     #[inline]

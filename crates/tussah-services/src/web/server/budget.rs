@@ -12,18 +12,11 @@
 //! algorithm, ITU-T I.371).
 
 use std::cell::Cell;
-use std::future::{Future as _, poll_fn};
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
-use tussah::time::{now, sleep};
-
-use super::Server;
-use crate::web::connection::state::Connection;
-use crate::web::stages::admission;
+use tussah::time::now;
 
 /// The weight of a rejection in the mean cost, and the multiple of the mean that it counts at most:
 /// one of them may have to wait for a page of memory.
@@ -175,20 +168,6 @@ impl Budget {
 fn cpu_time() -> Duration {
     let now = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
     now.map_or(Duration::ZERO, Duration::from)
-}
-
-/// Waits for the turn of a rejected client, or for its time to retry if that comes first.
-pub(crate) async fn wait_for_turn(turn: Duration, connection: &Connection, server: &Server) {
-    let wait = turn.min(admission::retry_left(server, connection));
-    let mut sleep = pin!(sleep(wait));
-    poll_fn(|cx| {
-        // A connection that has to leave is woken. So are all connections of a server that ends.
-        if connection.is_leaving() || server.is_ending() {
-            return Poll::Ready(());
-        }
-        sleep.as_mut().poll(cx).map(drop)
-    })
-    .await;
 }
 
 #[cfg(test)]

@@ -49,6 +49,14 @@ pub enum Missing {
     Io(io::Error),
 }
 
+/// Returns whether the system lacks descriptors or memory.
+pub(crate) fn is_exhausted(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM)
+    )
+}
+
 impl From<Errno> for Missing {
     fn from(error: Errno) -> Self {
         match error {

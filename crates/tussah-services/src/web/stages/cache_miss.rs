@@ -6,7 +6,6 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-use rustix::io::Errno;
 use tussah::stage::{Batch, Direct, DirectHandler, TrySender};
 use tussah_wire::http::Status;
 
@@ -14,7 +13,7 @@ use super::message::{Ask, Instead, Load, Outcome};
 use crate::web::answer::page::{self, Page};
 use crate::web::connection::exchange::Exchange;
 use crate::web::server::Server;
-use crate::web::site::{Codings, Found, Missing, Opened, Site};
+use crate::web::site::{Codings, Found, Missing, Opened, Site, is_exhausted};
 
 /// The destination of loaded pages.
 pub(crate) enum Back<S> {
@@ -170,12 +169,4 @@ fn tell(server: &Server, path: &[u8], error: &io::Error) {
         let path = String::from_utf8_lossy(path);
         tracing::error!(more, ?path, "cannot read a file: {error}");
     }
-}
-
-/// Returns whether the system lacks descriptors or memory.
-fn is_exhausted(error: &io::Error) -> bool {
-    matches!(
-        Errno::from_io_error(error),
-        Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM)
-    )
 }

@@ -209,3 +209,40 @@ fn rejections_take_a_bounded_share_of_the_workers() {
         "{bounded} {unbounded}"
     );
 }
+
+/// The server neither waits with the end of a connection nor keeps one whose client has left, while
+/// other clients have to wait for their turn.
+#[test]
+fn a_client_that_leaves_after_its_rejection_is_not_kept() {
+    const CLIENTS: usize = 32;
+    let options = "--work --workers 1 --target 20ms --limit-rejecting 1";
+    let server = Site::new().serve(options);
+    let before = server.sockets();
+    let (shed, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            let (server, shed, most) = (&server, &shed, &most);
+            scope.spawn(move || {
+                let ends = number % 2 == 0;
+                let field = if ends { "Connection: close\r\n" } else { "" };
+                while shed.load(Ordering::Relaxed) < 8 * CLIENTS {
+                    let mut client = server.connect();
+                    let answer = client.ask(&request("/work?compute=2ms", field));
+                    if answer.status == 503 {
+                        shed.fetch_add(1, Ordering::Relaxed);
+                    }
+                    if ends {
+                        client.expect_end();
+                    }
+                    drop(client);
+                    most.fetch_max(server.sockets(), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    let most = most.into_inner();
+    assert!(
+        most <= before + 2 * CLIENTS,
+        "{most} sockets, {before} before"
+    );
+}
