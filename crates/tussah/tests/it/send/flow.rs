@@ -1,6 +1,6 @@
 //! The futures of flow graphs.
 
-use tussah::flow::expansion::{Held, InTurn};
+use tussah::flow::expansion::{Held, InTurn, Outlet, Sends};
 use tussah::flow::{Flow, Input, Running, Tap};
 
 super::futures! {
@@ -13,5 +13,8 @@ super::futures! {
     "flow/flows::turn" (flow: Flow) { flow.turn().await }
     "flow/tap::next" (tap: Tap) { let _ = { tap }.next().await; }
     "flow/ordered::end" (port: InTurn<'static, u64>) { port.end().await }
+    "flow/outlet::unless_cancelled" (outlet: Outlet<u64>, sends: Sends) {
+        let _ = outlet.unless_cancelled(&sends, async {}).await;
+    }
     "flow/outbox::flush" (held: Held<'static>) { { held }.flush().await }
 }
