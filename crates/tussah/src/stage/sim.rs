@@ -1,8 +1,8 @@
 //! A simulator of stages, for testing controllers: real stages on a virtual clock, with models of
 //! their handlers.
 //!
-//! A [`Simulation`] has one stage, whose handler is a [`Service`]. A [`System`] has
-//! several stages, and its handlers take [steps](system::Step). Both run on the same engine.
+//! A [`Simulation`] has one stage, whose handler is a [`Service`]. A [`System`] has several stages,
+//! and its handlers take [steps](system::Step). Both run on the same engine.
 //!
 //! The queue, the admission, the accounting of servlets and the controllers are the code of a real
 //! stage. Only these parts are models:
@@ -234,8 +234,7 @@ impl Service {
     }
 }
 
-/// The outcome of an event, or of a client's request to a [`System`] with all
-/// retries.
+/// The outcome of an event, or of a client's request to a [`System`] with all retries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
     /// The index of the kind of clients that sent the event.
