@@ -40,6 +40,17 @@ pub trait Fields {
 
     /// Returns the value of a field, or `None` if this item does not have it.
     fn field(&self, name: &str) -> Option<Value>;
+
+    /// Returns the number of the shard that handles this item, if the field itself is this number.
+    /// A number beyond the last shard counts from the first one again.
+    ///
+    /// By default this is `None`, and a hash of the field's value chooses the shard. A hash may
+    /// send two values to the same shard. An item whose shards stand for things, such as the disks
+    /// of a computer, therefore overrides this method.
+    fn shard(&self, name: &str) -> Option<usize> {
+        let _ = name;
+        None
+    }
 }
 
 /// A type that the fields of items may have.
@@ -104,7 +115,11 @@ impl<T: FieldValue> FieldValue for Option<T> {
 pub type HashField<T> = fn(&T, &str, &mut dyn Hasher);
 
 /// Writes the value of a field into a hash. Items without a value have the same hash.
+/// A shard that the item itself names goes to `write_usize`, which no value of a field uses.
 pub(crate) fn hash_field<T: Fields>(item: &T, field: &str, hasher: &mut dyn Hasher) {
+    if let Some(shard) = item.shard(field) {
+        return hasher.write_usize(shard);
+    }
     match item.field(field) {
         None => {}
         Some(Value::Text(text)) => hasher.write(text.as_bytes()),

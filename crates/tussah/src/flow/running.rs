@@ -232,8 +232,17 @@ impl Running {
     /// Stops the sources, and then drains the graph like [`drain_within`](Self::drain_within) with
     /// one second.
     pub async fn stop(&self) {
+        self.stop_within(STOP).await;
+    }
+
+    /// Stops the sources, and then drains the graph like [`drain_within`](Self::drain_within).
+    ///
+    /// # Cancellation
+    /// If the future is dropped, the sources remain stopped, and another call can wait for the
+    /// rest.
+    pub async fn stop_within(&self, time: Duration) {
         self.abort_sources();
-        self.drain_within(STOP).await;
+        self.drain_within(time).await;
     }
 
     /// Closes the graph, upstream first.

@@ -1,6 +1,6 @@
 //! Shards: several instances that share the items of one input port.
 
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::hash::{BuildHasher as _, DefaultHasher, Hasher, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -138,13 +138,38 @@ impl<T> Sharded<T> {
     fn choose(&self, item: &T) -> &dyn Push<T> {
         let number = match (&self.by.field, self.hash) {
             (Some(field), Some(hash)) => {
-                let mut hasher = self.by.keys.build_hasher();
-                hash(item, field, &mut hasher);
-                hasher.finish() as usize
+                let mut choice = Choice::Hash(self.by.keys.build_hasher());
+                hash(item, field, &mut choice);
+                choice.finish() as usize
             }
             _ => self.next.fetch_add(1, Ordering::Relaxed),
         };
         &*self.edges[number % self.edges.len()]
+    }
+}
+
+/// The shard of an item: a hash, or the number that the item names.
+enum Choice {
+    Hash(DefaultHasher),
+    Number(usize),
+}
+
+impl Hasher for Choice {
+    fn write(&mut self, bytes: &[u8]) {
+        if let Self::Hash(hasher) = self {
+            hasher.write(bytes);
+        }
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        *self = Self::Number(number);
+    }
+
+    fn finish(&self) -> u64 {
+        match self {
+            Self::Hash(hasher) => hasher.finish(),
+            Self::Number(number) => *number as u64,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tussah::flow::{Fields, Graph, Modules, module};
+use tussah::flow::{Fields, Graph, Modules, Value, module};
 
 use super::Notes;
 use crate::runtime;
@@ -85,6 +85,59 @@ fn a_field_chooses_the_shard_for_all_ports() {
     // 64 paths leave none of 4 shards without a page, except once in ten million runs.
     let used: std::collections::BTreeSet<_> = all.values().flatten().collect();
     assert_eq!(used.len(), 4);
+}
+
+/// A read of a disk, which has a shard of its own.
+struct Read(usize);
+
+impl Fields for Read {
+    const NAMES: &'static [&'static str] = &["disk"];
+
+    fn field(&self, _: &str) -> Option<Value> {
+        Some(Value::Count(self.0 as u64))
+    }
+
+    fn shard(&self, _: &str) -> Option<usize> {
+        Some(self.0)
+    }
+}
+
+/// Notes the disks of each instance.
+struct Disk(Notes, Vec<usize>);
+
+#[module]
+impl Disk {
+    fn init(notes: Notes) -> Self {
+        Self(notes, Vec::new())
+    }
+
+    fn run(&mut self, read: Read) {
+        self.1.push(read.0);
+        if self.1.len() == 4 {
+            self.0.add(format!("{:?}", self.1));
+        }
+    }
+}
+
+#[test]
+fn an_item_can_name_its_shard() {
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        graph
+            .add_shards::<Disk>("disk", 8, Some("disk"), notes.args())
+            .expect("the name is free");
+        let running = graph.start().expect("it is whole");
+        let disk = running.input("disk").expect("it takes reads");
+        for number in 0..32 {
+            disk.send(Read(number)).await;
+        }
+        running.drain().await;
+    });
+    let expected = (0..8).map(|n| format!("{:?}", [n, n + 8, n + 16, n + 24]));
+    let mut expected: Vec<_> = expected.collect();
+    expected.sort();
+    assert_eq!(notes.sorted(), expected);
 }
 
 #[test]

@@ -94,6 +94,29 @@ fn a_stop_ends_what_waits_forever() {
     assert!(lost.iter().all(shut_down), "{lost:?}");
 }
 
+#[test]
+fn a_stop_can_leave_time_for_items_in_transit() {
+    let (clock, runtime) = by_hand();
+    let notes = Notes::default();
+    let noted = notes.clone();
+    runtime.block_on_spawned(async move {
+        let go = Arc::new(Semaphore::new(1));
+        let mut graph = Graph::new("g");
+        // This source never ends by itself.
+        add::<Late>(&mut graph, "late", Args::new().with("go", go));
+        add::<Pass>(&mut graph, "pass", Args::new());
+        add::<Note<u64>>(&mut graph, "note", noted.args());
+        let delay = Via::default().after(Duration::from_secs(60));
+        let edge = graph.connect_via("late", "pass", delay);
+        edge.expect("both exist");
+        connect(&mut graph, "pass", "note");
+        let running = graph.start().expect("it is whole");
+        turns().await;
+        in_time(&clock, running.stop_within(Duration::from_secs(3600))).await;
+    });
+    assert_eq!(notes.take(), ["0"]);
+}
+
 /// Waits for more items than there are.
 #[derive(Default)]
 struct Hesitate;

@@ -5,6 +5,9 @@ use tussah::flow::{Flow, Input, Running, Tap};
 
 super::futures! {
     "flow/running::drain" (running: Running) { running.drain().await }
+    "flow/running::stop_within" (running: Running) {
+        let _ = running.stop_within(std::time::Duration::ZERO).await;
+    }
     "flow/running::drain_within" (running: Running) {
         let _ = running.drain_within(std::time::Duration::ZERO).await;
     }
