@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 
 mod command;
+mod recorded;
 mod steps;
 mod toolchain;
 
@@ -34,6 +35,9 @@ pub(crate) struct Options {
     /// Never install a toolchain, a component or a package; skip the steps that lack one
     #[arg(long)]
     no_install: bool,
+    /// Record that loom or miri has passed, so that later runs repeat it only after a change
+    #[arg(long, requires = "only")]
+    record: bool,
 }
 
 /// One step of CI, in the order in which they run.
@@ -77,6 +81,8 @@ impl Step {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Passed,
+    /// Passed earlier with the same sources, on this date.
+    Recorded(String),
     /// Failed, with the reason in one line.
     Failed(String),
     /// Skipped, with the reason in one line.
@@ -99,16 +105,38 @@ struct Record {
 /// Returns an error if a program cannot be started, or the workspace cannot be read.
 pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     let context = steps::Context::new(root, !options.no_install, options.quick)?;
+    let run = |step| match step {
+        Step::Loom | Step::Miri => run_or_recall(root, options, step, || context.run(step)),
+        _ => context.run(step),
+    };
     let records = run_steps(&selected(options), options.keep_going, |step| {
         println!("\n==> {}: {}", step.name(), context.describe(step));
-        context
-            .run(step)
-            .unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")))
+        run(step).unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")))
     });
     println!("\n{}", summary(&records));
     Ok(!records
         .iter()
         .any(|record| matches!(record.outcome, Outcome::Failed(_))))
+}
+
+/// Runs a step, unless it is recorded to have passed. With `--only`, it always runs.
+fn run_or_recall(
+    root: &Path,
+    options: &Options,
+    step: Step,
+    run: impl FnOnce() -> anyhow::Result<Outcome>,
+) -> anyhow::Result<Outcome> {
+    let (name, sources) = (step.name(), recorded::fingerprint(root)?);
+    if options.only.is_empty()
+        && let Some(date) = recorded::date(root, &name, &sources)
+    {
+        return Ok(Outcome::Recorded(date));
+    }
+    let outcome = run()?;
+    if options.record && outcome == Outcome::Passed {
+        recorded::write(root, &name, &sources)?;
+    }
+    Ok(outcome)
 }
 
 /// The steps of `--quick`, which runs only the unit tests.
@@ -167,6 +195,7 @@ fn run_steps(
 fn word(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Passed => "passed",
+        Outcome::Recorded(_) => "recorded",
         Outcome::Failed(_) => "FAILED",
         Outcome::Skipped(_) => "skipped",
         Outcome::NotRun => "not run",
@@ -183,6 +212,7 @@ fn summary(records: &[Record]) -> String {
     {
         let note = match outcome {
             Outcome::Failed(note) | Outcome::Skipped(note) => note,
+            Outcome::Recorded(date) => &format!("passed on {date} with the same sources"),
             Outcome::Passed | Outcome::NotRun => "",
         };
         let seconds = took.as_secs_f64();
@@ -215,6 +245,7 @@ mod tests {
             quick: false,
             keep_going: false,
             no_install: true,
+            record: false,
         }
     }
 

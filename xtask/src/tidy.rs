@@ -18,6 +18,7 @@ mod unsafe_code;
 
 use exceptions::Exceptions;
 use source::Tree;
+pub(crate) use source::read_all;
 
 /// A place that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -284,7 +284,7 @@ pub(super) fn role(path: &str) -> Role {
 /// # Errors
 ///
 /// Returns an error if a directory or a file cannot be read.
-pub(super) fn read_all(root: &Path, ending: &str) -> anyhow::Result<Vec<(String, String)>> {
+pub(crate) fn read_all(root: &Path, ending: &str) -> anyhow::Result<Vec<(String, String)>> {
     let mut paths = Vec::new();
     walk(root, ending, &mut paths)?;
     paths.sort();
