@@ -2,6 +2,7 @@
 
 use std::io;
 use std::num::NonZeroU16;
+use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -10,9 +11,14 @@ use tussah::net::{TcpStream, UnixStream};
 
 use super::address::Address;
 
+/// Bound, in bytes: one read of a response, in the buffer that each connection has.
+const INPUT_BYTES: usize = 32 * 1024;
+
 /// A connection for one request at a time, because neither php-fpm nor fcgiwrap accepts more.
 pub(super) struct Connection {
     stream: Stream,
+    /// The bytes of the last read.
+    input: Box<[u8]>,
     /// The number of the present request. Each request has its own, so that what an application
     /// sends after the end of a response is no part of the next one.
     id: NonZeroU16,
@@ -30,7 +36,8 @@ impl Connection {
             Address::Tcp(address) => Stream::Tcp(TcpStream::connect(*address).await?),
             Address::Unix(path) => Stream::Unix(UnixStream::connect(path).await?),
         };
-        Ok(Self { stream, id })
+        let input = vec![0; INPUT_BYTES].into();
+        Ok(Self { stream, input, id })
     }
 
     pub(super) fn id(&self) -> NonZeroU16 {
@@ -53,14 +60,17 @@ impl Connection {
         matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    pub(super) fn poll_read(
-        &self,
-        cx: &mut Context<'_>,
-        buffer: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
+    /// Returns a part of the bytes of the last read.
+    pub(super) fn input(&self, range: Range<usize>) -> &[u8] {
+        &self.input[range]
+    }
+
+    /// Reads more input in place of the last. Returns its length.
+    pub(super) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let input = &mut self.input;
         match &self.stream {
-            Stream::Tcp(stream) => Pin::new(&mut &*stream).poll_read(cx, buffer),
-            Stream::Unix(stream) => Pin::new(&mut &*stream).poll_read(cx, buffer),
+            Stream::Tcp(stream) => Pin::new(&mut &*stream).poll_read(cx, input),
+            Stream::Unix(stream) => Pin::new(&mut &*stream).poll_read(cx, input),
         }
     }
 

@@ -17,8 +17,11 @@ use super::backend::Pool;
 use super::connection::Connection;
 use super::failure::Failure;
 
-/// Bound, in bytes: one read of the request's body, and one read of the response.
-const BUFFER_BYTES: usize = 32 * 1024;
+/// Bound, in bytes: one read of the request's body.
+const BODY_BYTES: usize = 32 * 1024;
+
+/// Bound, in bytes: the first read of the body, since most requests have none.
+const FIRST_BODY_BYTES: usize = 512;
 
 /// Bound, in bytes: a message of the application that is kept until its end of line.
 const MESSAGE_BYTES_MAX: usize = 8 * 1024;
@@ -33,15 +36,14 @@ pub(super) struct Exchange<B> {
     /// The permit for the connection.
     permit: Option<LimitPermit>,
     parser: Parser,
-    /// The bytes read, and the part of them that has not been parsed.
-    input: Vec<u8>,
+    /// The part of the connection's input that has not been parsed.
     unparsed: Range<usize>,
     /// The bytes to send, and the number of those sent.
     output: Vec<u8>,
     sent: usize,
     /// The body, until its end.
     body: Option<B>,
-    /// Space for reading the body; empty without a body.
+    /// Space for reading the body; empty before its first bytes.
     space: Vec<u8>,
     /// True if the client, not the application, is the one to wait for.
     waits_for_body: bool,
@@ -68,6 +70,7 @@ enum Step {
 }
 
 impl<B: AsyncRead + Unpin> Exchange<B> {
+    /// Returns an exchange in a box, because the futures around it would be several times as long.
     pub(super) fn new<N: AsRef<str>, V: AsRef<[u8]>>(
         pool: Arc<Pool>,
         permit: LimitPermit,
@@ -75,35 +78,38 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
         variables: &[(N, V)],
         is_safe: bool,
         body: B,
-    ) -> Self {
+    ) -> Box<Self> {
         let id = connection.id();
-        let mut pairs = Vec::new();
-        for (name, value) in variables {
-            fastcgi::push_pair(&mut pairs, name.as_ref().as_bytes(), value.as_ref());
-        }
-        let mut output = Vec::new();
+        let pairs = variables.iter();
+        let pairs = pairs.map(|(name, value)| (name.as_ref().as_bytes(), value.as_ref()));
+        let lens = pairs
+            .clone()
+            .map(|(name, value)| name.len() + value.len() + 8);
+        let pairs_len = lens.sum::<usize>();
+        let mut params = Vec::with_capacity(pairs_len);
+        pairs.for_each(|(name, value)| fastcgi::push_pair(&mut params, name, value));
+        let mut output = Vec::with_capacity(pairs_len + 64);
         fastcgi::push_begin_request(&mut output, id, Role::Responder, true);
-        fastcgi::push_stream(&mut output, Stream::Params, id, &pairs);
+        fastcgi::push_stream(&mut output, Stream::Params, id, &params);
         fastcgi::push_stream_end(&mut output, Stream::Params, id);
-        Self {
+        Box::new(Self {
             pool,
             id,
             connection: Some(connection),
             permit: Some(permit),
             was_kept,
             parser: Parser::new(id),
-            input: vec![0; BUFFER_BYTES],
             unparsed: 0..0,
             output,
             sent: 0,
             body: Some(body),
-            space: vec![0; BUFFER_BYTES],
+            space: Vec::new(),
             waits_for_body: false,
             has_begun: false,
             may_repeat: is_safe,
             broken: None,
             message: Vec::new(),
-        }
+        })
     }
 
     /// Appends the next output of the application to `output`. Returns false at the end of the
@@ -172,10 +178,15 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
             self.output.clear();
             self.sent = 0;
         }
-        if self.output.len() < BUFFER_BYTES
+        if self.output.len() < BODY_BYTES
             && let Some(body) = &mut self.body
         {
-            match Pin::new(body).poll_read(cx, &mut self.space) {
+            let mut first = [0; FIRST_BODY_BYTES];
+            let space = match self.space.is_empty() {
+                true => &mut first[..],
+                false => &mut self.space,
+            };
+            match Pin::new(body).poll_read(cx, space) {
                 Poll::Pending => self.waits_for_body = self.sent == self.output.len(),
                 Poll::Ready(Err(error)) => return Err(Failure::Body(error)),
                 Poll::Ready(Ok(0)) => {
@@ -183,8 +194,9 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
                     fastcgi::push_stream_end(&mut self.output, Stream::Stdin, self.id);
                 }
                 Poll::Ready(Ok(len)) => {
-                    let bytes = &self.space[..len];
+                    let bytes = &space[..len];
                     fastcgi::push_stream(&mut self.output, Stream::Stdin, self.id, bytes);
+                    self.space.resize(BODY_BYTES, 0);
                 }
             }
         }
@@ -223,7 +235,10 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
         output: &mut Vec<u8>,
     ) -> Result<Poll<Step>, Failure> {
         loop {
-            let bytes = &self.input[self.unparsed.clone()];
+            let Some(connection) = &self.connection else {
+                return Err(Failure::Closed);
+            };
+            let bytes = connection.input(self.unparsed.clone());
             let step = self.parser.parse(bytes).map_err(Failure::Records)?;
             self.unparsed.start += step.consumed;
             match step.event {
@@ -246,10 +261,10 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
 
     /// Reads more bytes. All earlier ones have been parsed.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {
-        let Some(connection) = &self.connection else {
+        let Some(connection) = &mut self.connection else {
             return Poll::Ready(Err(Failure::Closed));
         };
-        let read = ready!(connection.poll_read(cx, &mut self.input));
+        let read = ready!(connection.poll_read(cx));
         Poll::Ready(match (read, self.broken.take()) {
             (Ok(len @ 1..), broken) => {
                 self.may_repeat = false;

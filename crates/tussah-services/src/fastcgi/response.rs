@@ -8,7 +8,7 @@ use super::failure::Failure;
 
 /// A response whose head is complete. Dropping it before the end of the body closes the connection.
 pub struct Response<B> {
-    exchange: Exchange<B>,
+    exchange: Box<Exchange<B>>,
     head: CgiHead,
     /// The head, followed by the first part of the body.
     bytes: Vec<u8>,
@@ -22,7 +22,10 @@ pub struct Response<B> {
 
 impl<B: AsyncRead + Unpin> Response<B> {
     /// Waits for the head.
-    pub(super) async fn begin(mut exchange: Exchange<B>, is_head: bool) -> Result<Self, Failure> {
+    pub(super) async fn begin(
+        mut exchange: Box<Exchange<B>>,
+        is_head: bool,
+    ) -> Result<Self, Failure> {
         let limits = exchange.pool.options.head;
         let mut bytes = Vec::new();
         let mut parsed = 0;

@@ -1,7 +1,8 @@
 //! The variables of a request (RFC 3875, section 4.1).
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
+use std::io::Write as _;
+use std::net::{IpAddr, SocketAddr};
 
 use crate::http::Method;
 use crate::http::head::{Head, Version};
@@ -108,10 +109,22 @@ pub fn variables<'a>(head: &Head, bytes: &'a [u8], context: &Context<'a>) -> Vec
 
 const CONTENT_TYPE: &str = "CONTENT_TYPE";
 
+/// The variables for which there is room at once: those of a browser's request.
+const VARIABLES: usize = 40;
+
+/// Bound, in bytes: an address without its port.
+const IP_BYTES_MAX: usize = 45;
+
 /// Returns the variables that do not come from fields, and a place for the type of the content.
 fn of_request<'a>(head: &Head, bytes: &'a [u8], context: &Context<'a>) -> Vec<Variable<'a>> {
     let join = |start: &[u8], end: &[u8]| Cow::Owned([start, end].concat());
     let text = |text: String| Cow::Owned(text.into_bytes());
+    // Formatting makes room for the longest address at once.
+    let ip = |ip: IpAddr| {
+        let mut text = Vec::with_capacity(IP_BYTES_MAX);
+        write!(text, "{ip}").expect("a vector takes everything");
+        Cow::Owned(text)
+    };
     let content_length = context.content_length.map(|len| len.to_string());
     let protocol = match head.version {
         Version::Http10 => "HTTP/1.0",
@@ -121,7 +134,7 @@ fn of_request<'a>(head: &Head, bytes: &'a [u8], context: &Context<'a>) -> Vec<Va
         true => ("https", Some("on")),
         false => ("http", None),
     };
-    let mut variables: Vec<(&'static str, Cow<'a, [u8]>)> = vec![
+    let variables: [(&'static str, Cow<'a, [u8]>); 20] = [
         (
             "SCRIPT_FILENAME",
             join(context.document_root, context.script_name),
@@ -139,17 +152,19 @@ fn of_request<'a>(head: &Head, bytes: &'a [u8], context: &Context<'a>) -> Vec<Va
         ("REQUEST_SCHEME", scheme.as_bytes().into()),
         ("GATEWAY_INTERFACE", b"CGI/1.1".into()),
         ("SERVER_SOFTWARE", context.server_software.into()),
-        ("REMOTE_ADDR", text(context.remote.ip().to_string())),
+        ("REMOTE_ADDR", ip(context.remote.ip())),
         ("REMOTE_PORT", text(context.remote.port().to_string())),
-        ("SERVER_ADDR", text(context.local.ip().to_string())),
+        ("SERVER_ADDR", ip(context.local.ip())),
         ("SERVER_PORT", text(context.local.port().to_string())),
         ("SERVER_NAME", context.server_name.into()),
         // PHP with `cgi.force_redirect` refuses requests without it.
         ("REDIRECT_STATUS", b"200".into()),
     ];
-    variables.extend(https.map(|on| ("HTTPS", on.as_bytes().into())));
-    let named = variables.into_iter();
-    named.map(|(name, value)| (name.into(), value)).collect()
+    let https = https.map(|on| ("HTTPS", on.as_bytes().into()));
+    let named = variables.into_iter().chain(https);
+    let mut all = Vec::with_capacity(VARIABLES);
+    all.extend(named.map(|(name, value)| (name.into(), value)));
+    all
 }
 
 /// Returns the path and the query of the target as sent, without the host of an absolute target.
@@ -171,7 +186,10 @@ fn variable_name(field: &[u8]) -> String {
         b'-' => '_',
         byte => char::from(byte.to_ascii_uppercase()),
     });
-    "HTTP_".chars().chain(letters).collect()
+    let mut name = String::with_capacity(5 + field.len());
+    name.push_str("HTTP_");
+    name.extend(letters);
+    name
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! Pages of FastCGI applications, such as php-fpm, which runs the scripts of a site.
 
+mod known;
+
+use std::borrow::Cow;
 use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -7,8 +10,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use futures_lite::{StreamExt as _, future, stream};
+use tussah::Handle;
 use tussah_wire::cgi::{self, Context};
 use tussah_wire::http::{Framing, Status};
+
+use known::Known;
 
 use super::reply::{Reply, ReplyBody, ReplyStream};
 use super::request_body::RequestBody;
@@ -32,6 +38,7 @@ struct Scripts {
     software: Vec<u8>,
     application: FastCgi,
     backend: Backend,
+    known: Known,
 }
 
 /// Returns the applications of a configuration. Those with the same address and limits share a
@@ -67,6 +74,7 @@ pub(crate) fn route(
         software: config.server_header.clone().unwrap_or_default().into(),
         application: application.clone(),
         backend: backend.clone(),
+        known: Known::new(Handle::current().clock()),
     });
     let handler = move |request| {
         let scripts = Arc::clone(&scripts);
@@ -133,8 +141,12 @@ async fn script(scripts: &Arc<Scripts>, path: &[u8]) -> Result<Script, Status> {
 }
 
 /// Returns the path of a script, which is a file of the site by the rules for all files. The
-/// application is not asked about others.
+/// application is not asked about others. It knows best whether a script is gone for less than a
+/// second.
 async fn find(scripts: &Arc<Scripts>, name: &[u8]) -> Result<Vec<u8>, Status> {
+    if let Some(path) = scripts.known.get(name) {
+        return Ok(path);
+    }
     let found = match scripts.site.try_look_up(name, Codings::NONE) {
         Err(Missing::WouldBlock) => {
             let (scripts, name) = (Arc::clone(scripts), name.to_vec());
@@ -145,7 +157,10 @@ async fn find(scripts: &Arc<Scripts>, name: &[u8]) -> Result<Vec<u8>, Status> {
         found => found,
     };
     match found {
-        Ok(Found::Script { path }) => Ok(path),
+        Ok(Found::Script { path }) => {
+            scripts.known.add(name, &path);
+            Ok(path)
+        }
         Ok(_) | Err(Missing::NotFound) => Err(Status::NOT_FOUND),
         Err(Missing::Forbidden | Missing::NotAFile) => Err(Status::FORBIDDEN),
         Err(Missing::WouldBlock) => Err(Status::INTERNAL_SERVER_ERROR),
@@ -174,8 +189,11 @@ async fn ask(scripts: &Scripts, mut request: Request, script: &Script) -> Result
         Some(client) if client != remote.ip().to_canonical() => SocketAddr::new(client, 0),
         _ => remote,
     };
-    let address = local.ip().to_string();
     let host = request.head.host(&request.bytes).map(without_port);
+    let server_name = match host {
+        Some(host) => host.into(),
+        None => Cow::Owned(local.ip().to_string().into_bytes()),
+    };
     let context = Context {
         script_name: &script.name,
         path_info: &script.path_info,
@@ -186,7 +204,7 @@ async fn ask(scripts: &Scripts, mut request: Request, script: &Script) -> Result
         },
         remote,
         local,
-        server_name: host.unwrap_or(address.as_bytes()),
+        server_name: &server_name,
         server_software: &scripts.software,
         is_https,
     };
@@ -219,6 +237,7 @@ async fn reply(
     let mut first = Vec::new();
     while first.len() < WHOLE_BYTES {
         match future::poll_once(response.chunk()).await.transpose()? {
+            Some(Some(chunk)) if first.is_empty() => first = chunk,
             Some(Some(chunk)) => first.extend(chunk),
             Some(None) => {
                 reply.body = match len {
