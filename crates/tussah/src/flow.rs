@@ -166,7 +166,7 @@ pub mod expansion {
     //! Names for the expansion of `#[module]`.
 
     pub use super::args::Args;
-    pub use super::batch::{Batch, Current, Of, port_of, single};
+    pub use super::batch::{Batch, Current, Of, port_of, single, turn_of};
     pub use super::call::{NotPlain, PlainElement, PlainSerial};
     pub use super::compiled::{Given, ParamSpec, missing_arguments, wrong_argument};
     pub use super::describe::Describe;
@@ -178,7 +178,7 @@ pub mod expansion {
         Element, Ended, HasInput, HasOutput, HasParam, Module, Never, PerFlow, Ports, Serial,
         Source, Tick, Woken,
     };
-    pub use super::ordered::{InTurn, Later};
+    pub use super::ordered::{InTurn, Later, flush_in_turn, handed_over};
     pub use super::out::{AsyncOut, Out};
     pub use super::outbox::{Held, Outbox};
     pub use super::outlet::Outlet;

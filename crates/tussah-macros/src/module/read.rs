@@ -163,10 +163,6 @@ impl Module {
             return error(name, message);
         }
         let keeps = has_state || self.is_exclusive() || self.options.serial || self.is_source;
-        if self.options.ordered && self.takes_many() {
-            let message = "an ordered module takes its items one by one; expected an item by value";
-            return error(&self.ports[0].name, message);
-        }
         if self.options.ordered && keeps {
             let message = "a module keeps the order of all of its items, or of each flow; expected no `ordered`";
             return error(&self.ports[0].name, message);

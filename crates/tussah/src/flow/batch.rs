@@ -23,6 +23,9 @@ use crate::stage::{Batch as Events, Event, Reason};
 /// the method takes none, it is called with the same batch again. Items that it sends belong to the
 /// flow of the item that it took last.
 ///
+/// In an `ordered` module, the output of a call leaves after that of all earlier items, and before
+/// that of all items that the call has left.
+///
 /// When the method returns, all items that it has taken end together: they count as handled or, if
 /// it returns an error, as failed. If it panics, they go to the `dropped` port.
 ///
@@ -78,6 +81,13 @@ pub struct Of<'a, I, T> {
 #[must_use]
 pub fn port_of<M: Module>(events: &Events<Parcel<M::Item>>) -> Option<usize> {
     M::port(&events.iter().next()?.item)
+}
+
+/// Returns the flow of the next item, which holds the item's ticket in an ordered module.
+#[must_use]
+pub fn turn_of<I>(events: &Events<Parcel<I>>) -> Flow {
+    let next = events.iter().next();
+    next.map_or_else(Flow::default, |next| next.flow.clone())
 }
 
 /// Takes the next item, if its method takes no batch.
@@ -175,7 +185,7 @@ impl<T: Send + 'static> Iterator for Batch<'_, T> {
 
     fn next(&mut self) -> Option<T> {
         let Parcel { flow, item } = self.items.next()?;
-        *self.current.lock() = flow.clone();
+        *self.current.lock() = flow.without_ticket();
         // If the clone panics, the item is reported without a copy.
         self.taken.push((flow, None));
         let copy = self.clone.map(|clone| clone(&item));
@@ -198,6 +208,7 @@ impl<T: Send + 'static> Drop for Batch<'_, T> {
             false => Reason::ShutDown,
         };
         for (flow, item) in self.taken.drain(..) {
+            let flow = flow.without_ticket();
             let dropped = Dropped {
                 item,
                 reason,

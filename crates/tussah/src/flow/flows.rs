@@ -19,7 +19,7 @@ use tussah_core::quietly;
 
 use super::keepers::Keepers;
 use super::kept::{Kept, Slot};
-use super::turns::Ticket;
+use super::turns::{Ticket, Turns};
 use crate::sync::{Limit, LimitPermit};
 
 /// The name of a flow, unique among the flows of one output port.
@@ -134,9 +134,7 @@ struct Inner {
     others: Option<Box<Others>>,
 }
 
-struct Others {
-    slots: Box<[Slot]>,
-}
+struct Others(Box<[Slot]>);
 
 impl Inner {
     /// Returns what the instance with this number keeps.
@@ -144,14 +142,14 @@ impl Inner {
     fn kept(&self, number: usize) -> Option<&Mutex<Kept>> {
         match number.checked_sub(1) {
             None => Some(&self.kept),
-            Some(other) => Some(&self.others.as_ref()?.slots.get(other)?.kept),
+            Some(other) => Some(&self.others.as_ref()?.0.get(other)?.kept),
         }
     }
 
     fn kept_mut(&mut self, number: usize) -> Option<&mut Kept> {
         match number.checked_sub(1) {
             None => Some(self.kept.get_mut()),
-            Some(other) => Some(self.others.as_mut()?.slots.get_mut(other)?.kept.get_mut()),
+            Some(other) => Some(self.others.as_mut()?.0.get_mut(other)?.kept.get_mut()),
         }
     }
 }
@@ -170,9 +168,7 @@ impl Flow {
             is_closed: AtomicBool::new(false),
             others: (keepers.list.len() > 1).then(|| {
                 let slots = keepers.list[1..].iter().map(|_| Slot::default());
-                Box::new(Others {
-                    slots: slots.collect(),
-                })
+                Box::new(Others(slots.collect()))
             }),
         })
     }
@@ -189,6 +185,14 @@ impl Flow {
         }
     }
 
+    /// Returns what an item holds besides its flow, and the flow.
+    fn item(&self) -> Option<(&Holds, &Self)> {
+        match self.0.as_deref()? {
+            Handle::Item { holds, flow } => Some((holds, flow)),
+            Handle::Flow(_) => None,
+        }
+    }
+
     fn holding(self, holds: Holds) -> Self {
         Self(Some(Arc::new(Handle::Item { flow: self, holds })))
     }
@@ -201,11 +205,8 @@ impl Flow {
     /// Returns the flow with the permit of an item for which an instance sends another item in this
     /// flow.
     pub(crate) fn inside(self, of: &Self) -> Self {
-        match of.0.as_deref() {
-            Some(Handle::Item {
-                holds: Holds::Permit(permit),
-                ..
-            }) => self.holding(Holds::Permit(Arc::clone(permit))),
+        match of.item() {
+            Some((Holds::Permit(permit), _)) => self.holding(Holds::Permit(Arc::clone(permit))),
             _ => self,
         }
     }
@@ -220,29 +221,35 @@ impl Flow {
 
     /// Returns the flow without a permit.
     pub(crate) fn without_permit(self) -> Self {
-        match self.0.as_deref() {
-            Some(Handle::Item {
-                flow,
-                holds: Holds::Permit(_),
-            }) => flow.clone(),
+        match self.item() {
+            Some((Holds::Permit(_), flow)) => flow.clone(),
             _ => self,
         }
     }
 
-    /// Returns the flow with a ticket, which ends when nothing holds it any more.
-    pub(crate) fn ordered(self, ticket: Ticket) -> Self {
-        self.holding(Holds::Ticket(ticket))
+    /// Returns the flow with a ticket, which ends when nothing holds it any more. An item that goes
+    /// back to its queue keeps its ticket.
+    pub(crate) fn ordered(self, turns: &Arc<Turns>) -> Self {
+        match self.ticket() {
+            Some(_) => self,
+            None => self.holding(Holds::Ticket(turns.ticket())),
+        }
+    }
+
+    /// Returns the ticket, if the flow has one.
+    pub(crate) fn ticket(&self) -> Option<&Ticket> {
+        match self.item()? {
+            (Holds::Ticket(ticket), _) => Some(ticket),
+            _ => None,
+        }
     }
 
     /// Returns the flow without a ticket, for everything that may outlive the item.
     #[doc(hidden)]
     #[must_use]
     pub fn without_ticket(&self) -> Self {
-        match self.0.as_deref() {
-            Some(Handle::Item {
-                flow,
-                holds: Holds::Ticket(_),
-            }) => flow.clone(),
+        match self.item() {
+            Some((Holds::Ticket(_), flow)) => flow.clone(),
             _ => self.clone(),
         }
     }
@@ -251,11 +258,7 @@ impl Flow {
     /// not wait.
     #[doc(hidden)]
     pub async fn turn(&self) {
-        if let Some(Handle::Item {
-            holds: Holds::Ticket(ticket),
-            ..
-        }) = self.0.as_deref()
-        {
+        if let Some(ticket) = self.ticket() {
             ticket.turn().await;
         }
     }
@@ -292,7 +295,7 @@ impl Flow {
             None => Some(&inner.entry),
             Some(other) => {
                 let others = inner.others.as_ref();
-                others.and_then(|others| Some(&others.slots.get(other)?.entry))
+                others.and_then(|others| Some(&others.0.get(other)?.entry))
             }
         };
         (inner.number, entry)

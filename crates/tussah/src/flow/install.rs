@@ -24,7 +24,7 @@ use self::flows::Flows;
 pub(super) use self::handlers::{Elements, Serials};
 use self::handlers::{Nothing, end_flow, plain};
 use self::maker::Maker;
-use self::ordered::in_turn;
+use self::ordered::{in_turn, with_tickets};
 use self::shared::Shared;
 use self::tick::{period, tick_every};
 use super::args::Args;
@@ -36,7 +36,6 @@ use super::module::{Element, Module, PerFlow, Serial, Source};
 use super::open_flows::FlowBounds;
 use super::outlet::{AnyOutlet, Outs as _};
 use super::tap::Ports;
-use super::turns::Turns;
 use super::way::{Along, Way};
 use crate::stage::{Batch, BuildError, Declared, Network, OS_THREADS_MAX, Reason};
 use crate::sync::Limit;
@@ -156,7 +155,7 @@ impl<M: Module, W: Way> Instance for Planned<M, W> {
         if let Some(target) = self.target {
             stage = stage.target(target);
         }
-        if M::BODY != Body::Plain && !M::TAKES_MANY {
+        if (M::BODY != Body::Plain || M::IS_ORDERED) && !M::TAKES_MANY {
             // Items of one batch would wait for each other.
             stage = stage.batch(1);
         }
@@ -167,10 +166,7 @@ impl<M: Module, W: Way> Instance for Planned<M, W> {
             stage = stage.servlets(1);
         }
         if M::IS_ORDERED {
-            let turns = Arc::new(Turns::default());
-            stage = stage.numbered(move |parcel: &mut Parcel<M::Item>| {
-                parcel.flow = std::mem::take(&mut parcel.flow).ordered(turns.ticket());
-            });
+            stage = with_tickets(stage);
             if M::BODY != Body::Blocking {
                 stage = stage.servlets(ORDERED_MAX);
             }

@@ -1,21 +1,73 @@
 //! The output ports of an ordered module, which send when the handled item has its turn.
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 
+use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 
+use super::batch::Current;
 use super::flows::{Flow, Key};
 use super::keepers::Sends;
 use super::out::{AsyncOut, Out};
 use super::outbox::Held;
 use super::outlet::Outlet;
+use crate::stage::hand_over;
+
+/// Sends what a plain call has sent, when its item has its turn.
+pub async fn flush_in_turn(turn: &Flow, held: &mut Held<'_>) {
+    if held.is_empty() {
+        return;
+    }
+    turn.turn().await;
+    held.flush().await;
+    // What the worker has collected has to arrive before that of the next item.
+    hand_over();
+}
+
+/// Awaits a call, and hands over what it has sent, also if it panics.
+pub async fn handed_over<T>(call: impl Future<Output = T>) -> T {
+    let result = AssertUnwindSafe(call).catch_unwind().await;
+    hand_over();
+    result.unwrap_or_else(|payload| resume_unwind(payload))
+}
+
+/// The flow to which the output of a call belongs.
+#[derive(Clone, Copy)]
+enum Of<'a> {
+    Item(&'a Flow),
+    /// The flow of the item that the call took last out of its batch.
+    Last(&'a Current),
+}
+
+impl Of<'_> {
+    fn flow(self) -> Flow {
+        match self {
+            Self::Item(flow) => flow.clone(),
+            Self::Last(current) => current.lock().clone(),
+        }
+    }
+}
 
 impl<T: Send + 'static> Outlet<T> {
     /// Opens the port for a plain call of an ordered module.
     pub fn later<'a, 'c>(&'a self, flow: &'c Flow, held: &'c Held<'a>) -> Later<'a, 'c, T> {
         Later {
             outlet: self,
-            flow,
+            of: Of::Item(flow),
+            held,
+        }
+    }
+
+    /// Opens the port for a plain call of an ordered module with a batch.
+    pub fn later_of<'a, 'c>(
+        &'a self,
+        current: &'c Current,
+        held: &'c Held<'a>,
+    ) -> Later<'a, 'c, T> {
+        Later {
+            outlet: self,
+            of: Of::Last(current),
             held,
         }
     }
@@ -27,9 +79,24 @@ impl<T: Send + 'static> Outlet<T> {
         turn: &'a Flow,
         sends: &'a Sends,
     ) -> InTurn<'a, T> {
+        self.open_in_turn(Of::Item(flow), turn, sends)
+    }
+
+    /// Opens the port for an async call of an ordered module with a batch. `turn` holds the ticket
+    /// of the first item.
+    pub fn in_turn_of<'a>(
+        &'a self,
+        current: &'a Current,
+        turn: &'a Flow,
+        sends: &'a Sends,
+    ) -> InTurn<'a, T> {
+        self.open_in_turn(Of::Last(current), turn, sends)
+    }
+
+    fn open_in_turn<'a>(&'a self, of: Of<'a>, turn: &'a Flow, sends: &'a Sends) -> InTurn<'a, T> {
         InTurn {
             outlet: self,
-            flow,
+            of,
             turn,
             sends,
             closed: Mutex::default(),
@@ -41,24 +108,24 @@ impl<T: Send + 'static> Outlet<T> {
 /// held items.
 pub struct Later<'a, 'c, T> {
     outlet: &'a Outlet<T>,
-    flow: &'c Flow,
+    of: Of<'c>,
     held: &'c Held<'a>,
 }
 
 impl<'a, T: Send + 'static> Later<'a, '_, T> {
     fn push(&self, send: impl Future<Output = ()> + Send + 'a) {
-        self.held.push(self.flow, Box::pin(send));
+        self.held.push(&self.of.flow(), Box::pin(send));
     }
 }
 
 impl<T: Send + 'static> Out<T> for Later<'_, '_, T> {
     fn send(&self, item: T) {
-        let (outlet, flow) = (self.outlet, self.flow.clone());
+        let (outlet, flow) = (self.outlet, self.of.flow());
         self.push(async move { outlet.deliver(&flow, item).await });
     }
 
     fn to(&self, flow: impl Into<Key>, item: T) {
-        let (outlet, key, flow) = (self.outlet, flow.into(), self.flow.clone());
+        let (outlet, key, flow) = (self.outlet, flow.into(), self.of.flow());
         self.push(async move { outlet.deliver(&outlet.flow(key, &flow), item).await });
     }
 
@@ -72,7 +139,7 @@ impl<T: Send + 'static> Out<T> for Later<'_, '_, T> {
         T: Clone,
     {
         // In its turn: earlier items open and close flows, too.
-        let (outlet, flow) = (self.outlet, self.flow.clone());
+        let (outlet, flow) = (self.outlet, self.of.flow());
         self.push(async move {
             for flow in outlet.flows(&flow) {
                 let copy = item.clone();
@@ -85,7 +152,7 @@ impl<T: Send + 'static> Out<T> for Later<'_, '_, T> {
 /// An output port during an async call of an ordered module. Sending waits for the item's turn.
 pub struct InTurn<'a, T: Send + 'static> {
     outlet: &'a Outlet<T>,
-    flow: &'a Flow,
+    of: Of<'a>,
     turn: &'a Flow,
     sends: &'a Sends,
     /// The names of the flows to close when the item has its turn.
@@ -122,13 +189,19 @@ impl<T: Send + 'static> Drop for InTurn<'_, T> {
 impl<T: Send + 'static> AsyncOut<T> for InTurn<'_, T> {
     async fn send(&self, item: T) {
         self.turn().await;
-        self.outlet.port(self.flow, self.sends).send(item).await;
+        self.outlet
+            .port(&self.of.flow(), self.sends)
+            .send(item)
+            .await;
     }
 
     async fn to(&self, flow: impl Into<Key> + Send, item: T) {
         let key = flow.into();
         self.turn().await;
-        self.outlet.port(self.flow, self.sends).to(key, item).await;
+        self.outlet
+            .port(&self.of.flow(), self.sends)
+            .to(key, item)
+            .await;
     }
 
     fn close(&self, flow: impl Into<Key>) {
@@ -140,7 +213,7 @@ impl<T: Send + 'static> AsyncOut<T> for InTurn<'_, T> {
         T: Clone,
     {
         self.turn().await;
-        for flow in self.outlet.flows(self.flow) {
+        for flow in self.outlet.flows(&self.of.flow()) {
             self.outlet.port(&flow, self.sends).send(item.clone()).await;
         }
     }

@@ -2,8 +2,9 @@
 //! that it sends for earlier items.
 //!
 //! The stage gives each item a ticket while a servlet takes the item out of the queue, under the
-//! queue's lock. An item that is handled waits for its turn in its servlet. The ticket ends with
-//! the item, however the item ends, and then the next item has its turn.
+//! queue's lock. An item that goes back to the queue keeps its ticket. An item that is handled
+//! waits for its turn in its servlet. The ticket ends with the item, however the item ends, and
+//! then the next item has its turn.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
@@ -48,6 +49,11 @@ impl Turns {
 }
 
 impl Ticket {
+    /// Returns the number of the ticket. Earlier tickets have lower numbers.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Waits until all earlier tickets have ended.
     pub(crate) async fn turn(&self) {
         let turn = poll_fn(|cx| {

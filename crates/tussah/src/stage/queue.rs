@@ -94,6 +94,34 @@ impl<E> Queue<E> {
         }
     }
 
+    /// Returns the oldest event of a queue with one class.
+    pub(crate) fn first(&self) -> Option<&Event<E>> {
+        match self {
+            Queue::Lanes(lanes) => lanes.oldest(0),
+            Queue::Keyed(_) => None,
+        }
+    }
+
+    /// Inserts an event behind the oldest events for which `is_before` returns true, in a queue
+    /// with one class. Returns the part of the queue in which the event is.
+    pub(crate) fn insert(
+        &mut self,
+        event: Event<E>,
+        is_before: impl Fn(&Event<E>) -> bool,
+    ) -> usize {
+        let mut before = Vec::new();
+        if let Queue::Lanes(lanes) = self {
+            while lanes.oldest(0).is_some_and(&is_before) {
+                before.extend(lanes.take_oldest(0));
+            }
+        }
+        let part = self.put_back(event, Order::Fifo, None);
+        for event in before.into_iter().rev() {
+            self.put_back(event, Order::Fifo, None);
+        }
+        part
+    }
+
     /// Takes out all late events, wherever they are.
     pub(crate) fn take_late(
         &mut self,

@@ -11,6 +11,7 @@
 //! | `staff.rs` | servlets: which of them become busy, park or end |
 //! | `scarce.rs` | the resource that is scarce, and the events rejected for lack of it |
 //! | `late.rs` | queued events that end before their turn |
+//! | `numbered.rs` | events that are handled in the order of the queue |
 //! | `work.rs` | events that a servlet takes, returns and finishes |
 //! | `tuning.rs` | settings, from controllers and from other sources |
 
@@ -18,6 +19,7 @@ mod account;
 mod digest;
 mod entry;
 mod late;
+mod numbered;
 mod process;
 mod random;
 mod run;
@@ -39,6 +41,7 @@ pub use self::random::Random;
 
 pub(crate) use account::{ControllerSet, Counts, Now};
 pub(crate) use entry::How;
+pub(crate) use numbered::Numbers;
 pub(crate) use process::Process;
 pub(crate) use run::Run;
 pub(crate) use scarce::{Scarcity, Waits};
@@ -133,9 +136,8 @@ pub(crate) struct State<E> {
     pub(crate) swept: Vec<Event<E>>,
     /// The stage, for callers that cancel events in its queue.
     pub(crate) home: Option<Home>,
-    /// Numbers each event that leaves the queue. Servlets then take one event at a time, so that no
-    /// numbered event goes back.
-    pub(crate) number: Option<Number<E>>,
+    /// The numbers of events that leave the queue, if the stage numbers its events.
+    pub(crate) numbers: Option<Numbers<E>>,
     pub(crate) watch: Watch,
     in_service: u64,
     /// The number of busy servlets whose handlers wait.
@@ -160,9 +162,6 @@ pub(crate) struct State<E> {
     random: Random,
     process: Arc<Process>,
 }
-
-/// A function that numbers an event, under the lock of the queue.
-pub(crate) type Number<E> = Box<dyn Fn(&mut E) + Send>;
 
 /// The parts of a new state.
 pub(crate) struct Parts<E> {
@@ -219,7 +218,7 @@ impl<E> State<E> {
             buried: 0,
             swept: Vec::new(),
             home: None,
-            number: None,
+            numbers: None,
             watch: Watch::default(),
             in_service: 0,
             waiting: 0,

@@ -11,6 +11,7 @@ mod halt;
 mod kinds;
 mod limit;
 mod ordered;
+mod ordered_batch;
 mod send;
 mod shards;
 mod standard;

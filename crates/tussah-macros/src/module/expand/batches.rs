@@ -67,6 +67,7 @@ impl Module {
             Some(_) => (quote!(state,), quote!(wake,)),
             None => (TokenStream::new(), TokenStream::new()),
         };
+        let called = self.handed_over(quote!(call));
         quote! {
             match __flow::port_of::<Self>(events) {
                 #(#arms)*
@@ -74,7 +75,7 @@ impl Module {
                     let next = __flow::single::<Self>(events);
                     if let ::core::option::Option::Some((item, flow)) = next {
                         let call = #handles::call(self, #state item, &flow, #wake outs);
-                        if !call.await {
+                        if !#called.await {
                             events.fail(1);
                         }
                         events.settle();
@@ -89,12 +90,24 @@ impl Module {
         let (open, pass) = self.arguments(port);
         let (name, item) = (&port.name, port.item());
         let dropped = self.place(&port.end("dropped"));
+        let flush = match self.options.ordered {
+            true => quote!(__flow::flush_in_turn(&turn, &mut held)),
+            false => quote!(held.flush()),
+        };
+        let turn = self.options.ordered;
+        let turn = turn.then_some(quote!(let turn = __flow::turn_of(events);));
         let run = match port.is_async {
             true => {
-                let called = self.unless_cancelled(quote!({ self.#name(#(#pass),*).await }));
+                let end_outs = self.end_outs(port);
+                let called = self.unless_cancelled(quote!({
+                    let result = self.#name(#(#pass),*).await;
+                    #(#end_outs)*
+                    result
+                }));
+                let called = self.handed_over(called);
                 quote! {
                     #(#open)*
-                    let ::core::option::Option::Some(result) = #called else {
+                    let ::core::option::Option::Some(result) = #called.await else {
                         return;
                     };
                 }
@@ -102,23 +115,11 @@ impl Module {
             false => quote! {
                 let mut held = __flow::Held::default();
                 let result = __flow::call(|| { #(#open)* self.#name(#(#pass),*) });
-                held.flush().await;
+                #flush.await;
                 let result = __flow::unwound(result);
             },
         };
-        let failed = port.fails.as_ref().map(|_| {
-            let failed = self.place(&port.end("failed"));
-            quote! {
-                let is_handled = match result {
-                    ::core::result::Result::Ok(()) => true,
-                    ::core::result::Result::Err(error) => {
-                        __flow::AsyncOut::send(&#failed.port_of(&current, &sends), error).await;
-                        false
-                    }
-                };
-            }
-        });
-        let ended = failed.unwrap_or_else(|| quote!(let () = result; let is_handled = true;));
+        let ended = self.end_of_batch(port);
         let current = match self.state() {
             None => quote!(default()),
             Some(_) => quote!(new(flow.clone())),
@@ -130,6 +131,7 @@ impl Module {
         quote! {
             let current = __flow::Current::#current;
             let sends = __flow::Sends::default();
+            #turn
             let clone = __flow::Probe::<#item>::new().clone_fn();
             let mut items = __flow::Of::new(
                 events,
@@ -144,6 +146,43 @@ impl Module {
             #run
             #ended
             items.end(is_handled);
+        }
+    }
+
+    /// Returns the code after a call of a method with a batch: whether it handled the items.
+    fn end_of_batch(&self, port: &Port) -> TokenStream {
+        if port.fails.is_none() {
+            return quote!(let () = result; let is_handled = true;);
+        }
+        let failed = self.place(&port.end("failed"));
+        let opened = self.opener_of_batches();
+        let send = quote!(__flow::AsyncOut::send(&#failed.#opened, error));
+        let send = self.handed_over(send);
+        quote! {
+            let is_handled = match result {
+                ::core::result::Result::Ok(()) => true,
+                ::core::result::Result::Err(error) => {
+                    #send.await;
+                    false
+                }
+            };
+        }
+    }
+
+    /// Returns the call that opens an output of an async call with a batch.
+    pub(super) fn opener_of_batches(&self) -> TokenStream {
+        match self.options.ordered {
+            true => quote!(in_turn_of(&current, &turn, &sends)),
+            false => quote!(port_of(&current, &sends)),
+        }
+    }
+
+    /// Returns the future of a call. In an ordered module, it hands over what the call has sent
+    /// before the next item has its turn.
+    fn handed_over(&self, call: TokenStream) -> TokenStream {
+        match self.options.ordered {
+            true => quote!(__flow::handed_over(#call)),
+            false => call,
         }
     }
 }

@@ -83,7 +83,7 @@ impl Module {
                     result
                 }));
                 quote! {
-                    let ::core::option::Option::Some(result) = #called else {
+                    let ::core::option::Option::Some(result) = #called.await else {
                         return false;
                     };
                 }
@@ -99,8 +99,7 @@ impl Module {
         }
     }
 
-    /// Returns the expression that awaits an async call. Its value is `None` if the graph stopped
-    /// the call.
+    /// Returns the future of an async call. Its output is `None` if the graph stopped the call.
     pub(super) fn unless_cancelled(&self, call: TokenStream) -> TokenStream {
         let mut inputs = self.ports.iter().filter(|port| port.kind == Kind::Input);
         let input = inputs
@@ -108,7 +107,7 @@ impl Module {
             .expect("a module without a source has an input");
         // Any port would do.
         let outlet = self.place(&input.end("dropped"));
-        quote!(#outlet.unless_cancelled(&sends, async #call).await)
+        quote!(#outlet.unless_cancelled(&sends, async #call))
     }
 
     /// Returns the expression that makes the state of a flow.
@@ -159,7 +158,7 @@ impl Module {
     }
 
     /// Returns the code that ends the outputs of an async call of an ordered module.
-    fn end_outs(&self, port: &Port) -> Vec<TokenStream> {
+    pub(super) fn end_outs(&self, port: &Port) -> Vec<TokenStream> {
         let outs = port.arguments.iter().filter_map(|argument| match argument {
             Argument::Out { name, .. } if self.options.ordered => {
                 let out = format_ident!("out_{}", self.place(&plain(name)));
@@ -199,10 +198,11 @@ impl Module {
                     };
                     let (outbox, async_port) = self.openers();
                     let opened = match port.is_async {
-                        _ if port.takes_many() && port.is_async => {
-                            quote!(port_of(&current, &sends))
+                        true if port.takes_many() => self.opener_of_batches(),
+                        false if port.takes_many() && self.options.ordered => {
+                            quote!(later_of(&current, &held))
                         }
-                        _ if port.takes_many() => quote!(outbox_of(&current, &held)),
+                        false if port.takes_many() => quote!(outbox_of(&current, &held)),
                         true => async_port,
                         false if self.is_plain() && !self.options.ordered => {
                             let number = port_number(&plain(name));

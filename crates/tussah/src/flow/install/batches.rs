@@ -48,6 +48,7 @@ impl Calls {
 /// Ends all items of a batch.
 fn shut_down<M: Module>(batch: &mut Batch<Parcel<M::Item>>, outs: &M::Outs) {
     while let Some(Parcel { item, flow }) = batch.next() {
+        let flow = flow.without_ticket();
         drop(M::dropped(item, &flow, Reason::ShutDown, outs));
         batch.fail(1);
     }

@@ -9,10 +9,11 @@ use tussah_core::{Handle, quietly};
 use tussah_weave::Body;
 
 use super::batches::Calls;
-use super::ordered::{handed_over, in_turn};
+use super::ordered::in_turn;
 use crate::flow::flows::{Flow, Parcel};
 use crate::flow::keepers::Keepers;
 use crate::flow::module::{Element, Module, Serial};
+use crate::flow::ordered::handed_over;
 use crate::flow::outbox::Held;
 use crate::flow::outlet::Outs;
 use crate::flow::way::{Along, Way};

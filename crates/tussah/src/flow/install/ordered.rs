@@ -1,14 +1,25 @@
 //! Handling the items of an ordered module.
 
-use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-
-use futures_util::FutureExt as _;
+use std::sync::Arc;
 
 use super::handlers::settle;
 use crate::flow::flows::{Flow, Parcel};
+use crate::flow::ordered::flush_in_turn;
 use crate::flow::outbox::Held;
-use crate::stage::{Batch, hand_over};
+use crate::flow::turns::{Ticket, Turns};
+use crate::stage::{Batch, StageBuilder};
+
+/// Gives each item of a stage a ticket.
+pub(super) fn with_tickets<I: Send + 'static>(
+    stage: StageBuilder<Parcel<I>>,
+) -> StageBuilder<Parcel<I>> {
+    let turns = Arc::new(Turns::default());
+    let give = move |parcel: &mut Parcel<I>| {
+        parcel.flow = std::mem::take(&mut parcel.flow).ordered(&turns);
+    };
+    stage.numbered(give, |parcel| parcel.flow.ticket().map(Ticket::number))
+}
 
 /// Handles a batch of an ordered module with a plain function. Everything that the module sends
 /// waits in `held` for the turn of its item.
@@ -19,22 +30,10 @@ pub(super) async fn in_turn<'a, I: Send>(
     while let Some(Parcel { item, flow: turn }) = batch.next() {
         let (flow, mut held) = (turn.without_ticket(), Held::default());
         let handled = catch_unwind(AssertUnwindSafe(|| call(item, &flow, &held)));
-        if !held.is_empty() {
-            turn.turn().await;
-            held.flush().await;
-            // What the worker has collected has to arrive before that of the next item.
-            hand_over();
-        }
+        flush_in_turn(&turn, &mut held).await;
         settle(
             batch,
             handled.unwrap_or_else(|payload| resume_unwind(payload)),
         );
     }
-}
-
-/// Awaits a call, and hands over what it has sent, also if it panics.
-pub(super) async fn handed_over<T>(call: impl Future<Output = T>) -> T {
-    let result = AssertUnwindSafe(call).catch_unwind().await;
-    hand_over();
-    result.unwrap_or_else(|payload| resume_unwind(payload))
 }

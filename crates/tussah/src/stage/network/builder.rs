@@ -20,7 +20,7 @@ use crate::stage::run::{
     Degrade, Handler, Many, OnClose, OnDrop, One, Pool, Restarts, SerialHandler, ThreadManager,
 };
 use crate::stage::send::{DirectHandler, DirectHost, Directly, Edges};
-use crate::stage::state::{Kind, Number};
+use crate::stage::state::{Kind, Numbers};
 
 /// Bound, in credits: the default room of a queue. It is large enough for a few batches, and small
 /// enough that events do not wait for long.
@@ -62,7 +62,7 @@ pub struct StageBuilder<E> {
     restarts: Restarts,
     rank: Rank,
     threads: Option<Arc<dyn ThreadManager>>,
-    number: Option<Number<E>>,
+    numbers: Option<Numbers<E>>,
 }
 
 type MakeKeyed<E> = Box<dyn FnOnce(usize, usize) -> Box<dyn Keyed<E>> + Send>;
@@ -90,7 +90,7 @@ impl<E: Send + 'static> StageBuilder<E> {
             restarts: Restarts::default(),
             rank: Rank::default(),
             threads: None,
-            number: None,
+            numbers: None,
         }
     }
 
@@ -261,10 +261,15 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Sets a function that numbers each event when a servlet takes it out of the queue. Servlets
-    /// then take one event at a time.
-    pub(crate) fn numbered(mut self, number: impl Fn(&mut E) + Send + 'static) -> Self {
-        self.number = Some(Box::new(number));
+    /// Numbers each event when a servlet takes it out of the queue. `give` gives an event the next
+    /// number, unless it has one; `of` returns its number.
+    pub(crate) fn numbered(
+        mut self,
+        give: impl Fn(&mut E) + Send + 'static,
+        of: fn(&E) -> Option<u64>,
+    ) -> Self {
+        let give = Box::new(give);
+        self.numbers = Some(Numbers { give, of });
         self
     }
 

@@ -149,7 +149,8 @@ impl<E> State<E> {
         self.credits += credits;
         self.extras += u64::from(event.more.is_some());
         self.watch.queued(event.deadline_ns());
-        let part = self.queue.put_back(event, order, key);
+        let put = self.put_in_line(event);
+        let part = put.unwrap_or_else(|event| self.queue.put_back(event, order, key));
         if let Some(cancel) = cancel {
             self.can_be_cancelled(&cancel, part, (class, credits));
         }

@@ -27,7 +27,7 @@ impl<E> State<E> {
         let servlets = &self.servlets;
         if !self.works()
             || self.held_back
-            || servlets.busy >= self.allowed()
+            || servlets.busy >= self.allowed() && !self.has_returned()
             || !self.begins()
             || !self.queue.is_ready()
         {
@@ -107,7 +107,7 @@ impl<E> State<E> {
 
     /// Returns whether there are more busy servlets than allowed.
     pub(crate) fn has_too_many(&self) -> bool {
-        self.servlets.busy > self.allowed()
+        self.servlets.busy > self.allowed() && !self.has_returned()
     }
 
     /// Returns whether there is no servlet to serve the queue, and none can be started.

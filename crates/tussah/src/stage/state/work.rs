@@ -40,16 +40,17 @@ impl<E> State<E> {
         if !self.works() || !self.queue.is_ready() {
             return false;
         }
-        let (limit, many) = match self.number {
-            Some(_) => (1, 1),
-            None => self.share(),
+        let (limit, many) = self.share();
+        let (many, order) = match self.numbers {
+            Some(_) => (1, Order::Fifo),
+            None => (many, self.order),
         };
-        (run.limit, run.order) = (limit, self.order);
+        (run.limit, run.order) = (limit, order);
         run.exact = self.mean_ns > EXACT_NS as f64;
         run.one_by_one = self.bounds.batch_max == 1 && matches!(self.queue, Queue::Lanes(_));
         let plain = self.extras == 0
             && self.classes == 1
-            && self.order == Order::Fifo
+            && run.order == Order::Fifo
             && !self.controllers.looks_at_departures();
         match &mut self.queue {
             Queue::Lanes(lanes) if plain => {
@@ -64,9 +65,8 @@ impl<E> State<E> {
         if self.buried > 0 {
             self.sweep();
         }
-        if let Some(number) = &self.number {
-            let taken = run.ahead.contiguous().iter_mut();
-            taken.for_each(|event| number(event));
+        if self.numbers.is_some() {
+            self.number(&mut run.ahead);
         }
         run.taken = run.ahead.len() as u64;
         (run.begun_ns, run.resumed_ns) = (now_ns, now_ns);
@@ -141,7 +141,7 @@ impl<E> State<E> {
             self.take_overdue(1, now_ns, &mut run.dropped);
         }
         while run.ahead.len() < most {
-            let Some(event) = self.queue.take_one(self.order) else {
+            let Some(event) = self.queue.take_one(run.order) else {
                 return;
             };
             let Some(event) = self.count_out(event) else {

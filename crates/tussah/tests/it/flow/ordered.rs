@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use tussah::flow::{Args, AsyncOut, Dropped, Graph, Module, Out, Via, WhenFull, module};
+use tussah::AbortHandle;
+use tussah::flow::{Args, AsyncOut, Dropped, Graph, Module, Out, Running, Via, WhenFull, module};
 use tussah::sync::Notify;
 
 use super::flows::Sums;
@@ -16,13 +17,13 @@ use crate::runtime;
 const AT_ONCE: u64 = 100;
 
 /// A number that depends on an item and a seed only.
-fn random(seed: u64, number: u64) -> u64 {
+pub(super) fn random(seed: u64, number: u64) -> u64 {
     let mixed = (seed << 32 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32
 }
 
 /// The number of items that are sent for an item, and how the item ends.
-fn fate(seed: u64, number: u64) -> (u64, u64) {
+pub(super) fn fate(seed: u64, number: u64) -> (u64, u64) {
     let random = random(seed, number);
     (random % 3, random / 3 % 5)
 }
@@ -114,7 +115,17 @@ impl Ends {
 }
 
 /// Sends items through a module, and returns what arrives at `out`, `failed` and `dropped`.
-fn through<M: Module>(seed: u64, items: u64, via: Via) -> [Vec<u64>; 3] {
+pub(super) fn through<M: Module>(seed: u64, items: u64, via: Via) -> [Vec<u64>; 3] {
+    through_while::<M>(seed, items, via, |_| tussah::spawn(async {}).abort_handle())
+}
+
+/// The same while a thread of `with` runs.
+pub(super) fn through_while<M: Module>(
+    seed: u64,
+    items: u64,
+    via: Via,
+    with: impl FnOnce(&Running) -> AbortHandle,
+) -> [Vec<u64>; 3] {
     let notes = [(); 3].map(|()| Notes::default());
     let [out, failed, dropped] = notes.clone();
     runtime(3).block_on(async {
@@ -140,7 +151,10 @@ fn through<M: Module>(seed: u64, items: u64, via: Via) -> [Vec<u64>; 3] {
         graph
             .connect("module.dropped", "ends.dropped")
             .expect("both exist");
-        graph.start().expect("it is whole").drain().await;
+        let running = graph.start().expect("it is whole");
+        let thread = with(&running);
+        running.drain().await;
+        thread.abort();
     });
     notes.map(|notes| {
         notes

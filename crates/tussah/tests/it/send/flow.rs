@@ -1,6 +1,6 @@
 //! The futures of flow graphs.
 
-use tussah::flow::expansion::{Held, InTurn, Outlet, Sends};
+use tussah::flow::expansion::{Held, InTurn, Outlet, Sends, flush_in_turn, handed_over};
 use tussah::flow::{Flow, Input, Running, Tap};
 
 super::futures! {
@@ -15,6 +15,12 @@ super::futures! {
     "flow/running::send" (input: Input<&'static str>) { input.send("static").await }
     "flow/flows::turn" (flow: Flow) { flow.turn().await }
     "flow/tap::next" (tap: Tap) { let _ = { tap }.next().await; }
+    "flow/ordered::flush_in_turn" (flow: Flow, held: Held<'static>) {
+        flush_in_turn(&flow, &mut { held }).await
+    }
+    "flow/ordered::handed_over" (held: Held<'static>) {
+        handed_over(async move { { held }.flush().await }).await
+    }
     "flow/ordered::end" (port: InTurn<'static, u64>) { port.end().await }
     "flow/outlet::unless_cancelled" (outlet: Outlet<u64>, sends: Sends) {
         let _ = outlet.unless_cancelled(&sends, async {}).await;

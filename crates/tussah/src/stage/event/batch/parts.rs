@@ -38,6 +38,14 @@ impl<E> Batch<E> {
         self.head.make_contiguous()
     }
 
+    /// Takes out all events but the first `len`, without counting them as taken.
+    pub(crate) fn split_off(&mut self, len: usize) -> Chunk<E> {
+        self.contiguous();
+        let rest = self.head.split_off(len);
+        self.left = len;
+        rest
+    }
+
     /// Moves the next event to `to`, together with all events that `same` considers equal to it. If
     /// `same` panics, all events stay.
     pub(crate) fn part(&mut self, to: &mut Batch<E>, same: impl Fn(&Event<E>, &Event<E>) -> bool) {

@@ -77,7 +77,7 @@ impl<E: Send + 'static> StageBuilder<E> {
             seed: network.runtime.seed(),
             process: Arc::clone(&network.process),
         });
-        (state.number, state.relieves) = (self.number, !self.manual && !controlled);
+        (state.numbers, state.relieves) = (self.numbers, !self.manual && !controlled);
         state.retune(self.settings);
         if network.governing.governs() {
             // Until the stage is in the governor's plan.
