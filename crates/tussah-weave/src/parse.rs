@@ -97,6 +97,8 @@ struct Parser<'a> {
     operators: usize,
     /// The instances of the current graph whose statements did not parse.
     lost: Vec<Name>,
+    /// True if a limit of the current graph did not parse.
+    has_lost_limit: bool,
     diagnostics: Vec<Diagnostic>,
     layout: Layout,
 }
@@ -134,6 +136,7 @@ impl<'a> Parser<'a> {
             depth: 0,
             operators: 0,
             lost: Vec::new(),
+            has_lost_limit: false,
             diagnostics: Vec::new(),
             layout: Layout::default(),
         }

@@ -74,6 +74,8 @@ pub struct Definition {
     pub is_broken: bool,
     /// The instances whose statements did not parse.
     pub lost: Vec<Name>,
+    /// True if a limit did not parse. It may have bounded any cycle.
+    pub(crate) has_lost_limit: bool,
 }
 
 /// A statement of a graph.

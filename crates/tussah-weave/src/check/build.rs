@@ -27,6 +27,8 @@ pub(super) struct Builder<'c, 'a> {
     choices: usize,
     /// True if errors make missing edges and unused names likely.
     pub(super) is_broken: bool,
+    /// True if an error hides instances of a limit, so that it may bound any cycle.
+    pub(super) has_lost_limit: bool,
 }
 
 /// Returns a graph without its content.
@@ -63,6 +65,7 @@ pub(super) fn graph(
         graph: empty(definition),
         choices: 0,
         is_broken: definition.is_broken,
+        has_lost_limit: definition.has_lost_limit,
     };
     builder.params(definition);
     builder.lost_instances(definition);
@@ -291,11 +294,16 @@ impl Builder<'_, '_> {
         }
         let mut nodes: Vec<usize> = Vec::new();
         for name in &rule.names {
-            for index in self.find(name, place) {
+            let found = self.find(name, place);
+            self.has_lost_limit |= found.is_empty();
+            for index in found {
                 let of_name: Vec<usize> = match &self.scope.entities[index].content {
                     Content::Node(node) => vec![*node],
                     Content::Graph(inner) => inner.nodes.clone().collect(),
-                    Content::Unknown => continue,
+                    Content::Unknown => {
+                        self.has_lost_limit = true;
+                        continue;
+                    }
                 };
                 self.refuse_overlap(name.span, &name.text, &of_name, &nodes);
                 nodes.extend(of_name);

@@ -45,7 +45,7 @@ pub(super) fn check(builder: &mut Builder<'_, '_>) {
     let leaves = |edge: &Edge| !is_limited(edge);
     let unbounded = cycles(builder.graph.nodes.len(), &edges, &waits, &leaves);
     for cycle in unbounded {
-        if cycle.iter().any(|edge| reported.contains(edge)) {
+        if builder.has_lost_limit || cycle.iter().any(|edge| reported.contains(edge)) {
             continue;
         }
         let help = "let an edge give way with `via queue(1000, when_full: shed)`, or bound the items \

@@ -16,6 +16,7 @@ impl Parser<'_> {
         self.expect_word("graph")?;
         let name = self.graph_name()?;
         self.lost.clear();
+        self.has_lost_limit = false;
         let errors = self.diagnostics.len();
         let params = match self.is_punct(0, Punct::ParenOpen) {
             true => self.params()?,
@@ -29,7 +30,23 @@ impl Parser<'_> {
             body,
             is_broken: self.diagnostics.len() > errors,
             lost: std::mem::take(&mut self.lost),
+            has_lost_limit: self.has_lost_limit,
         })
+    }
+
+    /// Continues after the statement that begins with this token and did not parse.
+    pub(super) fn lose(&mut self, start: usize) {
+        let mut words = self.tokens[start..]
+            .iter()
+            .filter_map(|token| match &token.kind {
+                TokenKind::Name(word) => Some(word),
+                _ => None,
+            });
+        let near = words
+            .next()
+            .and_then(|word| suggest::nearest(word, ["limit"]));
+        self.has_lost_limit |= near.is_some();
+        self.skip_to_statement(start);
     }
 
     /// Reads the name of a graph. It can be that of a unit, because no number precedes it.

@@ -27,7 +27,7 @@ impl Parser<'_> {
             let start = self.at;
             match self.statement() {
                 Ok(statement) => statements.push(statement),
-                Err(_) => self.skip_to_statement(start),
+                Err(_) => self.lose(start),
             }
         }
         Ok(statements)
@@ -355,7 +355,7 @@ impl Parser<'_> {
     }
 
     /// Continues after an error at the next statement, or at the end of the block.
-    fn skip_to_statement(&mut self, start: usize) {
+    pub(super) fn skip_to_statement(&mut self, start: usize) {
         self.at = self.at.max(start + 1);
         let mut depth = 0_usize;
         while let Some(kind) = self.peek() {
