@@ -11,5 +11,7 @@ pub mod gnutella;
 pub mod http;
 mod line;
 mod malformed;
+pub mod mp4;
+pub mod mpeg_ts;
 
 pub use malformed::Malformed;
