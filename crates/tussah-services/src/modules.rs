@@ -36,6 +36,7 @@
 mod answer;
 mod http_listen;
 mod http_reply;
+mod parts;
 mod request;
 mod response;
 mod wire;
@@ -45,6 +46,7 @@ use tussah::modules;
 
 pub use self::http_listen::HttpListen;
 pub use self::http_reply::HttpReply;
+pub use self::parts::{BodySender, Parts};
 pub use self::request::Request;
 pub use self::response::{Body, Response};
 

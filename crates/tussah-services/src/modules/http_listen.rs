@@ -25,6 +25,7 @@ use crate::web::{Routes, Running};
 /// | `body` | size, default 1 MiB | the longest body; 413 for a longer one |
 /// | `patience` | duration, default 30 s | the time for a whole body, and the time for which a client may stall while reading a response |
 /// | `idle` | duration, default 60 s | the time from a response to the next request |
+/// | `half_close` | flag, default true | whether a client that has closed its sending direction gets the responses to its requests; otherwise it counts as disconnected |
 ///
 /// A head must arrive within 10 seconds. `patience` and `idle` must be longer than zero. The module
 /// holds a body in memory until the request is dropped.
@@ -67,6 +68,7 @@ impl HttpListen {
         body: Option<Size>,
         patience: Option<Duration>,
         idle: Option<Duration>,
+        half_close: Option<bool>,
     ) -> Result<Self, String> {
         let connections = connections.unwrap_or(CONNECTIONS);
         if !(1..=CONNECTIONS_MAX).contains(&connections) {
@@ -93,7 +95,7 @@ impl HttpListen {
         }
         let config = Config {
             listen: vec![ListenAddress::Tcp(listen)],
-            half_close: HalfClose::Serve,
+            half_close: treatment(half_close),
             cache: Cache {
                 kind: CacheKind::None,
                 ..Cache::default()
@@ -155,6 +157,14 @@ impl HttpListen {
                 Arrival::End(connection) => out.close(connection),
             }
         }
+    }
+}
+
+/// Returns the treatment of a client that has closed its sending direction.
+fn treatment(is_served: Option<bool>) -> HalfClose {
+    match is_served {
+        Some(false) => HalfClose::Cancel,
+        _ => HalfClose::Serve,
     }
 }
 

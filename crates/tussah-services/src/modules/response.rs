@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tussah_wire::http::Status;
 
 use super::answer::Answer;
+use super::parts::Parts;
 use crate::web::answer;
 use crate::web::connection::response::Piece;
 
@@ -32,6 +33,8 @@ pub enum Body {
     /// The first bytes of a file; the second field is their number. If the file has become shorter
     /// by the time it is sent, the connection is closed.
     File(Arc<File>, u64),
+    /// Parts of files, which a [`BodySender`](super::BodySender) adds while the response is sent.
+    Parts(Parts),
 }
 
 impl Body {
@@ -58,6 +61,7 @@ impl Body {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
             Self::File(_, len) => *len,
+            Self::Parts(parts) => parts.len(),
         }
     }
 
@@ -154,17 +158,17 @@ impl Response {
         let fields: Vec<_> = fields.map(|(name, value)| (&**name, &**value)).collect();
         let body = match self.body {
             Body::Bytes(bytes) => Piece::Bytes(bytes),
-            Body::File(file, len) => Piece::Open(file, len),
+            Body::File(file, len) => Piece::Open(file, 0..len),
+            Body::Parts(parts) => {
+                return self.answer.send(|server, exchange| {
+                    let (body, kind) = (parts.take(), &self.media_type);
+                    answer::stream(server, exchange, self.status, &fields, kind, body);
+                });
+            }
         };
         self.answer.send(|server, exchange| {
-            answer::piece(
-                server,
-                exchange,
-                self.status,
-                &fields,
-                &self.media_type,
-                body,
-            );
+            let kind = &self.media_type;
+            answer::piece(server, exchange, self.status, &fields, kind, body);
         });
     }
 }

@@ -7,11 +7,11 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use tussah::Runtime;
 use tussah::flow::{Out, Params, Running, module};
-use tussah_services::modules::{self, Body, Request, Response};
+use tussah_services::modules::{self, Body, BodySender, Request, Response};
 use tussah_services::web::Status;
 
 /// The senders by which the modules of a graph report to their test, by the test's name.
@@ -38,6 +38,18 @@ impl Told {
     }
 }
 
+/// This file.
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/modules.rs");
+
+/// Tells the test when a connection no longer needs a body.
+struct TellsOver(String);
+
+impl Drop for TellsOver {
+    fn drop(&mut self) {
+        tell(&self.0, "over");
+    }
+}
+
 /// Answers as the path says, and tells the test how many requests each connection had.
 struct Script {
     test: String,
@@ -60,10 +72,19 @@ impl Script {
             }
             "/early" => out.send(request.status(Status::CONTINUE)),
             "/file" => {
-                let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/modules.rs");
-                let file = File::open(path);
+                let file = File::open(FILE);
                 let body = Body::file(file.expect("this file")).expect("a regular file");
                 out.send(request.respond(body).with_type("text/rust"));
+            }
+            path @ ("/parts" | "/cut") => {
+                let is_whole = path == "/parts";
+                let file = Arc::new(File::open(FILE).expect("this file"));
+                let (sender, body) = BodySender::new(20, TellsOver(self.test.clone()));
+                out.send(request.respond(body));
+                sender.send(&file, 0..10);
+                if is_whole {
+                    sender.send(&file, 10..20);
+                }
             }
             "/fields" => {
                 let response = request
@@ -233,6 +254,28 @@ fn a_listener_opens_no_directory() {
     // The default site of a server is the working directory.
     let here = std::env::current_dir().expect("a directory");
     assert_eq!(files.find(|file| *file == here), None);
+    graph.stop();
+}
+
+#[test]
+fn a_body_of_parts_is_whole_or_ends_the_connection() {
+    let graph = Graph::simple("parts");
+    let text = std::fs::read_to_string(FILE).expect("this file");
+    let mut client = graph.connect();
+    for _ in 0..2 {
+        client.ask("GET /parts HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(client.answer().body, text[..20]);
+        assert_eq!(graph.told.recv().as_deref(), Ok("over"));
+    }
+    client.ask("GET /cut HTTP/1.1\r\nHost: a\r\n\r\n");
+    let mut rest = String::new();
+    client.0.read_to_string(&mut rest).expect("text");
+    assert!(rest.contains("Content-Length: 20\r\n"), "{rest}");
+    assert!(
+        rest.ends_with(&format!("\r\n\r\n{}", &text[..10])),
+        "{rest}"
+    );
+    assert_eq!(graph.told.recv().as_deref(), Ok("over"));
     graph.stop();
 }
 

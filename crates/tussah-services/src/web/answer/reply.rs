@@ -1,10 +1,13 @@
 //! The response of a handler, with a body in memory or as a stream.
 
 use std::fmt;
+use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::pin::Pin;
+use std::sync::Arc;
 
-use futures_lite::Stream;
+use futures_lite::{Stream, StreamExt as _};
 use tussah_wire::http::Status;
 
 /// The response of a handler.
@@ -113,16 +116,43 @@ pub enum ReplyBody {
 /// let web = Web::new(Config::default()).route("/count", count);
 /// ```
 pub struct ReplyStream {
-    pub(crate) chunks: Pin<Box<dyn Stream<Item = io::Result<Vec<u8>>> + Send>>,
+    pub(crate) chunks: Pin<Box<dyn Stream<Item = io::Result<Chunk>> + Send>>,
     pub(crate) len: Option<u64>,
+}
+
+/// A part of a body that is made while it is sent.
+pub(crate) enum Chunk {
+    Bytes(Vec<u8>),
+    /// A part of a file. The body must have a length.
+    File(Arc<File>, Range<u64>),
+}
+
+impl Chunk {
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::File(_, range) => range.end - range.start,
+        }
+    }
 }
 
 impl ReplyStream {
     /// Creates a body from a stream of its chunks. Empty chunks have no effect.
     pub fn new(chunks: impl Stream<Item = io::Result<Vec<u8>>> + Send + 'static) -> Self {
         Self {
-            chunks: Box::pin(chunks),
+            chunks: Box::pin(chunks.map(|chunk| chunk.map(Chunk::Bytes))),
             len: None,
+        }
+    }
+
+    /// Creates a body of `len` bytes from its chunks, some of which may be parts of files.
+    pub(crate) fn of_chunks(
+        len: u64,
+        chunks: impl Stream<Item = io::Result<Chunk>> + Send + 'static,
+    ) -> Self {
+        Self {
+            chunks: Box::pin(chunks),
+            len: Some(len),
         }
     }
 

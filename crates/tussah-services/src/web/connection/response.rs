@@ -45,17 +45,16 @@ pub(crate) enum Piece {
     File(Arc<Page>, Range<u64>),
     /// Other bytes.
     Bytes(Arc<[u8]>),
-    /// The beginning of another file.
-    Open(Arc<File>, u64),
+    /// A part of another file.
+    Open(Arc<File>, Range<u64>),
 }
 
 impl Piece {
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Own(range) | Self::Page(_, range) => range.len() as u64,
-            Self::File(_, range) => range.end - range.start,
+            Self::File(_, range) | Self::Open(_, range) => range.end - range.start,
             Self::Bytes(bytes) => bytes.len() as u64,
-            Self::Open(_, len) => *len,
         }
     }
 }
@@ -138,15 +137,16 @@ impl Response {
 
     /// Returns the file if it is next, with the offset and the number of bytes.
     pub(crate) fn file(&self) -> Option<(&File, u64, u64)> {
-        match self.pieces.first() {
-            Some(Piece::File(page, range)) => Some((
-                page.file.as_ref().expect("a piece of a file has one"),
-                range.start + self.sent,
-                range.end - range.start - self.sent,
-            )),
-            Some(Piece::Open(file, len)) => Some((file, self.sent, len - self.sent)),
-            _ => None,
-        }
+        let (file, range) = match self.pieces.first()? {
+            Piece::File(page, range) => {
+                let file = page.file.as_ref();
+                (file.expect("a piece of a file has one"), range)
+            }
+            Piece::Open(file, range) => (&**file, range),
+            _ => return None,
+        };
+        let from = range.start + self.sent;
+        Some((file, from, range.end - from))
     }
 
     /// Records that `len` more bytes have been sent. Returns whether this completes the response.
@@ -176,14 +176,19 @@ impl Response {
         };
         debug_assert!(self.pieces.is_empty(), "its own bytes are used again");
         self.own.clear();
-        if !ready!(source.poll_fill(cx, &mut self.own))? {
+        let goes_on = ready!(source.poll_fill(cx, &mut self.own))?;
+        let file = source.take_file();
+        if !goes_on {
             self.source = None;
         }
         let len = self.own.len();
         if len > 0 {
             self.push(Piece::Own(0..len));
         }
-        Poll::Ready(Ok(len > 0))
+        if let Some((file, range)) = file {
+            self.push(Piece::Open(file, range));
+        }
+        Poll::Ready(Ok(!self.is_sent()))
     }
 
     /// Removes the pieces that have been sent.

@@ -1,9 +1,12 @@
 //! The source of a body that is made while it is sent.
 
+use std::fs::File;
 use std::io;
+use std::ops::Range;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use crate::web::answer::reply::ReplyStream;
+use crate::web::answer::reply::{Chunk, ReplyStream};
 
 /// Bound, in bytes: chunks that are ready are sent together up to this length. A longer chunk is
 /// sent alone.
@@ -18,6 +21,8 @@ pub(crate) struct Source {
     framing: Framing,
     /// The error that ended the stream, until it is returned.
     failed: Option<io::Error>,
+    /// The part of a file that follows the bytes, until it is taken.
+    file: Option<(Arc<File>, Range<u64>)>,
 }
 
 /// The way in which the client finds the end of the body.
@@ -39,6 +44,7 @@ impl Source {
             stream,
             framing,
             failed: None,
+            file: None,
         }
     }
 
@@ -47,7 +53,14 @@ impl Source {
         self.framing == Framing::UntilClose
     }
 
-    /// Appends the next bytes for the client. Returns false at the end.
+    /// Takes the part of a file that follows the bytes of the last
+    /// [`poll_fill`](Self::poll_fill).
+    pub(crate) fn take_file(&mut self) -> Option<(Arc<File>, Range<u64>)> {
+        self.file.take()
+    }
+
+    /// Appends the next bytes for the client. A part of a file may follow them. Returns false at
+    /// the end.
     pub(crate) fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
@@ -64,7 +77,7 @@ impl Source {
                     self.failed = Some(error);
                     return Poll::Ready(Ok(true));
                 }
-                Poll::Ready(Ok(true)) if out.len() < TOGETHER_BYTES => {}
+                Poll::Ready(Ok(true)) if out.len() < TOGETHER_BYTES && self.file.is_none() => {}
                 done => return done,
             }
         }
@@ -79,9 +92,18 @@ impl Source {
     fn poll_chunk(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<io::Result<bool>> {
         let chunk = ready!(self.stream.chunks.as_mut().poll_next(cx)).transpose()?;
         Poll::Ready(match (&mut self.framing, chunk) {
-            (_, Some(chunk)) if chunk.is_empty() => Ok(true),
+            (_, Some(chunk)) if chunk.len() == 0 => Ok(true),
             (Framing::Nothing, _) | (Framing::Length(0) | Framing::UntilClose, None) => Ok(false),
-            (framing, Some(chunk)) => framing.append(&chunk, out).map(|()| true),
+            (framing, Some(Chunk::Bytes(chunk))) => framing.append(&chunk, out).map(|()| true),
+            (Framing::Length(left), Some(Chunk::File(file, range))) => {
+                *left = left
+                    .checked_sub(range.end - range.start)
+                    .ok_or_else(other_length)?;
+                self.file = Some((file, range));
+                Ok(true)
+            }
+            // Only a body of a known length has parts of files.
+            (_, Some(Chunk::File(..))) => Err(other_length()),
             (Framing::Length(_), None) => Err(other_length()),
             (Framing::Chunked, None) => {
                 out.extend_from_slice(b"0\r\n\r\n");
