@@ -1,5 +1,5 @@
-//! A web server, a load generator, and HTTP modules for flow graphs, as libraries. They show how
-//! tussah works in practice.
+//! A web server, a video server, a load generator, and HTTP modules for flow graphs, as libraries.
+//! They show how tussah works in practice.
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ pub mod modules;
 pub mod new;
 mod signals;
 mod units;
+pub mod video;
 pub mod web;
 
 #[cfg(doctest)]

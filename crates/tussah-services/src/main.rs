@@ -9,10 +9,11 @@ use clap_complete::Shell;
 use tussah::flow::cli::{self, Others, Program};
 use tussah_services::load;
 use tussah_services::new;
+use tussah_services::video;
 use tussah_services::web::Web;
 use tussah_services::web::config::{Arguments, Config};
 
-/// Web server, HTTP load generator, and commands for flow graphs in Weave, built on tussah.
+/// Web and video servers, HTTP load generator, and commands for flow graphs, built on tussah.
 #[derive(Parser)]
 #[command(name = "tussah", version, propagate_version = true)]
 struct Tussah {
@@ -23,6 +24,7 @@ struct Tussah {
 #[derive(clap::Subcommand)]
 enum Command {
     Web(Arguments),
+    Video(video::Arguments),
     Load(Box<load::cli::Arguments>),
     #[command(flatten)]
     Graph(cli::Command),
@@ -41,6 +43,7 @@ enum Command {
 fn main() -> ExitCode {
     match Tussah::parse().command {
         Command::Web(arguments) => web(&arguments),
+        Command::Video(arguments) => video::run(arguments),
         Command::Load(arguments) => load::cli::run(*arguments),
         Command::Graph(command) => command.run(&Program {
             name: "tussah".to_owned(),

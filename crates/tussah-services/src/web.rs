@@ -2,7 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod connection;
-mod diagnostics;
+pub(crate) mod diagnostics;
 pub(crate) mod server;
 pub(crate) mod stages;
 // The modules that need no runtime: files below a root, the settings, and the access log.

@@ -49,6 +49,7 @@ pub(super) const CALLS: &[(&str, &[&str])] = &[
         &["EINTR", "EAGAIN", "EOPNOTSUPP", "ENOSYS", "EIO"],
     ),
     ("sendfile", &["EINVAL", "EIO", "ENOMEM"]),
+    ("fadvise64", &["EINVAL", "ESPIPE"]),
     ("ftruncate", &["EINTR", "EIO"]),
     ("fsync", &["EINTR", "EIO"]),
     ("fdatasync", &["EINTR", "EIO"]),

@@ -41,6 +41,7 @@ pub(crate) use found::is_exhausted;
 pub use found::{Found, Meta, Missing, Opened};
 pub use listing::LISTING_TYPE;
 pub use options::{Dotfiles, SiteOptions, Symlinks};
+pub(crate) use path::percent_encode;
 pub use root::Beneath;
 pub use rules::{FieldRule, FieldRuleError};
 pub use tussah_wire::http::encoding::{Coding, Codings};

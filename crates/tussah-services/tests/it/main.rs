@@ -5,6 +5,7 @@ mod fastcgi;
 mod load;
 mod modules;
 mod site;
+mod video;
 mod weave;
 mod web;
 mod web_robust;

@@ -8,6 +8,8 @@ mod report;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use html::whole as html_page;
+pub(crate) use json::stage as json_stage;
 use tussah_wire::http::Status;
 
 use crate::web::answer;
@@ -34,7 +36,7 @@ fn is_allowed(server: &Server, exchange: &Exchange) -> bool {
 
 /// The format of the page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Format {
+pub(crate) enum Format {
     Html,
     Json,
     Prometheus,
@@ -42,7 +44,7 @@ enum Format {
 
 impl Format {
     /// Returns the requested format: by `?format=`, else by the accepted media types.
-    fn of(query: Option<&[u8]>, accept: Option<&[u8]>) -> Option<Self> {
+    pub(crate) fn of(query: Option<&[u8]>, accept: Option<&[u8]>) -> Option<Self> {
         let query = query.unwrap_or_default();
         let mut pairs = query.split(|&byte| byte == b'&');
         if let Some(format) = pairs.find_map(|pair| pair.strip_prefix(b"format=")) {

@@ -75,7 +75,7 @@ pub(super) fn name(path: &[u8]) -> &[u8] {
 }
 
 /// Encodes all bytes except the unreserved bytes (RFC 3986, section 2.3) and, in a path, slashes.
-pub(super) fn percent_encode(bytes: &[u8], in_path: bool, out: &mut String) {
+pub(crate) fn percent_encode(bytes: &[u8], in_path: bool, out: &mut String) {
     for &byte in bytes {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {

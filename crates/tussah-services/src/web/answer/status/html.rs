@@ -11,11 +11,20 @@ use crate::html::Escaped;
 use crate::web::server::counts::Count;
 
 pub(super) fn page(report: &Report) -> String {
+    let mut text = String::new();
+    now(&mut text, report);
+    let prometheus = " · <a href=\"?format=prometheus\">Prometheus</a>";
+    whole(&text, &report.stages, prometheus)
+}
+
+/// Returns a page with a part that changes, a table of stages, and the links that follow the one to
+/// the page as JSON.
+pub(crate) fn whole(now: &str, all: &[StageStats], links: &str) -> String {
     let mut page = String::from(TOP);
-    now(&mut page, report);
+    page.push_str(now);
     page.push_str("</div><details><summary>Stages</summary><div id=stages>");
-    stages(&mut page, report);
-    page.push_str(END);
+    stages(&mut page, all);
+    let _ = write!(page, "{MIDDLE}{links}{END}");
     page
 }
 
@@ -125,11 +134,11 @@ fn scarce(page: &mut String, source: &Source) {
     }
 }
 
-fn stages(page: &mut String, report: &Report) {
+fn stages(page: &mut String, all: &[StageStats]) {
     page.push_str(
         "<table><tr><th>stage<th>came<th>finished<th>failed<th>refused<th>shed<th>cancelled<th>queued<th>in service",
     );
-    for stage in &report.stages {
+    for stage in all {
         stage_row(page, stage);
     }
     page.push_str("</table>");
@@ -211,10 +220,12 @@ th:first-child{text-align:left}tr+tr th:first-child:not([scope]){text-align:righ
 .none{opacity:.4}.bad{color:#d33;font-weight:600}summary{cursor:pointer}</style>\
 <h1>Status</h1><div id=now>";
 
+/// The part between the stages and the links to other formats.
+const MIDDLE: &str = "</div></details><p><a href=\"?format=json\">JSON</a>";
+
 /// The end of the page. As long as the server answers, its script refreshes the numbers every two
 /// seconds.
-const END: &str = "</div></details>\
-<p><a href=\"?format=json\">JSON</a> · <a href=\"?format=prometheus\">Prometheus</a></p>\
+const END: &str = "</p>\
 <script>setInterval(async()=>{try{const answer=await fetch('?format=html');\
 const page=new DOMParser().parseFromString(await answer.text(),'text/html');\
 for(const id of['now','stages'])\

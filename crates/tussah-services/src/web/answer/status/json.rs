@@ -94,7 +94,7 @@ fn percentiles(times: &Digest) -> Value {
     json!({ "p50": of(500), "p90": of(900), "p99": of(990) })
 }
 
-pub(super) fn stage(stage: &StageStats) -> Value {
+pub(crate) fn stage(stage: &StageStats) -> Value {
     json!({
         "name": &*stage.name,
         "state": stage.gate,

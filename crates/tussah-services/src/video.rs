@@ -1,0 +1,24 @@
+//! A server for video on demand: a flow graph in which each stream is a flow.
+//!
+//! The server sends the first minute of a video at once, and then five seconds of it every five
+//! seconds (section 5.2 of Upadhyaya, Pai and Midkiff, "Expressing and Exploiting Concurrency in
+//! Networked Applications with Aspen", PPoPP 2007). It admits a stream only if the disk of its
+//! video can read it in time, and a stream that it has admitted is never late.
+//! `docs/video.md` explains how.
+
+mod cli;
+mod disk;
+mod find;
+mod graph;
+mod library;
+mod options;
+mod pace;
+mod play;
+mod playlist;
+mod seats;
+mod server;
+mod status;
+
+pub use cli::{Arguments, run};
+pub use options::{DiskOptions, Options, RateError, read_rate};
+pub use server::{Running, Video, VideoError};

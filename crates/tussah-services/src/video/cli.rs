@@ -1,0 +1,158 @@
+//! The command `tussah video`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::options::{DiskOptions, Options, read_rate};
+use super::server::{Video, VideoError};
+use crate::units::some_duration;
+
+/// Serve the videos of a directory at the rate at which they are played.
+///
+/// A client gets the first minute of a video at once, and then five seconds of it every five
+/// seconds. The server admits a stream only if the disk of its video can read it in time; otherwise
+/// the client gets 503. An admitted stream is never late.
+///
+/// Any player that plays videos over HTTP can be used. Seeking works by range requests. VIDEO.m3u8
+/// is the playlist of VIDEO for HTTP Live Streaming, if VIDEO is an MPEG transport stream, or an
+/// MP4 file with fragments and an index of them. /status shows the disks, the streams, and the
+/// graph.
+#[derive(Args, Clone, Debug)]
+#[command(after_long_help = AFTER)]
+pub struct Arguments {
+    /// Directory with videos
+    #[arg(value_name = "DIR", default_value = ".", value_hint = clap::ValueHint::DirPath)]
+    root: PathBuf,
+    /// Address to listen at; port 0 takes a free port
+    #[arg(short, long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+    /// Directory inside DIR that is on a disk of its own, and the rate at which the disk reads
+    /// chunks; several times for several disks
+    ///
+    /// Without a rate, the disk is measured when the server starts. The streams of a disk together
+    /// never need more than its rate. A disk `.` is that of DIR itself.
+    #[arg(short, long, value_name = "PATH[=RATE]", value_parser = disk)]
+    disk: Vec<DiskOptions>,
+    /// Bit rate of videos that do not state theirs [default: 8Mbit/s]
+    ///
+    /// MP4 files and MPEG transport streams state their duration, and so their mean rate. A file
+    /// VIDEO.rate next to VIDEO, with a text such as 1.5Mbit/s, comes before both.
+    #[arg(short, long, value_name = "RATE", value_parser = read_rate)]
+    rate: Option<u64>,
+    /// How much of a video is sent at once [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = some_duration)]
+    ahead: Option<Duration>,
+    /// How much of a video is read and sent at a time after that [default: 5s]
+    #[arg(long, value_name = "TIME", value_parser = some_duration)]
+    chunk: Option<Duration>,
+    /// Streams for each client address [default: 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit_streams: Option<u32>,
+    /// Connections that are open at a time [default: 10000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    limit_connections: Option<u32>,
+    /// How long a client may read nothing [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = some_duration)]
+    patience: Option<Duration>,
+    /// How long streams may continue when the server shuts down [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = some_duration)]
+    drain: Option<Duration>,
+    /// Number of workers [default: one for each CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    workers: Option<u16>,
+    /// Make each disk as slow as its rate, to measure the server without these disks
+    #[arg(long)]
+    simulate_disks: bool,
+}
+
+const AFTER: &str = "\
+Rates:
+  bit/s, kbit/s, Mbit/s and Gbit/s, or bytes such as MB/s
+
+Exit status:
+  0  the server was stopped by a signal
+  1  the server could not start
+  2  the command line is invalid
+
+Examples:
+  Serve the videos of a directory, and play one:
+    tussah video /srv/videos
+    mpv http://127.0.0.1:8080/film.mp4
+  Use three disks, two of which read 80 MB/s:
+    tussah video /srv/videos --disk disk1=80MB/s --disk disk2=80MB/s
+  Watch the pace:
+    curl -o /dev/null http://127.0.0.1:8080/film.mp4";
+
+fn disk(text: &str) -> Result<DiskOptions, String> {
+    let Some((path, rate)) = text.rsplit_once('=') else {
+        return Ok(DiskOptions {
+            path: text.into(),
+            rate: None,
+        });
+    };
+    let rate = read_rate(rate).map_err(|error| error.to_string())?;
+    Ok(DiskOptions {
+        path: path.into(),
+        rate: Some(rate),
+    })
+}
+
+impl From<Arguments> for Options {
+    fn from(arguments: Arguments) -> Self {
+        let defaults = Self::default();
+        let count = |given: Option<u32>, default| given.map_or(default, |it| it as usize);
+        Self {
+            root: arguments.root,
+            listen: arguments.listen,
+            disks: arguments.disk,
+            rate: arguments.rate.unwrap_or(defaults.rate),
+            ahead: arguments.ahead.unwrap_or(defaults.ahead),
+            chunk: arguments.chunk.unwrap_or(defaults.chunk),
+            each: count(arguments.limit_streams, defaults.each),
+            connections: count(arguments.limit_connections, defaults.connections),
+            patience: arguments.patience.unwrap_or(defaults.patience),
+            drain: arguments.drain.unwrap_or(defaults.drain),
+            workers: arguments.workers.map(usize::from),
+            simulate_disks: arguments.simulate_disks,
+        }
+    }
+}
+
+/// Runs `tussah video`. Returns the exit status.
+#[must_use]
+pub fn run(arguments: Arguments) -> ExitCode {
+    match Video::new(arguments.into()).run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tussah video: {error}");
+            match error {
+                VideoError::Option(_) => ExitCode::from(2),
+                _ => ExitCode::FAILURE,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disks_are_read() {
+        let check = |text: &str, path: &str, rate: Option<u64>| {
+            let expected = DiskOptions {
+                path: path.into(),
+                rate,
+            };
+            assert_eq!(disk(text), Ok(expected), "{text}");
+        };
+        check("a", "a", None);
+        check("a=1MB/s", "a", Some(1_000_000));
+        check("a=b=8Mbit/s", "a=b", Some(1_000_000));
+        assert!(disk("a=1MB").is_err());
+    }
+}

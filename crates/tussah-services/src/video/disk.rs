@@ -1,0 +1,163 @@
+//! The module that reads a disk.
+
+use std::fs::{self, File};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Advice, fadvise};
+use tussah::flow::{AsyncOut, Fields, Value, module};
+use tussah::time::{now, sleep_until};
+
+use super::library::{Library, Title};
+use crate::modules::BodySender;
+
+/// Bound, in bytes: the part of a chunk that is read at a time. It is in memory meanwhile.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// A chunk of a video to read.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) title: Arc<Title>,
+    pub(super) bytes: Range<u64>,
+    /// The stream; a chunk that no client waits for is not read.
+    pub(super) body: Arc<BodySender>,
+}
+
+impl Fields for Read {
+    const NAMES: &'static [&'static str] = &["disk"];
+
+    fn field(&self, name: &str) -> Option<Value> {
+        (name == "disk").then_some(Value::Count(self.title.disk as u64))
+    }
+
+    fn shard(&self, _: &str) -> Option<usize> {
+        Some(self.title.disk)
+    }
+}
+
+/// A chunk that has been read, and is in the memory of the system.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) bytes: Range<u64>,
+    pub(super) read: io::Result<()>,
+}
+
+/// Reads the chunks of a disk, one after the other.
+///
+/// The chunks stay in the page cache of the system, from which the connections send them. Reading
+/// therefore needs no memory for each stream, and a slow client holds none.
+pub(super) struct Disk {
+    library: Arc<Library>,
+    /// The time at which a simulated disk has read everything so far.
+    idle_at: Option<Instant>,
+}
+
+#[module]
+impl Disk {
+    fn init(library: Arc<Library>) -> Self {
+        Self {
+            library,
+            idle_at: None,
+        }
+    }
+
+    async fn run(&mut self, read: Read, out: &impl AsyncOut<Loaded>) {
+        let bytes = read.bytes.clone();
+        let read = self.read(&read).await;
+        out.send(Loaded { bytes, read }).await;
+    }
+}
+
+impl Disk {
+    async fn read(&mut self, read: &Read) -> io::Result<()> {
+        let Read { title, bytes, body } = read;
+        let file = tussah::fs::File::from(title.file.try_clone()?);
+        let mut at = bytes.start;
+        while at < bytes.end && !body.is_over() {
+            // A buffer of exactly this length, because the read fills it.
+            let len = usize::try_from(bytes.end - at).unwrap_or(BUFFER_BYTES);
+            let buffer = Vec::with_capacity(len.min(BUFFER_BYTES));
+            match file.read_at(buffer, at).await.0? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                read => at += read as u64,
+            }
+        }
+        if self.library.options.simulate_disks && !body.is_over() {
+            let rate = self.library.disks[title.disk].rate as f64;
+            let takes = Duration::from_secs_f64((bytes.end - bytes.start) as f64 / rate);
+            let idle_at = self.idle_at.unwrap_or_else(now).max(now()) + takes;
+            self.idle_at = Some(idle_at);
+            sleep_until(idle_at).await;
+        }
+        Ok(())
+    }
+}
+
+/// The rate that is assumed for a disk without files to measure: that of a slow hard disk.
+const UNKNOWN: u64 = 50_000_000;
+
+/// Bound, in time: how long a disk is measured.
+const MEASURE: Duration = Duration::from_millis(500);
+
+/// Bound, in entries: the directory entries that are looked at for files to measure.
+const ENTRIES_MAX: usize = 10_000;
+
+/// Bound, in files: those that are read to measure a disk.
+const FILES_MAX: usize = 64;
+
+/// Measures the rate at which a disk reads parts of a megabyte in random places of its files, in
+/// bytes per second. A quarter of it is left as a reserve.
+///
+/// The directories in `others` that are inside `path` are disks of their own.
+pub(super) fn measure(path: &Path, others: &[PathBuf]) -> u64 {
+    let mut directories = vec![path.to_owned()];
+    let (mut files, mut seen) = (Vec::new(), 0);
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            seen += 1;
+            let (whole, kind) = (entry.path(), entry.file_type());
+            match kind {
+                Ok(kind) if kind.is_dir() && !others.contains(&whole) => directories.push(whole),
+                Ok(kind) if kind.is_file() => files.extend(File::open(whole)),
+                _ => {}
+            }
+            if seen >= ENTRIES_MAX || files.len() >= FILES_MAX {
+                directories.clear();
+                break;
+            }
+        }
+    }
+    let rate = measure_files(&files);
+    if rate.is_none() {
+        let path = path.display();
+        tracing::warn!("cannot measure the disk {path}: no file of 1 MiB; 50 MB/s is assumed");
+    }
+    rate.map_or(UNKNOWN, |rate| rate / 4 * 3)
+}
+
+fn measure_files(files: &[File]) -> Option<u64> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    let parts = |file: &File| file.metadata().map_or(0, |meta| meta.len() >> 20);
+    let files: Vec<_> = files.iter().map(|file| (file, parts(file))).collect();
+    let files: Vec<_> = files.into_iter().filter(|(_, parts)| *parts > 0).collect();
+    let (begun, mut bytes) = (Instant::now(), 0);
+    while begun.elapsed() < MEASURE {
+        let (file, parts) = files.get(fastrand::usize(..files.len().max(1)))?;
+        let at = fastrand::u64(..parts) << 20;
+        // If the part stays in memory nevertheless, the disk seems faster than it is. The operator
+        // can state its rate.
+        let _ = fadvise(
+            file,
+            at,
+            std::num::NonZeroU64::new(1 << 20),
+            Advice::DontNeed,
+        );
+        file.read_exact_at(&mut buffer, at).ok()?;
+        bytes += buffer.len() as u64;
+    }
+    Some((bytes as f64 / begun.elapsed().as_secs_f64()) as u64)
+}
