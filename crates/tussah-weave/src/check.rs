@@ -14,6 +14,7 @@ mod args;
 mod build;
 mod cases;
 mod cycles;
+mod doubles;
 mod edges;
 pub(crate) mod ends;
 mod expand;

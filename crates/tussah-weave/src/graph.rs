@@ -57,6 +57,15 @@ impl Graph {
         let others: Vec<_> = others.cloned().collect();
         std::iter::once(own).chain(others).collect()
     }
+
+    /// Returns a port as it is written at the end of an edge.
+    pub(crate) fn spell(&self, port: &PortRef, default: &str) -> String {
+        let name = &self.nodes[port.node].name;
+        match port.port == default {
+            true => name.clone(),
+            false => format!("{name}.{}", port.port),
+        }
+    }
 }
 
 /// A nested graph, expanded into its nodes.
@@ -298,6 +307,9 @@ pub enum Step {
         node: String,
         /// The full path of the module.
         module: String,
+        /// The types for a generic module. The edges of the node determine those that the test does
+        /// not state.
+        types: Vec<Type>,
         /// The arguments.
         args: Vec<Arg>,
         /// The position of the module.

@@ -79,6 +79,15 @@ impl Signature {
     pub fn output(&self, name: &str) -> Option<&PortSignature> {
         self.outputs.iter().find(|port| port.name == name)
     }
+
+    /// Returns the type of a port's items, with `types` in place of the type parameters.
+    #[must_use]
+    pub fn item(&self, port: &PortSignature, types: &[Type]) -> Type {
+        port.item.replace(&|name| {
+            let index = self.generics.iter().position(|generic| generic == name)?;
+            types.get(index).cloned()
+        })
+    }
 }
 
 /// A parameter of a module.

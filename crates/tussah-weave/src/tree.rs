@@ -230,12 +230,14 @@ pub struct TestCase {
 /// A step of a test.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TestStep {
-    /// `replace name with Module(..)`
+    /// `replace name with Module<Type>(..)`
     Replace {
         /// The instance. A name with a dot refers to an instance inside a nested graph.
         name: End,
         /// The module that replaces the instance's module.
         module: Path,
+        /// The types for a generic module.
+        types: Vec<TypeRef>,
         /// The arguments.
         args: Vec<Arg>,
     },

@@ -85,6 +85,17 @@ impl Type {
             && (self.args.iter().zip(&other.args)).all(|(one, other)| one.fits(other))
     }
 
+    /// Replaces names without arguments.
+    pub(crate) fn replace(&self, find: &dyn Fn(&str) -> Option<Self>) -> Self {
+        match find(&self.name) {
+            Some(found) if self.args.is_empty() => found,
+            _ => Self {
+                name: self.name.clone(),
+                args: self.args.iter().map(|arg| arg.replace(find)).collect(),
+            },
+        }
+    }
+
     /// Returns the type without the modules in its paths: `Vec` for `std::vec::Vec`.
     #[must_use]
     pub fn short(&self) -> Self {

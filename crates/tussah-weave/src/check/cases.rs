@@ -4,7 +4,7 @@ use super::args::Wanted;
 use super::ends::{IN, OUT, RUN};
 
 use super::values::Params;
-use super::{Checker, Target};
+use super::{Checker, Target, doubles};
 use crate::diagnostic::Diagnostic;
 use crate::graph::{Boundary, Graph, Group, Place, PortRef, Step, Test};
 use crate::suggest;
@@ -39,17 +39,19 @@ fn test(checker: &mut Checker<'_>, file: &File, graphs: &[Graph], case: &TestCas
     // A test has no parameters.
     let mut params = Params::default();
     let args = checker.check_args(&mut params, &case.args, &wanted, &role, name.span);
+    let errors = checker.diagnostics.len();
     let mut cases = Cases {
         checker,
         graph: &graphs[graph],
         is_broken: file.graphs[graph].is_broken,
         params,
     };
-    let steps = case
-        .steps
-        .iter()
-        .filter_map(|step| cases.step(step))
-        .collect();
+    let steps = case.steps.iter().filter_map(|step| cases.step(step));
+    let mut steps = steps.collect::<Vec<_>>();
+    // After another error, an edge or a double may be missing.
+    if checker.diagnostics.len() == errors && !file.graphs[graph].is_broken {
+        doubles::check(checker, &graphs[graph], &mut steps);
+    }
     Some(Test {
         name: case.name.clone(),
         graph,
@@ -69,7 +71,12 @@ struct Cases<'c, 'a> {
 impl Cases<'_, '_> {
     fn step(&mut self, step: &TestStep) -> Option<Step> {
         match step {
-            TestStep::Replace { name, module, args } => {
+            TestStep::Replace {
+                name,
+                module,
+                types,
+                args,
+            } => {
                 let node = self.node(name)?;
                 let path = match self.checker.resolve(module) {
                     Target::Module(path) => path,
@@ -81,23 +88,21 @@ impl Cases<'_, '_> {
                     }
                     Target::Unknown => return None,
                 };
-                let args = match self.checker.signature(&path) {
+                let signature = self.checker.signature(&path);
+                let role = format!("`{}`", module.last());
+                let args = match signature {
                     Some(signature) => {
                         let wanted = Wanted::of_module(signature);
-                        let role = format!("`{}`", module.last());
-                        self.checker.check_args(
-                            &mut self.params,
-                            args,
-                            &wanted,
-                            &role,
-                            module.span(),
-                        )
+                        let (checker, params) = (&mut *self.checker, &mut self.params);
+                        checker.check_type_count(types, signature, &role);
+                        checker.check_args(params, args, &wanted, &role, module.span())
                     }
                     None => args.clone(),
                 };
                 Some(Step::Replace {
                     node,
                     module: path,
+                    types: types.iter().map(|found| found.ty.clone()).collect(),
                     args,
                     span: module.span(),
                 })

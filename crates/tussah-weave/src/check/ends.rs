@@ -11,9 +11,9 @@ use crate::token::Span;
 use crate::tree::End;
 
 /// The default input of a module.
-pub(super) const RUN: &str = "run";
+pub(crate) const RUN: &str = "run";
 /// The default output of a module, and of a graph.
-pub(super) const OUT: &str = "out";
+pub(crate) const OUT: &str = "out";
 /// The output of a module's items that were not handled.
 pub(crate) const DROPPED: &str = "dropped";
 /// The default input of a graph.

@@ -22,6 +22,26 @@ impl<'a> Checker<'a> {
     pub(super) fn signature(&self, module: &str) -> Option<&'a Signature> {
         self.modules?.signatures.get(module)
     }
+
+    /// Checks the number of types for a generic module.
+    pub(super) fn check_type_count(
+        &mut self,
+        types: &[TypeRef],
+        signature: &Signature,
+        role: &str,
+    ) {
+        let (Some(first), Some(last)) = (types.first(), types.last()) else {
+            return;
+        };
+        let span = first.span.to(last.span);
+        let message = match (signature.generics.len(), types.len()) {
+            (wanted, found) if wanted == found => return,
+            (0, _) => format!("{role} has no type parameters"),
+            (1, found) => format!("{role} has 1 type parameter, found {found}"),
+            (wanted, found) => format!("{role} has {wanted} type parameters, found {found}"),
+        };
+        self.report(Diagnostic::error(span, message));
+    }
 }
 
 impl Builder<'_, '_> {
@@ -61,7 +81,10 @@ impl Builder<'_, '_> {
             }
         };
         if let Some(signature) = signature {
-            self.check_type_count(&instance.types, signature, &role);
+            let errors = self.checker.diagnostics.len();
+            self.checker
+                .check_type_count(&instance.types, signature, &role);
+            self.is_broken |= self.checker.diagnostics.len() > errors;
         }
         let shards = instance
             .shards
@@ -99,19 +122,6 @@ impl Builder<'_, '_> {
             self.report(Diagnostic::error(span, message));
         }
         self.is_broken = true;
-    }
-
-    fn check_type_count(&mut self, types: &[TypeRef], signature: &Signature, role: &str) {
-        let (Some(first), Some(last)) = (types.first(), types.last()) else {
-            return;
-        };
-        let (found, wanted) = (types.len(), signature.generics.len());
-        if found != wanted {
-            let span = first.span.to(last.span);
-            let plural = if wanted == 1 { "" } else { "s" };
-            let message = format!("{role} has {wanted} type parameter{plural}, found {found}");
-            self.report(Diagnostic::error(span, message));
-        }
     }
 
     /// Checks arguments without a signature.

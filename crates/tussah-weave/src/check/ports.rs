@@ -219,17 +219,8 @@ fn calls(builder: &mut Builder<'_, '_>) {
     }
 }
 
-/// Returns the port in Weave's notation, without the name of a default port.
-pub(super) fn spell(builder: &Builder<'_, '_>, port: &PortRef, default: &str) -> String {
-    let name = &builder.graph.nodes[port.node].name;
-    match port.port.as_str() {
-        port if port == default => name.clone(),
-        port => format!("{name}.{port}"),
-    }
-}
-
 /// Returns the two ends of an edge as they are written.
 pub(super) fn spell_edge(builder: &Builder<'_, '_>, edge: &Edge) -> String {
-    let from = spell(builder, &edge.from, OUT);
-    format!("{from} -> {}", spell(builder, &edge.to, RUN))
+    let from = builder.graph.spell(&edge.from, OUT);
+    format!("{from} -> {}", builder.graph.spell(&edge.to, RUN))
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use super::build::Builder;
 use super::ends::{DROPPED, OUT, RUN};
-use super::ports::spell;
 use crate::diagnostic::Diagnostic;
 use crate::modules::{PortSignature, Signature};
 use crate::suggest;
@@ -35,12 +34,12 @@ pub(super) fn types(builder: &mut Builder<'_, '_>) {
         }
         is_determined[edge.from.node] = false;
         is_determined[edge.to.node] = false;
-        let (from, to) = (unifier.resolve(&from), unifier.resolve(&to));
-        let (from_port, to_port) = (
-            spell(builder, &edge.from, OUT),
-            spell(builder, &edge.to, RUN),
+        let graph = &builder.graph;
+        let message = unifier.differ(
+            (&graph.spell(&edge.from, OUT), &from),
+            (&graph.spell(&edge.to, RUN), &to),
         );
-        let message = format!("`{from_port}` sends `{from}`, but `{to_port}` expects `{to}`");
+        let (from, to) = (unifier.shown(&from), unifier.shown(&to));
         let error = Diagnostic::error(edge.span, message).label("this edge");
         let sender = builder.graph.nodes[edge.from.node].span;
         let receiver = builder.graph.nodes[edge.to.node].span;
@@ -55,15 +54,7 @@ pub(super) fn types(builder: &mut Builder<'_, '_>) {
         let Some(node) = node else {
             continue;
         };
-        let types: Vec<Type> = node
-            .variables
-            .iter()
-            .map(|ty| unifier.resolve(ty))
-            .collect();
-        let missing: Vec<&str> = (types.iter().zip(&node.signature.generics))
-            .filter(|(ty, _)| has_variable(ty))
-            .map(|(_, name)| name.as_str())
-            .collect();
+        let (types, missing) = node.resolve(&unifier);
         if !missing.is_empty() && is_determined[index] && !builder.is_broken {
             report_undetermined(builder, index, &missing);
         }
@@ -96,13 +87,36 @@ fn report_undetermined(builder: &mut Builder<'_, '_>, index: usize, missing: &[&
 }
 
 /// A node with a variable for each type parameter.
-struct NodeTypes<'a> {
-    signature: &'a Signature,
+pub(super) struct NodeTypes<'a> {
+    pub(super) signature: &'a Signature,
     variables: Vec<Type>,
 }
 
-impl NodeTypes<'_> {
-    fn port(&self, name: &str, is_input: bool) -> Option<Type> {
+impl<'a> NodeTypes<'a> {
+    pub(super) fn new(signature: &'a Signature, types: &[Type], unifier: &mut Unifier) -> Self {
+        let variables = signature.generics.iter().map(|_| unifier.variable());
+        let variables: Vec<Type> = variables.collect();
+        for (variable, ty) in variables.iter().zip(types) {
+            let ty = unifier.open(ty);
+            unifier.unify(variable, &ty);
+        }
+        Self {
+            signature,
+            variables,
+        }
+    }
+
+    /// Returns the types for the type parameters, and the names of those that are not determined.
+    pub(super) fn resolve(&self, unifier: &Unifier) -> (Vec<Type>, Vec<&'a str>) {
+        let types = self.variables.iter().map(|ty| unifier.resolve(ty));
+        let types: Vec<Type> = types.collect();
+        let missing = types.iter().zip(&self.signature.generics);
+        let missing = missing.filter(|(ty, _)| has_variable(ty));
+        let missing = missing.map(|(_, name)| name.as_str()).collect();
+        (types, missing)
+    }
+
+    pub(super) fn port(&self, name: &str, is_input: bool) -> Option<Type> {
         let port = match is_input {
             true => self.signature.input(name),
             false => self.signature.output(name),
@@ -111,11 +125,7 @@ impl NodeTypes<'_> {
     }
 
     fn item(&self, port: &PortSignature) -> Type {
-        let generics = &self.signature.generics;
-        replace(&port.item, &|name| {
-            let index = generics.iter().position(|generic| generic == name)?;
-            self.variables.get(index).cloned()
-        })
+        self.signature.item(port, &self.variables)
     }
 }
 
@@ -125,21 +135,7 @@ fn node_variables<'a>(
 ) -> Vec<Option<NodeTypes<'a>>> {
     let nodes = builder.graph.nodes.iter().map(|node| {
         let signature = builder.checker.signature(&node.module)?;
-        let variables: Vec<Type> = signature
-            .generics
-            .iter()
-            .map(|_| unifier.variable())
-            .collect();
-        for (variable, ty) in variables.iter().zip(&node.types) {
-            // A node of an inner graph may have been determined only in part.
-            if !has_variable(ty) {
-                unifier.unify(variable, ty);
-            }
-        }
-        Some(NodeTypes {
-            signature,
-            variables,
-        })
+        Some(NodeTypes::new(signature, &node.types, unifier))
     });
     nodes.collect()
 }
@@ -162,9 +158,9 @@ fn sheds(builder: &mut Builder<'_, '_>, nodes: &[Option<NodeTypes<'_>>], unifier
         if unifier.unify(&dropped, &wanted) {
             continue;
         }
-        let (dropped, wanted) = (unifier.resolve(&dropped), unifier.resolve(&wanted));
+        let (dropped, wanted) = (unifier.shown(&dropped), unifier.shown(&wanted));
         let name = builder.graph.nodes[shed.node].name.clone();
-        let port = spell(builder, to, RUN);
+        let port = builder.graph.spell(to, RUN);
         let message = format!("`{name}` rejects `{dropped}`, but `{port}` expects `{wanted}`");
         builder.report(Diagnostic::error(shed.span, message));
     }
@@ -211,17 +207,6 @@ fn shards(builder: &mut Builder<'_, '_>, nodes: &[Option<NodeTypes<'_>>], unifie
     }
 }
 
-/// Replaces names without arguments.
-fn replace(ty: &Type, find: &dyn Fn(&str) -> Option<Type>) -> Type {
-    match find(&ty.name) {
-        Some(found) if ty.args.is_empty() => found,
-        _ => Type {
-            name: ty.name.clone(),
-            args: ty.args.iter().map(|arg| replace(arg, find)).collect(),
-        },
-    }
-}
-
 /// The names of variables begin with this character, which no Rust type contains.
 const VARIABLE: char = '?';
 
@@ -234,7 +219,7 @@ const DEPTH_MAX: usize = 64;
 
 /// Type variables, with the types that are known for them (Robinson's unification).
 #[derive(Default)]
-struct Unifier {
+pub(super) struct Unifier {
     bindings: Vec<Option<Type>>,
 }
 
@@ -258,7 +243,7 @@ impl Unifier {
         ty
     }
 
-    fn unify(&mut self, left: &Type, right: &Type) -> bool {
+    pub(super) fn unify(&mut self, left: &Type, right: &Type) -> bool {
         self.unify_at(left, right, 0)
     }
 
@@ -291,6 +276,47 @@ impl Unifier {
     fn contains(&self, ty: &Type, variable: usize) -> bool {
         let ty = self.shallow(ty);
         Self::index(&ty) == Some(variable) || ty.args.iter().any(|arg| self.contains(arg, variable))
+    }
+
+    /// Replaces what a type leaves open by new variables: `_`, and the variables of a graph that
+    /// was checked before.
+    fn open(&mut self, ty: &Type) -> Type {
+        if ty.name == "_" || ty.name.starts_with(VARIABLE) {
+            return self.variable();
+        }
+        Type {
+            name: ty.name.clone(),
+            args: ty.args.iter().map(|arg| self.open(arg)).collect(),
+        }
+    }
+
+    /// Returns the message for an edge whose ends, a port and its type each, differ.
+    pub(super) fn differ(&self, from: (&str, &Type), to: (&str, &Type)) -> String {
+        let types = [self.resolve(from.1), self.resolve(to.1)];
+        let [sent, expected] = [self.shown(from.1), self.shown(to.1)];
+        let (from, to) = (from.0, to.0);
+        let is_inside = |variable: &Type, ty: &Type| {
+            Self::index(variable).is_some_and(|variable| self.contains(ty, variable))
+        };
+        match is_inside(&types[0], &types[1]) || is_inside(&types[1], &types[0]) {
+            true => format!(
+                "the type of the items from `{from}` to `{to}` contains itself: \
+                 `{sent}` is `{expected}`"
+            ),
+            false => format!("`{from}` sends `{sent}`, but `{to}` expects `{expected}`"),
+        }
+    }
+
+    /// Returns a type for a message, with `_` for what is not known.
+    pub(super) fn shown(&self, ty: &Type) -> Type {
+        let ty = self.shallow(ty);
+        match Self::index(&ty) {
+            Some(_) => Type::new("_"),
+            None => Type {
+                args: ty.args.iter().map(|arg| self.shown(arg)).collect(),
+                name: ty.name,
+            },
+        }
     }
 
     /// Replaces the variables whose types are known.

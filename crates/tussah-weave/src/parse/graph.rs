@@ -132,6 +132,19 @@ impl Parser<'_> {
 
     /// Reads a Rust type, up to a `,`, `=`, `)` or `>` that does not belong to it.
     pub(super) fn type_ref(&mut self, what: &str) -> Parse<TypeRef> {
+    /// Reads the types for a generic module. Without `<` there are none.
+    pub(super) fn types(&mut self) -> Parse<Vec<TypeRef>> {
+        let less = self.at;
+        let types = match self.is_punct(0, Punct::Less) {
+            true => self.list(Punct::Less, Punct::Greater, |parser| {
+                parser.type_ref("a Rust type")
+            })?,
+            false => Vec::new(),
+        };
+        self.layout.types.push(less..self.at);
+        Ok(types)
+    }
+
         let start = self.span();
         let first = self.at;
         let mut text = String::new();

@@ -95,15 +95,7 @@ impl Parser<'_> {
     /// Reads an instance after its `=`.
     fn rest_of_instance(&mut self, doc: String, start: Span, name: Name) -> Parse<Instance> {
         let module = self.path("the path of a module")?;
-        let less = self.at;
-        let types = match self.is_punct(0, Punct::Less) {
-            true => self.list(Punct::Less, Punct::Greater, |parser| {
-                parser.type_ref("a Rust type")
-            })?,
-            false => Vec::new(),
-        };
-        self.layout.types.push(less..self.at);
-        let args = self.args()?;
+        let (types, args) = (self.types()?, self.args()?);
         let shards_start = self.span();
         let shards = match self.eat(Punct::Star) {
             true => {

@@ -68,8 +68,13 @@ impl Parser<'_> {
                 let name = self.end("the name of an instance")?;
                 self.expect_word("with")?;
                 let module = self.path("the path of a module")?;
-                let args = self.args()?;
-                Ok(TestStep::Replace { name, module, args })
+                let (types, args) = (self.types()?, self.args()?);
+                Ok(TestStep::Replace {
+                    name,
+                    module,
+                    types,
+                    args,
+                })
             }
             "send" => {
                 self.at += 1;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{
     Plan, PlanArg, PlanBoundary, PlanEdge, PlanLimit, PlanNode, PlanShards, PlanShed, PlanVia,
 };
-use crate::check::ends::DROPPED;
+use crate::check::ends::{DROPPED, OUT, RUN};
 use crate::check::ports::two_ways;
 use crate::diagnostic::Diagnostic;
 use crate::expr::Expr;
@@ -238,14 +238,9 @@ impl Planner<'_> {
     }
 
     fn edge(&mut self, edge: &Edge, from: PortRef, to: PortRef) -> Option<PlanEdge> {
-        let name = |port: &PortRef, default: &str| {
-            let name = &self.graph.nodes[port.node].name;
-            match port.port == default {
-                true => name.clone(),
-                false => format!("{name}.{}", port.port),
-            }
-        };
-        let text = format!("{} -> {}", name(&edge.from, "out"), name(&edge.to, "run"));
+        let (one, other) = (&edge.from, &edge.to);
+        let (one, other) = (self.graph.spell(one, OUT), self.graph.spell(other, RUN));
+        let text = format!("{one} -> {other}");
         Some(PlanEdge {
             from,
             to,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tussah_weave::{Checked, Graph, Plan, PlanVia, Value, check, format, parse};
+use tussah_weave::{Checked, Graph, Plan, PlanVia, Step, Value, check, format, parse};
 
 use crate::modules::modules;
 
@@ -244,4 +244,50 @@ fn conditions_may_not_give_rejected_items_two_ways() {
         };
         assert_eq!(messages, expected);
     }
+}
+
+#[test]
+fn edges_determine_the_types_of_doubles() {
+    let text = "\
+use lines::{Accept, Parse, Enrich, Write, Send}, flow::{Log, Delay}
+
+graph Lines() {
+  lines = Accept(\"127.0.0.1:80\")
+  log   = Log()
+  parse = Parse()
+  write = Write(\"dead\")
+  send  = Send(\"127.0.0.1:81\")
+  lines -> log -> parse -> send
+  parse.bad -> write
+}
+
+graph Part() {
+  enrich = Enrich(\"table\")
+  in -> enrich -> out
+}
+
+test \"two doubles\" of Lines() {
+  replace send with Log()
+  replace log with Delay(1 s)
+}
+
+test \"the ports of the graph\" of Part() {
+  replace enrich with Log()
+}
+
+test \"a type that is written\" of Part() {
+  replace enrich with Log<Record>(level: \"info\")
+}
+";
+    let checked = checked(text);
+    let types = |test: usize| {
+        let steps = checked.tests[test].steps.iter();
+        let types = steps.map(|step| match step {
+            Step::Replace { types, .. } => types.iter().map(ToString::to_string).collect(),
+            _ => Vec::new(),
+        });
+        types.collect::<Vec<_>>()
+    };
+    assert_eq!(types(0), [["Record"], ["Line"]]);
+    assert_eq!([types(1), types(2)], [[["Record"]], [["Record"]]]);
 }

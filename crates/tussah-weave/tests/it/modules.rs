@@ -23,6 +23,7 @@ const MODULES: &str = "
     flow::Log<T>(level?: text) run: T -> out: T
     flow::Rate<T>(limit: rate, burst?: number) run: T -> out!: T, dropped: T
     flow::Pair<A, B>() left: A, right: B -> out!: (A, B)
+    flow::Either<A, B>() run: A -> out: A, other: B
     flow::Source<T>() -> out!: T
     flow::Sink<T>() run: T
     video::Accept(listen: address) -> out!: Client

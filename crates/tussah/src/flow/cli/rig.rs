@@ -87,6 +87,7 @@ fn replace(plan: &mut Plan, step: &Step) -> Result<(), Diagnostic> {
     let Step::Replace {
         node,
         module,
+        types,
         args,
         span,
     } = step
@@ -97,7 +98,7 @@ fn replace(plan: &mut Plan, step: &Step) -> Result<(), Diagnostic> {
     let found = plan.nodes.iter_mut().find(|it| it.name == *node);
     let found = found.ok_or_else(error)?;
     found.module.clone_from(module);
-    found.types.clear();
+    found.types.clone_from(types);
     let args = args.iter().map(|arg| {
         let (name, value, span) = (arg.name.clone(), value(arg)?, arg.span);
         Ok(PlanArg { name, value, span })
@@ -318,12 +319,13 @@ impl<'a> Builder<'a> {
         if let Some(item) = edge.and_then(|edge| edge.item.clone()) {
             return Some(item);
         }
-        let module = &self.plan.nodes[port.node].module;
-        let signature = self.modules.signatures().signatures.get(module)?;
+        let node = &self.plan.nodes[port.node];
+        let signatures = &self.modules.signatures().signatures;
+        let signature = signatures.get(&node.module)?;
         let port = signature
             .input(&port.port)
             .or_else(|| signature.output(&port.port))?;
-        Some(port.item.clone())
+        Some(signature.item(port, &node.types))
     }
 
     /// Returns the port of a node.

@@ -4,6 +4,7 @@ use std::panic::catch_unwind;
 use std::time::Duration;
 
 use tussah::flow::{AsyncOut, Modules, Out, module, run_tests};
+use tussah::modules;
 use tussah::time::sleep;
 
 /// Sends the numbers from 1 to `count`.
@@ -134,10 +135,14 @@ fn test(head: &str, steps: &str) -> String {
         .with::<Socket>("Socket")
         .with::<Hide>("Hide")
         .with::<Drop>("Drop")
-        .with::<Text>("Text");
+        .with::<Text>("Text")
+        .and(modules::generic::<u64>())
+        .and(modules::generic::<String>());
     let file = tempfile::Builder::new().suffix(".weave").tempfile();
     let file = file.expect("a file");
-    let text = format!("use Text {GRAPHS}test \"one\" of {head} {{\n{steps}\n}}\n");
+    let text = format!(
+        "use Text, Delay, Logger, FaultInjector {GRAPHS}test \"one\" of {head} {{\n{steps}\n}}\n"
+    );
     std::fs::write(file.path(), text).expect("a file");
     let result = catch_unwind(|| run_tests(file.path(), &modules));
     let Err(payload) = result else {
@@ -206,7 +211,34 @@ fn doubles_replace_modules() {
     fails(
         "Quotients()",
         "replace later with Hide()\nsend numbers 4\nexpect socket 4",
-        "`later.out` sends",
+        "sends `it::flow::testing::Opaque`, but `socket` expects `u64`\n  --> f.weave:26:20",
+    );
+}
+
+#[test]
+fn the_edges_of_an_instance_determine_the_type_of_its_double() {
+    passes(
+        "Quotients()",
+        "replace later with Delay(2 ms)\nsend numbers 4, 0\nexpect nothing at socket within 1 ms\nexpect socket 25 within 1 ms",
+    );
+    passes(
+        "Quotients()",
+        "replace later with FaultInjector<u64>(lose: 1.0)\nreplace bad with Logger()\nsend numbers 4, 0\ndrain\nexpect nothing at socket\nexpect bad.run \"100 / 0\"",
+    );
+    passes(
+        "Part()",
+        "replace divide with Logger()\nsend in 4\nexpect out 4 within 1 s",
+    );
+    fails(
+        "Quotients()",
+        "replace later with Delay<String>(2 ms)",
+        "`divide` sends `u64`, but `later` expects `String`\n  --> f.weave:26:20",
+    );
+    // The program does not know the module for this type.
+    fails(
+        "Hidden()",
+        "replace drop with Logger()\nsend numbers 1",
+        "the program has no `Logger` for",
     );
 }
 
