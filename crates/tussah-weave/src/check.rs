@@ -126,6 +126,16 @@ impl<'a> Checker<'a> {
     fn resolve_imports(&mut self, file: &'a File) {
         for path in &file.imports {
             let span = path.names.last().map_or(path.span(), |name| name.span);
+            let mut graphs = file.graphs.iter();
+            if let ([name], Some(_)) = (&*path.names, graphs.find(|it| it.name.text == path.last()))
+                && self
+                    .modules
+                    .is_none_or(|it| !it.signatures.contains_key(&name.text))
+            {
+                let message = format!("`{path}` is a graph of this file, and needs no `use`");
+                self.report(Diagnostic::error(span, message));
+                continue;
+            }
             let is_known = self.check_path(path, span);
             let import = Import {
                 path,
@@ -162,9 +172,16 @@ impl<'a> Checker<'a> {
             .keys()
             .find(|known| known.rsplit("::").next() == Some(path.last()));
         let known = modules.signatures.keys().map(String::as_str);
-        error.help = match elsewhere {
-            Some(elsewhere) => Some(format!("did you mean `{elsewhere}`?")),
-            None => suggest::help(&name, known),
+        let mut inside = known.clone().filter_map(|known| {
+            let inner = known.strip_prefix(&*name)?;
+            inner.strip_prefix("::")
+        });
+        error.help = match (elsewhere, inside.next()) {
+            (Some(elsewhere), _) => Some(format!("did you mean `{elsewhere}`?")),
+            (None, Some(inner)) => {
+                Some(format!("name a module inside it, as in `{name}::{inner}`"))
+            }
+            (None, None) => suggest::help(&name, known),
         };
         self.report(error);
         false

@@ -119,8 +119,10 @@ pub enum EvalCause {
     Operands(&'static str, Vec<Kind>),
     /// The divisor is zero.
     DivisionByZero,
-    /// The result is too large, or is negative although its kind has no negative values.
-    OutOfRange,
+    /// The result is negative, but its kind has no negative values.
+    Negative,
+    /// The result is too large.
+    TooLarge,
 }
 
 impl fmt::Display for EvalError {
@@ -137,7 +139,8 @@ impl fmt::Display for EvalError {
                 }
             },
             EvalCause::DivisionByZero => out.write_str("division by zero"),
-            EvalCause::OutOfRange => out.write_str("the result is negative or too large"),
+            EvalCause::Negative => out.write_str("the result is negative"),
+            EvalCause::TooLarge => out.write_str("the result is too large"),
         }
     }
 }

@@ -7,12 +7,13 @@ use crate::diagnostic::Diagnostic;
 use crate::lex::{self, lex};
 use crate::suggest;
 use crate::token::{Punct, Span, Token, TokenKind};
-use crate::tree::{File, Name, Path};
+use crate::tree::{Definition, File, Name, Path};
 use crate::unit;
 use crate::value::Value;
 
 mod expr;
 mod graph;
+mod habits;
 mod import;
 mod statement;
 mod test;
@@ -93,12 +94,18 @@ struct Parser<'a> {
     at: usize,
     end: Span,
     depth: usize,
+    /// True after an error that leaves no place from which to continue in this item.
+    is_lost: bool,
     /// The operators of the current expression, so that its tree is bounded.
     operators: usize,
     /// The instances of the current graph whose statements did not parse.
     lost: Vec<Name>,
     /// True if a limit of the current graph did not parse.
     has_lost_limit: bool,
+    /// The graphs that are defined inside another.
+    inner: Vec<Definition>,
+    /// True if a semicolon is reported.
+    has_semicolon: bool,
     diagnostics: Vec<Diagnostic>,
     layout: Layout,
 }
@@ -134,9 +141,12 @@ impl<'a> Parser<'a> {
             at: 0,
             end,
             depth: 0,
+            is_lost: false,
             operators: 0,
             lost: Vec::new(),
             has_lost_limit: false,
+            inner: Vec::new(),
+            has_semicolon: false,
             diagnostics: Vec::new(),
             layout: Layout::default(),
         }
@@ -198,7 +208,9 @@ impl<'a> Parser<'a> {
     }
 
     fn report(&mut self, diagnostic: Diagnostic) -> Reported {
-        self.diagnostics.push(diagnostic);
+        if !self.is_lost {
+            self.diagnostics.push(diagnostic);
+        }
         Reported
     }
 
@@ -306,7 +318,9 @@ impl<'a> Parser<'a> {
     fn nested<T>(&mut self, production: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         if self.depth == DEPTH_MAX {
             let message = format!("this is nested more than {DEPTH_MAX} levels deep");
-            return Err(self.report(Diagnostic::error(self.span(), message)));
+            let reported = self.report(Diagnostic::error(self.span(), message));
+            self.is_lost = true;
+            return Err(reported);
         }
         self.depth += 1;
         let result = production(self);
@@ -318,6 +332,7 @@ impl<'a> Parser<'a> {
         let mut file = File::default();
         while self.peek().is_some() {
             let start = self.at;
+            self.is_lost = false;
             if self.item(&mut file).is_err() {
                 self.skip_to_item(start);
             }
@@ -344,8 +359,9 @@ impl<'a> Parser<'a> {
                 Ok(())
             }
             Some("graph") => {
-                let graph = self.graph(doc)?;
-                file.graphs.push(graph);
+                let graph = self.graph(doc);
+                file.graphs.append(&mut self.inner);
+                file.graphs.push(graph?);
                 Ok(())
             }
             Some("test") => {

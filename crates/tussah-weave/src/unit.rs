@@ -112,11 +112,19 @@ fn real(number: &str) -> Result<f64, String> {
     }
 }
 
+/// Bound, in digits: values have 64 bits, so that more digits are zeros or are lost.
+const DIGITS_MAX: usize = 20;
+
 /// Multiplies a decimal number with a factor, without rounding.
 fn whole(number: &str, factor: u64, of: &str) -> Result<u64, String> {
     let too_large = || format!("`{number}` is too large");
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let fraction = fraction.trim_end_matches('0');
+    if fraction.len() > DIGITS_MAX {
+        return Err(format!(
+            "`{number}` has more than {DIGITS_MAX} digits after the point"
+        ));
+    }
     let digits: u128 = format!("{whole}{fraction}")
         .parse()
         .map_err(|_| too_large())?;
@@ -201,7 +209,7 @@ mod tests {
         check(
             "0.00000000000000000000000000000000000000000001",
             "s",
-            "`0.00000000000000000000000000000000000000000001` is too large",
+            "`0.00000000000000000000000000000000000000000001` has more than 20 digits after the point",
         );
     }
 }

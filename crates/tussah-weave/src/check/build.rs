@@ -114,11 +114,10 @@ impl Builder<'_, '_> {
                 self.checker
                     .check_value(&mut self.params, default, Some(&param.kind), &role);
             }
-            let before = self
-                .params
-                .kinds
-                .insert(param.name.clone(), param.kind.clone());
-            if before.is_some() {
+            if !self.params.kinds.contains_key(&param.name) {
+                let (name, kind) = (param.name.clone(), param.kind.clone());
+                self.params.kinds.insert(name, kind);
+            } else {
                 let first = definition
                     .params
                     .iter()
@@ -328,7 +327,7 @@ impl Builder<'_, '_> {
         if is_in(so_far) {
             self.report(Diagnostic::error(
                 span,
-                format!("`{name}` stands twice in this limit"),
+                format!("`{name}` is named twice in this limit"),
             ));
             return;
         }

@@ -75,7 +75,7 @@ fn report(builder: &mut Builder<'_, '_>, edges: &[Edge], cycle: &[usize], what: 
         Diagnostic::error(edges[last].span, message).label("this edge closes the cycle");
     for &edge in &cycle[..cycle.len() - 1] {
         if edges[edge].span != edges[last].span {
-            error = error.other(edges[edge].span, "");
+            error = error.other(edges[edge].span, "an edge of the cycle");
         }
     }
     debug_assert_eq!(edges[first].from.node, edges[last].to.node);

@@ -178,10 +178,17 @@ impl Builder<'_, '_> {
         let names = || boundaries.iter().map(|boundary| boundary.port.as_str());
         let span = end.port.as_ref().map_or(end.name.span, |port| port.span);
         let message = format!("`{}` has no {kind} `{port}`", end.name.text);
-        let mut error = Diagnostic::error(span, message)
+        let error = Diagnostic::error(span, message)
             .label(format!("an instance of the graph `{}`", inner.graph));
-        error.help = suggest::help(port, names());
-        self.report(error);
+        let help = match suggest::nearest(port, names()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if boundaries.is_empty() => match direction {
+                Direction::Input => format!("`{}` has no edge that begins at `in`", inner.graph),
+                Direction::Output => format!("`{}` has no edge that ends at `out`", inner.graph),
+            },
+            None => format!("{kind}s: {}", suggest::list(names())),
+        };
+        self.report(error.help(help));
         None
     }
 

@@ -45,14 +45,18 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// Adds an instance. Returns the position of another that can exist at the same time.
+    /// Adds an instance. Returns the position of another that can exist at the same time. The name
+    /// then stands for neither, so that its edges lead to no further errors.
     pub(super) fn insert(&mut self, name: &str, entity: Entity) -> Option<Span> {
         let same = self.names.entry(name.to_owned()).or_default();
-        let conflict = same
-            .iter()
-            .map(|&index| &self.entities[index])
-            .find(|other| !are_exclusive(&other.place.branches, &entity.place.branches));
-        let conflict = conflict.map(|other| other.span);
+        let is_conflict =
+            |other: &Entity| !are_exclusive(&other.place.branches, &entity.place.branches);
+        let mut others = same.iter().copied();
+        let conflict = others.find(|&other| is_conflict(&self.entities[other]));
+        let conflict = conflict.map(|other| {
+            self.entities[other].content = Content::Unknown;
+            self.entities[other].span
+        });
         if conflict.is_none() {
             same.push(self.entities.len());
         }

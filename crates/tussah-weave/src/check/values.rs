@@ -56,7 +56,11 @@ impl Checker<'_> {
             let message = format!("{role} is {}, found {}", a(wanted), a(&kind));
             let mut error =
                 Diagnostic::error(expr.span, message).label(format!("expected {}", a(wanted)));
-            if let Some(example) = wanted.example() {
+            if let Kind::Rust(_) = kind {
+                error = error.help(format!(
+                    "a parameter of the type `{wanted}` has such values"
+                ));
+            } else if let Some(example) = wanted.example() {
                 error = error.help(format!("{} looks like this: {example}", a(wanted)));
             }
             self.report(error);
@@ -106,7 +110,15 @@ fn explain(error: &EvalError, params: &Params) -> Diagnostic {
             let known = params.kinds.keys().map(String::as_str).chain(["workers"]);
             match suggest::nearest(name, known) {
                 Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-                None => diagnostic.help("a value is a literal, a parameter of the graph, or `workers`; text needs quotes"),
+                None => {
+                    let known = match params.kinds.len() {
+                        0 | 13.. => "a parameter of the graph".to_owned(),
+                        _ => suggest::list(params.kinds.keys().map(String::as_str)),
+                    };
+                    diagnostic.help(format!(
+                        "a value is a literal, {known}, or `workers`; text needs quotes"
+                    ))
+                }
             }
         }
         _ => diagnostic,

@@ -82,6 +82,7 @@ pub(super) fn binary(op: BinaryOp, left: Value, right: Value) -> Result<Value, E
             // A quotient of two sizes or durations is a number.
             (BinaryOp::Divide, Kind::Number | Kind::Rate) => None,
             (BinaryOp::Add, _) => Some(left.checked_add(right)),
+            (BinaryOp::Subtract, _) if left < right => return Err(EvalCause::Negative),
             (BinaryOp::Subtract, _) => Some(left.checked_sub(right)),
             (BinaryOp::Multiply, _) => Some(left.checked_mul(right)),
             _ => Some(left.checked_div(right)),
@@ -89,7 +90,7 @@ pub(super) fn binary(op: BinaryOp, left: Value, right: Value) -> Result<Value, E
         if let Some(exact) = exact {
             return exact
                 .and_then(|exact| of_whole(&kind, exact))
-                .ok_or(EvalCause::OutOfRange);
+                .ok_or(EvalCause::TooLarge);
         }
     }
     let (left, right) = (real(&left), real(&right));
@@ -102,7 +103,10 @@ pub(super) fn binary(op: BinaryOp, left: Value, right: Value) -> Result<Value, E
         BinaryOp::Multiply => left * right,
         _ => left / right,
     };
-    of_real(&kind, result).ok_or(EvalCause::OutOfRange)
+    if result < 0.0 && kind != Kind::Number {
+        return Err(EvalCause::Negative);
+    }
+    of_real(&kind, result).ok_or(EvalCause::TooLarge)
 }
 
 fn compare(op: BinaryOp, left: &Value, right: &Value) -> bool {
@@ -165,8 +169,7 @@ fn real(value: &Value) -> f64 {
 const SECONDS_MAX: f64 = 1.8e10;
 
 fn of_real(kind: &Kind, real: f64) -> Option<Value> {
-    let is_valid = real.is_finite() && (real >= 0.0 || *kind == Kind::Number);
-    if !is_valid {
+    if !real.is_finite() {
         return None;
     }
     let floor = || (real < u64::MAX as f64).then_some(real as u64);
@@ -206,7 +209,9 @@ mod tests {
         check("(1 + 2) * 3", "9");
         check("7 / 2", "3");
         check("7 / 2.0", "3.5");
-        check("2 - 3", "the result is negative or too large");
+        check("2 - 3", "the result is negative");
+        check("1 B * (0 - 0.5)", "the result is negative");
+        check("1 B * -0.5", "the result is negative");
         check("-3", "-3");
         check("200 MiB / workers", "50 MiB");
         check("200 MiB * 50 %", "100 MiB");
@@ -221,7 +226,7 @@ mod tests {
         check("-1 s", "`-` has no meaning before a duration");
         check("1 / 0", "division by zero");
         check("1.0 / 0", "division by zero");
-        check("1 s * 99999999999", "the result is negative or too large");
+        check("1 s * 99999999999", "the result is too large");
         check("1 < 2 && !(3 s > 2 s)", "false");
         check("\"a\" == \"a\"", "true");
         check("true == false || 1 == 1.0", "true");

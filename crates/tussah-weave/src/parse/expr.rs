@@ -124,6 +124,7 @@ impl Parser<'_> {
         }
         self.at += usize::from(unit.is_some());
         if unit.is_none() {
+            self.refuse_address()?;
             self.refuse_unknown_unit()?;
         }
         let per = self.peek_word(1).filter(|_| self.is_punct(0, Punct::Slash));

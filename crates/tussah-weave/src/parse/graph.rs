@@ -89,7 +89,9 @@ impl Parser<'_> {
     fn param(&mut self) -> Parse<Param> {
         let doc = self.docs();
         let name = self.name("the name of a parameter")?;
-        self.expect(Punct::Colon)?;
+        if !self.eat(Punct::Colon) {
+            return Err(self.expected(&format!("`:` and the type of `{}`", name.text)));
+        }
         let (kind, kind_span) = self.kind()?;
         let default = match self.eat(Punct::Assign) {
             true => Some(self.expr()?),
@@ -130,8 +132,6 @@ impl Parser<'_> {
         Ok((Kind::Rust(found.ty), found.span))
     }
 
-    /// Reads a Rust type, up to a `,`, `=`, `)` or `>` that does not belong to it.
-    pub(super) fn type_ref(&mut self, what: &str) -> Parse<TypeRef> {
     /// Reads the types for a generic module. Without `<` there are none.
     pub(super) fn types(&mut self) -> Parse<Vec<TypeRef>> {
         let less = self.at;
@@ -145,15 +145,21 @@ impl Parser<'_> {
         Ok(types)
     }
 
+    /// Reads a Rust type, up to a `,`, `=`, `)` or `>` that does not belong to it.
+    pub(super) fn type_ref(&mut self, what: &str) -> Parse<TypeRef> {
         let start = self.span();
         let first = self.at;
         let mut text = String::new();
         let mut open: Vec<Punct> = Vec::new();
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
         while let Some(kind) = self.peek() {
             match kind {
-                TokenKind::Name(word) => text.push_str(word),
-                TokenKind::Lifetime(word) => text.push_str(word),
-                TokenKind::Number(digits) => text.push_str(digits),
+                TokenKind::Name(word) | TokenKind::Lifetime(word) | TokenKind::Number(word) => {
+                    if text.ends_with(is_word) {
+                        text.push(' ');
+                    }
+                    text.push_str(word);
+                }
                 TokenKind::Text(_) | TokenKind::Doc(_) => break,
                 TokenKind::Punct(punct) => {
                     match punct {
@@ -173,7 +179,6 @@ impl Parser<'_> {
                     text.push_str(punct.as_str());
                 }
             }
-            text.push(' ');
             self.at += 1;
         }
         if text.is_empty() {
@@ -181,7 +186,7 @@ impl Parser<'_> {
         }
         self.layout.types.push(first..self.at);
         let span = self.since(start);
-        match Type::parse(text.trim_end()) {
+        match Type::parse(&text) {
             Ok(ty) => Ok(TypeRef { ty, span }),
             Err(error) => Err(self.report(Diagnostic::error(span, error.to_string()))),
         }

@@ -25,6 +25,12 @@ impl Parser<'_> {
                 return Err(self.report(error));
             }
             let start = self.at;
+            if self.is_word("graph") && self.peek_word(1).is_some() {
+                if self.nested_graph(String::new()).is_err() {
+                    self.skip_to_statement(start);
+                }
+                continue;
+            }
             match self.statement() {
                 Ok(statement) => statements.push(statement),
                 Err(_) => self.lose(start),
@@ -50,30 +56,8 @@ impl Parser<'_> {
             (Some(_), Some(TokenKind::Punct(Punct::Arrow | Punct::Dot))) => {
                 self.chain().map(Statement::Chain)
             }
-            (Some(word), next) => {
-                let error = match next {
-                    Some(next) => {
-                        let after = self
-                            .tokens
-                            .get(self.at + 1)
-                            .map_or(self.end, |token| token.span);
-                        let message =
-                            format!("expected `=`, `.` or `->` after `{word}`, found {next}");
-                        Diagnostic::error(after, message)
-                    }
-                    None => Diagnostic::error(
-                        self.end,
-                        format!("expected `=`, `.` or `->` after `{word}`, found the end"),
-                    ),
-                };
-                let near = suggest::nearest(word, ["shed", "limit", "fuse", "if"]);
-                let error = match near {
-                    Some(near) if near != word => error.help(format!("did you mean `{near}`?")),
-                    _ => error.help("`name = Module()` adds an instance, `a -> b` adds an edge"),
-                };
-                Err(self.report(error))
-            }
-            (None, _) => Err(self.expected("a statement")),
+            (Some(word), _) => Err(self.half_statement(word)),
+            (None, _) => Err(self.no_statement()),
         }
     }
 
@@ -138,6 +122,15 @@ impl Parser<'_> {
                 }
                 false => None,
             };
+            if let Some(word) = parser
+                .peek_word(0)
+                .filter(|_| parser.is_punct(1, Punct::Assign))
+            {
+                parser.at += 1;
+                let error = parser.unexpected("`:`");
+                let error = error.help(format!("an argument has a colon: `{word}: ..`"));
+                return Err(parser.report(error));
+            }
             let value = parser.expr()?;
             let span = parser.since(start);
             let kind = None;
@@ -372,7 +365,7 @@ impl Parser<'_> {
         let is_inside = matches!(
             before.map(|token| &token.kind),
             Some(TokenKind::Punct(
-                Punct::Arrow | Punct::Dot | Punct::Comma | Punct::PathSep
+                Punct::Arrow | Punct::Dot | Punct::Comma | Punct::PathSep | Punct::ParenOpen
             ))
         );
         let next = self.peek_at(1);

@@ -88,7 +88,7 @@ impl Parser<'_> {
             }
             "advance" => {
                 self.at += 1;
-                Ok(TestStep::Advance(self.sum()?))
+                Ok(TestStep::Advance(self.time()?))
             }
             "drain" => {
                 self.at += 1;
@@ -115,7 +115,7 @@ impl Parser<'_> {
             (at, self.values()?)
         };
         let within = match self.eat_word("within") {
-            true => Some(self.sum()?),
+            true => Some(self.time()?),
             false => None,
         };
         Ok(TestStep::Expect { at, values, within })
@@ -135,6 +135,13 @@ impl Parser<'_> {
             return Err(self.report(error));
         }
         self.expr()
+    }
+
+    fn time(&mut self) -> Parse<Expr> {
+        if WORDS.contains(&self.peek_word(0).unwrap_or_default()) {
+            return Err(self.expected("a duration"));
+        }
+        self.sum()
     }
 
     fn skip_to_step(&mut self, start: usize) {

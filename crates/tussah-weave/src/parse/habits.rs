@@ -1,0 +1,92 @@
+//! Errors about what people write out of the habit of other languages.
+
+use super::{Parse, Parser, Reported};
+use crate::diagnostic::Diagnostic;
+use crate::suggest;
+use crate::token::{Punct, TokenKind};
+use crate::tree::Name;
+
+impl Parser<'_> {
+    /// Reports a token with which no statement begins.
+    pub(super) fn no_statement(&mut self) -> Reported {
+        let error = self.unexpected("a statement");
+        let error = match self.peek() {
+            Some(TokenKind::Punct(Punct::Semicolon)) => {
+                // One of many.
+                if std::mem::replace(&mut self.has_semicolon, true) {
+                    return Reported;
+                }
+                error.help("a statement has no semicolon")
+            }
+            Some(TokenKind::Punct(Punct::Comma)) => {
+                error.help("each receiver has an edge of its own: `a -> b`, and then `a -> c`")
+            }
+            Some(TokenKind::Punct(Punct::BracketOpen | Punct::ParenOpen)) => {
+                error.help("each sender has an edge of its own: `a -> c`, and then `b -> c`")
+            }
+            _ => error,
+        };
+        self.report(error)
+    }
+
+    /// Reports a word after which no statement goes on.
+    pub(super) fn half_statement(&mut self, word: &str) -> Reported {
+        let span = |ahead: usize| {
+            let token = self.tokens.get(self.at + ahead);
+            token.map_or(self.end, |token| token.span)
+        };
+        if word == "else" {
+            let error = Diagnostic::error(span(0), "this `else` follows no `if`");
+            return self.report(error);
+        }
+        if self.is_punct(1, Punct::Less) && self.is_punct(2, Punct::Minus) {
+            let error = Diagnostic::error(span(1).to(span(2)), "expected `->`, found `<-`");
+            let from = self.peek_word(3).unwrap_or("a");
+            let help = format!("an edge begins at its sender: `{from} -> {word}`");
+            return self.report(error.help(help));
+        }
+        let found = match self.peek_at(1) {
+            Some(next) => next.to_string(),
+            None => "the end".to_owned(),
+        };
+        let message = format!("expected `=`, `.` or `->` after `{word}`, found {found}");
+        let error = Diagnostic::error(span(1), message);
+        if self.is_punct(1, Punct::Colon) {
+            let (text, span) = (word.to_owned(), span(0));
+            self.lost.push(Name { text, span });
+        }
+        let near = suggest::nearest(word, ["shed", "limit", "fuse", "if"]);
+        self.report(match near {
+            Some(near) if near != word => error.help(format!("did you mean `{near}`?")),
+            _ => error.help("`name = Module()` adds an instance, `a -> b` adds an edge"),
+        })
+    }
+
+    /// Reports a graph inside a graph, and reads it like one beside it.
+    pub(super) fn nested_graph(&mut self, doc: String) -> Parse<()> {
+        let error = Diagnostic::error(self.span(), "a graph is not defined inside another");
+        self.report(error.help("define it beside this graph, and add an instance of it here"));
+        let outer = (std::mem::take(&mut self.lost), self.has_lost_limit);
+        let graph = self.nested(|parser| parser.graph(doc));
+        (self.lost, self.has_lost_limit) = outer;
+        self.inner.push(graph?);
+        Ok(())
+    }
+
+    /// Reports an address without quotes, after its first number.
+    pub(super) fn refuse_address(&mut self) -> Parse<()> {
+        let is_number = |kind: Option<&TokenKind>| matches!(kind, Some(TokenKind::Number(_)));
+        if !self.is_punct(0, Punct::Dot) || !is_number(self.peek_at(1)) {
+            return Ok(());
+        }
+        let start = self.tokens[self.at - 1].span;
+        while self.is_punct(0, Punct::Dot)
+            || self.is_punct(0, Punct::Colon)
+            || is_number(self.peek())
+        {
+            self.at += 1;
+        }
+        let error = Diagnostic::error(self.since(start), "an address needs quotes");
+        Err(self.report(error.help("an address looks like this: \"127.0.0.1:8080\"")))
+    }
+}
