@@ -7,25 +7,26 @@ use super::place::{MARGIN, Placed, Rect, Route};
 use super::{Card, CardKind, Link, Scene, Style};
 use crate::modules::Parallelism;
 
-/// Colors come from properties, so that the drawing suits light and dark pages.
+/// Colors come from properties, so that the drawing suits light and dark pages. Programs without
+/// support for them, such as librsvg, use the value before.
 const STYLE: &str = "
   svg { --paper: #ffffff; --ink: #1f2430; --soft: #5b6472; --box: #f3f6fb; --line: #3b5b92; --shed: #b3541e }
   @media (prefers-color-scheme: dark) {
     svg { --paper: #16191f; --ink: #e8ebf0; --soft: #a3adbb; --box: #222833; --line: #8fb1ea; --shed: #eb9b66 }
   }
-  text { font-family: system-ui, sans-serif; fill: var(--ink) }
-  .paper { fill: var(--paper) }
-  .box { fill: var(--box); stroke: var(--line); stroke-width: 1.5 }
+  text { font-family: system-ui, sans-serif; fill: #1f2430; fill: var(--ink) }
+  .paper { fill: #ffffff; fill: var(--paper) }
+  .box { fill: #f3f6fb; fill: var(--box); stroke: #3b5b92; stroke: var(--line); stroke-width: 1.5 }
   .name { font-size: 14px; font-weight: 600 }
-  .soft { font-size: 11px; fill: var(--soft) }
+  .soft { font-size: 11px; fill: #5b6472; fill: var(--soft) }
   .port { font-size: 11px }
-  .bound { font-size: 10px; fill: var(--soft) }
-  .arrow { fill: none; stroke: var(--line); stroke-width: 1.5; marker-end: url(#head) }
+  .bound { font-size: 10px; fill: #5b6472; fill: var(--soft) }
+  .arrow { fill: none; stroke: #3b5b92; stroke: var(--line); stroke-width: 1.5; marker-end: url(#head) }
   .call { marker-end: url(#open) }
   .back { stroke-dasharray: 6 4 }
-  .shed { stroke: var(--shed); stroke-dasharray: 2 3; marker-end: url(#shed) }
-  .queue { fill: var(--paper); stroke: var(--line) }
-  .halo { stroke: var(--paper); stroke-width: 3px; paint-order: stroke }
+  .shed { stroke: #b3541e; stroke: var(--shed); stroke-dasharray: 2 3; marker-end: url(#shed) }
+  .queue { fill: #ffffff; fill: var(--paper); stroke: #3b5b92; stroke: var(--line) }
+  .halo { stroke: #ffffff; stroke: var(--paper); stroke-width: 3px; paint-order: stroke }
 ";
 
 /// Writes a scene.
@@ -37,13 +38,13 @@ pub(super) fn write(scene: &Scene, placed: &Placed) -> String {
         escape(&scene.name)
     );
     for (id, class, shape) in [
-        ("head", "fill:var(--line)", "M0 0L8 4L0 8Z"),
+        ("head", "fill:#3b5b92;fill:var(--line)", "M0 0L8 4L0 8Z"),
         (
             "open",
-            "fill:var(--paper);stroke:var(--line)",
+            "fill:#ffffff;fill:var(--paper);stroke:#3b5b92;stroke:var(--line)",
             "M.5 .5L7.5 4L.5 7.5Z",
         ),
-        ("shed", "fill:var(--shed)", "M0 0L8 4L0 8Z"),
+        ("shed", "fill:#b3541e;fill:var(--shed)", "M0 0L8 4L0 8Z"),
     ] {
         add(
             &mut out,
