@@ -2,7 +2,7 @@
 //! a fused chain, which the compiler can inline.
 
 use std::any::{Any, TypeId};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 
 use tussah_core::caught;
@@ -91,11 +91,19 @@ impl<const PORT: u64, Head: Module, M: Module, W: Way> Way for Fuse<PORT, Head, 
             return outbox.put(flow, item);
         }
         let next = outbox.way;
-        let guard = match Self::ENTERS_EACH {
-            true => next.enter(outbox.held),
-            false => next.guard.take(),
+        let (mut entered, mut open);
+        let place = match Self::ENTERS_EACH {
+            true => {
+                entered = next.enter(outbox.held);
+                &mut entered
+            }
+            // A chain has an end, so no call borrows this twice.
+            false => {
+                open = next.guard.borrow_mut();
+                &mut *open
+            }
         };
-        let Some(mut guard) = guard else {
+        let Some(guard) = place else {
             return outbox.put(flow, item);
         };
         let mut item = Some(Ports::<T, Never>::This(item));
@@ -103,19 +111,11 @@ impl<const PORT: u64, Head: Module, M: Module, W: Way> Way for Fuse<PORT, Head, 
         let item = item.and_then(Option::take);
         let item = item.expect("the types are the same");
         next.count.set(next.count.get() + 1);
-        let call = || M::Call::handle::<W>(&mut guard, item, flow, outbox.held, &next.way);
+        let call = || M::Call::handle::<W>(guard, item, flow, outbox.held, &next.way);
         let is_whole = caught(call).is_some();
         if !is_whole || !outbox.held.is_empty() {
-            return next.leave(
-                guard,
-                is_whole,
-                Self::ENTERS_EACH,
-                (outbox.held, outbox.flow),
-            );
-        }
-        if !Self::ENTERS_EACH {
-            // It was taken above, so there is nothing to drop.
-            std::mem::forget(next.guard.replace(Some(guard)));
+            let sent = (outbox.held, outbox.flow);
+            next.leave(place, is_whole, Self::ENTERS_EACH, sent);
         }
     }
 }
@@ -125,8 +125,8 @@ type Guard<'a, M> = <<M as Module>::Call as Called<M>>::Guard<'a>;
 
 /// The next instance of a fused chain, during a run of calls.
 pub struct Next<'a, M: Module, W: Way> {
-    /// The right to call the instance, if the run has entered it. It is taken out during a call.
-    guard: Cell<Option<Guard<'a, M>>>,
+    /// The right to call the instance, if the run has entered it.
+    guard: RefCell<Option<Guard<'a, M>>>,
     callee: Option<(&'a Calls<M::Item>, &'a M::Call)>,
     way: W::Open<'a>,
     /// The number of calls that the statistics of the instance lack.
@@ -136,7 +136,7 @@ pub struct Next<'a, M: Module, W: Way> {
 impl<M: Module, W: Way> Default for Next<'_, M, W> {
     fn default() -> Self {
         Self {
-            guard: Cell::new(None),
+            guard: RefCell::new(None),
             callee: None,
             way: W::Open::default(),
             count: Cell::new(0),
@@ -154,7 +154,7 @@ impl<'a, M: Module, W: Way> Next<'a, M, W> {
             false => Some(instance.enter()?),
         };
         Some(Self {
-            guard: Cell::new(guard),
+            guard: RefCell::new(guard),
             callee: Some((calls, instance)),
             way: W::open(instance.outs()),
             count: Cell::new(0),
@@ -174,22 +174,22 @@ impl<'a, M: Module, W: Way> Next<'a, M, W> {
     #[inline(never)]
     fn leave(
         &self,
-        mut guard: Guard<'a, M>,
+        place: &mut Option<Guard<'a, M>>,
         is_whole: bool,
         enters_each: bool,
         (held, flow): (&Held<'a>, &Flow),
     ) {
         let (calls, instance) = self.callee.expect("the instance was called");
-        if !is_whole {
-            instance.broke(&mut guard);
+        if let (false, Some(guard)) = (is_whole, &mut *place) {
+            instance.broke(guard);
         }
         if !held.is_empty() {
             // The instance handles nothing else before what it sent has arrived.
-            let guard = enters_each.then_some(guard);
+            let guard = place.take().filter(|_| enters_each);
             let entered = Box::pin(async move { drop(guard) });
             held.add(flow, calls.waiting(entered));
-        } else if !enters_each && calls.is_free() {
-            self.guard.set(Some(guard));
+        } else if !calls.is_free() {
+            *place = None;
         }
     }
 }
