@@ -28,7 +28,7 @@ pub(super) struct Calls<I> {
     queue: Sender<Parcel<I>>,
     place: Place<I>,
     /// The instance, if it is plain. It is looked up when all instances are installed.
-    plain: OnceLock<Option<Arc<dyn Plain<I>>>>,
+    plain: OnceLock<Option<Installed<I>>>,
     /// The number of items that have been sent and have not arrived.
     waiting: Arc<AtomicUsize>,
 }
@@ -50,7 +50,7 @@ impl<I: Send + 'static> Calls<I> {
 
     /// Returns the instance, if it is plain.
     #[inline]
-    fn plain(&self) -> Option<&dyn Plain<I>> {
+    fn plain(&self) -> Option<&(dyn Plain<I> + Send + Sync)> {
         let find = || self.place.get().and_then(|find| find());
         self.plain.get_or_init(find).as_deref()
     }
@@ -151,7 +151,10 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Calls<I
 }
 
 /// An instance that handles an item within one function call.
-pub trait Plain<I>: Any + Send + Sync {
+///
+/// The trait does not demand `Sync`: the compiler would report a module that is not `Sync` at each
+/// `type Call`, too, with the names of types that users do not know.
+pub trait Plain<I>: Any {
     /// Handles an item. Returns the wait for the room of what the module sent, if there is one.
     ///
     /// # Errors
@@ -201,8 +204,11 @@ pub trait Called<M: Module>: Plain<M::Item> {
     }
 }
 
+/// An instance that workers share.
+type Installed<I> = Arc<dyn Plain<I> + Send + Sync>;
+
 /// A function that returns an installed instance, if it can be called this way and still exists.
-type Find<I> = Box<dyn Fn() -> Option<Arc<dyn Plain<I>>> + Send + Sync>;
+type Find<I> = Box<dyn Fn() -> Option<Installed<I>> + Send + Sync>;
 
 /// The place of an instance's [`Find`], which is empty before the instance is installed. It does
 /// not keep the instance alive: the output ports of the instance may lead to this place.

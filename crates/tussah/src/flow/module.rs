@@ -18,6 +18,11 @@ use super::way::Way;
 use crate::stage::{Batch, BuildError, Reason};
 
 /// The behavior of an instance in a graph. [`#[module]`](super::module) implements this trait.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a module",
+    label = "not a module",
+    note = "`#[module]` on the `impl` block with its methods makes a struct a module"
+)]
 pub trait Module: Sized + Send + 'static {
     /// The type of the items of all input ports.
     #[doc(hidden)]

@@ -33,6 +33,7 @@ pub struct Elements<M: Module, W = Along> {
     pub(crate) way: PhantomData<fn() -> W>,
 }
 
+#[diagnostic::do_not_recommend]
 impl<M: Element, W: Way> Handler for Elements<M, W> {
     type Event = Parcel<M::Item>;
 
@@ -142,6 +143,7 @@ pub struct Serials<M: Module, W = Along> {
     pub(crate) way: PhantomData<fn() -> W>,
 }
 
+#[diagnostic::do_not_recommend]
 impl<M: Serial, W: Way> SerialHandler for Serials<M, W> {
     type Event = Parcel<M::Item>;
 

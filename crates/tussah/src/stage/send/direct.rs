@@ -70,6 +70,7 @@ pub trait DirectHandler: Send + Sync + 'static {
 /// An adapter that makes a [`DirectHandler`] a [`Handler`].
 pub struct Directly<H>(pub(crate) H);
 
+#[diagnostic::do_not_recommend]
 impl<H: DirectHandler> Handler for Directly<H> {
     type Event = H::Event;
 
