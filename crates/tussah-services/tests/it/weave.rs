@@ -1,5 +1,7 @@
 //! The commands for graphs in Weave.
 
+mod refused;
+
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
