@@ -22,7 +22,7 @@ const FILES: &[(&str, &str)] = &[
 pub struct Arguments {
     /// Name of the project, and of its directory
     name: String,
-    /// Directory of the tussah crate, or URL of its git repository
+    /// Directory of the tussah crate or of its repository, or URL of the repository
     ///
     /// The default is the directory that this command was built from.
     #[arg(long, value_name = "PATH|GIT")]
@@ -80,6 +80,12 @@ fn dependency(place: Option<&str>) -> Result<String, String> {
         }
         Some(path) => PathBuf::from(path),
         None => Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("tussah"),
+    };
+    // The repository contains the crate.
+    let inside = path.join("crates/tussah");
+    let path = match inside.join("Cargo.toml").is_file() {
+        true => inside,
+        false => path,
     };
     if !path.join("Cargo.toml").is_file() {
         let path = path.display();

@@ -335,6 +335,15 @@ fn new_makes_a_project() {
         &["new", "b", "--tussah", "/none"],
         "error: there is no crate in /none",
     );
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let repository = repository.to_str().expect("the path is text");
+    assert_eq!(
+        tussah(path, &["new", "by-clone", "--tussah", repository]).0,
+        0
+    );
+    let manifest = std::fs::read_to_string(path.join("by-clone/Cargo.toml")).expect("a manifest");
+    let expected = format!("path = {tussah_path:?}");
+    assert!(manifest.contains(&expected), "{manifest}");
     let git = ["new", "by-git", "--tussah", "https://example.org/tussah"];
     assert_eq!(tussah(path, &git).0, 0);
     let manifest = std::fs::read_to_string(path.join("by-git/Cargo.toml")).expect("a manifest");
