@@ -127,8 +127,10 @@ mod outbox;
 mod outlet;
 mod param;
 mod probe;
+mod proxy;
 mod running;
 mod shards;
+mod swap;
 mod tap;
 #[cfg(feature = "cli")]
 mod text;
@@ -155,6 +157,7 @@ pub use self::modules::{Modules, Params, WeaveError};
 pub use self::open_file::OpenFile;
 pub use self::out::{AsyncOut, Out};
 pub use self::param::{Param, Rate, Size};
+pub use self::proxy::Proxy;
 pub use self::running::{Input, Running};
 pub use self::tap::{Tap, TappedItem};
 pub use self::via::{Via, WhenFull};
@@ -183,6 +186,7 @@ pub mod expansion {
     pub use super::outbox::{Held, Outbox};
     pub use super::outlet::Outlet;
     pub use super::probe::{Documented, Fails, NoProbe, Probe, call, unwound};
+    pub use super::swap::Swap;
     pub use super::wake::Wake;
     pub use super::way::{Along, Fuse, Way, port_number};
     pub use crate::stage::{Batch as Events, BuildError, Reason};

@@ -61,7 +61,8 @@ impl Module {
         let (takes_many, is_plain) = (self.facts_of_batches(), self.is_plain());
         let [tick, wake, end] = [Kind::Tick, Kind::Wake, Kind::End].map(|kind| self.ask(kind));
         let (make, params) = (self.make(), self.param_specs());
-        let (bounds_flows, is_ordered) = (self.options.flows, self.options.ordered);
+        let (bounds_flows, is_ordered, swap) =
+            (self.options.flows, self.options.ordered, self.swap());
         let (inputs, dropped, pattern) = (self.inputs(), self.dropped(), self.pattern());
         let (install, describe, called) = (self.install(), self.describe(block), self.called());
         quote! {
@@ -111,7 +112,7 @@ impl Module {
 
                 fn install<__Way: __flow::Way>(node: __flow::Node<Self, __Way>) -> ::core::result::Result<__flow::Installed, __flow::BuildError> {
                     node.#install()
-                }
+                } #swap
             }
         }
     }
@@ -231,7 +232,7 @@ impl Module {
     }
 
     /// Returns the method of `Node` that installs a module of this kind.
-    fn install(&self) -> TokenStream {
+    pub(super) fn install(&self) -> TokenStream {
         match () {
             () if self.is_source => quote!(source),
             () if self.is_exclusive() => quote!(serial),
@@ -342,7 +343,9 @@ impl Module {
             let item = port.item();
             quote! {
                 let hash = __flow::Probe::<#item>::new().hash_fn();
-                entry.port::<#item>(#name, |item| #wrapped, hash);
+                #[allow(unreachable_patterns)]
+                let unwrap = |item| match item { #wrapped => ::core::result::Result::Ok(item), other => ::core::result::Result::Err(other) };
+                entry.port::<#item>(#name, |item| #wrapped, unwrap, hash);
             }
         });
         quote!(#(#ports)*)

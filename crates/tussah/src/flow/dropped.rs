@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::flows::Flow;
 use super::outlet::Outlet;
-use crate::stage::Reason;
+use crate::stage::{Reason, Refusal};
 
 /// An item that ended without being handled. An instance sends it to its `dropped` port.
 pub struct Dropped<T> {
@@ -106,5 +106,13 @@ impl<T: Send + 'static> Drop for Kept<'_, T> {
             flow: self.flow.clone(),
         };
         self.outlet.offer(self.flow, dropped);
+    }
+}
+
+/// Returns the reason for which an item ends that an instance refused.
+pub(super) fn reason(why: Refusal) -> Reason {
+    match why {
+        Refusal::Closed => Reason::ShutDown,
+        _ => Reason::Shed,
     }
 }

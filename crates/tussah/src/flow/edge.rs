@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use super::call::{Calls, Place};
 use super::delay::Delayed;
+use super::dropped::reason;
 use super::fields::HashField;
 use super::flows::{Flow, Parcel};
 use super::keepers::Keepers;
 use super::limit::cross;
 use super::module::{Never, Ports};
+use super::proxy::{Detour, Interpose, Interposed, interpose};
 use super::shards::{By, join};
 use super::tap::Taps;
 use super::via::{Via, WhenFull};
@@ -114,13 +116,6 @@ impl<T: Send + 'static> From<Arc<dyn Push<T>>> for Edge<T> {
     }
 }
 
-fn reason(why: Refusal) -> Reason {
-    match why {
-        Refusal::Closed => Reason::ShutDown,
-        _ => Reason::Shed,
-    }
-}
-
 /// The sending end of an edge. The type of its receiver is erased.
 pub(crate) trait Push<T>: Send + Sync {
     /// Sends an item. If there is no room, returns a future that waits for it. The sender awaits it
@@ -152,6 +147,10 @@ pub(crate) trait Inlet<T>: Send + Sync {
 
     /// Makes an edge from outside of the graph to this port.
     fn outside(&self) -> Arc<dyn Push<T>>;
+
+    /// Puts a stage between an instance and that of this port: it passes the items of this port to
+    /// `to`, and all others on.
+    fn interpose(&self, detour: &Detour<'_>, to: &dyn Inlet<T>) -> Result<Interposed, BuildError>;
 }
 
 /// The input ports of an instance, under their names.
@@ -172,6 +171,11 @@ pub(crate) struct InPort {
     pub(crate) join: Join,
     /// Makes a port for edges that cross the border of a set of instances with a limit.
     pub(crate) cross: fn(&Erased, Option<&Limit>) -> Box<Erased>,
+    /// The port for items from outside of the graph, if they cross such a border.
+    pub(crate) entry: Option<Box<Erased>>,
+    /// Interposes a stage before this port that sends to another port, which is `None` if that port
+    /// takes other items.
+    pub(crate) interpose: fn(&Erased, &Detour<'_>, &Erased) -> Interpose,
 }
 
 impl InPort {
@@ -187,6 +191,8 @@ impl InPort {
             inlet: Box::new(inlet),
             join: Arc::new(move |inlets, by| join(inlets, by, hash)),
             cross: cross::<T>,
+            entry: None,
+            interpose: interpose::<T>,
         }
     }
 }
@@ -213,6 +219,7 @@ impl<I: Send + 'static> Entry<I> {
         &mut self,
         name: &'static str,
         wrap: impl Fn(T) -> I + Copy + Send + Sync + 'static,
+        unwrap: fn(I) -> Result<T, I>,
         hash: Option<HashField<T>>,
     ) {
         let inlet: Arc<dyn Inlet<T>> = Arc::new(Typed {
@@ -220,24 +227,26 @@ impl<I: Send + 'static> Entry<I> {
             ends: Arc::clone(&self.ends),
             place: Arc::clone(&self.place),
             wrap,
+            unwrap,
         });
         self.ports.push(InPort::new(name, inlet, hash));
     }
 }
 
 /// An input port with all of its types.
-struct Typed<I, W> {
+struct Typed<T, I, W> {
     stage: Stage<Parcel<I>>,
     ends: Ends<I>,
     place: Place<I>,
     wrap: W,
+    unwrap: fn(I) -> Result<T, I>,
 }
 
 /// A function that makes a stage's item from a port's item.
 pub(super) trait Wrap<T, I>: Fn(T) -> I + Copy + Send + Sync + 'static {}
 impl<T, I, W: Fn(T) -> I + Copy + Send + Sync + 'static> Wrap<T, I> for W {}
 
-impl<I, W: Copy> Typed<I, W> {
+impl<T, I, W: Copy> Typed<T, I, W> {
     fn edge<S>(&self, to: S) -> To<S, I, W> {
         To {
             to,
@@ -247,7 +256,7 @@ impl<I, W: Copy> Typed<I, W> {
     }
 }
 
-impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Inlet<T> for Typed<I, W> {
+impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Inlet<T> for Typed<T, I, W> {
     fn connect(
         &self,
         edges: &Edges<'_>,
@@ -278,6 +287,10 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Inlet<T> for Typed<I, 
 
     fn outside(&self) -> Arc<dyn Push<T>> {
         Arc::new(self.edge(self.stage.sender()))
+    }
+
+    fn interpose(&self, detour: &Detour<'_>, to: &dyn Inlet<T>) -> Result<Interposed, BuildError> {
+        detour.interpose(&self.stage, &self.ends, (to, self.unwrap))
     }
 }
 

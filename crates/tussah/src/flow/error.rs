@@ -82,6 +82,24 @@ pub enum GraphError {
         /// The reason.
         why: String,
     },
+    /// The module of an instance cannot be swapped.
+    Swap {
+        /// The name of the instance.
+        instance: String,
+        /// The name of the new module.
+        module: &'static str,
+        /// The reason.
+        why: String,
+    },
+    /// A module cannot be a proxy on an edge.
+    Proxy {
+        /// The edge.
+        edge: String,
+        /// The name of the module.
+        module: &'static str,
+        /// The reason.
+        why: String,
+    },
     /// A source failed while the graph was running.
     Source {
         /// The name of the instance.
@@ -144,6 +162,17 @@ impl fmt::Display for GraphError {
             ),
             Self::Instance { instance, why } => {
                 write!(f, "the instance `{instance}` could not be made: {why}")
+            }
+            Self::Swap {
+                instance,
+                module,
+                why,
+            } => write!(
+                f,
+                "the module of `{instance}` cannot be swapped to `{module}`: {why}"
+            ),
+            Self::Proxy { edge, module, why } => {
+                write!(f, "`{module}` cannot be a proxy on `{edge}`: {why}")
             }
             Self::Source { instance, why } => write!(f, "the source `{instance}` failed: {why}"),
             Self::Stage(error) => error.fmt(f),

@@ -235,7 +235,7 @@ impl Graph {
             let limit = self.place(name).ok().and_then(|it| self.limit_of(it.start));
             if limit.is_some() {
                 for port in ports {
-                    port.inlet = (port.cross)(&*port.inlet, limit);
+                    port.entry = Some((port.cross)(&*port.inlet, limit));
                 }
             }
         }

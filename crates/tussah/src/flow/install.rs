@@ -13,14 +13,13 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use tussah_core::Handle;
 use tussah_weave::Body;
 
 use self::batches::Calls;
-use self::flows::Flows;
+pub(super) use self::flows::Flows;
 pub(super) use self::handlers::{Elements, Serials};
 use self::handlers::{Nothing, end_flow, plain};
 use self::maker::Maker;
@@ -207,6 +206,7 @@ impl<M: Module, W: Way> Instance for Planned<M, W> {
         };
         let (mut outs, shared) = (self.outs, Arc::clone(&self.shared));
         outs.each(&mut |_, outlet| outlet.set_bounds(bounds));
+        shared.set_place(self.slot, self.limit.clone());
         let mut installed = M::install(Node {
             declared,
             args: self.args,
@@ -346,6 +346,7 @@ impl<M: Module, W: Way> Node<M, W> {
         let keepers = Arc::clone(&self.keepers);
         let alarms = Arc::new(self.declared.stage().sender());
         self.shared.set_alarms(&alarms);
+        let (common, numbers) = self.shared.states();
         let (declared, maker) = self.split();
         // Before the stage handles anything, so that no flow ends unseen.
         if let Some(item) = M::END {
@@ -362,12 +363,12 @@ impl<M: Module, W: Way> Node<M, W> {
                 module,
                 outs,
                 slot,
-                common: Default::default(),
+                common,
                 runtime: runtime.clone(),
                 keepers,
                 limit,
                 sender: alarms,
-                alarms: AtomicU64::new(0),
+                alarms: numbers,
                 way: PhantomData,
             })
         })?;

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::edge::{Edge, Erased, Inlet, Push, Wait};
 use super::flows::Flow;
 use super::keepers::Keepers;
+use super::proxy::{Detour, Interposed};
 use super::via::{Via, WhenFull};
 use crate::stage::{BuildError, Edges, Reason};
 use crate::sync::Limit;
@@ -47,6 +48,10 @@ impl<T: Send + 'static> Inlet<T> for Bordered<T> {
 
     fn outside(&self) -> Arc<dyn Push<T>> {
         Arc::new(Border::new(self.inlet.outside(), self.limit.clone(), true))
+    }
+
+    fn interpose(&self, detour: &Detour<'_>, to: &dyn Inlet<T>) -> Result<Interposed, BuildError> {
+        self.inlet.interpose(detour, to)
     }
 }
 

@@ -13,6 +13,7 @@ use super::flows::{Flow, Parcel};
 use super::install::{Installed, Node};
 use super::outbox::Held;
 use super::outlet::Outs;
+use super::swap::Swap;
 use super::wake::Wake;
 use super::way::Way;
 use crate::stage::{Batch, BuildError, Reason};
@@ -124,6 +125,16 @@ pub trait Module: Sized + Send + 'static {
     /// Returns an error if the instance or an edge cannot be created.
     #[doc(hidden)]
     fn install<W: Way>(node: Node<Self, W>) -> Result<Installed, BuildError>;
+
+    /// Makes this the module of an instance that another module had so far. The default is for
+    /// modules that cannot be swapped.
+    ///
+    /// # Errors
+    /// Returns an error if the module cannot be created, or if the instance is closed.
+    #[doc(hidden)]
+    fn swap(_swap: Swap<Self>) -> impl Future<Output = Result<(), BuildError>> + Send {
+        async { unreachable!("the module was checked") }
+    }
 }
 
 /// A module that handles any number of items concurrently.

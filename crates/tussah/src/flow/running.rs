@@ -90,7 +90,7 @@ impl Running {
             port: port.to_owned(),
             known: ports.iter().map(|it| it.name.to_owned()).collect(),
         })?;
-        let inlet: &dyn Any = &*found.inlet;
+        let inlet: &dyn Any = &**found.entry.as_ref().unwrap_or(&found.inlet);
         match inlet.downcast_ref::<Arc<dyn Inlet<T>>>() {
             Some(inlet) => Ok(Input {
                 edge: inlet.outside(),
@@ -141,22 +141,7 @@ impl Running {
     /// # }).expect("the graph can be made");
     /// ```
     pub fn tap(&self, edge: &str) -> Result<Tap, GraphError> {
-        let found = self.edges.iter().filter(|it| it.is_called(edge));
-        let found = match found.collect::<Vec<_>>().as_slice() {
-            [found] => *found,
-            [] => {
-                return Err(GraphError::NoEdge {
-                    edge: edge.to_owned(),
-                    known: self.edges(),
-                });
-            }
-            several => {
-                return Err(GraphError::SeveralEdges {
-                    from: edge.to_owned(),
-                    edges: several.iter().map(ToString::to_string).collect(),
-                });
-            }
-        };
+        let found = self.edge(edge)?;
         let outputs = self.outputs.iter().flatten();
         let shows: Shows = outputs.flat_map(|ports| ports.shows()).collect();
         let (tap, end) = Tap::new(&self.keepers);
@@ -297,7 +282,37 @@ impl Running {
         }
     }
 
-    fn no_instance(&self, name: &str) -> GraphError {
+    /// Returns the only edge of this name.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such edge, or if several have this name.
+    pub(super) fn edge(&self, edge: &str) -> Result<&NamedEdge, GraphError> {
+        let found = self.edges.iter().filter(|it| it.is_called(edge));
+        match found.collect::<Vec<_>>().as_slice() {
+            [found] => Ok(*found),
+            [] => Err(GraphError::NoEdge {
+                edge: edge.to_owned(),
+                known: self.edges(),
+            }),
+            several => Err(GraphError::SeveralEdges {
+                from: edge.to_owned(),
+                edges: several.iter().map(ToString::to_string).collect(),
+            }),
+        }
+    }
+
+    /// Returns the number of an instance.
+    ///
+    /// # Errors
+    /// Returns an error if the instance does not exist, or if it has shards.
+    pub(super) fn single(&self, name: &str) -> Result<usize, GraphError> {
+        self.stats(name)?;
+        let mut instances = self.ports.iter();
+        let place = instances.position(|(instance, _)| instance == name);
+        place.ok_or_else(|| self.no_instance(name))
+    }
+
+    pub(super) fn no_instance(&self, name: &str) -> GraphError {
         GraphError::NoInstance {
             name: name.to_owned(),
             known: self.ports.iter().map(|(name, _)| name.clone()).collect(),

@@ -10,6 +10,7 @@ use super::error::GraphError;
 use super::fields::HashField;
 use super::flows::Flow;
 use super::keepers::Keepers;
+use super::proxy::{Detour, Interposed};
 use super::via::Via;
 use crate::stage::{BuildError, Edges, Reason};
 
@@ -55,6 +56,7 @@ impl Group {
             Ok(InPort {
                 inlet,
                 join: Arc::clone(&port.join),
+                entry: None,
                 ..*port
             })
         });
@@ -122,6 +124,10 @@ impl<T: Send + 'static> Inlet<T> for Joined<T> {
 
     fn outside(&self) -> Arc<dyn Push<T>> {
         self.edge(self.inlets.iter().map(|inlet| inlet.outside()).collect())
+    }
+
+    fn interpose(&self, _: &Detour<'_>, _: &dyn Inlet<T>) -> Result<Interposed, BuildError> {
+        unreachable!("an edge to shards was refused")
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use async_channel::{Receiver, Sender, TrySendError};
 use parking_lot::Mutex;
 use tussah_core::caught;
+use tussah_weave::Signature;
 
 use super::flows::{Flow, Key};
 use super::keepers::Keepers;
@@ -237,6 +238,13 @@ pub(crate) trait Ports: Send + Sync {
 
     /// Returns the functions that show the items of the instance's ports.
     fn shows(&self) -> Shows;
+
+    /// Returns the signature of the instance's first module.
+    fn signature(&self) -> Signature;
+
+    /// Returns the parts that stay when the module is swapped, which are a
+    /// [`Rest`](super::swap::Rest), unless the instance is closed.
+    fn rest(&self) -> Option<Box<dyn Any>>;
 }
 
 /// An edge of a graph by its names.

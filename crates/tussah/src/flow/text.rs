@@ -134,6 +134,10 @@ impl<T: Send + 'static> Inlet<T> for Placed<T> {
     fn outside(&self) -> Arc<dyn Push<T>> {
         self.recorder.clone()
     }
+
+    fn interpose(&self, _: &Detour<'_>, _: &dyn Inlet<T>) -> Result<Interposed, BuildError> {
+        unreachable!("an edge to a double was refused")
+    }
 }
 
 impl<T: Send + 'static> Push<T> for Recorder<T> {

@@ -190,6 +190,15 @@ impl Network {
         self.replan();
     }
 
+    /// Closes a stage, and forgets it.
+    pub(crate) fn discard(&self, name: &str) {
+        let known = self.inner.table.lock().find(name).cloned();
+        if let Ok(known) = known {
+            known.stage.close();
+            self.remove(known.id);
+        }
+    }
+
     /// Checks that a stage belongs to this network.
     ///
     /// # Errors
@@ -225,6 +234,32 @@ impl Network {
             stage.set_back_room(from, room);
         }
         Ok(())
+    }
+
+    /// Makes `by` a holder of the edges of a stage's handler.
+    pub(crate) fn inherit(&self, stage: u32, by: u32) {
+        self.inner.table.lock().inherit(stage, by);
+    }
+
+    /// Stops new batches of all stages that call a stage, directly or through others, until the
+    /// returned values are dropped. Waits until their running batches have ended.
+    pub(crate) async fn hold_callers(&self, name: &str) -> Vec<Box<dyn std::any::Any + Send>> {
+        let (stages, edges) = self.known();
+        let is_call = |edge: &&Edge| edge.kind == EdgeKind::Call;
+        let (mut to_do, mut callers) = (vec![name], Vec::new());
+        while let Some(callee) = to_do.pop() {
+            for edge in edges.iter().filter(is_call).filter(|it| &*it.to == callee) {
+                if !callers.contains(&&*edge.from) {
+                    callers.push(&*edge.from);
+                    to_do.push(&*edge.from);
+                }
+            }
+        }
+        let mut held = Vec::new();
+        for known in stages.iter().filter(|it| callers.contains(&&*it.name)) {
+            held.push(Arc::clone(&known.stage).hold().await);
+        }
+        held
     }
 
     fn connect_proxy(

@@ -94,8 +94,9 @@ pub(crate) struct State<E> {
     pub(crate) gate: Gate,
     /// True if there is a handler; without one, events are only queued.
     pub(crate) has_handler: bool,
-    /// True if the handler is about to be replaced; until then no batch begins.
-    pub(crate) swapping: bool,
+    /// The number of swaps of this handler, or of one that it calls, that are in progress; until
+    /// they end, no batch begins.
+    pub(crate) held: usize,
     /// True if the runtime has stopped starting servlets.
     pub(crate) orphaned: bool,
     /// True if the stage was closed and its waiting senders have not been notified yet.
@@ -194,7 +195,7 @@ impl<E> State<E> {
             },
             gate: Gate::Open,
             has_handler: false,
-            swapping: false,
+            held: 0,
             orphaned: false,
             closing: false,
             closed_for: None,
@@ -238,7 +239,7 @@ impl<E> State<E> {
 
     /// Returns whether new batches may begin.
     pub(crate) fn works(&self) -> bool {
-        matches!(self.gate, Gate::Open | Gate::Draining) && self.has_handler && !self.swapping
+        matches!(self.gate, Gate::Open | Gate::Draining) && self.has_handler && self.held == 0
     }
 
     /// Closes the stage: no event is admitted or taken any longer.

@@ -12,10 +12,12 @@ mod kinds;
 mod limit;
 mod ordered;
 mod ordered_batch;
+mod proxy;
 mod send;
 mod shards;
 mod standard;
 mod stop;
+mod swap;
 mod tap;
 #[cfg(feature = "cli")]
 mod testing;
@@ -27,7 +29,7 @@ use std::time::Duration;
 
 use futures_lite::future::or;
 use parking_lot::Mutex;
-use tussah::flow::{Args, module};
+use tussah::flow::{Args, Running, module};
 use tussah::{ManualClock, yield_now};
 
 /// The notes of modules.
@@ -77,6 +79,21 @@ impl<T: Debug + Send + 'static> Note<T> {
 /// Lets the other threads of the runtime run.
 async fn turns() {
     for _ in 0..1000 {
+        yield_now().await;
+    }
+}
+
+/// Waits until the graph is at rest.
+async fn settled(running: &Running) {
+    let mut last = None;
+    loop {
+        let stats = running.network().stats();
+        let is_busy = stats.iter().any(|it| it.queue_len + it.in_service > 0);
+        let all: u64 = stats.iter().map(|it| it.arrived + it.called).sum();
+        if !is_busy && last == Some(all) {
+            return;
+        }
+        last = (!is_busy).then_some(all);
         yield_now().await;
     }
 }

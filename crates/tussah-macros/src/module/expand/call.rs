@@ -157,6 +157,18 @@ impl Module {
         }
     }
 
+    /// Returns the method that swaps to this module, if that is possible.
+    pub(super) fn swap(&self) -> Option<TokenStream> {
+        let install = self.install();
+        (!self.is_source && !self.options.blocking).then(|| {
+            quote! {
+                async fn swap(swap: __flow::Swap<Self>) -> ::core::result::Result<(), __flow::BuildError> {
+                    swap.#install().await
+                }
+            }
+        })
+    }
+
     /// Returns the code that ends the outputs of an async call of an ordered module.
     pub(super) fn end_outs(&self, port: &Port) -> Vec<TokenStream> {
         let outs = port.arguments.iter().filter_map(|argument| match argument {

@@ -20,20 +20,20 @@ use crate::stage::{Batch, Handler, Sender};
 use crate::sync::Limit;
 use crate::time::sleep;
 
-pub(super) struct Flows<M: Module, W> {
-    pub(super) module: M,
-    pub(super) outs: Arc<M::Outs>,
-    pub(super) slot: usize,
+pub(crate) struct Flows<M: Module, W> {
+    pub(crate) module: M,
+    pub(crate) outs: Arc<M::Outs>,
+    pub(crate) slot: usize,
     /// The state of items without a flow.
-    pub(super) common: Mutex<Kept>,
-    pub(super) runtime: Handle,
-    pub(super) keepers: Arc<Keepers>,
+    pub(crate) common: Arc<Mutex<Kept>>,
+    pub(crate) runtime: Handle,
+    pub(crate) keepers: Arc<Keepers>,
     /// The limit around the instance.
-    pub(super) limit: Option<Limit>,
-    pub(super) sender: Arc<Sender<Parcel<M::Item>>>,
+    pub(crate) limit: Option<Limit>,
+    pub(crate) sender: Arc<Sender<Parcel<M::Item>>>,
     /// The number of the last alarm of all flows.
-    pub(super) alarms: AtomicU64,
-    pub(super) way: PhantomData<fn() -> W>,
+    pub(crate) alarms: Arc<AtomicU64>,
+    pub(crate) way: PhantomData<fn() -> W>,
 }
 
 impl<M: PerFlow, W: Way> Handler for Flows<M, W> {

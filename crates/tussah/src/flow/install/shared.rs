@@ -1,18 +1,25 @@
 //! The part of an instance that its stage and its handler share: the way of items that were not
 //! handled.
 
+use std::any::Any;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tussah_core::Handle;
+use tussah_weave::Signature;
 
 use super::handlers::send_later;
 use crate::flow::flows::Parcel;
 use crate::flow::keepers::Keepers;
+use crate::flow::kept::Kept;
 use crate::flow::module::Module;
 use crate::flow::outlet::{AnyOutlet, Outs as _};
+use crate::flow::swap::Rest;
 use crate::flow::tap::{Ports, Shows};
 use crate::stage::{Reason, Sender};
+use crate::sync::Limit;
 use crate::time::{now, sleep_until};
 
 /// The references of an instance's stage to parts of its handler, which owns them.
@@ -21,6 +28,12 @@ pub(super) struct Shared<M: Module> {
     /// The sender of alarms.
     alarms: OnceLock<Weak<Sender<Parcel<M::Item>>>>,
     keepers: OnceLock<Arc<Keepers>>,
+    /// The number of the instance among those with state for each flow, and the limit around it.
+    place: OnceLock<(usize, Option<Limit>)>,
+    /// The state of items without a flow.
+    common: Arc<Mutex<Kept>>,
+    /// The number of the last alarm of all flows.
+    alarm: Arc<AtomicU64>,
 }
 
 impl<M: Module> Default for Shared<M> {
@@ -29,6 +42,9 @@ impl<M: Module> Default for Shared<M> {
             outs: OnceLock::new(),
             alarms: OnceLock::new(),
             keepers: OnceLock::new(),
+            place: OnceLock::new(),
+            common: Arc::default(),
+            alarm: Arc::default(),
         }
     }
 }
@@ -44,6 +60,16 @@ impl<M: Module> Shared<M> {
     /// Returns the ports, unless the handler is gone.
     pub(super) fn outs(&self) -> Option<Arc<M::Outs>> {
         self.outs.get().and_then(Weak::upgrade)
+    }
+
+    /// Sets the place of the instance in its graph.
+    pub(super) fn set_place(&self, slot: usize, limit: Option<Limit>) {
+        self.place.get_or_init(|| (slot, limit));
+    }
+
+    /// Returns the state of items without a flow, and the number of the last alarm.
+    pub(super) fn states(&self) -> (Arc<Mutex<Kept>>, Arc<AtomicU64>) {
+        (Arc::clone(&self.common), Arc::clone(&self.alarm))
     }
 
     /// Sets the sender of alarms.
@@ -104,5 +130,23 @@ impl<M: Module> Ports for Shared<M> {
 
     fn shows(&self) -> Shows {
         M::describe().shows
+    }
+
+    fn signature(&self) -> Signature {
+        M::describe().signature
+    }
+
+    fn rest(&self) -> Option<Box<dyn Any>> {
+        let (slot, limit) = self.place.get().cloned()?;
+        let (common, alarms) = self.states();
+        Some(Box::new(Rest::<M::Item, M::Outs> {
+            outs: self.outs()?,
+            keepers: Arc::clone(self.keepers.get()?),
+            slot,
+            limit,
+            common,
+            alarms,
+            sender: self.alarms.get().and_then(Weak::upgrade),
+        }))
     }
 }

@@ -46,6 +46,12 @@ pub(crate) trait Inspect: Any + Send + Sync {
         Box::pin(std::future::ready(()))
     }
 
+    /// Stops new batches until the returned value is dropped. Waits until the running batches have
+    /// ended.
+    fn hold(self: Arc<Self>) -> Pin<Box<dyn Future<Output = Box<dyn Any + Send>> + Send>> {
+        Box::pin(std::future::ready(Box::new(()) as _))
+    }
+
     /// Stops admission, and drops all queued events. Returns their number.
     fn close(self: Arc<Self>) -> u64 {
         0
@@ -133,6 +139,14 @@ impl<E: Send + 'static> Inspect for Shared<E> {
 
     fn emptied(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move { self.settled().await })
+    }
+
+    fn hold(self: Arc<Self>) -> Pin<Box<dyn Future<Output = Box<dyn Any + Send>> + Send>> {
+        Box::pin(async move {
+            let held = Shared::hold(&self);
+            self.nothing_runs().await;
+            Box::new(held) as _
+        })
     }
 
     fn close(self: Arc<Self>) -> u64 {

@@ -199,6 +199,19 @@ impl Table {
         self.release(ALWAYS);
     }
 
+    /// Adds a holder to the edges of a stage's handler.
+    pub(crate) fn inherit(&mut self, stage: u32, by: u32) {
+        let Some(known) = self.stages.iter().find(|known| known.id == stage) else {
+            return;
+        };
+        let of_handler = |held: &&mut Held| held.by.contains(&known.making);
+        for held in self.edges.iter_mut().filter(of_handler) {
+            if !held.by.contains(&by) {
+                held.by.push(by);
+            }
+        }
+    }
+
     /// Removes the edges that have no other holder.
     pub(crate) fn release(&mut self, by: u32) {
         if by != ALWAYS {

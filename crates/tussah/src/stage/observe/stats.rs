@@ -137,7 +137,7 @@ impl StageStats {
                 Gate::Draining => "draining",
                 Gate::Paused => "paused",
                 Gate::Open if !state.has_handler => "new",
-                Gate::Open if state.swapping => "swapping",
+                Gate::Open if state.held > 0 => "swapping",
                 Gate::Open => "open",
             },
             queued: state.len(),

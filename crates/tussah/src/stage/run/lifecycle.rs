@@ -136,6 +136,11 @@ impl<E: Send + 'static> Shared<E> {
         self.release(inner);
     }
 
+    /// Limits batches to one event.
+    pub(crate) fn make_batches_single(&self) {
+        self.lock().state.set_batch_max(1);
+    }
+
     /// Limits the stage to one servlet.
     pub(crate) fn make_serial(&self) {
         self.lock().state.set_servlets_max(1);
@@ -148,9 +153,9 @@ impl<E: Send + 'static> Shared<E> {
         serial: bool,
     ) -> Result<Swapping<'_, E>, BuildError> {
         let turn = self.swaps.lock().await;
-        let alone = self.hold_for_swap()?;
+        let alone = self.can_swap()?;
         let swapping = Swapping {
-            stage: self,
+            _held: self.hold(),
             _turn: turn,
         };
         if alone || serial {
@@ -162,13 +167,18 @@ impl<E: Send + 'static> Shared<E> {
         Ok(swapping)
     }
 
-    /// Stops new batches. Returns whether the running batches have to end first.
-    fn hold_for_swap(&self) -> Result<bool, BuildError> {
-        let mut inner = self.lock();
+    /// Stops new batches until the returned value is dropped.
+    pub(crate) fn hold(self: &Arc<Self>) -> Held<E> {
+        self.lock().state.held += 1;
+        Held(Arc::clone(self))
+    }
+
+    /// Returns whether the running batches have to end before a swap.
+    fn can_swap(&self) -> Result<bool, BuildError> {
+        let inner = self.lock();
         if matches!(inner.state.gate, Gate::Draining | Gate::Closed) {
             return Err(self.is_closed());
         }
-        inner.state.swapping = true;
         Ok(matches!(inner.state.queue, Queue::Keyed(_)) || inner.state.servlets.max == 1)
     }
 
@@ -184,13 +194,17 @@ impl<E: Send + 'static> Shared<E> {
         Some(settled)
     }
 
-    async fn nothing_runs(&self) {
+    /// Waits until no batch is running.
+    pub(crate) async fn nothing_runs(&self) {
         poll_fn(|cx| {
             let mut inner = self.lock();
             if inner.state.in_service() == 0 {
                 return Poll::Ready(());
             }
-            inner.swap = Some(cx.waker().clone());
+            let mut waiting = inner.resting.iter();
+            if !waiting.any(|waker| waker.will_wake(cx.waker())) {
+                inner.resting.push(cx.waker().clone());
+            }
             Poll::Pending
         })
         .await;
@@ -229,7 +243,7 @@ impl<E: Send + 'static> Shared<E> {
             }
             // Another handler may have replaced it while this call waited, or may be about to.
             let changed = self.keys.notified();
-            if self.lock().state.swapping {
+            if self.lock().state.held > 0 {
                 changed.await;
                 continue;
             }
@@ -300,17 +314,21 @@ impl<E> Drop for Part<'_, E> {
 
 /// A swap in progress. Dropping this resumes the stage, whether or not the handler was swapped.
 pub(crate) struct Swapping<'a, E: Send + 'static> {
-    stage: &'a Arc<Shared<E>>,
+    _held: Held<E>,
     _turn: async_lock::MutexGuard<'a, ()>,
 }
 
-impl<E: Send + 'static> Drop for Swapping<'_, E> {
+/// A stage in which no batch begins. Dropping this resumes the stage, unless something else holds
+/// it.
+pub(crate) struct Held<E: Send + 'static>(Arc<Shared<E>>);
+
+impl<E: Send + 'static> Drop for Held<E> {
     fn drop(&mut self) {
-        let mut inner = self.stage.lock();
-        inner.state.swapping = false;
-        self.stage.release(inner);
+        let mut inner = self.0.lock();
+        inner.state.held -= 1;
+        self.0.release(inner);
         // Wakes calls that found the earlier handler retired.
-        self.stage.keys.notify_waiters();
+        self.0.keys.notify_waiters();
     }
 }
 

@@ -133,8 +133,8 @@ impl<E: Send + 'static> Shared<E> {
         if inner.state.watch.is_short() {
             calls.watcher = inner.state.watch.set();
         }
-        if inner.swap.is_some() && inner.state.in_service() == 0 {
-            calls.wakers.extend(inner.swap.take());
+        if inner.state.in_service() == 0 {
+            calls.wakers.append(&mut inner.resting);
         }
         if inner.state.is_left_alone() || inner.state.gate == Gate::Closed {
             self.ending(inner, &mut calls);
@@ -245,7 +245,7 @@ impl<E> Inner<E> {
         self.senders.any_waits()
             || self.state.watch.is_short()
             || self.settling
-            || self.swap.is_some()
+            || !self.resting.is_empty()
             || self.state.orphaned
             || self.state.gate == Gate::Closed
             || !self.state.swept.is_empty()

@@ -99,8 +99,8 @@ pub(crate) struct Inner<E> {
     pub(crate) generation: u32,
     /// True if a caller waits until nothing is queued or in service.
     pub(crate) settling: bool,
-    /// The waker of a swap that waits until nothing is in service.
-    pub(crate) swap: Option<Waker>,
+    /// The wakers of swaps that wait until nothing is in service.
+    pub(crate) resting: Vec<Waker>,
     /// Servlets at work that the manager of servlets has admitted.
     pub(crate) permits: usize,
     /// The proxies, with the stages whose events go to them.
@@ -129,7 +129,7 @@ impl<E: Send + 'static> Shared<E> {
                 next_servlet: 0,
                 generation: 0,
                 settling: false,
-                swap: None,
+                resting: Vec::new(),
                 permits: 0,
                 proxies: Vec::new(),
                 gone: false,

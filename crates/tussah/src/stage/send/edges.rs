@@ -42,6 +42,11 @@ impl Edges<'_> {
         &self.from
     }
 
+    /// Keeps the edges of the stage's present handler for the new handler, which uses them, too.
+    pub(crate) fn inherit(&self) {
+        self.network.inherit(self.id, self.making);
+    }
+
     /// Starts an edge to a stage of the same network.
     pub fn to<'a, E: Send + 'static, C: Clone>(&'a self, stage: &Stage<E, C>) -> To<'a, E, C> {
         To {

@@ -23,6 +23,12 @@ impl<E> State<E> {
         self.freed = true;
     }
 
+    /// Changes the maximum number of events in a batch.
+    pub(crate) fn set_batch_max(&mut self, events: usize) {
+        self.bounds.batch_max = events;
+        self.batch = self.batch.min(events);
+    }
+
     /// Changes the maximum number of servlets.
     pub(crate) fn set_servlets_max(&mut self, servlets: usize) {
         self.bounds.servlets_max = servlets;

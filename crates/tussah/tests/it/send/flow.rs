@@ -1,7 +1,32 @@
 //! The futures of flow graphs.
 
-use tussah::flow::expansion::{Held, InTurn, Outlet, Sends, flush_in_turn, handed_over};
-use tussah::flow::{Flow, Input, Running, Tap};
+use tussah::flow::expansion::{Held, InTurn, Outlet, Sends, Swap, flush_in_turn, handed_over};
+use tussah::flow::{Args, Flow, Input, Proxy, Running, Tap, module};
+
+/// A module of each kind that can be swapped.
+#[derive(Default)]
+struct Element;
+
+#[module]
+impl Element {
+    fn run(&self, _item: u64) {}
+}
+
+#[derive(Default)]
+struct Serial;
+
+#[module]
+impl Serial {
+    fn run(&mut self, _item: u64) {}
+}
+
+#[derive(Default)]
+struct PerFlow;
+
+#[module]
+impl PerFlow {
+    fn run(&self, _item: u64, _state: &mut u64) {}
+}
 
 super::futures! {
     "flow/running::drain" (running: Running) { running.drain().await }
@@ -14,6 +39,16 @@ super::futures! {
     "flow/running::stop" (running: Running) { running.stop().await }
     "flow/running::send" (input: Input<&'static str>) { input.send("static").await }
     "flow/flows::turn" (flow: Flow) { flow.turn().await }
+    "flow/swap::swap" (running: Running) {
+        let _ = running.swap::<Element>("name", Args::new()).await;
+    }
+    "flow/swap::element" (swap: Swap<Element>) { let _ = swap.element().await; }
+    "flow/swap::serial" (swap: Swap<Serial>) { let _ = swap.serial().await; }
+    "flow/swap::per_flow" (swap: Swap<PerFlow>) { let _ = swap.per_flow().await; }
+    "flow/proxy::proxy" (running: Running) {
+        let _ = running.proxy::<Element>("edge", "name", Args::new()).await;
+    }
+    "flow/proxy::remove" (proxy: Proxy) { proxy.remove().await }
     "flow/tap::next" (tap: Tap) { let _ = { tap }.next().await; }
     "flow/ordered::flush_in_turn" (flow: Flow, held: Held<'static>) {
         flush_in_turn(&flow, &mut { held }).await

@@ -1,0 +1,300 @@
+//! Proxies: instances that are inserted into an edge while the graph runs, and removed again.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use super::args::Args;
+use super::dropped::reason;
+use super::edge::{Edge, Ends, Erased, Inlet};
+use super::error::GraphError;
+use super::flows::Parcel;
+use super::install::{Instance as _, Planned};
+use super::keepers::Keepers;
+use super::module::Module;
+use super::running::Running;
+use super::via::Via;
+use crate::AbortHandle;
+use crate::stage::{Batch, Between, BuildError, Handler, Network, Reason, Sender, Stage};
+
+impl Running {
+    /// Inserts an instance of a module into an edge while the graph runs. It gets all items that
+    /// the sending instance sends to the receiving port, and what it sends to its port `out` goes
+    /// to that port. It can show, change, delay, multiply or drop items.
+    ///
+    /// The module has one input port, `run`, which takes the edge's items, and an output port `out`
+    /// of the same items. It keeps no state for flows, and does not block its OS thread. Its other
+    /// output ports have no edges. `edge` is named as for [`tap`](Self::tap), and `name` is the
+    /// name of the new instance.
+    ///
+    /// No item is lost, and the items of a sender keep their order. The proxy handles one item at a
+    /// time. If it panics, the item is lost and counted in its statistics. While it waits, the
+    /// sender waits as for a full queue. The method first waits until no instance runs that calls
+    /// the receiver, as in a fused chain.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such edge, if several have this name, or if it begins or
+    /// ends at shards. Also returns an error if the edge has a proxy already, if the name is taken,
+    /// or if the module does not fit or cannot be made.
+    ///
+    /// # Cancellation
+    /// If the future is dropped, there is no proxy.
+    ///
+    /// # Examples
+    /// ```
+    /// use tussah::flow::{Args, Graph, Out, module};
+    /// use tussah::modules::Logger;
+    ///
+    /// /// Passes even numbers only.
+    /// #[derive(Default)]
+    /// struct Even;
+    ///
+    /// #[module]
+    /// impl Even {
+    ///     fn run(&self, number: u64, out: &impl Out<u64>) {
+    ///         if number % 2 == 0 {
+    ///             out.send(number);
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// # let runtime = tussah::Runtime::builder().workers(1).build().expect("a runtime");
+    /// # runtime.block_on(async {
+    /// let mut graph = Graph::new("proxied");
+    /// graph.add::<Logger<u64>>("first", Args::new())?;
+    /// graph.add::<Logger<u64>>("second", Args::new())?;
+    /// graph.connect("first", "second")?;
+    /// let running = graph.start()?;
+    /// let proxy = running.proxy::<Even>("first -> second", "even", Args::new()).await?;
+    /// running.input("first")?.send(7_u64).await;
+    /// proxy.remove().await;
+    /// # running.drain().await;
+    /// # Ok::<(), tussah::flow::GraphError>(())
+    /// # }).expect("the graph can be made");
+    /// ```
+    pub async fn proxy<M: Module>(
+        &self,
+        edge: &str,
+        name: &str,
+        args: Args,
+    ) -> Result<Proxy, GraphError> {
+        let found = self.edge(edge)?;
+        let refused = |why| GraphError::Proxy {
+            edge: found.to_string(),
+            module: M::NAME,
+            why,
+        };
+        let (from, to) = (&found.from.0, &found.to.0);
+        self.single(from)?;
+        let to_place = self.single(to)?;
+        args.check(M::PARAMS).map_err(&refused)?;
+        if M::HAS_STATE {
+            return Err(refused("it keeps state for each flow".to_owned()));
+        }
+        let mut inputs = self.ports[to_place].1.iter();
+        let port = inputs.find(|port| port.name == found.to.1);
+        let port = port.expect("the edge ends at it");
+        let mut planned = Planned::<M>::new(args.of(name));
+        let (mut fits, mut sends) = (false, None);
+        let ports = planned.declare(&self.network, name)?;
+        let mut made = Made::new(&self.network, name);
+        planned.outs(&mut |name, outlet| {
+            if name == "out" {
+                sends = Some(outlet.item());
+                fits = outlet.connect(&*port.inlet, &Via::default());
+            }
+        });
+        let wanted = || {
+            let item = port.item;
+            refused(format!(
+                "expected one input port `run` and an output port `out`, both of `{item}`"
+            ))
+        };
+        let [own] = &ports[..] else {
+            return Err(wanted());
+        };
+        if !fits || own.name != "run" {
+            return Err(wanted());
+        }
+        let _held = self.network.hold_callers(to).await;
+        let installed = Box::new(planned).install(&self.keepers)?;
+        let detour = Detour {
+            network: &self.network,
+            from,
+            name: &format!("{found} by {name}"),
+            keepers: &self.keepers,
+        };
+        let interposed = (port.interpose)(&*port.inlet, &detour, &*own.inlet);
+        let interposed = interposed.ok_or_else(wanted)??;
+        let runtime = self.network.handle();
+        let tickers = installed.tickers.into_iter().map(|it| runtime.spawn(it));
+        let tickers: Vec<_> = tickers.collect();
+        let aborts = tickers.iter().map(|ticker| ticker.abort_handle()).collect();
+        self.tickers.lock().extend(tickers);
+        made.is_kept = true;
+        Ok(Proxy {
+            interposed,
+            made,
+            aborts,
+        })
+    }
+}
+
+/// An instance between two others, from [`Running::proxy`] on. Dropping this value leaves it there.
+#[must_use = "the proxy is taken away by `remove`"]
+pub struct Proxy {
+    interposed: Interposed,
+    made: Made,
+    aborts: Vec<AbortHandle>,
+}
+
+impl Proxy {
+    /// Removes the instance once it holds no items. Until then, its senders wait, which keeps the
+    /// items in order.
+    ///
+    /// # Cancellation
+    /// If the future is dropped, the instance stays.
+    pub async fn remove(mut self) {
+        self.interposed.remove().await;
+        self.aborts.iter().for_each(AbortHandle::abort);
+        self.made.is_kept = false;
+    }
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proxy")
+            .field("name", &self.made.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A stage that is removed when this is dropped, unless it is kept.
+struct Made {
+    network: Network,
+    name: String,
+    is_kept: bool,
+}
+
+impl Made {
+    fn new(network: &Network, name: &str) -> Self {
+        Self {
+            network: network.clone(),
+            name: name.to_owned(),
+            is_kept: false,
+        }
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.network.discard(&self.name);
+        }
+    }
+}
+
+/// The stage to put between the stage `from` and another.
+pub(crate) struct Detour<'a> {
+    network: &'a Network,
+    from: &'a str,
+    name: &'a str,
+    keepers: &'a Arc<Keepers>,
+}
+
+/// A stage between two others.
+pub(crate) type Interposed = Box<dyn Remove>;
+
+pub(crate) trait Remove: Send + Sync {
+    /// Removes the stage once it holds no events.
+    fn remove(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+/// The result of an attempt to interpose a stage; `None` if the types differ.
+pub(crate) type Interpose = Option<Result<Interposed, BuildError>>;
+
+/// Calls [`Inlet::interpose`] if the other port takes the same items.
+pub(crate) fn interpose<T: Send + 'static>(
+    inlet: &Erased,
+    detour: &Detour<'_>,
+    to: &Erased,
+) -> Interpose {
+    let inlet: Option<&Arc<dyn Inlet<T>>> = inlet.downcast_ref();
+    let to: &Arc<dyn Inlet<T>> = to.downcast_ref()?;
+    Some(
+        inlet
+            .expect("it is the port's own")
+            .interpose(detour, &**to),
+    )
+}
+
+impl Detour<'_> {
+    /// Puts the stage before `stage`. It passes the items that `unwrap` returns to `to`.
+    pub(crate) fn interpose<T: Send + 'static, I: Send + 'static>(
+        &self,
+        stage: &Stage<Parcel<I>>,
+        ends: &Ends<I>,
+        (to, unwrap): (&dyn Inlet<T>, fn(I) -> Result<T, I>),
+    ) -> Result<Interposed, BuildError> {
+        let on_drop = Arc::clone(ends);
+        let own = self.network.stage(self.name).servlets(1);
+        let own = own.on_drop(move |parcel, why: Reason| on_drop(parcel, why));
+        let own = own.handler(|edges| {
+            Ok(Pass {
+                to: to.connect(edges, &Via::call(), self.keepers)?,
+                next: edges.to(stage).queue(1)?,
+                ends: Arc::clone(ends),
+                unwrap,
+            })
+        })?;
+        let mut made = Made::new(self.network, self.name);
+        let between = own.between(self.from, stage)?;
+        made.is_kept = true;
+        Ok(Box::new(Removable { between, made }))
+    }
+}
+
+struct Removable<I> {
+    between: Between<Parcel<I>>,
+    made: Made,
+}
+
+impl<I: Send + 'static> Remove for Removable<I> {
+    fn remove(mut self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async move {
+            self.between.remove().await;
+            self.made.is_kept = false;
+        })
+    }
+}
+
+/// Passes the items of one port to the proxy, and those of the other ports to the receiver.
+struct Pass<T, I> {
+    to: Edge<T>,
+    next: Sender<Parcel<I>>,
+    ends: Ends<I>,
+    unwrap: fn(I) -> Result<T, I>,
+}
+
+impl<T: Send + 'static, I: Send + 'static> Handler for Pass<T, I> {
+    type Event = Parcel<I>;
+
+    async fn handle(&self, batch: &mut Batch<Parcel<I>>) {
+        while let Some(Parcel { item, flow }) = batch.next() {
+            match (self.unwrap)(item) {
+                Ok(item) => {
+                    if let Some(wait) = self.to.push(flow, item) {
+                        wait.await;
+                    }
+                }
+                Err(item) => {
+                    if let Err(error) = self.next.send(Parcel { item, flow }).await {
+                        (self.ends)(error.event.into_inner(), reason(error.why));
+                    }
+                }
+            }
+            batch.settle();
+        }
+    }
+}

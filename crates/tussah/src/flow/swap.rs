@@ -1,0 +1,275 @@
+//! Swapping the module of an instance while the graph runs.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use parking_lot::Mutex;
+use tussah_weave::{Body, Parallelism, PortSignature, Signature};
+
+use super::args::Args;
+use super::error::GraphError;
+use super::flows::Parcel;
+use super::install::{Elements, Flows, Serials};
+use super::keepers::Keepers;
+use super::kept::Kept;
+use super::module::{Element, Module, PerFlow, Serial};
+use super::running::Running;
+use super::way::Along;
+use crate::stage::{BuildError, Edges, Sender, Stage};
+use crate::sync::Limit;
+
+impl Running {
+    /// Replaces the module of an instance while the graph runs. No item is lost: those in the queue
+    /// go to the new module, and those of one sender keep their order.
+    ///
+    /// The new module has the same input and output ports, in the same order, the same parallelism,
+    /// and the same ones of the methods `tick`, `wake` and `end`. It may be the same module with
+    /// other arguments. The edges of the instance stay, and so do the flows that it has opened. The
+    /// arguments `every`, `flows` and `idle` stay as they were.
+    ///
+    /// If the module keeps state for each flow, the states and alarms stay, provided that the state
+    /// of the new module has the same type. Otherwise, each flow begins a new state with its next
+    /// item, and the earlier state is dropped without `end`.
+    ///
+    /// The method first waits until no instance is running that calls this one, as in a fused
+    /// chain. It also waits for running calls of this instance if they would overlap with the new
+    /// module's: those of a serial module, and those of a module with state for each flow. Other
+    /// running calls end with the earlier module. Afterwards, calls of this instance cost as much
+    /// as calls by name, also in a fused chain. An instance that is called keeps its first module
+    /// until the graph ends.
+    ///
+    /// Do not call this method from a module of the graph, which could wait for itself.
+    ///
+    /// # Errors
+    /// Returns an error if the instance does not exist, has shards, or is closed. A shard, such as
+    /// `pages#0`, is an instance of its own. Also returns an error if the modules do not match, if
+    /// one of them blocks its OS thread or is a source, or if the new module cannot be made. The
+    /// earlier module then stays.
+    ///
+    /// # Cancellation
+    /// If the future is dropped, the earlier module stays.
+    ///
+    /// # Examples
+    /// ```
+    /// use tussah::flow::{Args, Graph, Out, module};
+    /// use tussah::modules::Logger;
+    ///
+    /// /// Multiplies numbers.
+    /// struct Scale(u64);
+    ///
+    /// #[module]
+    /// impl Scale {
+    ///     fn init(by: u64) -> Self {
+    ///         Self(by)
+    ///     }
+    ///
+    ///     fn run(&self, number: u64, out: &impl Out<u64>) {
+    ///         out.send(number * self.0);
+    ///     }
+    /// }
+    ///
+    /// # let runtime = tussah::Runtime::builder().workers(1).build().expect("a runtime");
+    /// # runtime.block_on(async {
+    /// let mut graph = Graph::new("scaled");
+    /// graph.add::<Scale>("scale", Args::new().with("by", 2_u64))?;
+    /// graph.add::<Logger<u64>>("log", Args::new())?;
+    /// graph.connect("scale", "log")?;
+    /// let running = graph.start()?;
+    /// running.swap::<Scale>("scale", Args::new().with("by", 3_u64)).await?;
+    /// # running.drain().await;
+    /// # Ok::<(), tussah::flow::GraphError>(())
+    /// # }).expect("the graph can be made");
+    /// ```
+    pub async fn swap<M: Module>(&self, instance: &str, args: Args) -> Result<(), GraphError> {
+        let place = self.single(instance)?;
+        let refused = |why| GraphError::Swap {
+            instance: instance.to_owned(),
+            module: M::NAME,
+            why,
+        };
+        args.check(M::PARAMS).map_err(&refused)?;
+        let ports = self.outputs[place].as_ref();
+        let ports = ports.ok_or_else(|| self.no_instance(instance))?;
+        let (present, new) = (ports.signature(), M::describe().signature);
+        check(&present, &new).map_err(&refused)?;
+        let mut unconnected = None;
+        ports.each(&mut |name, outlet| {
+            let required = new.output(name).is_some_and(|port| port.required);
+            if required && outlet.edges() == 0 {
+                unconnected = Some(format!("{instance}.{name}"));
+            }
+        });
+        if let Some(from) = unconnected {
+            return Err(GraphError::Unconnected { from });
+        }
+        let closed = || BuildError::Closed {
+            stage: instance.to_owned(),
+        };
+        let rest = ports.rest().ok_or_else(closed)?;
+        let Ok(rest) = rest.downcast::<Rest<M::Item, M::Outs>>() else {
+            return Err(refused(not_alike(&present, &new)));
+        };
+        let stage = self.network.find::<Parcel<M::Item>>(instance)?;
+        let _held = self.network.hold_callers(instance).await;
+        let swap = Swap {
+            args: args.of(instance),
+            stage: stage.clone(),
+            rest: *rest,
+        };
+        M::swap(swap).await?;
+        if M::BODY == Body::Async && !M::TAKES_MANY {
+            // As for a first module: items of one batch would wait for each other.
+            stage.shared.make_batches_single();
+        }
+        Ok(())
+    }
+}
+
+/// Checks what the types do not tell.
+///
+/// # Errors
+/// Returns the reason if a module with the second signature cannot replace one with the first.
+fn check(present: &Signature, new: &Signature) -> Result<(), String> {
+    let names = |ports: &[PortSignature]| -> Vec<_> {
+        let names = ports.iter().map(|port| port.name.clone());
+        names.collect()
+    };
+    let all = |of: &Signature| (names(&of.inputs), names(&of.outputs));
+    match () {
+        () if present.inputs.is_empty() => Err("a source keeps its module".to_owned()),
+        () if all(present) != all(new) => Err(not_alike(present, new)),
+        () if [present.body, new.body].contains(&Body::Blocking) => {
+            Err("a module that blocks its OS thread is not swapped".to_owned())
+        }
+        () if present.parallelism != new.parallelism => Err(format!(
+            "it handles {}, but the present module {}",
+            at_a_time(new.parallelism),
+            at_a_time(present.parallelism)
+        )),
+        () => Ok(()),
+    }
+}
+
+fn at_a_time(parallelism: Parallelism) -> &'static str {
+    match parallelism {
+        Parallelism::Element => "any number of items",
+        Parallelism::Ordered => "any number of items in order",
+        Parallelism::Flow => "one item of each flow at a time",
+        Parallelism::Serial => "one item at a time",
+    }
+}
+
+/// Returns the reason why the ports of two modules differ.
+fn not_alike(present: &Signature, new: &Signature) -> String {
+    let list = |ports: &[PortSignature]| {
+        let ports = ports.iter();
+        let ports: Vec<_> = ports
+            .map(|port| format!("{}: {}", port.name, port.item))
+            .collect();
+        match ports.is_empty() {
+            true => "nothing".to_owned(),
+            false => ports.join(", "),
+        }
+    };
+    let all = |of: &Signature| format!("`{} -> {}`", list(&of.inputs), list(&of.outputs));
+    let (present, new) = (all(present), all(new));
+    if present == new {
+        return "expected the same ones of the methods `tick`, `wake` and `end`, in the same order, and as many that may fail".to_owned();
+    }
+    format!("expected the ports {present}, but they are {new}")
+}
+
+/// The parts of an instance that stay when its module is swapped.
+pub struct Rest<I, O> {
+    pub(crate) outs: Arc<O>,
+    pub(crate) keepers: Arc<Keepers>,
+    pub(crate) slot: usize,
+    pub(crate) limit: Option<Limit>,
+    pub(crate) common: Arc<Mutex<Kept>>,
+    pub(crate) alarms: Arc<AtomicU64>,
+    pub(crate) sender: Option<Arc<Sender<Parcel<I>>>>,
+}
+
+/// A swap to the module `M`.
+pub struct Swap<M: Module> {
+    args: Args,
+    stage: Stage<Parcel<M::Item>>,
+    rest: Rest<M::Item, M::Outs>,
+}
+
+/// Makes the new module. The instance keeps its edges.
+fn make<M: Module>(args: &Args, edges: &Edges<'_>) -> Result<M, BuildError> {
+    edges.inherit();
+    M::make(args).map_err(|why| edges.failed(why))
+}
+
+impl<M: Module> Swap<M> {
+    /// Swaps to a module that handles any number of items at a time.
+    ///
+    /// # Errors
+    /// Returns an error if the module cannot be made, or if the instance is closed.
+    pub async fn element(self) -> Result<(), BuildError>
+    where
+        M: Element,
+    {
+        let Self { args, stage, rest } = self;
+        let made = stage.swap(|edges| {
+            Ok(Elements::<M, Along> {
+                module: make(&args, edges)?,
+                outs: rest.outs,
+                keepers: rest.keepers,
+                turn: async_lock::Mutex::new(()),
+                way: PhantomData,
+            })
+        });
+        made.await.map(drop)
+    }
+
+    /// Swaps to a module that handles one item at a time.
+    ///
+    /// # Errors
+    /// Returns an error if the module cannot be made, or if the instance is closed.
+    pub async fn serial(self) -> Result<(), BuildError>
+    where
+        M: Serial,
+    {
+        let Self { args, stage, rest } = self;
+        let made = stage.swap_serial(move |edges| {
+            Ok(Serials::<M, Along> {
+                module: make(&args, edges)?,
+                outs: Arc::clone(&rest.outs),
+                keepers: Arc::clone(&rest.keepers),
+                way: PhantomData,
+            })
+        });
+        made.await.map(drop)
+    }
+
+    /// Swaps to a module that keeps state for each flow.
+    ///
+    /// # Errors
+    /// Returns an error if the module cannot be made, or if the instance is closed.
+    pub async fn per_flow(self) -> Result<(), BuildError>
+    where
+        M: PerFlow,
+    {
+        let Self { args, stage, rest } = self;
+        let runtime = stage.network.handle().clone();
+        let made = stage.swap(|edges| {
+            Ok(Flows::<M, Along> {
+                module: make(&args, edges)?,
+                outs: rest.outs,
+                slot: rest.slot,
+                common: rest.common,
+                runtime,
+                keepers: rest.keepers,
+                limit: rest.limit,
+                sender: rest.sender.ok_or_else(|| edges.failed("it is closed"))?,
+                alarms: rest.alarms,
+                way: PhantomData,
+            })
+        });
+        made.await.map(drop)
+    }
+}
