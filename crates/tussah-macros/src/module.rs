@@ -11,6 +11,8 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{DeriveInput, Ident, ImplItem, ImplItemFn, ItemImpl, Token, Type};
 
+pub(crate) use tussah_weave::port_number;
+
 use self::read::generic;
 
 /// Expands `#[module]`. A mistake becomes a `compile_error!` at its location, beside the unchanged
@@ -257,12 +259,4 @@ pub(crate) fn plain(name: &Ident) -> String {
     let name = name.to_string();
     let name = name.strip_prefix("r#").unwrap_or(&name);
     name.strip_prefix('_').unwrap_or(name).to_owned()
-}
-
-/// Returns the number of a port in the types of the expansions: a hash of its name (FNV-1a),
-/// because a name cannot be the parameter of a type.
-pub(crate) fn port_number(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-    })
 }

@@ -49,6 +49,8 @@ pub use graph::{
     Test, Via, WhenFull,
 };
 pub use lex::{Comment, Lexed, lex};
+#[doc(hidden)]
+pub use modules::port_number;
 pub use modules::{Body, Modules, Parallelism, ParamSignature, PortSignature, Signature};
 pub use parse::{Parsed, parse, parse_tokens};
 pub use plan::{

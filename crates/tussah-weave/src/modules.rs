@@ -157,3 +157,16 @@ pub enum Body {
     /// Code that may block an OS thread.
     Blocking,
 }
+
+/// Returns the number of a port in the types of the expansions of macros: a hash of its name
+/// (FNV-1a), because a name cannot be the parameter of a type.
+#[doc(hidden)]
+#[must_use]
+pub const fn port_number(name: &str) -> u64 {
+    let (name, mut hash, mut at) = (name.as_bytes(), 0xcbf2_9ce4_8422_2325_u64, 0);
+    while at < name.len() {
+        hash = (hash ^ name[at] as u64).wrapping_mul(0x100_0000_01b3);
+        at += 1;
+    }
+    hash
+}

@@ -6,24 +6,13 @@ use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 
 use tussah_core::caught;
+pub use tussah_weave::port_number;
 
 use super::call::{Called, Calls};
 use super::flows::Flow;
 use super::module::{Module, Never, Ports};
 use super::outbox::{Held, Outbox};
 use super::outlet::Outs;
-
-/// Returns the number of a port in the types of fused chains: a hash of its name (FNV-1a), as
-/// `#[module]` and `weave!` compute it.
-#[must_use]
-pub const fn port_number(name: &str) -> u64 {
-    let (name, mut hash, mut at) = (name.as_bytes(), 0xcbf2_9ce4_8422_2325_u64, 0);
-    while at < name.len() {
-        hash = (hash ^ name[at] as u64).wrapping_mul(0x100_0000_01b3);
-        at += 1;
-    }
-    hash
-}
 
 /// The way of what a plain call sends.
 pub trait Way: Send + Sync + 'static {
