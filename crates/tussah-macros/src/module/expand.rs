@@ -343,7 +343,7 @@ impl Module {
             let item = port.item();
             quote! {
                 let hash = __flow::Probe::<#item>::new().hash_fn();
-                #[allow(unreachable_patterns)]
+                #[allow(unreachable_patterns, clippy::result_large_err)]
                 let unwrap = |item| match item { #wrapped => ::core::result::Result::Ok(item), other => ::core::result::Result::Err(other) };
                 entry.port::<#item>(#name, |item| #wrapped, unwrap, hash);
             }

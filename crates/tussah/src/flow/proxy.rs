@@ -214,6 +214,9 @@ pub(crate) trait Remove: Send + Sync {
 /// The result of an attempt to interpose a stage; `None` if the types differ.
 pub(crate) type Interpose = Option<Result<Interposed, BuildError>>;
 
+/// Returns the item that the receiver takes, or what is for another of its ports.
+type Unwrap<T, I> = fn(I) -> Result<T, I>;
+
 /// Calls [`Inlet::interpose`] if the other port takes the same items.
 pub(crate) fn interpose<T: Send + 'static>(
     inlet: &Erased,
@@ -235,7 +238,7 @@ impl Detour<'_> {
         &self,
         stage: &Stage<Parcel<I>>,
         ends: &Ends<I>,
-        (to, unwrap): (&dyn Inlet<T>, fn(I) -> Result<T, I>),
+        (to, unwrap): (&dyn Inlet<T>, Unwrap<T, I>),
     ) -> Result<Interposed, BuildError> {
         let on_drop = Arc::clone(ends);
         let own = self.network.stage(self.name).servlets(1);
@@ -274,7 +277,7 @@ struct Pass<T, I> {
     to: Edge<T>,
     next: Sender<Parcel<I>>,
     ends: Ends<I>,
-    unwrap: fn(I) -> Result<T, I>,
+    unwrap: Unwrap<T, I>,
 }
 
 impl<T: Send + 'static, I: Send + 'static> Handler for Pass<T, I> {

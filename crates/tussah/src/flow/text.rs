@@ -15,6 +15,7 @@ use super::flows::Flow;
 use super::install::{Installed, Instance};
 use super::keepers::Keepers;
 use super::outlet::AnyOutlet;
+use super::proxy::{Detour, Interposed};
 use super::running::{Input, Running};
 use super::tap::{Ports, Show, Shown};
 use super::via::Via;
