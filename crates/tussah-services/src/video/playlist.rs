@@ -91,22 +91,23 @@ mod tests {
 
     #[test]
     fn a_transport_stream_is_divided_between_packets() {
+        // Six seconds at this rate are no multiple of a packet's length.
         let description = Description {
-            rate: 18_800,
+            rate: 18_801,
             movie: None,
         };
         let text = of("/a/b c.ts", 188_188, "video/mp2t", &description);
         let expected = "\
 #EXTM3U
 #EXT-X-VERSION:7
-#EXT-X-TARGETDURATION:6
+#EXT-X-TARGETDURATION:7
 #EXT-X-MEDIA-SEQUENCE:0
 #EXT-X-PLAYLIST-TYPE:VOD
-#EXTINF:6.000,
-#EXT-X-BYTERANGE:112800@0
+#EXTINF:6.009,
+#EXT-X-BYTERANGE:112988@0
 b%20c.ts
-#EXTINF:4.010,
-#EXT-X-BYTERANGE:75388@112800
+#EXTINF:3.999,
+#EXT-X-BYTERANGE:75200@112988
 b%20c.ts
 #EXT-X-ENDLIST
 ";

@@ -25,6 +25,7 @@ fn a_minute_comes_at_once_and_five_seconds_every_five_seconds() {
     assert_eq!(server.disk(0, "chunks"), 13);
     server.clock.advance(5 * S);
     body.extend(client.read(50_000));
+    server.expect_disk(0, "chunks", 14);
     server.clock.advance(5 * S);
     body.extend(client.read(10_000));
     assert!(body == bytes(710_000));

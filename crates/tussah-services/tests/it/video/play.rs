@@ -131,6 +131,7 @@ fn a_video_that_becomes_shorter_ends_its_stream() {
     let mut client = server.connect();
     client.play("/a.mp4");
     client.read(600_000);
+    server.expect_disk(0, "chunks", 12);
     let file = std::fs::File::options()
         .write(true)
         .open(server.videos.path("a.mp4"));
