@@ -20,26 +20,26 @@ const PACKAGE: &str = "tussah-core";
 /// The file with the options of the checks.
 const OPTIONS: &str = "xtask/src/ci/steps.rs";
 
-/// Returns the fingerprint of all that the checks depend on: the sources, the versions of the
-/// dependencies, the profiles, and the options. Toolchains are not among it.
+/// Variables that change how thorough the checks are. A result with one of them is not recorded.
+const DEPTHS: [&str; 2] = ["LOOM_MAX_PREEMPTIONS", "MIRIFLAGS"];
+
+/// Returns the fingerprint of all that the checks depend on, except for the toolchains.
 ///
 /// # Errors
 ///
 /// Returns an error if a file cannot be read, or cargo does not list the dependencies.
 pub(super) fn fingerprint(root: &Path) -> anyhow::Result<String> {
-    let mut all = Sha256::new();
-    let mut add = |name: &str, text: &str| {
-        for part in [name, text] {
-            all.update((part.len() as u64).to_le_bytes());
-            all.update(part);
-        }
-    };
-    for (name, text) in read_all(&root.join("crates").join(PACKAGE), "")? {
-        add(&name, &text);
-    }
-    add(OPTIONS, &read(root, OPTIONS)?);
+    Ok(digest(&inputs(root)?))
+}
+
+/// Returns the sources, the options, the profiles, and the versions of the dependencies, each with
+/// its name.
+fn inputs(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
+    let mut inputs = read_all(&root.join("crates").join(PACKAGE), "")?;
+    let mut add = |name: &str, text: String| inputs.push((name.to_owned(), text));
+    add(OPTIONS, read(root, OPTIONS)?);
     let manifest: Table = read(root, "Cargo.toml")?.parse()?;
-    add("profiles", &format!("{:?}", manifest.get("profile")));
+    add("profiles", format!("{:?}", manifest.get("profile")));
     let mut tree = cargo();
     tree.current_dir(root)
         .args(["tree", "--locked", "--package", PACKAGE])
@@ -47,15 +47,21 @@ pub(super) fn fingerprint(root: &Path) -> anyhow::Result<String> {
     let tree = tree.output().context("cannot start cargo")?;
     let errors = String::from_utf8_lossy(&tree.stderr);
     ensure!(tree.status.success(), "cargo tree failed: {errors}");
-    add(
-        "packages",
-        &packages(&String::from_utf8_lossy(&tree.stdout)),
-    );
+    add("packages", packages(&String::from_utf8_lossy(&tree.stdout)));
+    Ok(inputs)
+}
+
+fn digest(inputs: &[(String, String)]) -> String {
+    let mut all = Sha256::new();
+    for part in inputs.iter().flat_map(|(name, text)| [name, text]) {
+        all.update((part.len() as u64).to_le_bytes());
+        all.update(part);
+    }
     let mut text = String::new();
     for byte in all.finalize() {
         write!(text, "{byte:02x}").expect("a string takes everything");
     }
-    Ok(text)
+    text
 }
 
 fn read(root: &Path, file: &str) -> anyhow::Result<String> {
@@ -86,8 +92,13 @@ pub(super) fn date(root: &Path, step: &str, fingerprint: &str) -> Option<String>
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be written.
+/// Returns an error if a variable has changed the depth of the check, or if the file cannot be
+/// written.
 pub(super) fn write(root: &Path, step: &str, fingerprint: &str) -> anyhow::Result<()> {
+    for variable in DEPTHS {
+        let is_set = std::env::var_os(variable).is_some();
+        ensure!(!is_set, "{step} is not recorded, because {variable} is set");
+    }
     let command = format!("cargo xtask ci --only {step} --record");
     record::write(root, step, &command, &found(fingerprint))
 }
@@ -108,6 +119,24 @@ mod tests {
             packages(tree),
             "derive v1.0.0\nlibc v0.2.1\ntussah-core v0.1.0"
         );
+    }
+
+    #[test]
+    fn a_fingerprint_depends_on_all_inputs() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut inputs = inputs(&root).unwrap();
+        for name in ["src/lib.rs", "Cargo.toml", OPTIONS, "profiles", "packages"] {
+            let before = digest(&inputs);
+            let input = inputs.iter_mut().find(|(other, _)| other == name);
+            let (_, text) = input.expect(name);
+            assert!(!text.is_empty(), "{name}");
+            text.push(' ');
+            assert_ne!(digest(&inputs), before, "{name}");
+        }
+        let (_, packages) = inputs.last().unwrap();
+        assert!(packages.contains("loom v"), "{packages}");
+        let of = |name: &str, text: &str| digest(&[(name.to_owned(), text.to_owned())]);
+        assert_ne!(of("ab", "c"), of("a", "bc"));
     }
 
     #[test]
