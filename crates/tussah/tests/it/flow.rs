@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use futures_lite::future::or;
 use parking_lot::Mutex;
-use tussah::flow::{Args, Running, module};
+use tussah::flow::{Args, AsyncOut, Running, module};
 use tussah::{ManualClock, yield_now};
 
 /// The notes of modules.
@@ -73,6 +73,22 @@ impl<T: Debug + Send + 'static> Note<T> {
 
     fn run(&mut self, item: T) {
         self.notes.add(format!("{item:?}"));
+    }
+}
+
+/// Sends all numbers below its parameter.
+struct Below(u64);
+
+#[module]
+impl Below {
+    fn init(below: u64) -> Self {
+        Self(below)
+    }
+
+    async fn start(&self, out: &impl AsyncOut<u64>) {
+        for number in 0..self.0 {
+            out.send(number).await;
+        }
     }
 }
 

@@ -9,24 +9,8 @@ use tussah::flow::{
 };
 use tussah::sync::Semaphore;
 
-use super::{Note, Notes, turns};
+use super::{Below, Note, Notes, turns};
 use crate::{by_hand, runtime};
-
-/// Sends all numbers below its parameter.
-struct Below(u64);
-
-#[module]
-impl Below {
-    fn init(below: u64) -> Self {
-        Self(below)
-    }
-
-    async fn start(&self, out: &impl AsyncOut<u64>) {
-        for number in 0..self.0 {
-            out.send(number).await;
-        }
-    }
-}
 
 /// The number of items between two modules, and the most there have been.
 #[derive(Clone, Default)]

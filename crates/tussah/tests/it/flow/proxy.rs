@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_lite::future::poll_once;
 use tussah::flow::{Args, AsyncOut, Graph, GraphError, Out, Running, Via, module};
 
-use super::{Note as AnyNote, Notes, settled};
+use super::{Below, Note as AnyNote, Notes, settled};
 use crate::{by_hand, runtime};
 
 type Note = AnyNote<u64>;
@@ -249,22 +249,6 @@ fn a_chain_is_drained_first() {
         running.drain().await;
     });
     assert_eq!(notes.sorted(), ["1", "20", "30", "4"]);
-}
-
-/// Numbers from zero on.
-struct Below(u64);
-
-#[module]
-impl Below {
-    fn init(below: u64) -> Self {
-        Self(below)
-    }
-
-    async fn start(&self, out: &impl AsyncOut<u64>) {
-        for number in 0..self.0 {
-            out.send(number).await;
-        }
-    }
 }
 
 #[test]
