@@ -25,7 +25,7 @@ use crate::web::{Routes, Running};
 /// | `body` | size, default 1 MiB | the longest body; 413 for a longer one |
 /// | `patience` | duration, default 30 s | the time for a whole body, and the time for which a client may stall while reading a response |
 /// | `idle` | duration, default 60 s | the time from a response to the next request |
-/// | `half_close` | flag, default true | whether a client that has closed its sending direction gets the responses to its requests; otherwise it counts as disconnected |
+/// | `half_close` | flag, default true | whether to answer a client that sends no more |
 ///
 /// A head must arrive within 10 seconds. `patience` and `idle` must be longer than zero. The module
 /// holds a body in memory until the request is dropped.

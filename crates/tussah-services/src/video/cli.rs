@@ -15,7 +15,7 @@ use crate::units::some_duration;
 ///
 /// A client gets the first minute of a video at once, and then five seconds of it every five
 /// seconds. The server admits a stream only if the disk of its video can read it in time; otherwise
-/// the client gets 503. An admitted stream is never late.
+/// the client gets 503. An admitted stream is never late while the disk keeps its rate.
 ///
 /// Any player that plays videos over HTTP can be used. Seeking works by range requests. VIDEO.m3u8
 /// is the playlist of VIDEO for HTTP Live Streaming, if VIDEO is an MPEG transport stream, or an
