@@ -6,7 +6,7 @@ use super::scope::{Content, Entity, Place, Scope};
 use super::values::Params;
 use super::{Checker, cycles, fused, ports, unify};
 use crate::diagnostic::Diagnostic;
-use crate::graph::{Graph, Limit, Shed};
+use crate::graph::{Graph, Limit, Node, Shed};
 use crate::suggest;
 use crate::token::Span;
 use crate::tree::{Choice, Definition, Instance, LimitRule, Name, ShedRule, Statement};
@@ -305,6 +305,7 @@ impl Builder<'_, '_> {
                     }
                 };
                 self.refuse_overlap(name.span, &name.text, &of_name, &nodes);
+                self.refuse_sources(name.span, &of_name);
                 nodes.extend(of_name);
             }
         }
@@ -336,6 +337,23 @@ impl Builder<'_, '_> {
             let message = format!("`{name}` is in two limits");
             let error = Diagnostic::error(span, message).other(other, "the other limit");
             self.report(error.help("an instance can be in one limit only"));
+        }
+    }
+
+    /// Reports a node in a limit whose module has no input: its items would enter uncounted.
+    fn refuse_sources(&mut self, span: Span, nodes: &[usize]) {
+        let mut nodes = nodes.iter().map(|&node| &self.graph.nodes[node]);
+        let is_source = |node: &&Node| {
+            let signature = self.checker.signature(&node.module);
+            signature.is_some_and(|signature| signature.inputs.is_empty())
+        };
+        if let Some(node) = nodes.find(is_source) {
+            let message = format!(
+                "`{}` has no input, so a limit cannot count its items",
+                node.name
+            );
+            let help = "name the instances that receive its items";
+            self.report(Diagnostic::error(span, message).help(help));
         }
     }
 
