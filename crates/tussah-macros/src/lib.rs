@@ -60,7 +60,7 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `init` | makes an instance; its arguments are the module's parameters. It may return a `Result`. Without it, the module is made by `Default` |
 /// | `run` | handles an item of the default input port |
 /// | `#[port] fn name` | handles an item of the input port `name` |
-/// | `start` | produces items: the module is a source, and has no input |
+/// | `start` | an `async fn` that produces items; with `run` or another port, it runs beside them, and all methods take `&self` |
 /// | `tick` | runs once in each period, which is the parameter `every`; takes outputs only |
 /// | `wake`, `end` | for modules with state for each flow: the alarm of a flow, and its end |
 ///

@@ -130,14 +130,20 @@ impl Parse for Options {
 struct Module {
     options: Options,
     init: Option<Init>,
-    /// The methods that handle items, or the one that starts a source.
+    /// The methods that handle items. A module without them is a source.
     ports: Vec<Port>,
-    is_source: bool,
+    /// The method that produces items.
+    start: Option<Port>,
     has_begin: bool,
     outputs: Vec<Output>,
 }
 
 impl Module {
+    /// Returns whether the module has no input.
+    fn is_source(&self) -> bool {
+        self.ports.is_empty()
+    }
+
     /// Returns whether the module takes batches.
     fn takes_many(&self) -> bool {
         self.ports.iter().any(Port::takes_many)
@@ -179,9 +185,11 @@ enum Kind {
     Tick,
     Wake,
     End,
+    /// Not an item: the begin of the graph.
+    Start,
 }
 
-/// A method that handles items.
+/// A method that handles or produces items.
 struct Port {
     name: Ident,
     kind: Kind,
@@ -222,6 +230,7 @@ impl Port {
             Kind::Tick => quote!(__flow::Tick),
             Kind::Wake => quote!(__flow::Woken),
             Kind::End => quote!(__flow::Ended),
+            Kind::Start => unreachable!("it gets no items"),
         }
     }
 

@@ -178,8 +178,8 @@ pub mod expansion {
     pub use super::install::{Installed, Node};
     pub use super::keepers::Sends;
     pub use super::module::{
-        Element, Ended, HasInput, HasOutput, HasParam, Module, Never, PerFlow, Ports, Serial,
-        Source, Tick, Woken,
+        Begin, Element, Ended, HasInput, HasOutput, HasParam, Module, Never, PerFlow, Ports,
+        Serial, Source, Tick, Woken,
     };
     pub use super::ordered::{InTurn, Later, flush_in_turn, handed_over};
     pub use super::out::{AsyncOut, Out};

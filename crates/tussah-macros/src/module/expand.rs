@@ -3,6 +3,7 @@
 mod batches;
 mod call;
 mod params;
+mod start;
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
@@ -21,10 +22,11 @@ impl Module {
     pub(super) fn expand(&self, block: &ItemImpl) -> TokenStream {
         let module = self.module(block);
         let calls = match self.takes_many() {
-            _ if self.is_source => self.source(block),
+            _ if self.is_source() => TokenStream::new(),
             true => self.calls(block, &self.batches()),
             false => self.calls(block, &TokenStream::new()),
         };
+        let source = self.source(block);
         let ports = self.ports_of(block);
         quote! {
             const _: () = {
@@ -38,9 +40,9 @@ impl Module {
                 #[automatically_derived]
                 #module
 
-                #[automatically_derived]
-                #[allow(unused_variables)]
                 #calls
+
+                #source
             };
         }
     }
@@ -51,11 +53,7 @@ impl Module {
         let this = &block.self_ty;
         let name = name_of(this);
         let (item, (outs, new)) = (self.item(), self.outs());
-        let body = match self.ports.iter().any(|port| port.is_async) {
-            _ if self.options.blocking => quote!(Blocking),
-            true => quote!(Async),
-            false => quote!(Plain),
-        };
+        let body = self.body();
         let (is_serial, has_state) = (self.options.serial, self.state().is_some());
         let is_alone = is_serial || self.is_exclusive();
         let (takes_many, is_plain) = (self.facts_of_batches(), self.is_plain());
@@ -65,6 +63,7 @@ impl Module {
             (self.options.flows, self.options.ordered, self.swap());
         let (inputs, dropped, pattern) = (self.inputs(), self.dropped(), self.pattern());
         let (install, describe, called) = (self.install(), self.describe(block), self.called());
+        let start = self.start_fn();
         quote! {
             impl #generics __flow::Module for #this #bounds {
                 type Item = #item; type Outs = #outs;
@@ -81,6 +80,7 @@ impl Module {
                 const TICK: ::core::option::Option<fn() -> Self::Item> = #tick;
                 const WAKE: ::core::option::Option<fn(u64) -> Self::Item> = #wake;
                 const END: ::core::option::Option<fn() -> Self::Item> = #end;
+                const START: ::core::option::Option<__flow::Begin<Self>> = #start;
                 const PARAMS: &'static [__flow::ParamSpec] = &[#(#params),*];
 
                 fn make(args: &__flow::Args) -> ::core::result::Result<Self, ::std::string::String> {
@@ -114,6 +114,15 @@ impl Module {
                     node.#install()
                 } #swap
             }
+        }
+    }
+
+    /// Returns the kind of the methods that handle items.
+    fn body(&self) -> TokenStream {
+        match self.is_source() || self.ports.iter().any(|port| port.is_async) {
+            _ if self.options.blocking => quote!(Blocking),
+            true => quote!(Async),
+            false => quote!(Plain),
         }
     }
 
@@ -154,6 +163,8 @@ impl Module {
             .is_plain()
             .then_some(quote!((held, way): (&__flow::Held<'a>, &__Way::Open<'a>)));
         quote! {
+            #[automatically_derived]
+            #[allow(unused_variables)]
             impl #generics #of for #this #bounds {
                 #types
                 #begin(
@@ -175,24 +186,6 @@ impl Module {
         }
     }
 
-    /// Returns the implementation of `Source`.
-    fn source(&self, block: &ItemImpl) -> TokenStream {
-        let (generics, _, bounds) = block.generics.split_for_impl();
-        let (this, pattern, start) = (&block.self_ty, self.pattern(), self.start());
-        quote! {
-            impl #generics __flow::Source for #this #bounds {
-                async fn start(
-                    &self,
-                    flow: &__flow::Flow,
-                    outs: &Self::Outs,
-                ) -> ::core::result::Result<(), ::std::string::String> {
-                    let #pattern = outs;
-                    #start
-                }
-            }
-        }
-    }
-
     /// Returns the traits that tell the compiler the types of the ports and parameters.
     fn ports_of(&self, block: &ItemImpl) -> TokenStream {
         let mut generics = block.generics.clone();
@@ -200,7 +193,7 @@ impl Module {
         let (generics, _, bounds) = generics.split_for_impl();
         let this = &block.self_ty;
         let inputs = self.ports.iter().filter(|port| port.kind == Kind::Input);
-        let inputs = inputs.filter(|_| !self.is_source).map(|port| {
+        let inputs = inputs.map(|port| {
             let (number, item) = (port_number(&plain(&port.name)), port.item());
             quote! {
                 impl #generics __flow::HasInput<#number, At> for #this #bounds { type Item = #item; }
@@ -234,7 +227,7 @@ impl Module {
     /// Returns the method of `Node` that installs a module of this kind.
     pub(super) fn install(&self) -> TokenStream {
         match () {
-            () if self.is_source => quote!(source),
+            () if self.is_source() => quote!(source),
             () if self.is_exclusive() => quote!(serial),
             () if self.state().is_some() => quote!(per_flow),
             () if self.options.blocking => quote!(blocking),
@@ -245,7 +238,7 @@ impl Module {
     /// Returns the type of an instance in a fused chain.
     fn called(&self) -> TokenStream {
         match self.is_exclusive() {
-            _ if self.is_source || !self.is_plain() || self.options.blocking => quote!(NotPlain),
+            _ if !self.is_plain() || self.options.blocking => quote!(NotPlain),
             _ if self.state().is_some() => quote!(NotPlain),
             true => quote!(PlainSerial),
             false => quote!(PlainElement),
@@ -254,7 +247,7 @@ impl Module {
 
     /// Returns the type of the items of all ports.
     fn item(&self) -> TokenStream {
-        let ports = self.ports.iter().rev().filter(|_| !self.is_source);
+        let ports = self.ports.iter().rev();
         ports.fold(quote!(__flow::Never), |others, port| {
             let this = port.what();
             quote!(__flow::Ports<#this, #others>)
@@ -284,7 +277,7 @@ impl Module {
         let made = match kind {
             Kind::Wake => wrap(number, quote!(__flow::Woken(number))),
             Kind::End => wrap(number, quote!(__flow::Ended)),
-            Kind::Tick | Kind::Input => wrap(number, quote!(__flow::Tick)),
+            _ => wrap(number, quote!(__flow::Tick)),
         };
         match kind {
             Kind::Wake => quote!(::core::option::Option::Some(|number| #made)),
@@ -306,7 +299,7 @@ impl Module {
             |(place, (_, of, _))| quote!(.param::<#of>(&<Self as __flow::Module>::PARAMS[#place])),
         );
         let inputs = self.ports.iter().filter(|port| port.kind == Kind::Input);
-        let inputs = inputs.filter(|_| !self.is_source).map(|port| {
+        let inputs = inputs.map(|port| {
             let (name, item) = (plain(&port.name), port.item());
             let (spelled, text) = (item.to_token_stream().to_string(), text(&item));
             quote! {
@@ -336,7 +329,7 @@ impl Module {
 
     fn inputs(&self) -> TokenStream {
         let ports = self.ports.iter().enumerate();
-        let ports = ports.filter(|(_, port)| port.kind == Kind::Input && !self.is_source);
+        let ports = ports.filter(|(_, port)| port.kind == Kind::Input);
         let ports = ports.map(|(number, port)| {
             let name = plain(&port.name);
             let wrapped = wrap(number, quote!(item));
@@ -362,7 +355,7 @@ impl Module {
                 let item = wrap(wakes.expect("this is one"), quote!(item));
                 quote!(::core::option::Option::Some(#item))
             }
-            Kind::Tick | Kind::End => quote!(::core::option::Option::None),
+            _ => quote!(::core::option::Option::None),
         })
     }
 

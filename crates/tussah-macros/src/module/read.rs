@@ -26,7 +26,9 @@ impl Module {
             if name == "init" {
                 init = Some(Init::read(function)?);
             } else if name == "start" {
-                start = Some(Port::read(function, Kind::Input, &mut outputs)?);
+                let port = Port::read(function, Kind::Start, &mut outputs)?;
+                port.check(function)?;
+                start = Some(port);
             } else if name == "begin" {
                 has_begin = true;
             } else if let Some(kind) = Kind::of(name, is_port) {
@@ -36,65 +38,30 @@ impl Module {
             }
         }
         let has_input = ports.iter().any(|port| port.kind == Kind::Input);
-        let module = match (start, !has_input) {
-            (Some(start), true) if ports.is_empty() => {
-                Self::of_source(init, start, outputs, options)?
-            }
-            (Some(start), true) => {
+        match &start {
+            Some(start) if !has_input && !ports.is_empty() => {
                 return Err(syn::Error::new(
                     start.name.span(),
-                    "a module with `start` is a source; expected no other method of a module",
+                    "a module with `start` and without `run` is a source; expected no other method of a module",
                 ));
             }
-            (Some(start), false) => {
-                return Err(syn::Error::new(
-                    start.name.span(),
-                    "a module with `start` is a source, and takes no items; expected `start` alone, or `run`",
-                ));
-            }
-            (None, true) => {
+            None if !has_input => {
                 return Err(syn::Error::new_spanned(
                     &block.self_ty,
                     "a module handles items in `run`, or produces them in `start`; found neither",
                 ));
             }
-            (None, false) => Self {
-                options,
-                init,
-                ports,
-                is_source: false,
-                has_begin,
-                outputs,
-            },
+            _ => {}
+        }
+        let module = Self {
+            options,
+            init,
+            ports,
+            start,
+            has_begin,
+            outputs,
         };
         module.check()
-    }
-
-    fn of_source(
-        init: Option<Init>,
-        start: Port,
-        outputs: Vec<Output>,
-        options: Options,
-    ) -> syn::Result<Self> {
-        let error = |message| Err(syn::Error::new(start.name.span(), message));
-        if !start.is_async || start.is_exclusive {
-            return error("`start` must be an `async fn` of `&self`");
-        }
-        if start.item().is_some() || start.state().is_some() {
-            return error("`start` takes outputs only: `out: &impl AsyncOut<T>`");
-        }
-        Ok(Self {
-            options: Options {
-                flows: options.flows,
-                ordered: options.ordered,
-                ..Options::default()
-            },
-            init,
-            ports: vec![start],
-            is_source: true,
-            has_begin: false,
-            outputs,
-        })
     }
 
     /// Checks the rules that concern several methods, and adds the ports for the ends of items.
@@ -162,17 +129,25 @@ impl Module {
             let message = "a batch has items of several flows; expected `items.flow()`, the flow of the last one";
             return error(name, message);
         }
-        let keeps = has_state || self.is_exclusive() || self.options.serial || self.is_source;
+        let keeps = has_state || self.is_exclusive() || self.options.serial || self.is_source();
+        let mut methods = self.ports.iter().chain(&self.start);
+        let first = methods.clone().next().expect("a module has a method");
         if self.options.ordered && keeps {
             let message = "a module keeps the order of all of its items, or of each flow; expected no `ordered`";
-            return error(&self.ports[0].name, message);
+            return error(&first.name, message);
         }
         let waits = |port: &Port| port.is_async || port.is_exclusive;
-        if self.options.blocking && (has_state || self.ports.iter().any(waits)) {
-            return error(
-                &self.ports[0].name,
-                "a module that blocks has plain methods of `&self` without state",
+        if self.options.blocking && (has_state || methods.any(waits)) {
+            let message =
+                "a module that blocks has plain methods of `&self` without state, and no `start`";
+            return error(&first.name, message);
+        }
+        let exclusive = self.ports.iter().find(|port| port.is_exclusive);
+        if let (Some(_), Some(Port { name, .. })) = (&self.start, exclusive) {
+            let message = format!(
+                "`start` runs beside `{name}`, and both cannot have `&mut self` at once; expected `&self`, a lock around what changes, and `#[module(serial)]` for one item at a time"
             );
+            return error(name, &message);
         }
         Ok(())
     }
@@ -181,7 +156,7 @@ impl Module {
     fn ends(&self) -> Vec<Output> {
         let mut ends = Vec::new();
         let inputs = self.ports.iter().filter(|port| port.kind == Kind::Input);
-        for port in inputs.filter(|_| !self.is_source) {
+        for port in inputs {
             let item = port.item().expect("a port takes items");
             let mut end = |end: &str, item| {
                 ends.push(Output {
@@ -220,7 +195,14 @@ impl Port {
         let name = &self.name;
         let error = |message: String| Err(syn::Error::new_spanned(&function.sig, message));
         let takes = (self.item().is_some(), self.state().is_some());
+        let is_output = |it: &Argument| matches!(it, Argument::Out { .. } | Argument::Flow);
         match (self.kind, takes) {
+            (Kind::Start, _) if !self.is_async || self.is_exclusive => {
+                error("`start` must be an `async fn` of `&self`".to_owned())
+            }
+            (Kind::Start, _) if !self.arguments.iter().all(is_output) => {
+                error("`start` takes outputs only: `out: &impl AsyncOut<T>`".to_owned())
+            }
             (Kind::Input, (false, _)) => error(format!(
                 "`{name}` takes no item; expected an argument by value"
             )),

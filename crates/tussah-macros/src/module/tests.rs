@@ -46,6 +46,9 @@ fn signatures_of_modules() {
     );
     is_module("async fn start(&self, out: &impl AsyncOut<u64>) {}");
     is_module(
+        "async fn start(&self, flow: &Flow, out: &impl AsyncOut<u64>) -> Result<(), String> {} fn run(&self, item: u64, state: &mut S, out: &impl Out<u64>) {} fn end(&self, state: S) {} fn tick(&self) {}",
+    );
+    is_module(
         "fn run(&self, item: u64, state: &mut S, wake: &Wake) {} fn wake(&self, state: &mut S) {} fn end(&self, state: S) {}",
     );
     is_module(
@@ -124,8 +127,28 @@ fn what_is_no_module() {
         "`start` must be an `async fn` of `&self`",
     );
     check(
-        "async fn start(&self) {} fn run(&self, a: u64) {}",
-        "a module with `start` is a source, and takes no items; expected `start` alone, or `run`",
+        "async fn start(&self, a: u64) {} fn run(&self, a: u64) {}",
+        "`start` takes outputs only: `out: &impl AsyncOut<T>`",
+    );
+    check(
+        "async fn start(&self, s: &mut S) {} fn run(&self, a: u64, s: &mut S) {}",
+        "`start` takes outputs only: `out: &impl AsyncOut<T>`",
+    );
+    check(
+        "async fn start(&self, wake: &Wake) {} fn run(&self, a: u64, s: &mut S) {}",
+        "`start` takes outputs only: `out: &impl AsyncOut<T>`",
+    );
+    check(
+        "async fn start(&self) {} fn run(&mut self, a: u64) {}",
+        "`start` runs beside `run`, and both cannot have `&mut self` at once; expected `&self`, a lock around what changes, and `#[module(serial)]` for one item at a time",
+    );
+    check(
+        "async fn start(&self) {} fn run(&self, a: u64) {} fn tick(&mut self) {}",
+        "`start` runs beside `tick`, and both cannot have `&mut self` at once; expected `&self`, a lock around what changes, and `#[module(serial)]` for one item at a time",
+    );
+    check(
+        "async fn start(&self) {} fn tick(&self) {}",
+        "a module with `start` and without `run` is a source; expected no other method of a module",
     );
     check(
         "fn run(&self, a: u64) {} fn end(&self, s: S) {}",
@@ -169,8 +192,14 @@ fn arguments_and_places_of_the_attribute() {
     let message = error("ordered, serial", run);
     assert_eq!(message.as_deref(), Some(expected));
     let message = error("blocking", "impl M { async fn run(&self, item: u64) {} }");
-    let expected = "a module that blocks has plain methods of `&self` without state";
+    let expected =
+        "a module that blocks has plain methods of `&self` without state, and no `start`";
     assert_eq!(message.as_deref(), Some(expected));
+    let start = "async fn start(&self) {}";
+    for methods in [start, &format!("{start} fn run(&self, item: u64) {{}}")] {
+        let message = error("blocking", &format!("impl M {{ {methods} }}"));
+        assert_eq!(message.as_deref(), Some(expected));
+    }
     let unread = "impl M { fn run(&self, item: u64) { let a = ; } }";
     let unread = module(TokenStream::new(), unread.parse().expect("tokens"));
     let expected = "#[module] cannot read this `impl` block: expected an expression";

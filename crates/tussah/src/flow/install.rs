@@ -6,6 +6,7 @@ mod handlers;
 mod maker;
 mod ordered;
 mod shared;
+mod source;
 mod tick;
 
 use std::any::Any;
@@ -21,17 +22,18 @@ use tussah_weave::Body;
 use self::batches::Calls;
 pub(super) use self::flows::Flows;
 pub(super) use self::handlers::{Elements, Serials};
-use self::handlers::{Nothing, end_flow, plain};
+use self::handlers::{end_flow, plain};
 use self::maker::Maker;
 use self::ordered::{in_turn, with_tickets};
 use self::shared::Shared;
+use self::source::begun;
 use self::tick::{period, tick_every};
 use super::args::Args;
 use super::call::{Place, PlainElement, PlainSerial};
 use super::edge::{Ends, Entry, InPort};
 use super::flows::{Flow, Parcel};
 use super::keepers::Keepers;
-use super::module::{Element, Module, PerFlow, Serial, Source};
+use super::module::{Element, Module, PerFlow, Serial};
 use super::open_flows::FlowBounds;
 use super::outlet::{AnyOutlet, Outs as _};
 use super::tap::Ports;
@@ -61,7 +63,7 @@ pub struct Node<M: Module, W = Along> {
 /// The computation of a thread that begins when the whole graph is installed.
 pub(crate) type Run = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The computation of a source.
+/// The computation of the method `start`.
 pub(crate) type Produce = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 /// The threads that an instance has in addition to those of its stage.
@@ -74,6 +76,8 @@ pub struct Installed {
 /// An instance of any module, before the graph runs.
 pub(crate) trait Instance: Any + Send {
     fn has_state(&self) -> bool;
+    /// Returns whether the module has the method `start`.
+    fn starts(&self) -> bool;
     fn set_target(&mut self, target: Duration);
     /// Sets the limit around the instance.
     fn set_limit(&mut self, limit: Limit);
@@ -127,6 +131,10 @@ impl<M: Module, W> Planned<M, W> {
 impl<M: Module, W: Way> Instance for Planned<M, W> {
     fn has_state(&self) -> bool {
         M::HAS_STATE
+    }
+
+    fn starts(&self) -> bool {
+        M::START.is_some()
     }
 
     fn set_target(&mut self, target: Duration) {
@@ -264,7 +272,7 @@ impl<M: Module, W: Way> Node<M, W> {
             })
         })?;
         PlainElement::fill(&place, &stage);
-        Ok(Installed::default())
+        Ok(begun(stage.host, |host| (&host.0.module, &host.0.outs)))
     }
 
     /// Installs a module that blocks its OS thread.
@@ -357,7 +365,7 @@ impl<M: Module, W: Way> Node<M, W> {
             };
             keepers.on_end(slot, end);
         }
-        declared.handler(|edges| {
+        let stage = declared.handler(|edges| {
             let (module, outs) = maker.make(edges)?;
             Ok(Flows::<M, W> {
                 module,
@@ -372,26 +380,6 @@ impl<M: Module, W: Way> Node<M, W> {
                 way: PhantomData,
             })
         })?;
-        Ok(Installed::default())
-    }
-
-    /// Starts a module that has no input.
-    ///
-    /// # Errors
-    /// Returns an error if the module or an edge cannot be made.
-    pub fn source(self) -> Result<Installed, BuildError>
-    where
-        M: Source,
-    {
-        let (declared, maker) = self.split();
-        let mut made = None;
-        declared.handler(|edges| {
-            made = Some(maker.make(edges)?);
-            Ok(Nothing::<M>(PhantomData))
-        })?;
-        let (module, outs) = made.expect("the maker was called");
-        let source: Produce = Box::pin(async move { module.start(&Flow::default(), &outs).await });
-        let (source, tickers) = (Some(source), Vec::new());
-        Ok(Installed { source, tickers })
+        Ok(begun(stage.host, |host| (&host.0.module, &host.0.outs)))
     }
 }

@@ -1,6 +1,7 @@
 //! The traits that `#[module]` implements.
 
 use std::future::Future;
+use std::pin::Pin;
 
 use tussah_weave::Body;
 
@@ -82,6 +83,10 @@ pub trait Module: Sized + Send + 'static {
     const WAKE: Option<fn(u64) -> Self::Item>;
     #[doc(hidden)]
     const END: Option<fn() -> Self::Item>;
+
+    /// The method `start`, if the module has it.
+    #[doc(hidden)]
+    const START: Option<Begin<Self>>;
 
     /// The names of the parameters.
     #[doc(hidden)]
@@ -254,9 +259,16 @@ pub trait PerFlow: Module + Sync {
     }
 }
 
-/// A module without input ports.
+/// A function that calls `start`.
+pub type Begin<M> = for<'a> fn(
+    &'a M,
+    &'a Flow,
+    &'a <M as Module>::Outs,
+) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>>;
+
+/// A module with the method `start`.
 pub trait Source: Module + Sync {
-    /// Produces items until the source ends. Returns the reason if the source failed.
+    /// Produces items until the method ends. Returns the reason if it failed.
     fn start(
         &self,
         flow: &Flow,

@@ -24,9 +24,9 @@ impl Running {
     /// to that port. It can show, change, delay, multiply or drop items.
     ///
     /// The module has one input port, `run`, which takes the edge's items, and an output port `out`
-    /// of the same items. It keeps no state for flows, and does not block its OS thread. Its other
-    /// output ports have no edges. `edge` is named as for [`tap`](Self::tap), and `name` is the
-    /// name of the new instance.
+    /// of the same items. It has no `start`, keeps no state for flows, and does not block its OS
+    /// thread. Its other output ports have no edges. `edge` is named as for [`tap`](Self::tap), and
+    /// `name` is the name of the new instance.
     ///
     /// No item is lost, and the items of a sender keep their order. The proxy handles one item at a
     /// time. If it panics, the item is lost and counted in its statistics. While it waits, the
@@ -91,6 +91,9 @@ impl Running {
         args.check(M::PARAMS).map_err(&refused)?;
         if M::HAS_STATE {
             return Err(refused("it keeps state for each flow".to_owned()));
+        }
+        if M::START.is_some() {
+            return Err(refused("it has the method `start`".to_owned()));
         }
         let mut inputs = self.ports[to_place].1.iter();
         let port = inputs.find(|port| port.name == found.to.1);

@@ -158,12 +158,12 @@ impl Running {
     }
 
     /// Waits until all sources have ended, all items have been handled, and all closed flows have
-    /// ended. Then closes the graph.
+    /// ended. Then closes the graph. A source is an instance whose module has `start`.
     ///
     /// From the call on, items sent through an [`Input`] end as [shut
     /// down](crate::stage::Reason::ShutDown). The method also waits for items on edges with a
-    /// delay. The flows of a source are closed when it ends. Other flows that are still open do not
-    /// get an `end`, and their alarms no longer go off.
+    /// delay. The flows of a source without `run` are closed when it ends. Other flows that are
+    /// still open do not get an `end`, and their alarms no longer go off.
     ///
     /// The future never completes in these cases, for which there are
     /// [`drain_within`](Self::drain_within) and [`stop`](Self::stop):

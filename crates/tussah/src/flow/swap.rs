@@ -44,7 +44,7 @@ impl Running {
     /// # Errors
     /// Returns an error if the instance does not exist, has shards, or is closed. A shard, such as
     /// `pages#0`, is an instance of its own. Also returns an error if the modules do not match, if
-    /// one of them blocks its OS thread or is a source, or if the new module cannot be made. The
+    /// one of them blocks its OS thread or has `start`, or if the new module cannot be made. The
     /// earlier module then stays.
     ///
     /// # Cancellation
@@ -110,6 +110,10 @@ impl Running {
         let Ok(rest) = rest.downcast::<Rest<M::Item, M::Outs>>() else {
             return Err(refused(not_alike(&present, &new)));
         };
+        if rest.starts || M::START.is_some() {
+            let why = "a module with `start` is not swapped: `start` would go on";
+            return Err(refused(why.to_owned()));
+        }
         let stage = self.network.find::<Parcel<M::Item>>(instance)?;
         let _held = self.network.hold_callers(instance).await;
         let swap = Swap {
@@ -182,6 +186,8 @@ fn not_alike(present: &Signature, new: &Signature) -> String {
 
 /// The parts of an instance that stay when its module is swapped.
 pub struct Rest<I, O> {
+    /// True if the module has the method `start`.
+    pub(crate) starts: bool,
     pub(crate) outs: Arc<O>,
     pub(crate) keepers: Arc<Keepers>,
     pub(crate) slot: usize,

@@ -16,6 +16,7 @@ mod proxy;
 mod send;
 mod shards;
 mod standard;
+mod start;
 mod stop;
 mod swap;
 mod tap;

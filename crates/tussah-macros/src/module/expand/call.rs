@@ -10,7 +10,7 @@ impl Module {
     /// Returns whether no method waits, so that a call is a plain function.
     pub(super) fn is_plain(&self) -> bool {
         let mut ports = self.ports.iter();
-        ports.all(|port| !port.is_async && !port.takes_many())
+        !self.is_source() && ports.all(|port| !port.is_async && !port.takes_many())
     }
 
     pub(super) fn call(&self) -> TokenStream {
@@ -51,7 +51,7 @@ impl Module {
                 #end
             };
             match port.kind {
-                Kind::Input | Kind::Tick => quote!({ #body }),
+                Kind::Input | Kind::Tick | Kind::Start => quote!({ #body }),
                 // An alarm that was set again, or whose flow has no state any more, is over.
                 Kind::Wake => quote! {{
                     let __flow::Woken(number) = item;
@@ -142,25 +142,10 @@ impl Module {
         }
     }
 
-    pub(super) fn start(&self) -> TokenStream {
-        let start = &self.ports[0];
-        let (open, pass) = self.arguments(start);
-        let end = match start.fails.is_some() {
-            true => quote!(result.map_err(|error| ::std::string::ToString::to_string(&error))),
-            false => quote!(let () = result; ::core::result::Result::Ok(())),
-        };
-        quote! {
-            let sends = __flow::Sends::default();
-            #(#open)*
-            let result = self.start(#(#pass),*).await;
-            #end
-        }
-    }
-
     /// Returns the method that swaps to this module, if that is possible.
     pub(super) fn swap(&self) -> Option<TokenStream> {
         let install = self.install();
-        (!self.is_source && !self.options.blocking).then(|| {
+        (self.start.is_none() && !self.options.blocking).then(|| {
             quote! {
                 async fn swap(swap: __flow::Swap<Self>) -> ::core::result::Result<(), __flow::BuildError> {
                     swap.#install().await
@@ -210,6 +195,8 @@ impl Module {
                     };
                     let (outbox, async_port) = self.openers();
                     let opened = match port.is_async {
+                        // What `start` sends has no turn.
+                        _ if port.kind == Kind::Start => quote!(port(flow, &sends)),
                         true if port.takes_many() => self.opener_of_batches(),
                         false if port.takes_many() && self.options.ordered => {
                             quote!(later_of(&current, &held))
@@ -235,7 +222,7 @@ impl Module {
 
     /// Returns a match of `item` with an arm for each port.
     pub(super) fn for_each_item(&self, arm: impl Fn(&Port) -> TokenStream) -> TokenStream {
-        if self.is_source {
+        if self.is_source() {
             return quote!(match item {});
         }
         let arms = self.ports.iter().enumerate().map(|(number, port)| {

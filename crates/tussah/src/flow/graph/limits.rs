@@ -16,8 +16,8 @@ impl Graph {
     /// `items`, it drops none, as long as each item is sent on once. Weave sets this room.
     ///
     /// # Errors
-    /// Returns an error if an instance does not exist, is in another set, or is a single shard, or
-    /// if `items` is 0.
+    /// Returns an error if an instance does not exist, is in another set, is a single shard, or has
+    /// the method `start`. Also returns an error if `items` is 0.
     pub fn limit(&mut self, items: usize, instances: &[&str]) -> Result<(), GraphError> {
         let mut inside = Vec::new();
         for name in instances {
@@ -31,6 +31,11 @@ impl Graph {
                     }
                     None if items == 0 => "it is in a limit of 0 items: expected at least 1".into(),
                     None if is_taken => "it is in two limits: expected one".into(),
+                    None if self.instances[place].instance.starts() => {
+                        "it has `start`, whose items a limit does not count: expected a limit \
+                         without it"
+                            .into()
+                    }
                     None => {
                         inside.push(place);
                         continue;

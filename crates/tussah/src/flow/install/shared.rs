@@ -140,6 +140,7 @@ impl<M: Module> Ports for Shared<M> {
         let (slot, limit) = self.place.get().cloned()?;
         let (common, alarms) = self.states();
         Some(Box::new(Rest::<M::Item, M::Outs> {
+            starts: M::START.is_some(),
             outs: self.outs()?,
             keepers: Arc::clone(self.keepers.get()?),
             slot,
