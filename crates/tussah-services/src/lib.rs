@@ -1,10 +1,11 @@
-//! A web server, a video server, a load generator, and HTTP modules for flow graphs, as libraries.
-//! They show how tussah works in practice.
+//! A web server, a video server, a Gnutella router, a load generator, and HTTP modules for flow
+//! graphs, as libraries. They show how tussah works in practice.
 
 #![forbid(unsafe_code)]
 
 mod descriptors;
 pub mod fastcgi;
+pub mod gnutella;
 mod html;
 pub mod load;
 pub mod modules;

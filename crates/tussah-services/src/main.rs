@@ -7,13 +7,15 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use clap_complete::Shell;
 use tussah::flow::cli::{self, Others, Program};
+use tussah_services::gnutella;
 use tussah_services::load;
 use tussah_services::new;
 use tussah_services::video;
 use tussah_services::web::Web;
 use tussah_services::web::config::{Arguments, Config};
 
-/// Web and video servers, HTTP load generator, and commands for flow graphs, built on tussah.
+/// Web and video servers, Gnutella router, HTTP load generator, and commands for flow graphs, built
+/// on tussah.
 #[derive(Parser)]
 #[command(name = "tussah", version, propagate_version = true)]
 struct Tussah {
@@ -25,6 +27,7 @@ struct Tussah {
 enum Command {
     Web(Arguments),
     Video(video::Arguments),
+    Gnutella(Box<gnutella::Arguments>),
     Load(Box<load::cli::Arguments>),
     #[command(flatten)]
     Graph(cli::Command),
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
     match Tussah::parse().command {
         Command::Web(arguments) => web(&arguments),
         Command::Video(arguments) => video::run(arguments),
+        Command::Gnutella(arguments) => gnutella::run(*arguments),
         Command::Load(arguments) => load::cli::run(*arguments),
         Command::Graph(command) => command.run(&Program {
             name: "tussah".to_owned(),

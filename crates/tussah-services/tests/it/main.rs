@@ -2,6 +2,7 @@
 
 mod config;
 mod fastcgi;
+mod gnutella;
 mod load;
 mod modules;
 mod site;

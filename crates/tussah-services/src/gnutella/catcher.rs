@@ -1,0 +1,177 @@
+//! The modules that keep a router connected.
+
+use std::io::Read as _;
+use std::net::SocketAddrV4;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tussah::flow::{AsyncOut, Out, module};
+use tussah::net::TcpStream;
+use tussah::time::now;
+
+use super::handshake;
+use super::hosts::Hosts;
+use super::node::{Adopted, Node};
+use super::router::Host;
+use super::why::Why;
+
+/// Bound, in bytes: the file with hosts. The rest is not read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Bound, in time: an attempt to connect, before the handshake.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A host to connect to, as `HOST:PORT`.
+#[derive(Debug)]
+pub(super) struct Dial(String);
+
+/// The end of an attempt to connect.
+#[derive(Debug)]
+pub(super) struct Tried {
+    host: String,
+    is_connected: bool,
+    /// Other hosts that the host named.
+    hosts: Vec<SocketAddrV4>,
+}
+
+/// Connects to further hosts while the router has too few peers.
+pub(super) struct Catcher {
+    node: Arc<Node>,
+    hosts: Hosts,
+}
+
+#[module]
+impl Catcher {
+    fn init(node: Arc<Node>) -> Result<Self, String> {
+        let mut hosts = Hosts::default();
+        for name in &node.options.peers {
+            hosts.add(name.clone(), true);
+        }
+        if let Some(path) = &node.options.hosts {
+            for name in read_hosts(path)? {
+                hosts.add(name, false);
+            }
+        }
+        Ok(Self { node, hosts })
+    }
+
+    fn run(&mut self, host: Host, out: &impl Out<Dial>) {
+        self.add(host.0);
+        self.dial(out);
+    }
+
+    #[port]
+    fn tried(&mut self, tried: Tried, out: &impl Out<Dial>) {
+        let jitter = fastrand::f64();
+        self.hosts
+            .tried(&tried.host, tried.is_connected, now(), jitter);
+        for host in tried.hosts {
+            self.add(host);
+        }
+        self.dial(out);
+    }
+
+    fn tick(&mut self, out: &impl Out<Dial>) {
+        self.dial(out);
+    }
+}
+
+impl Catcher {
+    fn add(&mut self, host: SocketAddrV4) {
+        if self.node.listening.get() != Some(&host) && !host.ip().is_multicast() {
+            self.hosts.add(host.to_string(), false);
+        }
+    }
+
+    /// Starts attempts to connect until there are enough peers and attempts.
+    fn dial(&mut self, out: &impl Out<Dial>) {
+        let has = self.node.len() + self.hosts.trying();
+        if has >= self.node.options.keep || self.node.is_closed() {
+            return;
+        }
+        let connected = self.node.hosts();
+        for _ in has..self.node.options.keep {
+            let next = self.hosts.next(now(), &connected, || fastrand::u32(..));
+            let Some(host) = next else { return };
+            out.send(Dial(host));
+        }
+    }
+}
+
+/// Reads the hosts in a file.
+fn read_hosts(path: &Path) -> Result<Vec<String>, String> {
+    let mut text = String::new();
+    let read = std::fs::File::open(path)
+        .and_then(|file| file.take(FILE_BYTES_MAX).read_to_string(&mut text));
+    read.map_err(|error| format!("cannot read the hosts in {}: {error}", path.display()))?;
+    let lines = text.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    Ok(lines.map(str::to_owned).collect())
+}
+
+/// Connects to hosts. The server serves the connections that come of it.
+pub(super) struct Connect {
+    node: Arc<Node>,
+}
+
+#[module]
+impl Connect {
+    fn init(node: Arc<Node>) -> Self {
+        Self { node }
+    }
+
+    async fn run(&self, dial: Dial, out: &impl AsyncOut<Tried>) {
+        let (is_connected, hosts) = match self.connect(&dial.0).await {
+            Ok(hosts) => (true, hosts),
+            Err(failed) => {
+                self.node.counts.end(&failed.why);
+                tracing::info!(host = %dial.0, "not connected: {}", failed.why);
+                (false, failed.hosts)
+            }
+        };
+        let host = dial.0;
+        let tried = Tried {
+            host,
+            is_connected,
+            hosts,
+        };
+        out.send(tried).await;
+    }
+}
+
+impl Connect {
+    async fn connect(&self, host: &str) -> Result<Vec<SocketAddrV4>, handshake::Failed> {
+        let unreachable = |error: std::io::Error| Why::Unreachable(error.to_string());
+        let options = TcpStream::builder().timeout(PATIENCE).nodelay(true);
+        let stream = options.connect(host).await.map_err(unreachable)?;
+        let address = stream.peer_addr().map_err(unreachable)?;
+        let greeted = handshake::connect(&self.node, &stream, address, host).await;
+        let (greeted, hosts) = greeted?;
+        let adopted = Adopted {
+            stream,
+            address,
+            greeted,
+        };
+        // Fails if the graph is gone.
+        let _ = self.node.adopt.send(adopted).await;
+        Ok(hosts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_hosts() {
+        let directory = tempfile::tempdir().expect("there is room");
+        let path = directory.path().join("hosts");
+        std::fs::write(&path, "# known\n\n a:1 \n192.0.2.1:6346\n").expect("there is room");
+        assert_eq!(
+            read_hosts(&path),
+            Ok(vec!["a:1".into(), "192.0.2.1:6346".into()])
+        );
+        let error = read_hosts(&directory.path().join("none")).expect_err("it is missing");
+        assert!(error.starts_with("cannot read the hosts in "), "{error}");
+    }
+}

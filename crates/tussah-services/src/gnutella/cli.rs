@@ -1,0 +1,136 @@
+//! The command `tussah gnutella`.
+
+use std::net::SocketAddrV4;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use tussah::net::ToAddresses as _;
+
+use super::options::Options;
+use super::running::{Gnutella, GnutellaError};
+use crate::units::{size, some_duration};
+
+/// Route packets of the Gnutella network.
+///
+/// The router accepts peers, and connects to further hosts while it has fewer than four. It passes
+/// pings and queries on to all other peers. Pongs, query hits and pushes go back along the path of
+/// what they answer.
+///
+/// With --share, the router answers queries with the files of a directory, and serves them over
+/// HTTP. /search?q=WORDS sends a query, and shows the files that were found. /status shows the
+/// peers, the counters, and the graph. Only this machine may use both.
+#[derive(Args, Clone, Debug)]
+#[command(after_long_help = AFTER)]
+pub struct Arguments {
+    /// Address at which peers connect; port 0 takes a free port
+    #[arg(short, long, value_name = "ADDR", default_value = "127.0.0.1:6346")]
+    listen: SocketAddrV4,
+    /// Address for files, /search and /status over HTTP; port 0 takes a free port
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6347")]
+    http: SocketAddrV4,
+    /// Host to connect to first; several times for several hosts
+    #[arg(short, long = "peer", value_name = "HOST:PORT", value_parser = host)]
+    peers: Vec<String>,
+    /// File with further hosts, one HOST:PORT in a line
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    hosts: Option<PathBuf>,
+    /// Directory with files to share
+    #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    share: Option<PathBuf>,
+    /// Number of peers to keep, 0 to 100 [default: 4]
+    #[arg(long, value_name = "N")]
+    keep: Option<usize>,
+    /// Peers that are connected at a time [default: 100]
+    #[arg(long, value_name = "N")]
+    limit_peers: Option<usize>,
+    /// Peers of each address [default: 16]
+    #[arg(long, value_name = "N")]
+    limit_each: Option<usize>,
+    /// Bytes that may wait for a peer to accept them; a peer with more is cut off [default: 1MiB]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    limit_queue: Option<u64>,
+    /// How many hops a packet travels, 1 to 7 [default: 7]
+    #[arg(long, value_name = "N")]
+    ttl: Option<u8>,
+    /// Routes that are remembered for each of pings, queries and servents [default: 100000]
+    #[arg(long, value_name = "N")]
+    routes: Option<usize>,
+    /// How long a peer may send nothing [default: 2m]
+    #[arg(long, value_name = "TIME", value_parser = some_duration)]
+    silence: Option<Duration>,
+    /// How long the router takes leave of its peers when it shuts down [default: 5s]
+    #[arg(long, value_name = "TIME", value_parser = some_duration)]
+    drain: Option<Duration>,
+    /// Log the end of each connection, with its reason
+    #[arg(short, long)]
+    verbose: bool,
+    /// Number of workers [default: one for each CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    workers: Option<u16>,
+    /// Make the search for each query take this time longer, to measure the router
+    #[arg(long, value_name = "TIME", value_parser = some_duration)]
+    bottleneck: Option<Duration>,
+}
+
+const AFTER: &str = "\
+Exit status:
+  0  the router was stopped by a signal
+  1  the router could not start
+  2  the command line is invalid
+
+Examples:
+  Share the files of a directory:
+    tussah gnutella --share /srv/music
+  Connect a second router to the first one, and look for a file:
+    tussah gnutella --listen 127.0.0.1:7346 --http 127.0.0.1:7347 --peer 127.0.0.1:6346
+    curl 'http://127.0.0.1:7347/search?q=silk'";
+
+/// Checks a host.
+fn host(text: &str) -> Result<String, String> {
+    match text.to_target() {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+impl From<Arguments> for Options {
+    fn from(arguments: Arguments) -> Self {
+        let defaults = Self::default();
+        let queue = arguments.limit_queue.map(usize::try_from);
+        Self {
+            listen: arguments.listen,
+            http: arguments.http,
+            peers: arguments.peers,
+            hosts: arguments.hosts,
+            keep: arguments.keep.unwrap_or(defaults.keep),
+            peers_max: arguments.limit_peers.unwrap_or(defaults.peers_max),
+            each_max: arguments.limit_each.unwrap_or(defaults.each_max),
+            queue: queue.map_or(defaults.queue, |queue| queue.unwrap_or(usize::MAX)),
+            ttl: arguments.ttl.unwrap_or(defaults.ttl),
+            routes: arguments.routes.unwrap_or(defaults.routes),
+            silence: arguments.silence.unwrap_or(defaults.silence),
+            share: arguments.share,
+            verbose: arguments.verbose,
+            drain: arguments.drain.unwrap_or(defaults.drain),
+            workers: arguments.workers.map(usize::from),
+            bottleneck: arguments.bottleneck,
+        }
+    }
+}
+
+/// Runs `tussah gnutella`. Returns the exit status.
+#[must_use]
+pub fn run(arguments: Arguments) -> ExitCode {
+    match Gnutella::new(arguments.into()).run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tussah gnutella: {error}");
+            match error {
+                GnutellaError::Option(_) => ExitCode::from(2),
+                _ => ExitCode::FAILURE,
+            }
+        }
+    }
+}

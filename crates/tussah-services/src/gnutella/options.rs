@@ -1,0 +1,145 @@
+//! The options of a router.
+
+use std::net::SocketAddrV4;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The options of a router.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The address at which other peers connect; port 0 takes a free port. Gnutella has no IPv6.
+    pub listen: SocketAddrV4,
+    /// The address at which HTTP clients get shared files and the status; port 0 takes a free port.
+    pub http: SocketAddrV4,
+    /// The hosts to connect to first, each as `HOST:PORT`.
+    pub peers: Vec<String>,
+    /// A file with further hosts, one in a line. Empty lines and lines that begin with `#` are
+    /// skipped.
+    pub hosts: Option<PathBuf>,
+    /// The number of peers to keep. The router connects to further hosts while it has fewer. The
+    /// range is 0 to 100.
+    pub keep: usize,
+    /// Bound, in peers: those that are connected at a time. The range is 1 to 10,000, and at least
+    /// `keep`.
+    pub peers_max: usize,
+    /// Bound, in peers: those of each address.
+    pub each_max: usize,
+    /// Bound, in bytes: the packets that wait for a peer to accept them. A peer with more is cut
+    /// off.
+    pub queue: usize,
+    /// Bound, in hops: how far a packet travels, from its sender to its last receiver. The range is
+    /// 1 to 7.
+    pub ttl: u8,
+    /// Bound, in routes: those that are remembered for pings, for queries and for servents. The
+    /// range is 1 to 2^31.
+    pub routes: usize,
+    /// The time for which a peer may send nothing.
+    pub silence: Duration,
+    /// A directory with files to share.
+    pub share: Option<PathBuf>,
+    /// The time for which the router may take leave of its peers when it shuts down.
+    pub drain: Duration,
+    /// True if [`Gnutella::run`](super::Gnutella::run) logs the end of each connection, with its
+    /// reason.
+    pub verbose: bool,
+    /// The number of workers; `None` means one for each CPU.
+    pub workers: Option<usize>,
+    /// The time that the search for a query takes in addition, as in section 5.2.2 of the SEDA
+    /// paper. It is for measurements.
+    pub bottleneck: Option<Duration>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddrV4::new([127, 0, 0, 1].into(), 6346),
+            http: SocketAddrV4::new([127, 0, 0, 1].into(), 6347),
+            peers: Vec::new(),
+            hosts: None,
+            keep: 4,
+            peers_max: 100,
+            each_max: 16,
+            queue: 1 << 20,
+            ttl: tussah_wire::gnutella::LIFE_MAX,
+            routes: 100_000,
+            silence: Duration::from_secs(120),
+            share: None,
+            drain: Duration::from_secs(5),
+            verbose: false,
+            workers: None,
+            bottleneck: None,
+        }
+    }
+}
+
+impl Options {
+    /// Returns an error if an option is out of range.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let within = |name: &str, value: usize, min: usize, max: usize| match value {
+            value if (min..=max).contains(&value) => Ok(()),
+            value => Err(format!("`{name}` is {value}: expected {min} to {max}")),
+        };
+        within("keep", self.keep, 0, KEEP_MAX)?;
+        within("limit-peers", self.peers_max, self.keep.max(1), PEERS_MAX)?;
+        within("limit-each", self.each_max, 1, PEERS_MAX)?;
+        within(
+            "ttl",
+            self.ttl.into(),
+            1,
+            tussah_wire::gnutella::LIFE_MAX.into(),
+        )?;
+        within("routes", self.routes, 1, 1 << 31)?;
+        if self.silence < SILENCE_MIN {
+            let silence = self.silence;
+            return Err(format!(
+                "`silence` is {silence:?}: expected at least {SILENCE_MIN:?}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns the time between two looks at silent peers.
+    pub(super) fn look(&self) -> Duration {
+        (self.silence / 8).min(Duration::from_secs(1))
+    }
+}
+
+/// Bound, in peers: the largest value of `keep`, and so the attempts to connect at a time.
+const KEEP_MAX: usize = 100;
+/// Bound, in peers: the largest number of peers. A broadcast touches each of them.
+const PEERS_MAX: usize = 10_000;
+/// The shortest time for which a peer may send nothing.
+const SILENCE_MIN: Duration = Duration::from_millis(80);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_out_of_range() {
+        let check = |change: fn(&mut Options), expected: &str| {
+            let mut options = Options::default();
+            change(&mut options);
+            assert_eq!(options.check().expect_err(expected), expected);
+        };
+        assert_eq!(Options::default().check(), Ok(()));
+        check(|it| it.keep = 101, "`keep` is 101: expected 0 to 100");
+        check(
+            |it| it.peers_max = 3,
+            "`limit-peers` is 3: expected 4 to 10000",
+        );
+        check(
+            |it| it.each_max = 0,
+            "`limit-each` is 0: expected 1 to 10000",
+        );
+        check(|it| it.ttl = 8, "`ttl` is 8: expected 1 to 7");
+        check(
+            |it| it.routes = 0,
+            "`routes` is 0: expected 1 to 2147483648",
+        );
+        check(
+            |it| it.silence = Duration::from_millis(79),
+            "`silence` is 79ms: expected at least 80ms",
+        );
+    }
+}

@@ -1,0 +1,242 @@
+//! Starts, runs and stops a router.
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, SocketAddrV4};
+use std::sync::Arc;
+
+use futures_lite::future;
+use tussah::flow::{self, GraphError, Params, Value, module};
+use tussah::signal::{Signal, Signals, signal};
+use tussah::sync::oneshot;
+use tussah::time::timeout;
+
+use super::graph;
+use super::node::Node;
+use super::options::Options;
+use crate::signals;
+use crate::web::config::{self, DiagnosticsLevel};
+use crate::web::diagnostics::Diagnostics;
+use crate::web::diagnostics::console::{STDERR, STDOUT};
+use crate::web::site::SiteError;
+
+/// A router that has not been started.
+///
+/// ```no_run
+/// use tussah_services::gnutella::{Gnutella, Options};
+///
+/// fn main() -> Result<(), tussah_services::gnutella::GnutellaError> {
+///     let peers = vec!["192.0.2.1:6346".to_owned()];
+///     Gnutella::new(Options { peers, ..Options::default() }).run()
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Gnutella {
+    options: Options,
+}
+
+/// A running router. Dropping it does not stop it.
+#[derive(Debug)]
+pub struct Running {
+    graph: flow::Running,
+    node: Arc<Node>,
+    address: SocketAddrV4,
+    http: SocketAddr,
+}
+
+impl Gnutella {
+    /// Creates a router.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        Self { options }
+    }
+
+    /// Starts the router in the current runtime. Lists the shared files first, during which this
+    /// blocks.
+    ///
+    /// # Errors
+    /// Returns an error if an option is out of range, if the directory with shared files cannot be
+    /// opened or the file with hosts cannot be read, or if an address cannot be bound.
+    ///
+    /// # Panics
+    /// Panics outside of a runtime.
+    pub async fn start(self) -> Result<Running, GnutellaError> {
+        let options = self.options;
+        let (ready, http) = oneshot::async_channel();
+        let (listen, http_listen, look) = (options.listen, options.http, options.look());
+        let node = Arc::new(Node::new(options, ready)?);
+        let params = Params::new()
+            .typed("node", Arc::clone(&node))
+            .with("http", Value::Address(http_listen.to_string()))
+            .with("look", Value::Duration(look));
+        let graph = graph::Gnutella::graph(&params).map_err(GnutellaError::graph)?;
+        let graph = graph.start().map_err(|error| match error {
+            GraphError::Instance { why, .. } => GnutellaError::Start(why),
+            error => GnutellaError::graph(error),
+        })?;
+        // It is not set before this.
+        let _ = node.network.set(graph.network().clone());
+        let http = http.await.unwrap_or(SocketAddr::V4(http_listen));
+        let address = node.listening.get().copied().unwrap_or(listen);
+        Ok(Running {
+            graph,
+            node,
+            address,
+            http,
+        })
+    }
+
+    /// Runs the router in its own runtime until SIGTERM or Ctrl-C. It then takes leave of its
+    /// peers, for up to [`Options::drain`]; a second signal quits immediately.
+    ///
+    /// # Errors
+    /// Returns the errors of [`start`](Self::start).
+    pub fn run(self) -> Result<(), GnutellaError> {
+        let _said = Said;
+        let mut diagnostics = config::Diagnostics::default();
+        if self.options.verbose {
+            diagnostics.level = DiagnosticsLevel::Info;
+        }
+        let _diagnostics = Diagnostics::install(&diagnostics);
+        if let Err(error) = crate::descriptors::raise() {
+            tracing::warn!(%error, "cannot raise the limit of open files (RLIMIT_NOFILE); it stays as it is");
+        }
+        let mut builder = tussah::Runtime::builder();
+        if let Some(workers) = self.options.workers {
+            builder = builder.workers(workers);
+        }
+        let runtime = builder.build().map_err(GnutellaError::Runtime)?;
+        runtime.block_on(async {
+            let signals = signal(Signal::INT).and_then(|int| Ok([int, signal(Signal::TERM)?]));
+            let signals = signals.map_err(GnutellaError::Runtime)?;
+            let running = self.start().await?;
+            say(&running);
+            any(&signals).await;
+            say(&"shutting down: taking leave of the peers (signal again to quit now)");
+            let stopped = async {
+                running.stop().await;
+                "stopped"
+            };
+            let at_once = async {
+                any(&signals).await;
+                "stopped now; connections were cut"
+            };
+            say(&future::or(stopped, at_once).await);
+            Ok(())
+        })
+    }
+}
+
+impl Running {
+    /// Returns the address at which peers connect.
+    #[must_use]
+    pub fn address(&self) -> SocketAddrV4 {
+        self.address
+    }
+
+    /// Returns the address at which HTTP clients get files and the status.
+    #[must_use]
+    pub fn http(&self) -> SocketAddr {
+        self.http
+    }
+
+    /// Returns the running graph, for observation.
+    #[must_use]
+    pub fn graph(&self) -> &flow::Running {
+        &self.graph
+    }
+
+    /// Shuts down the router: it sends each peer what is queued for it and a Bye, and closes the
+    /// connections, for up to [`Options::drain`].
+    pub async fn stop(&self) {
+        self.node.close();
+        let drain = self.node.options.drain;
+        // Peers that do not read are cut off by the stop of the graph.
+        let _ = timeout(drain, self.node.empty()).await;
+        self.graph.stop().await;
+    }
+}
+
+impl fmt::Display for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (address, http, files) = (self.address, self.http, self.node.share.files());
+        write!(
+            f,
+            "listening at {address} for peers (files: {files}, status: http://{http}/status)"
+        )
+    }
+}
+
+/// Passes the address of HTTP on, once it listens.
+pub(super) struct Ready {
+    node: Arc<Node>,
+}
+
+#[module]
+impl Ready {
+    fn init(node: Arc<Node>) -> Self {
+        Self { node }
+    }
+
+    fn run(&self, address: SocketAddr) {
+        // It is not set before this.
+        let _ = self.node.http.set(address);
+        if let Some(ready) = self.node.ready.lock().take() {
+            // Without a receiver, the start has been given up.
+            let _ = ready.send(address);
+        }
+    }
+}
+
+async fn any([int, term]: &[Signals; 2]) {
+    future::or(signals::wait(int), signals::wait(term)).await;
+}
+
+/// Prints a message for the operator.
+fn say(text: &dyn fmt::Display) {
+    STDOUT.say(format!("tussah gnutella: {text}\n").into_bytes());
+}
+
+/// A guard whose drop waits until all messages have been written, or have no reader.
+struct Said;
+
+impl Drop for Said {
+    fn drop(&mut self) {
+        STDOUT.flush();
+        STDERR.flush();
+    }
+}
+
+/// The reason why a router cannot be started.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum GnutellaError {
+    /// The runtime or its signals are not available.
+    Runtime(io::Error),
+    /// An option is out of range.
+    Option(String),
+    /// The directory with shared files cannot be opened.
+    Share(SiteError),
+    /// An address cannot be bound, or the file with hosts cannot be read.
+    Start(String),
+    /// The graph cannot be made.
+    Graph(String),
+}
+
+impl GnutellaError {
+    fn graph(error: impl fmt::Display) -> Self {
+        Self::Graph(error.to_string())
+    }
+}
+
+impl fmt::Display for GnutellaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Runtime(error) => write!(f, "cannot start the runtime: {error}"),
+            Self::Share(error) => error.fmt(f),
+            Self::Option(text) | Self::Start(text) | Self::Graph(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for GnutellaError {}

@@ -1,0 +1,60 @@
+//! The catcher, which keeps a router connected.
+
+use std::fs;
+use std::net::TcpListener;
+
+use super::servent::Net;
+
+#[test]
+fn four_peers_are_kept() {
+    let mut net = Net::new();
+    let others: Vec<_> = (0..6)
+        .map(|_| net.add(|_| {}).address().to_string())
+        .collect();
+    net.add(|options| (options.keep, options.peers) = (4, others.clone()));
+    net.expect_peers(6, 4);
+    let of = |net: &Net| -> Vec<String> {
+        let status = net.status(6);
+        let peers = status["peers"].as_array().expect("a list").iter();
+        let hosts = peers.map(|peer| peer["listens_at"].as_str().expect("a host").to_owned());
+        hosts.collect()
+    };
+    let before = of(&net);
+    let place = others.iter().position(|it| *it == before[0]);
+    net.stop(place.expect("it is one of them"));
+    while of(&net).contains(&before[0]) || net.peers(6) != 4 {
+        std::thread::yield_now();
+    }
+    assert!(of(&net).iter().all(|host| others.contains(host)));
+}
+
+#[test]
+fn hosts_come_from_a_file_and_from_other_peers() {
+    let mut net = Net::new();
+    let shown = |address: std::net::SocketAddrV4| address.to_string();
+    let far = shown(net.add(|_| {}).address());
+    let near = net.add(|options| (options.keep, options.peers) = (1, vec![far]));
+    let near = shown(near.address());
+    net.expect_peers(1, 1);
+    // A router that is full names its peer.
+    let full = net.add(|options| {
+        (options.keep, options.peers_max, options.peers) = (1, 1, vec![near]);
+    });
+    let full = shown(full.address());
+    net.expect_peers(2, 1);
+    // Nothing listens here any more.
+    let none = {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        listener.local_addr().expect("an address")
+    };
+    let directory = tempfile::tempdir().expect("there is room");
+    let path = directory.path().join("hosts");
+    fs::write(&path, format!("# hosts\n{none}\n\n{full}\n")).expect("there is room");
+    // From the full router it learns of the near one, and from its pong of the far one.
+    net.add(|options| (options.keep, options.hosts) = (2, Some(path)));
+    net.expect_peers(3, 2);
+    let status = net.status(3);
+    for reason in ["unreachable", "rejected"] {
+        assert_ne!(status["ended"][reason], 0, "{status}");
+    }
+}
