@@ -12,8 +12,9 @@ use tussah::time::now;
 
 use super::handshake;
 use super::hosts::Hosts;
-use super::node::{Adopted, Node};
+use super::node::Node;
 use super::router::Host;
+use super::server::Connected;
 use super::why::Why;
 
 /// Bound, in bytes: the file with hosts. The rest is not read.
@@ -109,7 +110,7 @@ fn read_hosts(path: &Path) -> Result<Vec<String>, String> {
     Ok(lines.map(str::to_owned).collect())
 }
 
-/// Connects to hosts. The server serves the connections that come of it.
+/// Connects to hosts, and makes the handshakes.
 pub(super) struct Connect {
     node: Arc<Node>,
 }
@@ -120,41 +121,46 @@ impl Connect {
         Self { node }
     }
 
-    async fn run(&self, dial: Dial, out: &impl AsyncOut<Tried>) {
-        let (is_connected, hosts) = match self.connect(&dial.0).await {
-            Ok(hosts) => (true, hosts),
+    async fn run(&self, dial: Dial, out: &impl AsyncOut<Connected>, tried: &impl AsyncOut<Tried>) {
+        let host = dial.0;
+        let (is_connected, hosts) = match self.connect(&host).await {
+            Ok((connected, hosts)) => {
+                out.send(connected).await;
+                (true, hosts)
+            }
             Err(failed) => {
                 self.node.counts.end(&failed.why);
-                tracing::info!(host = %dial.0, "not connected: {}", failed.why);
+                tracing::info!(%host, "not connected: {}", failed.why);
                 (false, failed.hosts)
             }
         };
-        let host = dial.0;
-        let tried = Tried {
+        let ended = Tried {
             host,
             is_connected,
             hosts,
         };
-        out.send(tried).await;
+        tried.send(ended).await;
     }
 }
 
 impl Connect {
-    async fn connect(&self, host: &str) -> Result<Vec<SocketAddrV4>, handshake::Failed> {
+    /// Returns the connection, and the other hosts that the host named.
+    async fn connect(
+        &self,
+        host: &str,
+    ) -> Result<(Connected, Vec<SocketAddrV4>), handshake::Failed> {
         let unreachable = |error: std::io::Error| Why::Unreachable(error.to_string());
         let options = TcpStream::builder().timeout(PATIENCE).nodelay(true);
         let stream = options.connect(host).await.map_err(unreachable)?;
         let address = stream.peer_addr().map_err(unreachable)?;
         let greeted = handshake::connect(&self.node, &stream, address, host).await;
         let (greeted, hosts) = greeted?;
-        let adopted = Adopted {
+        let connected = Connected {
             stream,
             address,
             greeted,
         };
-        // Fails if the graph is gone.
-        let _ = self.node.adopt.send(adopted).await;
-        Ok(hosts)
+        Ok((connected, hosts))
     }
 }
 

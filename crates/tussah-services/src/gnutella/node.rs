@@ -6,30 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
-use tussah::net::TcpStream;
 use tussah::stage::Network;
-use tussah::sync::mpsc::{Receiver, Sender, channel};
 use tussah::sync::{Notify, oneshot};
 use tussah_wire::gnutella::Guid;
 
 use super::counts::Counts;
-use super::handshake::Greeted;
 use super::options::Options;
 use super::peer::{Peer, random_guid};
 use super::running::GnutellaError;
 use super::share::Share;
 use super::why::Why;
-
-/// Bound, in connections: those that wait to be adopted by the server. The catcher makes at most
-/// this many attempts at a time.
-const ADOPTED_MAX: usize = 100;
-
-/// A connection that this router has made, after the handshake.
-pub(super) struct Adopted {
-    pub(super) stream: TcpStream,
-    pub(super) address: SocketAddr,
-    pub(super) greeted: Greeted,
-}
 
 /// The state that the modules of a router share.
 pub struct Node {
@@ -46,8 +32,6 @@ pub struct Node {
     pub(super) network: OnceLock<Network>,
     /// To notify when HTTP listens.
     pub(super) ready: Mutex<Option<oneshot::Sender<SocketAddr>>>,
-    pub(super) adopt: Sender<Adopted>,
-    pub(super) adopted: Mutex<Option<Receiver<Adopted>>>,
     seats: Mutex<Seats>,
     /// Notified when the last peer has left.
     empty: Notify,
@@ -70,7 +54,6 @@ impl Node {
     ) -> Result<Self, GnutellaError> {
         options.check().map_err(GnutellaError::Option)?;
         let share = Share::open(options.share.as_deref())?;
-        let (adopt, adopted) = channel(ADOPTED_MAX);
         Ok(Self {
             guid: random_guid(),
             share,
@@ -79,8 +62,6 @@ impl Node {
             http: OnceLock::new(),
             network: OnceLock::new(),
             ready: Mutex::new(Some(ready)),
-            adopt,
-            adopted: Mutex::new(Some(adopted)),
             seats: Mutex::default(),
             empty: Notify::new(),
             next: AtomicU64::new(1),

@@ -5,14 +5,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tussah::Scope;
 use tussah::flow::{AsyncOut, module};
 use tussah::net::{TcpListener, TcpStream};
 use tussah::sync::mpsc::{Receiver, Sender, channel};
 
 use super::connection::{Event, serve};
-use super::handshake;
-use super::node::{Adopted, Node};
+use super::handshake::{self, Greeted};
+use super::node::Node;
 
 /// Bound, in connections: the handshakes of peers that have connected, beyond those that have a
 /// seat. Further ones wait in the system's queue.
@@ -20,13 +21,27 @@ const HANDSHAKES_MAX: usize = 64;
 /// Bound, in events: those that wait between the connections and the router, whose queue is the
 /// one that counts.
 const EVENTS_MAX: usize = 16;
+/// Bound, in connections: those that this router has made, and that are not served yet.
+const CONNECTED_MAX: usize = 16;
 /// The pause after an error of accepting, so that a lasting one does not take a whole CPU.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Accepts connections, serves them and those that the catcher made, and sends their packets on.
+/// A connection that this router has made, after the handshake.
+#[derive(Debug)]
+pub(super) struct Connected {
+    pub(super) stream: TcpStream,
+    pub(super) address: SocketAddr,
+    pub(super) greeted: Greeted,
+}
+
+/// Accepts connections, serves them and those that the router has made, and sends their packets
+/// on.
 pub(super) struct Server {
     node: Arc<Node>,
     listener: Arc<TcpListener>,
+    connect: Sender<Connected>,
+    /// `None` after the start.
+    connected: Mutex<Option<Receiver<Connected>>>,
 }
 
 #[module]
@@ -41,14 +56,22 @@ impl Server {
             // It is not set before this.
             let _ = node.listening.set(address);
         }
+        let (connect, connected) = channel(CONNECTED_MAX);
         Ok(Self {
             node,
             listener: Arc::new(listener),
+            connect,
+            connected: Mutex::new(Some(connected)),
         })
     }
 
+    async fn run(&self, connected: Connected) {
+        // Fails if the graph is gone.
+        let _ = self.connect.send(connected).await;
+    }
+
     async fn start(&self, out: &impl AsyncOut<Event>) {
-        let Some(adopted) = self.node.adopted.lock().take() else {
+        let Some(connected) = self.connected.lock().take() else {
             return;
         };
         let (sender, mut events) = channel(EVENTS_MAX);
@@ -57,7 +80,7 @@ impl Server {
         let ended = tussah::scope(|scope: Scope<Infallible>| async move {
             let accepted = accept(Arc::clone(&node), listener, scope.clone(), sender.clone());
             scope.spawn(accepted);
-            scope.spawn(adopt(node, adopted, scope.clone(), sender));
+            scope.spawn(adopt(node, connected, scope.clone(), sender));
             while let Ok(event) = events.recv().await {
                 out.send(event).await;
             }
@@ -101,18 +124,18 @@ async fn greet(node: &Arc<Node>, accepted: (TcpStream, SocketAddr), events: &Sen
     }
 }
 
-/// Starts a thread for each connection that the catcher made.
+/// Starts a thread for each connection that the router has made.
 async fn adopt(
     node: Arc<Node>,
-    mut adopted: Receiver<Adopted>,
+    mut connected: Receiver<Connected>,
     scope: Scope<Infallible>,
     events: Sender<Event>,
 ) -> Result<(), Infallible> {
-    while let Ok(adopted) = adopted.recv().await {
+    while let Ok(connected) = connected.recv().await {
         let (node, events) = (Arc::clone(&node), events.clone());
         scope.spawn(async move {
-            let connection = (adopted.stream, adopted.address);
-            serve(&node, connection, adopted.greeted, true, &events).await;
+            let connection = (connected.stream, connected.address);
+            serve(&node, connection, connected.greeted, true, &events).await;
             Ok(())
         });
     }
