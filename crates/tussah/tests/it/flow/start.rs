@@ -264,15 +264,17 @@ kind! { Ticks()
 
 fn starts<M: tussah::flow::Module>(args: Args) -> Vec<String> {
     let notes = Notes::default();
+    let noted = notes.clone();
     let (clock, runtime) = by_hand();
-    runtime.block_on(async {
+    runtime.block_on_spawned(async move {
         let mut graph = Graph::new("g");
         add::<M>(&mut graph, "module", args);
-        add::<Note<u64>>(&mut graph, "note", notes.args());
+        add::<Note<u64>>(&mut graph, "note", noted.args());
         connect(&mut graph, "module", "note");
         connect(&mut graph, "module.more", "note");
         let running = graph.start().expect("it is whole");
         send(&running, [1]).await;
+        turns().await;
         clock.advance(Duration::from_secs(1));
         turns().await;
         running.drain().await;
