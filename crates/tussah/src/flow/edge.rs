@@ -13,7 +13,7 @@ use super::flows::{Flow, Parcel};
 use super::keepers::Keepers;
 use super::limit::cross;
 use super::module::{Never, Ports};
-use super::proxy::{Detour, Interpose, Interposed, interpose};
+use super::proxy::{Detour, Interpose, Interposed, ends_at, interpose};
 use super::shards::{By, join};
 use super::tap::Taps;
 use super::via::{Via, WhenFull};
@@ -173,9 +173,10 @@ pub(crate) struct InPort {
     pub(crate) cross: fn(&Erased, Option<&Limit>) -> Box<Erased>,
     /// The port for items from outside of the graph, if they cross such a border.
     pub(crate) entry: Option<Box<Erased>>,
-    /// Interposes a stage before this port that sends to another port, which is `None` if that port
-    /// takes other items.
+    /// Interposes a stage that sends to another port; `None` if that port takes other items.
     pub(crate) interpose: fn(&Erased, &Detour<'_>, &Erased) -> Interpose,
+    /// Makes the port for what a proxy before this port drops.
+    pub(crate) ends: fn(&Erased) -> Box<Erased>,
 }
 
 impl InPort {
@@ -193,6 +194,7 @@ impl InPort {
             cross: cross::<T>,
             entry: None,
             interpose: interpose::<T>,
+            ends: ends_at::<T>,
         }
     }
 }

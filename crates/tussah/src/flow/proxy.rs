@@ -6,17 +6,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use super::args::Args;
-use super::dropped::reason;
-use super::edge::{Edge, Ends, Erased, Inlet};
+use super::dropped::{Dropped, reason};
+use super::edge::{Edge, Ends, Erased, Inlet, Push, Wait};
 use super::error::GraphError;
-use super::flows::Parcel;
+use super::flows::{Flow, Parcel};
 use super::install::{Instance as _, Planned};
 use super::keepers::Keepers;
 use super::module::Module;
 use super::running::Running;
 use super::via::Via;
 use crate::AbortHandle;
-use crate::stage::{Batch, Between, BuildError, Handler, Network, Reason, Sender, Stage};
+use crate::stage::{Batch, Between, BuildError, Edges, Handler, Network, Reason, Sender, Stage};
 
 impl Running {
     /// Inserts an instance of a module into an edge while the graph runs. It gets all items that
@@ -25,13 +25,16 @@ impl Running {
     ///
     /// The module has one input port, `run`, which takes the edge's items, and an output port `out`
     /// of the same items. It has no `start`, keeps no state for flows, and does not block its OS
-    /// thread. Its other output ports have no edges. `edge` is named as for [`tap`](Self::tap), and
-    /// `name` is the name of the new instance.
+    /// thread. Items that it does not handle go to the `dropped` port of the receiver. Its other
+    /// output ports have no edges. `edge` is named as for [`tap`](Self::tap), and `name` is the
+    /// name of the new instance.
     ///
-    /// No item is lost, and the items of a sender keep their order. The proxy handles one item at a
-    /// time. If it panics, the item is lost and counted in its statistics. While it waits, the
-    /// sender waits as for a full queue. The method first waits until no instance runs that calls
-    /// the receiver, as in a fused chain.
+    /// The items of a sender keep their order. The proxy handles one item at a time. While it
+    /// waits, the sender waits as for a full queue. If the proxy panics, or the graph stops while
+    /// it waits, the item in its hand ends as dropped, provided that the item's type is `Clone`. A
+    /// proxy of `&mut self` that panics more than five times within a minute closes. All items then
+    /// end as dropped, until it is removed. The method first waits until no instance runs that
+    /// calls the receiver, as in a fused chain.
     ///
     /// # Errors
     /// Returns an error if there is no such edge, if several have this name, or if it begins or
@@ -89,12 +92,7 @@ impl Running {
         self.single(from)?;
         let to_place = self.single(to)?;
         args.check(M::PARAMS).map_err(&refused)?;
-        if M::HAS_STATE {
-            return Err(refused("it keeps state for each flow".to_owned()));
-        }
-        if M::START.is_some() {
-            return Err(refused("it has the method `start`".to_owned()));
-        }
+        can_be_proxy::<M>().map_err(|why| refused(why.to_owned()))?;
         let mut inputs = self.ports[to_place].1.iter();
         let port = inputs.find(|port| port.name == found.to.1);
         let port = port.expect("the edge ends at it");
@@ -106,6 +104,8 @@ impl Running {
             if name == "out" {
                 sends = Some(outlet.item());
                 fits = outlet.connect(&*port.inlet, &Via::default());
+            } else if name == "dropped" {
+                outlet.connect(&*(port.ends)(&*port.inlet), &Via::default());
             }
         });
         let wanted = || {
@@ -141,6 +141,18 @@ impl Running {
             made,
             aborts,
         })
+    }
+}
+
+/// Checks what the ports do not tell.
+///
+/// # Errors
+/// Returns the reason if the module cannot be a proxy.
+fn can_be_proxy<M: Module>() -> Result<(), &'static str> {
+    match () {
+        () if M::HAS_STATE => Err("it keeps state for each flow"),
+        () if M::START.is_some() => Err("it has the method `start`"),
+        () => Ok(()),
     }
 }
 
@@ -233,6 +245,58 @@ pub(crate) fn interpose<T: Send + 'static>(
             .expect("it is the port's own")
             .interpose(detour, &**to),
     )
+}
+
+/// Makes a port for items that a proxy before this port did not handle.
+pub(crate) fn ends_at<T: Send + 'static>(inlet: &Erased) -> Box<Erased> {
+    let inlet: Option<&Arc<dyn Inlet<T>>> = inlet.downcast_ref();
+    let receiver = inlet.expect("it is the port's own").outside();
+    let ends: Arc<dyn Inlet<Dropped<T>>> = Arc::new(EndsAt(receiver));
+    Box::new(ends)
+}
+
+/// The port of a receiver for items that a proxy did not handle. They end as if the receiver had
+/// dropped them.
+struct EndsAt<T>(Arc<dyn Push<T>>);
+
+impl<T: Send + 'static> Inlet<Dropped<T>> for EndsAt<T> {
+    fn connect(
+        &self,
+        _: &Edges<'_>,
+        _: &Via,
+        _: &Arc<Keepers>,
+    ) -> Result<Edge<Dropped<T>>, BuildError> {
+        Ok(Edge::from(self.outside()))
+    }
+
+    fn outside(&self) -> Arc<dyn Push<Dropped<T>>> {
+        Arc::new(Self(Arc::clone(&self.0)))
+    }
+
+    fn interpose(
+        &self,
+        _: &Detour<'_>,
+        _: &dyn Inlet<Dropped<T>>,
+    ) -> Result<Interposed, BuildError> {
+        unreachable!("the graph does not know this port")
+    }
+}
+
+impl<T: Send + 'static> Push<Dropped<T>> for EndsAt<T> {
+    fn push(&self, flow: Flow, item: Dropped<T>) -> Option<Wait<'_>> {
+        self.offer(flow, item);
+        None
+    }
+
+    fn offer(&self, flow: Flow, Dropped { item, reason, .. }: Dropped<T>) {
+        if let Some(item) = item {
+            self.0.end(flow, item, reason);
+        }
+    }
+
+    fn end(&self, flow: Flow, item: Dropped<T>, _: Reason) {
+        self.offer(flow, item);
+    }
 }
 
 impl Detour<'_> {

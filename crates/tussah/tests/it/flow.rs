@@ -2,6 +2,7 @@
 
 mod batch;
 mod build;
+mod change;
 mod ends;
 mod flows;
 mod fused;
