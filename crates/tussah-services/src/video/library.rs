@@ -161,6 +161,7 @@ impl Library {
 
     /// Returns the video of an opened file.
     pub(super) fn title(&self, path: &str, opened: Opened) -> (Title, Meta) {
+        disk::read_exactly(&opened.file);
         let description = self.describe(path, &opened);
         let title = Title {
             path: path.to_owned(),
