@@ -19,7 +19,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
-use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::fs::{Access, OFlags, access, fcntl_setfl};
 use rustix::io::Errno;
 
 pub use line::Record;
@@ -72,6 +72,28 @@ impl AccessLog {
     pub fn open(file: &LogFile, format: LogFormat) -> io::Result<Self> {
         let sink = Sink::open(file)?;
         Self::start(sink, file.clone(), format)
+    }
+
+    /// Checks that a log could probably be opened, without opening or creating its file.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be opened, or cannot be created in its directory.
+    pub(crate) fn check(file: &LogFile) -> io::Result<()> {
+        let LogFile::Path(path) = file else {
+            return Ok(());
+        };
+        // Opening and closing a pipe would end the program that reads it.
+        let checked = match path.metadata() {
+            Ok(known) if known.is_dir() => Err(Errno::ISDIR),
+            Ok(_) => access(path, Access::WRITE_OK),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
+                let directory = directory.unwrap_or(Path::new("."));
+                access(directory, Access::WRITE_OK | Access::EXEC_OK)
+            }
+            Err(error) => return Err(describe(path, &error)),
+        };
+        checked.map_err(|errno| describe(path, &errno.into()))
     }
 
     fn start(sink: Sink, file: LogFile, format: LogFormat) -> io::Result<Self> {
@@ -211,15 +233,18 @@ fn open_file(path: &Path) -> io::Result<File> {
         fcntl_setfl(&file, OFlags::APPEND)?;
         Ok(file)
     });
-    opened.map_err(|error| {
-        let path = path.display();
-        let what = if Errno::from_io_error(&error) == Some(Errno::NXIO) {
-            format!("{path} is a pipe without a reader, or a socket: start its reader first")
-        } else {
-            format!("cannot append to {path}: {error}")
-        };
-        io::Error::new(error.kind(), what)
-    })
+    opened.map_err(|error| describe(path, &error))
+}
+
+/// Adds the path and a remedy to an error from opening a log.
+fn describe(path: &Path, error: &io::Error) -> io::Error {
+    let path = path.display();
+    let what = if Errno::from_io_error(error) == Some(Errno::NXIO) {
+        format!("{path} is a pipe without a reader, or a socket: start its reader first")
+    } else {
+        format!("cannot append to {path}: {error}")
+    };
+    io::Error::new(error.kind(), what)
 }
 
 struct Writer {

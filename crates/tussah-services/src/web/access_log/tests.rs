@@ -5,6 +5,8 @@ use std::io;
 use std::sync::mpsc;
 use std::time::SystemTime;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
 use super::*;
 
 /// A disk that obeys commands, write by write, and shows what was written.
@@ -197,4 +199,28 @@ fn a_partly_written_batch_keeps_its_rest() {
     let remark = "# 2 requests missing from this log: no storage space";
     let expected = ["held", "1", "2", "127.0", "5", remark];
     assert_eq!(requests(&written), expected);
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_is_found_without_opening_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let check = |path: &Path, expected: Option<&str>| {
+        let error = AccessLog::check(&LogFile::Path(path.into())).err();
+        let expected = expected.map(|why| format!("cannot append to {}: {why}", path.display()));
+        assert_eq!(error.map(|error| error.to_string()), expected);
+    };
+    let missing = "No such file or directory (os error 2)";
+    check(&directory.path().join("new"), None);
+    assert!(!directory.path().join("new").exists());
+    check(Path::new("new"), None);
+    check(&directory.path().join("missing/new"), Some(missing));
+    check(directory.path(), Some("Is a directory (os error 21)"));
+    fs::write(directory.path().join("old"), "").unwrap();
+    check(&directory.path().join("old"), None);
+    let inside = directory.path().join("old/new");
+    check(&inside, Some("Not a directory (os error 20)"));
+    // The pipe is not opened, because no program reads it.
+    let pipe = directory.path().join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    check(&pipe, None);
 }

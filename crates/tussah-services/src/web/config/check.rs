@@ -1,11 +1,12 @@
-//! Checks that the files and certificates of a configuration exist.
+//! Checks that a server could open the files of a configuration.
 
 use super::settings::Config;
+use crate::web::access_log::AccessLog;
 use crate::web::server::tls::Reloadable;
 
 impl Config {
-    /// Opens the site, and reads the certificate and its key, as the server would. The log stays
-    /// untouched.
+    /// Opens the site, the certificate, its key and the access log as the server would. A log that
+    /// does not exist is not created.
     ///
     /// # Errors
     /// Returns the errors that would make a server with this configuration fail, one sentence each.
@@ -16,6 +17,11 @@ impl Config {
         }
         if let (Some(certificate), Some(key)) = (&self.tls.cert, &self.tls.key)
             && let Err(error) = Reloadable::open(certificate, key)
+        {
+            problems.push(error.to_string());
+        }
+        if let Some(log) = &self.log.file
+            && let Err(error) = AccessLog::check(log)
         {
             problems.push(error.to_string());
         }
