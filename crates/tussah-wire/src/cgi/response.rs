@@ -182,9 +182,9 @@ fn code(text: &[u8], value: Span) -> Result<Status, Malformed> {
     let (code, reason) = text.split_at(text.len().min(3));
     decimal(code)
         .filter(|_| code.len() == 3 && reason.first().is_none_or(|&byte| is_blank(byte)))
-        .filter(|&code| code >= 200)
+        .filter(|code| (200..600).contains(code))
         .and_then(|code| Status::new(code as u16))
-        .ok_or_else(|| unlike(value, "a status of three digits from 200 on"))
+        .ok_or_else(|| unlike(value, "a status from 200 to 599"))
 }
 
 #[cold]
@@ -287,8 +287,10 @@ mod tests {
             "byte 4: expected text or the end of the line, found 0x00",
         );
         check("A: b\n\r\r\n", "byte 6: expected LF after CR, found 0x0d");
-        let status = "expected a status of three digits from 200 on, found something else";
-        for code in ["", "OK", "20", "2000", "199", "99", "+20", "200OK", "1 2"] {
+        let status = "expected a status from 200 to 599, found something else";
+        for code in [
+            "", "OK", "20", "2000", "199", "600", "999", "99", "+20", "200OK", "1 2",
+        ] {
             check(&format!("Status:{code}\n\n"), &format!("byte 7: {status}"));
         }
         let length = "expected digits below 2^64 as Content-Length, found something else";
