@@ -28,6 +28,7 @@ if ($action === 'GET /' || $action === 'HEAD /') {
 } elseif (preg_match('~^(GET|HEAD) /pictures/([0-9a-f]{32}\.(png|jpeg|gif))$~', $action, $parts)) {
     show_picture("$data/pictures/$parts[2]", $parts[3]);
 } elseif ($path === '/' || $path === '/entries') {
+    header('Allow: ' . ($path === '/' ? 'GET, HEAD' : 'POST'));
     fail(405, 'This page does not take that method.');
 } else {
     fail(404, "There is no page $path.");

@@ -152,6 +152,12 @@ fn what_the_guest_book_refuses() {
         let answer = visitor.get(path);
         assert_eq!(answer.status, status, "{path}");
         assert!(answer.text().contains("To the guest book"), "{path}");
+        let allow = answer.field("Allow");
+        assert_eq!(
+            allow.as_deref(),
+            (status == 405).then_some("POST"),
+            "{path}"
+        );
     }
     assert!(!visitor.get("/").text().contains("<article>"));
 }
