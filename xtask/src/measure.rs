@@ -100,6 +100,10 @@ const WORKLOADS: &[&str] = &[
     "stages --stages 16 --batch 100",
     "stages --stages 16 --batch 1000",
     "stages --stages 4 --batch 100 --work-ns 1000",
+    "stages --graph",
+    "flow",
+    "flow --work-ns 1000",
+    "fused",
     "calls",
 ];
 
@@ -127,6 +131,9 @@ const WEB: &[&str] = &[
     "fastcgi --connections 64",
     "fastcgi --connections 256",
     "fastcgi-overload",
+    "video --disks 1",
+    "video --disks 4",
+    "video --disks 8",
 ];
 
 /// The peers for which the instructions per thread are counted.

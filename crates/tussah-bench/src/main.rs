@@ -60,6 +60,7 @@ fn main() -> std::process::ExitCode {
         #[cfg(feature = "tussah")]
         Some("controllers") => return controllers::main(arguments),
         Some("web") => return web::main(arguments),
+        Some("video-serve") => return web::video::threads::main(arguments),
         #[cfg(feature = "web-peers")]
         Some("web-serve") => return web::serve::main(arguments),
         _ => {}

@@ -1,8 +1,10 @@
 //! Serves more files than fit into memory: 3.3 GB of files, 1 GB of memory for the server and a
 //! cache of 200 MB.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
+
+use clap::Args;
 
 use super::Common;
 use super::bench::{self, Bench, Scratch, Server};
@@ -30,24 +32,29 @@ const IN_MEMORY: [&str; 2] = ["floor", "actix-web"];
 const JAIN: &str = "Jain";
 const SECONDS_MAX: &str = "s max, connecting included";
 
-/// The duration of the load on a server, and of the warm-up that fills its caches.
-#[derive(Clone, Copy, Debug)]
-pub struct Times {
-    /// The duration of the measurement.
+/// The options of `web big`.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Number of clients
+    #[arg(long, default_value_t = 1024)]
+    pub clients: usize,
+    /// Measuring time per server and round, in seconds
+    #[arg(long, default_value_t = 20)]
     pub seconds: u32,
-    /// The duration of the warm-up.
+    /// Warm-up before each measurement, in seconds, to fill the server's caches
+    #[arg(long, default_value_t = 20)]
     pub warm_up_seconds: u32,
+    /// Folder for the files; they are kept for the next run [default: a folder for temporary
+    /// files]
+    #[arg(long, value_name = "PATH")]
+    pub folder: Option<PathBuf>,
 }
 
-/// Runs `web big`. With `folder`, the files are kept there for the next run.
-pub fn big(
-    common: &Common,
-    clients: usize,
-    times: Times,
-    folder: Option<&Path>,
-) -> Result<Findings, String> {
+/// Runs `web big`.
+pub fn big(common: &Common, options: &Options) -> Result<Findings, String> {
     let scratch = Scratch::new()?;
-    let folder = folder.map_or_else(|| scratch.path().join("site"), Path::to_owned);
+    let folder = options.folder.clone();
+    let folder = folder.unwrap_or_else(|| scratch.path().join("site"));
     eprintln!(
         "writing 3.3 GB to {}, except for existing files",
         folder.display()
@@ -65,12 +72,12 @@ pub fn big(
             // The page cache of one server's reads would serve the next server, without being
             // charged to it.
             bench.site.forget().map_err(|error| error.to_string())?;
-            let group = Cgroup::new(peer.name, MEMORY)?;
+            let group = Cgroup::memory(peer.name, MEMORY)?;
             let server = bench.start_one(peer, |command| Ok(group.wrap(&command)))?;
             let Some(server) = server else {
                 return Ok(None);
             };
-            let mut metrics = measure(bench, &server, clients, times, seed)?;
+            let mut metrics = measure(bench, &server, options, seed)?;
             let peak = group.peak_bytes().map(|bytes| bytes / 1e6);
             metrics.extend(
                 peak.map(|peak| Metric::info("MB of memory at peak, files included", peak)),
@@ -94,9 +101,9 @@ pub fn big(
     }));
     Ok(Findings {
         about: format!(
-            "3.3 GB of files like those of SPECweb99, 1 GB of memory, a cache of {CACHE_MEGABYTES} MB; {clients} clients, \
+            "3.3 GB of files like those of SPECweb99, 1 GB of memory, a cache of {CACHE_MEGABYTES} MB; {} clients, \
              {THINK} of thinking, {REQUESTS_PER_CONNECTION} requests a connection; {} s, after {}; workers: {}",
-            times.seconds, times.warm_up_seconds, common.workers
+            options.clients, options.seconds, options.warm_up_seconds, common.workers
         ),
         base: common.base.clone(),
         series,
@@ -108,15 +115,14 @@ pub fn big(
 fn measure(
     bench: &Bench,
     server: &Server,
-    clients: usize,
-    times: Times,
+    options: &Options,
     seed: u64,
 ) -> Result<Vec<Metric>, String> {
     let mut load = load::Command::load(bench, server, "");
-    load.clients(clients, REQUESTS_PER_CONNECTION)
+    load.clients(options.clients, REQUESTS_PER_CONNECTION)
         .flag("--think", THINK);
-    load.flag("--warm-up", format!("{}s", times.warm_up_seconds));
-    load.time(Duration::from_secs(times.seconds.into()));
+    load.flag("--warm-up", format!("{}s", options.warm_up_seconds));
+    load.time(Duration::from_secs(options.seconds.into()));
     let report = load.flag("--seed", seed % 1_000_000).run()?;
     let seconds = |ns: u64| ns as f64 / 1e9;
     let cpus = report

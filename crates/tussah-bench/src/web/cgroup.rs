@@ -1,17 +1,30 @@
-//! Bounds the memory of a server, page cache included, by a control group of the first or second
-//! version.
+//! Bounds the memory of a server, page cache included, and the rates at which it reads disks, by
+//! control groups of the first or second version.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{major, minor};
+
 /// Bound, in seconds: the time for the processes of a group to disappear after their end.
 const GONE_SECONDS_MAX: u64 = 5;
 
-/// A control group of this program; dropping it removes it.
+/// The version of control groups.
+enum Version {
+    First,
+    Second,
+}
+
+/// The control groups of a server, one for each controller in the first version; dropping them
+/// removes them.
 #[derive(Debug)]
-pub struct Cgroup(PathBuf);
+pub struct Cgroup {
+    name: String,
+    folders: Vec<PathBuf>,
+}
 
 impl Cgroup {
     /// Creates a group whose processes together may use `bytes` bytes of memory.
@@ -19,42 +32,82 @@ impl Cgroup {
     /// # Errors
     ///
     /// Returns an error if there are no such groups, or if only root may create one.
-    pub fn new(name: &str, bytes: u64) -> Result<Cgroup, String> {
-        let own = format!("tussah-bench-{}-{name}", std::process::id());
-        let (first, second) = (
-            Path::new("/sys/fs/cgroup/memory"),
-            Path::new("/sys/fs/cgroup"),
-        );
-        let (folder, file) = match first.join("memory.limit_in_bytes").exists() {
-            true => (first, "memory.limit_in_bytes"),
-            false => (second, "memory.max"),
+    pub fn memory(name: &str, bytes: u64) -> Result<Cgroup, String> {
+        let mut group = Cgroup {
+            name: format!("tussah-bench-{}-{name}", std::process::id()),
+            folders: Vec::new(),
         };
-        let path = folder.join(own);
-        let failed = |error: std::io::Error| {
-            format!(
-                "cannot create the control group {}: {error}; run as root",
-                path.display()
-            )
-        };
-        fs::create_dir(&path).map_err(failed)?;
-        let group = Cgroup(path.clone());
-        fs::write(path.join(file), bytes.to_string()).map_err(failed)?;
+        group.set("memory", "memory.limit_in_bytes", "memory.max", |_| {
+            bytes.to_string()
+        })?;
         Ok(group)
+    }
+
+    /// Limits the rates at which the processes together read devices, in bytes per second.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there are no such groups, if only root may create one, or if a device
+    /// does not exist.
+    pub fn with_read_rates<'a>(
+        mut self,
+        devices: impl Iterator<Item = (&'a str, u64)>,
+    ) -> Result<Cgroup, String> {
+        for (device, rate) in devices {
+            let known = fs::metadata(device).map_err(|error| format!("{device}: {error}"))?;
+            let (major, minor) = (major(known.rdev()), minor(known.rdev()));
+            let first = "blkio.throttle.read_bps_device";
+            self.set("blkio", first, "io.max", |version| match version {
+                Version::First => format!("{major}:{minor} {rate}"),
+                Version::Second => format!("{major}:{minor} rbps={rate}"),
+            })?;
+        }
+        Ok(self)
+    }
+
+    /// Writes a limit to the file that it has in this version of control groups.
+    fn set(
+        &mut self,
+        controller: &str,
+        first: &str,
+        second: &str,
+        value: impl FnOnce(Version) -> String,
+    ) -> Result<(), String> {
+        let root = Path::new("/sys/fs/cgroup");
+        let own = root.join(controller);
+        let (folder, file, value) = match own.join("cgroup.procs").exists() {
+            true => (own, first, value(Version::First)),
+            false => (root.to_owned(), second, value(Version::Second)),
+        };
+        let folder = folder.join(&self.name);
+        let failed = |error: std::io::Error| {
+            let path = folder.display();
+            format!("cannot set {file} of the control group {path}: {error}; run as root")
+        };
+        if !self.folders.contains(&folder) {
+            fs::create_dir(&folder).map_err(failed)?;
+            self.folders.push(folder.clone());
+        }
+        fs::write(folder.join(file), value).map_err(failed)
     }
 
     /// Returns the peak memory use, in bytes.
     pub fn peak_bytes(&self) -> Option<f64> {
         let files = ["memory.max_usage_in_bytes", "memory.peak"].into_iter();
-        let mut texts = files.filter_map(|file| fs::read_to_string(self.0.join(file)).ok());
+        let folder = self.folders.first()?;
+        let mut texts = files.filter_map(|file| fs::read_to_string(folder.join(file)).ok());
         texts.next()?.trim().parse().ok()
     }
 
     /// Returns the command, changed so that its process joins the group before it starts.
     pub fn wrap(&self, command: &Command) -> Command {
         let mut wrapped = Command::new("sh");
-        let join = "echo $$ > \"$0\" && exec \"$@\"";
-        wrapped.args(["-c", join]).arg(self.0.join("cgroup.procs"));
-        wrapped.arg(command.get_program()).args(command.get_args());
+        let join = "while [ \"$1\" != -- ]; do echo $$ > \"$1\"/cgroup.procs || exit; shift; done; shift; exec \"$@\"";
+        wrapped.args(["-c", join, "sh"]).args(&self.folders);
+        wrapped
+            .arg("--")
+            .arg(command.get_program())
+            .args(command.get_args());
         wrapped.envs(
             command
                 .get_envs()
@@ -67,9 +120,11 @@ impl Cgroup {
 impl Drop for Cgroup {
     fn drop(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(GONE_SECONDS_MAX);
-        // The group stays busy until the kernel has removed its processes.
-        while fs::remove_dir(&self.0).is_err() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(10));
+        for folder in &self.folders {
+            // The group stays busy until the kernel has removed its processes.
+            while fs::remove_dir(folder).is_err() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(10));
+            }
         }
     }
 }

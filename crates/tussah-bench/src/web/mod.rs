@@ -28,6 +28,7 @@ mod site;
 mod slice;
 mod speed;
 mod start;
+pub mod video;
 mod windows;
 
 use std::path::{Path, PathBuf};
@@ -186,21 +187,7 @@ enum Scenario {
     Start,
     /// 3.3 GB of files with 1 GB of memory and a 200 MB cache, loaded by `tussah load`; requires
     /// root
-    Big {
-        /// Number of clients
-        #[arg(long, default_value_t = 1024)]
-        clients: usize,
-        /// Measuring time per server and round, in seconds
-        #[arg(long, default_value_t = 20)]
-        seconds: u32,
-        /// Warm-up before each measurement, in seconds, to fill the server's caches
-        #[arg(long, default_value_t = 20)]
-        warm_up_seconds: u32,
-        /// Folder for the files; they are kept for the next run [default: a folder for temporary
-        /// files]
-        #[arg(long, value_name = "PATH")]
-        folder: Option<PathBuf>,
-    },
+    Big(big::Options),
     /// Overload of a page that takes 20 ms of CPU time and 20 ms of waiting; measures only tussah,
     /// loaded by `tussah load`
     Bottleneck {
@@ -231,6 +218,9 @@ enum Scenario {
         #[arg(long, default_value_t = 200)]
         target_ms: u32,
     },
+    /// Video streams that a server holds without a late chunk, from disks of a known rate; requires
+    /// root
+    Video(video::Options),
     /// User-space instructions per request for one 4 KB file, counted by valgrind
     Instructions {
         /// Number of connections
@@ -363,18 +353,7 @@ fn run(options: &Options) -> Result<Findings, String> {
         Scenario::Clients { ref plot } => speed::clients(common, plot.as_deref()),
         Scenario::Corpus { ref folder } => corpus::corpus(common, folder),
         Scenario::Start => start::start(common),
-        Scenario::Big {
-            clients,
-            seconds,
-            warm_up_seconds,
-            ref folder,
-        } => {
-            let times = big::Times {
-                seconds,
-                warm_up_seconds,
-            };
-            big::big(common, clients, times, folder.as_deref())
-        }
+        Scenario::Big(ref options) => big::big(common, options),
         Scenario::Bottleneck {
             clients,
             target_ms,
@@ -389,6 +368,7 @@ fn run(options: &Options) -> Result<Findings, String> {
         }
         Scenario::Fastcgi { connections } => fastcgi::fastcgi(common, connections),
         Scenario::FastcgiOverload { target_ms } => fastcgi::overload(common, target_ms),
+        Scenario::Video(options) => video::video(common, options),
         Scenario::Instructions { connections } => counts::instructions(common, connections),
         Scenario::Syscalls { connections } => counts::syscalls(common, connections),
         Scenario::Memory { connections } => memory::memory(common, connections),
