@@ -13,6 +13,7 @@ mod kinds;
 mod limit;
 mod ordered;
 mod ordered_batch;
+mod proxied;
 mod proxy;
 mod send;
 mod shards;

@@ -1,24 +1,25 @@
 //! Changes of a running graph: the parts that stay, and the changes that are refused.
 
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tussah::flow::{Args, AsyncOut, Dropped, Graph, Module, Out, Running, Via, Wake, module};
+use futures_lite::future::poll_once;
+use tussah::flow::{Args, AsyncOut, Graph, Module, Out, Running, Via, Wake, module};
 use tussah::sync::Semaphore;
 
-use super::{Below, Note, Notes, in_time, settled, turns};
+use super::{Below, Note, Notes, settled, turns};
 use crate::{by_hand, runtime};
 
-fn add<M: Module>(graph: &mut Graph, name: &str, args: Args) {
+pub(super) fn add<M: Module>(graph: &mut Graph, name: &str, args: Args) {
     graph.add::<M>(name, args).expect("the name is free");
 }
 
-fn connect(graph: &mut Graph, from: &str, to: &str) {
+pub(super) fn connect(graph: &mut Graph, from: &str, to: &str) {
     graph.connect(from, to).expect("both exist");
 }
 
-async fn send(running: &Running, to: &str, numbers: impl IntoIterator<Item = u64>) {
+pub(super) async fn send(running: &Running, to: &str, numbers: impl IntoIterator<Item = u64>) {
     let input = running.input(to).expect("it takes numbers");
     for number in numbers {
         input.send(number).await;
@@ -27,7 +28,7 @@ async fn send(running: &Running, to: &str, numbers: impl IntoIterator<Item = u64
 
 /// Passes numbers on.
 #[derive(Default)]
-struct Pass;
+pub(super) struct Pass;
 
 #[module]
 impl Pass {
@@ -38,7 +39,7 @@ impl Pass {
 
 /// May pass numbers on.
 #[derive(Default)]
-struct MayPass;
+pub(super) struct MayPass;
 
 #[module]
 impl MayPass {
@@ -99,7 +100,7 @@ fn what_else_cannot_be_swapped() {
 }
 
 /// Has numbers in hand until it may go on.
-struct Hold(Arc<Semaphore>);
+pub(super) struct Hold(Arc<Semaphore>);
 
 #[module]
 impl Hold {
@@ -115,7 +116,7 @@ impl Hold {
 
 /// Sends as many numbers at once.
 #[derive(Default)]
-struct Burst;
+pub(super) struct Burst;
 
 #[module]
 impl Burst {
@@ -219,115 +220,138 @@ fn an_alarm_takes_a_place_in_its_limit_after_a_swap() {
     });
 }
 
-/// Passes numbers on, and counts its ticks.
+/// Adds the numbers of each flow.
 #[derive(Default)]
-struct Ticks;
-
-static TICKS: AtomicU64 = AtomicU64::new(0);
+struct Sum;
 
 #[module]
-impl Ticks {
-    fn run(&self, number: u64, out: &impl Out<u64>) {
+impl Sum {
+    fn run(&self, number: u64, sum: &mut u64, out: &impl Out<u64>) {
+        *sum += number;
+        out.send(*sum);
+    }
+}
+
+#[test]
+fn the_state_of_items_without_a_flow_stays() {
+    let notes = Notes::default();
+    runtime(1).block_on(async {
+        let mut graph = Graph::new("g");
+        add::<Sum>(&mut graph, "sum", Args::new());
+        add::<Note<u64>>(&mut graph, "note", notes.args());
+        connect(&mut graph, "sum", "note");
+        let running = graph.start().expect("it is whole");
+        send(&running, "sum", [1]).await;
+        settled(&running).await;
+        let swapped = running.swap::<Sum>("sum", Args::new()).await;
+        swapped.expect("it fits");
+        send(&running, "sum", [2]).await;
+        running.drain().await;
+    });
+    assert_eq!(notes.take(), ["1", "3"]);
+}
+
+/// Has one number in hand until it may go on.
+struct HoldOne(Notes, Arc<Semaphore>);
+
+#[module]
+impl HoldOne {
+    fn init(notes: Notes, go: Arc<Semaphore>) -> Self {
+        Self(notes, go)
+    }
+
+    async fn run(&mut self, number: u64) {
+        self.0.add(number);
+        self.1.acquire().await.forget();
+    }
+}
+
+/// A source is no caller that a swap can hold.
+#[test]
+fn a_swap_waits_for_the_call_of_a_source() {
+    let (notes, go) = (Notes::default(), Arc::new(Semaphore::new(0)));
+    let args = notes.args().with("go", Arc::clone(&go));
+    runtime(1).block_on_spawned(async move {
+        let mut graph = Graph::new("g");
+        add::<Below>(&mut graph, "below", Args::new().with("below", 3_u64));
+        add::<HoldOne>(&mut graph, "hold", args.clone());
+        let edge = graph.connect_via("below", "hold", Via::call());
+        edge.expect("both exist");
+        let running = graph.start().expect("it is whole");
+        turns().await;
+        {
+            let mut swap = pin!(running.swap::<HoldOne>("hold", args));
+            for _ in 0..100 {
+                assert!(poll_once(&mut swap).await.is_none(), "a call runs");
+                tussah::yield_now().await;
+            }
+            // The source may begin another call before the swap has its turn.
+            go.add_permits(3);
+            swap.await.expect("it fits");
+        }
+        running.drain().await;
+    });
+    assert_eq!(notes.take(), ["0", "1", "2"]);
+}
+
+/// Sends texts.
+#[derive(Default)]
+struct Text;
+
+#[module]
+impl Text {
+    fn run(&self, number: u64, out: &impl Out<String>) {
+        out.send(number.to_string());
+    }
+}
+
+/// Takes numbers at a port of another name.
+#[derive(Default)]
+struct Other;
+
+#[module]
+impl Other {
+    #[port]
+    fn other(&self, number: u64, out: &impl Out<u64>) {
         out.send(number);
     }
-
-    fn tick(&self) {
-        TICKS.fetch_add(1, Ordering::Relaxed);
-    }
 }
 
 #[test]
-fn a_proxy_that_is_removed_ticks_no_more() {
-    let (clock, runtime) = by_hand();
-    let notes = Notes::default();
-    runtime.block_on_spawned(async move {
+fn what_else_cannot_be_a_proxy() {
+    runtime(1).block_on(async {
+        let notes = Notes::default();
         let mut graph = Graph::new("g");
+        let added = graph.add_shards::<Pass>("shards", 2, None, Args::new());
+        added.expect("it is new");
         add::<Pass>(&mut graph, "first", Args::new());
         add::<Note<u64>>(&mut graph, "note", notes.args());
+        connect(&mut graph, "shards", "note");
         connect(&mut graph, "first", "note");
         let running = graph.start().expect("it is whole");
-        let every = Args::new().with("every", Duration::from_secs(1));
-        let proxy = running.proxy::<Ticks>("first -> note", "ticks", every);
-        let proxy = proxy.await.expect("it fits");
-        turns().await;
-        clock.advance(Duration::from_secs(1));
-        turns().await;
-        assert_eq!(TICKS.load(Ordering::Relaxed), 1);
-        proxy.remove().await;
-        clock.advance(Duration::from_secs(1));
-        turns().await;
-        assert_eq!(TICKS.load(Ordering::Relaxed), 1);
+        let ports = "expected one input port `run` and an output port `out`, both of `u64`";
+        let text = running.proxy::<Text>("first -> note", "p", Args::new());
+        assert_eq!(
+            text.await
+                .map(drop)
+                .expect_err("it sends texts")
+                .to_string(),
+            format!("`Text` cannot be a proxy on `first -> note`: {ports}")
+        );
+        let other = running.proxy::<Other>("first -> note", "p", Args::new());
+        assert_eq!(
+            other.await.map(drop).expect_err("its port").to_string(),
+            format!("`Other` cannot be a proxy on `first -> note`: {ports}")
+        );
+        let shards = running.proxy::<Pass>("shards -> note", "p", Args::new());
+        assert_eq!(
+            shards.await.map(drop).expect_err("two senders").to_string(),
+            "`shards` has shards: expected one of `shards#0`, `shards#1`"
+        );
+        let unknown = Args::new().with("sound", 1_u64);
+        let unknown = running.proxy::<Pass>("first -> note", "p", unknown);
+        let unknown = unknown.await.map(drop).expect_err("no parameter");
+        assert!(unknown.to_string().contains("`sound`"), "{unknown}");
         running.drain().await;
     });
-}
-
-/// A graph whose last instance has an edge for what it drops.
-fn with_lost(lost: &Notes) -> Running {
-    let mut graph = Graph::new("g");
-    add::<Pass>(&mut graph, "first", Args::new());
-    add::<MayPass>(&mut graph, "last", Args::new());
-    add::<Note<Dropped<u64>>>(&mut graph, "lost", lost.args());
-    let edge = graph.connect_via("first", "last", Via::queue(10));
-    edge.expect("both exist");
-    connect(&mut graph, "last.dropped", "lost");
-    graph.start().expect("it is whole")
-}
-
-/// Some of the items are in front of the proxy, and one is in its hand.
-#[test]
-fn items_that_wait_at_a_proxy_are_dropped_by_the_receiver() {
-    let (clock, runtime) = by_hand();
-    let (lost, go) = (Notes::default(), Arc::new(Semaphore::new(0)));
-    let notes = lost.clone();
-    runtime.block_on_spawned(async move {
-        let running = with_lost(&notes);
-        let args = Args::new().with("go", Arc::clone(&go));
-        let proxy = running.proxy::<Hold>("first -> last", "hold", args);
-        let _stays = proxy.await.expect("it fits");
-        send(&running, "first", 0..5).await;
-        turns().await;
-        in_time(&clock, running.stop()).await;
-    });
-    let lost = lost.sorted();
-    assert_eq!(lost.len(), 5, "{lost:?}");
-    for (number, lost) in lost.iter().enumerate() {
-        let item = format!("item: Some({number}), reason: ShutDown");
-        assert!(lost.contains(&item), "{lost}");
-    }
-}
-
-/// Panics for each number.
-#[derive(Default)]
-struct Break;
-
-#[module]
-impl Break {
-    fn run(&mut self, number: u64, _out: &impl Out<u64>) {
-        panic!("{number} breaks");
-    }
-}
-
-#[test]
-fn items_that_break_a_proxy_are_dropped_by_the_receiver() {
-    let lost = Notes::default();
-    runtime(1).block_on(async {
-        let running = with_lost(&lost);
-        let proxy = running.proxy::<Break>("first -> last", "break", Args::new());
-        let proxy = proxy.await.expect("it fits");
-        send(&running, "first", 0..9).await;
-        settled(&running).await;
-        // The sixth panic has closed it.
-        assert_eq!(running.stats("break").expect("it exists").gate, "closed");
-        proxy.remove().await;
-        send(&running, "first", [9]).await;
-        running.drain().await;
-        assert_eq!(running.stats("last").expect("it exists").finished, 1);
-    });
-    let lost = lost.sorted();
-    assert_eq!(lost.len(), 9, "{lost:?}");
-    for (number, lost) in lost.iter().enumerate() {
-        let reason = if number < 6 { "Panicked" } else { "ShutDown" };
-        let item = format!("item: Some({number}), reason: {reason}");
-        assert!(lost.contains(&item), "{lost}");
-    }
 }

@@ -1,0 +1,173 @@
+//! Items at proxies: their order, their ends, and their place in a limit.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tussah::flow::{Args, Dropped, Graph, Out, Running, Via, module};
+use tussah::sync::Semaphore;
+
+use super::change::{Burst, Hold, MayPass, Pass, add, connect, send};
+use super::{Below, Note, Notes, in_time, settled, turns};
+use crate::{by_hand, runtime};
+
+/// Passes numbers on, and counts its ticks.
+#[derive(Default)]
+struct Ticks;
+
+static TICKS: AtomicU64 = AtomicU64::new(0);
+
+#[module]
+impl Ticks {
+    fn run(&self, number: u64, out: &impl Out<u64>) {
+        out.send(number);
+    }
+
+    fn tick(&self) {
+        TICKS.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_proxy_that_is_removed_ticks_no_more() {
+    let (clock, runtime) = by_hand();
+    let notes = Notes::default();
+    runtime.block_on_spawned(async move {
+        let mut graph = Graph::new("g");
+        add::<Pass>(&mut graph, "first", Args::new());
+        add::<Note<u64>>(&mut graph, "note", notes.args());
+        connect(&mut graph, "first", "note");
+        let running = graph.start().expect("it is whole");
+        let every = Args::new().with("every", Duration::from_secs(1));
+        let proxy = running.proxy::<Ticks>("first -> note", "ticks", every);
+        let proxy = proxy.await.expect("it fits");
+        turns().await;
+        clock.advance(Duration::from_secs(1));
+        turns().await;
+        assert_eq!(TICKS.load(Ordering::Relaxed), 1);
+        proxy.remove().await;
+        clock.advance(Duration::from_secs(1));
+        turns().await;
+        assert_eq!(TICKS.load(Ordering::Relaxed), 1);
+        running.drain().await;
+    });
+}
+
+/// A graph whose last instance has an edge for what it drops.
+fn with_lost(lost: &Notes) -> Running {
+    let mut graph = Graph::new("g");
+    add::<Pass>(&mut graph, "first", Args::new());
+    add::<MayPass>(&mut graph, "last", Args::new());
+    add::<Note<Dropped<u64>>>(&mut graph, "lost", lost.args());
+    let edge = graph.connect_via("first", "last", Via::queue(10));
+    edge.expect("both exist");
+    connect(&mut graph, "last.dropped", "lost");
+    graph.start().expect("it is whole")
+}
+
+/// Some of the items are in front of the proxy, and one is in its hand.
+#[test]
+fn items_that_wait_at_a_proxy_are_dropped_by_the_receiver() {
+    let (clock, runtime) = by_hand();
+    let (lost, go) = (Notes::default(), Arc::new(Semaphore::new(0)));
+    let notes = lost.clone();
+    runtime.block_on_spawned(async move {
+        let running = with_lost(&notes);
+        let args = Args::new().with("go", Arc::clone(&go));
+        let proxy = running.proxy::<Hold>("first -> last", "hold", args);
+        let _stays = proxy.await.expect("it fits");
+        send(&running, "first", 0..5).await;
+        turns().await;
+        in_time(&clock, running.stop()).await;
+    });
+    let lost = lost.sorted();
+    assert_eq!(lost.len(), 5, "{lost:?}");
+    for (number, lost) in lost.iter().enumerate() {
+        let item = format!("item: Some({number}), reason: ShutDown");
+        assert!(lost.contains(&item), "{lost}");
+    }
+}
+
+/// Panics for each number.
+#[derive(Default)]
+struct Break;
+
+#[module]
+impl Break {
+    fn run(&mut self, number: u64, _out: &impl Out<u64>) {
+        panic!("{number} breaks");
+    }
+}
+
+#[test]
+fn items_that_break_a_proxy_are_dropped_by_the_receiver() {
+    let lost = Notes::default();
+    runtime(1).block_on(async {
+        let running = with_lost(&lost);
+        let proxy = running.proxy::<Break>("first -> last", "break", Args::new());
+        let proxy = proxy.await.expect("it fits");
+        send(&running, "first", 0..9).await;
+        settled(&running).await;
+        // The sixth panic has closed it.
+        assert_eq!(running.stats("break").expect("it exists").gate, "closed");
+        proxy.remove().await;
+        send(&running, "first", [9]).await;
+        running.drain().await;
+        assert_eq!(running.stats("last").expect("it exists").finished, 1);
+    });
+    let lost = lost.sorted();
+    assert_eq!(lost.len(), 9, "{lost:?}");
+    for (number, lost) in lost.iter().enumerate() {
+        let reason = if number < 6 { "Panicked" } else { "ShutDown" };
+        let item = format!("item: Some({number}), reason: {reason}");
+        assert!(lost.contains(&item), "{lost}");
+    }
+}
+
+#[test]
+fn proxies_keep_the_order_of_a_sender() {
+    const ITEMS: u64 = 5_000;
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        add::<Below>(&mut graph, "below", Args::new().with("below", ITEMS));
+        add::<Note<u64>>(&mut graph, "note", notes.args());
+        let edge = graph.connect_via("below", "note", Via::queue(3));
+        edge.expect("both exist");
+        let running = graph.start().expect("it is whole");
+        while running.stats("note").expect("it exists").finished < ITEMS {
+            let proxy = running.proxy::<Pass>("below -> note", "pass", Args::new());
+            let proxy = proxy.await.expect("it fits");
+            turns().await;
+            proxy.remove().await;
+        }
+        running.drain().await;
+    });
+    let numbers: Vec<_> = (0..ITEMS).map(|number| number.to_string()).collect();
+    assert_eq!(notes.take(), numbers);
+}
+
+/// The item in the hand of a proxy keeps the next one outside.
+#[test]
+fn an_item_at_a_proxy_is_inside_the_limit() {
+    let (notes, go) = (Notes::default(), Arc::new(Semaphore::new(0)));
+    runtime(1).block_on_spawned(async move {
+        let mut graph = Graph::new("g");
+        add::<Burst>(&mut graph, "burst", Args::new());
+        add::<Pass>(&mut graph, "first", Args::new());
+        add::<Note<u64>>(&mut graph, "note", notes.args());
+        connect(&mut graph, "burst", "first");
+        connect(&mut graph, "first", "note");
+        graph.limit(1, &["first", "note"]).expect("both exist");
+        let running = graph.start().expect("it is whole");
+        let args = Args::new().with("go", Arc::clone(&go));
+        let proxy = running.proxy::<Hold>("first -> note", "hold", args);
+        let _stays = proxy.await.expect("it fits");
+        send(&running, "burst", [3]).await;
+        turns().await;
+        assert_eq!(running.stats("first").expect("it exists").finished, 1);
+        go.add_permits(3);
+        running.drain().await;
+        assert_eq!(notes.take(), ["0", "1", "2"]);
+    });
+}
