@@ -77,10 +77,15 @@ pub struct Options {
     #[arg(long, value_name = "N")]
     pub idle: Option<usize>,
 
-    /// Connections in `echo` and `bursts`, connection attempts in flight in `connect` [default:
-    /// 100, 16 and 64]
+    /// Connections in `echo`, `bursts` and `gnutella`, connection attempts in flight in `connect`
+    /// [default: 100, 16, 4 and 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub connections: Option<u32>,
+
+    /// Time that each query takes in `gnutella`, in milliseconds; the client then sends 1000
+    /// packets a second
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub bottleneck_ms: Option<u64>,
 
     /// Number of reading threads in `disk` [default: 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

@@ -35,6 +35,12 @@ pub const SILENCE: Duration = Duration::from_secs(30);
 /// Bytes that the server has received, in workloads that count them.
 pub static RECEIVED: AtomicU64 = AtomicU64::new(0);
 
+/// The busy servlets of the measured stage, in workloads that count them.
+pub static SERVLETS: AtomicU64 = AtomicU64::new(0);
+
+/// The servlets that the controller of that stage allows.
+pub static SERVLETS_ALLOWED: AtomicU64 = AtomicU64::new(0);
+
 /// The resources that a server has used since its process began.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Usage {
@@ -48,6 +54,10 @@ pub struct Usage {
     pub heap_bytes: Option<f64>,
     /// Bytes received, in workloads that count them.
     pub received_bytes: u64,
+    /// Busy servlets, in workloads that count them.
+    pub servlets: u64,
+    /// Servlets that the controller allows, in the same workloads.
+    pub servlets_allowed: u64,
 }
 
 /// Runs one side of a workload: `serve`, which never returns, in the process of the server, and
@@ -93,9 +103,13 @@ pub fn listen(count: usize) -> Vec<TcpListener> {
         let port = listeners.first().map_or(0, port);
         listeners.push(listen(port).expect("the loopback has a free port"));
     }
-    let port = port(&listeners[0]);
-    std::thread::spawn(move || answer(port));
+    announce(port(&listeners[0]));
     listeners
+}
+
+/// Sends the port of a listener to the client, and answers its questions from then on.
+pub fn announce(port: u16) {
+    std::thread::spawn(move || answer(port));
 }
 
 /// Opens a single listener, which the workers of a server share.
@@ -148,6 +162,8 @@ fn answer(port: u16) {
             anonymous_bytes: anonymous_bytes(),
             heap_bytes: crate::heap_bytes(),
             received_bytes: RECEIVED.load(Ordering::Relaxed),
+            servlets: SERVLETS.load(Ordering::Relaxed),
+            servlets_allowed: SERVLETS_ALLOWED.load(Ordering::Relaxed),
         };
         let line = serde_json::to_string(&usage).expect("numbers have a JSON form");
         println!("{line}");

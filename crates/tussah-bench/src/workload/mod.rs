@@ -19,6 +19,7 @@ mod echo;
 mod fifo;
 mod flow;
 mod fused;
+mod gnutella;
 mod idle;
 mod mixed;
 mod readers;
@@ -88,6 +89,7 @@ pub static ALL: &[&Workload] = &[
     &calls::WORKLOAD,
     &flow::WORKLOAD,
     &fused::WORKLOAD,
+    &gnutella::WORKLOAD,
 ];
 
 /// Returns the workload with that name.
