@@ -331,7 +331,7 @@ fn tunnels_pass_everything(program: &str) {
     // The first bytes for the origin come with the request.
     let request = format!("CONNECT {address} HTTP/1.1\r\n\r\nearly");
     stream.write_all(request.as_bytes()).expect("it is open");
-    let body = bytes(1_000_000);
+    let body = bytes(300_000);
     stream.write_all(&body).expect("it is open");
     stream.shutdown(Shutdown::Write).expect("it is open");
     let mut all = Vec::new();
