@@ -58,7 +58,7 @@ proptest! {
     fn a_head_is_read_as_written(
         fields in vec(("X-[a-z]{1,9}", "[!-~]([ -~]{0,20}[!-~])?"), 0..20),
         ends in vec(select(&["\n", "\r\n"][..]), 21),
-        status in 200_u16..1000,
+        status in 200_u16..600,
     ) {
         let line = |(at, (name, value)): (usize, &(String, String))| format!("{name}: {value}{}", ends[at]);
         let lines: String = fields.iter().enumerate().map(line).collect();

@@ -149,11 +149,13 @@ impl Running {
 /// # Errors
 /// Returns the reason if the module cannot be a proxy.
 fn can_be_proxy<M: Module>() -> Result<(), &'static str> {
-    match () {
-        () if M::HAS_STATE => Err("it keeps state for each flow"),
-        () if M::START.is_some() => Err("it has the method `start`"),
-        () => Ok(()),
+    if M::HAS_STATE {
+        return Err("it keeps state for each flow");
     }
+    if M::START.is_some() {
+        return Err("it has the method `start`");
+    }
+    Ok(())
 }
 
 /// An instance between two others, from [`Running::proxy`] on. Dropping this value leaves it there.
