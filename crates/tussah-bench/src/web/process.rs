@@ -198,6 +198,7 @@ pub fn end_with_this_program(folder: PathBuf) {
             // No code waits for the processes any longer.
             let _ = killpg(*group, Signal::SIGKILL);
         }
+        super::video::unmount(&folder);
         // Leftover files remain in the folder for temporary files.
         let _ = fs::remove_dir_all(&folder);
         std::process::exit(130);

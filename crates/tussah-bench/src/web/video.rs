@@ -87,16 +87,7 @@ struct Place<'a> {
 }
 
 /// The servers of the comparison.
-const SERVERS: [(&str, Start); 4] = [
-    ("threads", threads),
-    ("nginx", |common, options, place| {
-        nginx(common, options, place, "sendfile on;")
-    }),
-    ("nginx-aio", |common, options, place| {
-        nginx(common, options, place, "sendfile on; aio threads;")
-    }),
-    ("tussah", tussah),
-];
+const SERVERS: [(&str, Start); 3] = [("threads", threads), ("nginx", nginx), ("tussah", tussah)];
 
 /// Runs `web video`.
 pub fn video(common: &Common, options: Options) -> Result<Findings, String> {
@@ -168,6 +159,11 @@ pub fn video(common: &Common, options: Options) -> Result<Findings, String> {
     })
 }
 
+/// Unmounts the disks in the folder of this program for temporary files.
+pub fn unmount(scratch: &Path) {
+    disks::unmount(&scratch.join(disks::FOLDER));
+}
+
 /// A search for the largest number of steps that succeeds.
 #[derive(Default)]
 struct Search<T> {
@@ -223,13 +219,8 @@ fn threads(_: &Common, options: &Options, place: &Place<'_>) -> Result<Command, 
 }
 
 /// nginx paces a response by itself: `limit_rate` is the rate, and `limit_rate_after` is sent at
-/// once.
-fn nginx(
-    common: &Common,
-    options: &Options,
-    place: &Place<'_>,
-    read: &str,
-) -> Result<Command, String> {
+/// once. Its thread pool reads the files.
+fn nginx(common: &Common, options: &Options, place: &Place<'_>) -> Result<Command, String> {
     let file = place.scratch.join("nginx.conf");
     let user = match rustix::process::getuid().is_root() {
         true => "user root;",
@@ -241,7 +232,7 @@ fn nginx(
 pid {scratch}/nginx.pid; error_log {scratch}/nginx.log crit;
 events {{ worker_connections 20000; use epoll; multi_accept on; }}
 http {{
-    access_log off; {read} sendfile_max_chunk 640k; output_buffers 1 640k; read_ahead 640k;
+    access_log off; sendfile on; aio threads; sendfile_max_chunk 640k;
     client_body_temp_path {scratch}/body; proxy_temp_path {scratch}/proxy; fastcgi_temp_path {scratch}/fastcgi;
     uwsgi_temp_path {scratch}/uwsgi; scgi_temp_path {scratch}/scgi;
     open_file_cache max=20000 inactive=1h; open_file_cache_valid 1h;

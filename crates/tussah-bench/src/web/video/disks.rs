@@ -7,6 +7,9 @@ use std::process::Command;
 
 use super::Options;
 
+/// The folder of the disks, in that for temporary files.
+pub(super) const FOLDER: &str = "videos";
+
 /// The number of videos on each disk.
 const VIDEOS: u64 = 2;
 
@@ -39,7 +42,7 @@ impl Disks {
     ///
     /// Returns an error unless the user is root, or if a command fails.
     pub(super) fn new(scratch: &Path, options: &Options) -> Result<Disks, String> {
-        let folder = scratch.join("videos");
+        let folder = scratch.join(FOLDER);
         let disk_mb = u64::from(options.disk_mb);
         let mut disks = Disks {
             folder: folder.clone(),
@@ -68,6 +71,8 @@ impl Disks {
             let path = mount.to_str().ok_or("expected a path of UTF-8")?;
             output("mount", &["-o", "noatime", &device, path])?;
             disks.disks.last_mut().expect("it was pushed").is_mounted = true;
+            // The device goes with the mount, even if this program is interrupted.
+            output("losetup", &["--detach", &device])?;
             disks.write(disk)?;
             eprint!("\rdisk {} of {} is ready", disk + 1, options.disks);
         }
@@ -139,17 +144,22 @@ impl Disks {
 
 impl Drop for Disks {
     fn drop(&mut self) {
-        for disk in &self.disks {
-            let path = disk.mount.to_string_lossy();
-            // Whatever remains is named, and the others are still removed.
-            if disk.is_mounted
-                && let Err(error) = output("umount", &[&path])
-            {
-                eprintln!("{error}");
-            }
+        for disk in self.disks.iter().filter(|disk| !disk.is_mounted) {
             if let Err(error) = output("losetup", &["--detach", &disk.device]) {
                 eprintln!("{error}");
             }
+        }
+        unmount(&self.folder);
+    }
+}
+
+/// Unmounts all disks in the folder for videos, if there are any.
+pub(super) fn unmount(folder: &Path) {
+    for disk in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = disk.path();
+        // A server that is ending may still use the disk. Whatever remains is named.
+        if let Err(error) = output("umount", &["--lazy", &path.to_string_lossy()]) {
+            eprintln!("{error}");
         }
     }
 }
