@@ -3,9 +3,11 @@
 
 #![forbid(unsafe_code)]
 
+mod command;
 mod descriptors;
 pub mod fastcgi;
 pub mod gnutella;
+mod graph_status;
 mod html;
 pub mod load;
 pub mod modules;

@@ -14,6 +14,7 @@ use tussah_wire::http::{Method, Status, date};
 
 use super::node::Node;
 use super::router::{Hit, OwnQuery};
+use crate::graph_status::is_allowed;
 use crate::modules::{Body, BodySender, Request, Response};
 use crate::web::site::{Missing, Opened, is_exhausted};
 
@@ -43,7 +44,7 @@ impl Pages {
         status: &impl Out<Request>,
         ask: &impl Out<Request>,
     ) {
-        let is_local = request.client().is_some_and(|client| client.is_loopback());
+        let is_local = is_allowed(&request);
         let path = request.path().into_owned();
         match &*path {
             "/status" if is_local => status.send(request),

@@ -5,19 +5,15 @@ use std::io;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 
-use futures_lite::future;
 use tussah::flow::{self, GraphError, Params, Value, module};
-use tussah::signal::{Signal, Signals, signal};
 use tussah::sync::oneshot;
 use tussah::time::timeout;
 
 use super::graph;
 use super::node::Node;
 use super::options::Options;
-use crate::signals;
+use crate::command::Command;
 use crate::web::config::{self, DiagnosticsLevel};
-use crate::web::diagnostics::Diagnostics;
-use crate::web::diagnostics::console::{STDERR, STDOUT};
 use crate::web::site::SiteError;
 
 /// A router that has not been started.
@@ -92,38 +88,19 @@ impl Gnutella {
     /// # Errors
     /// Returns the errors of [`start`](Self::start).
     pub fn run(self) -> Result<(), GnutellaError> {
-        let _said = Said;
         let mut diagnostics = config::Diagnostics::default();
         if self.options.verbose {
             diagnostics.level = DiagnosticsLevel::Info;
         }
-        let _diagnostics = Diagnostics::install(&diagnostics);
-        if let Err(error) = crate::descriptors::raise() {
-            tracing::warn!(%error, "cannot raise the limit of open files (RLIMIT_NOFILE); it stays as it is");
-        }
-        let mut builder = tussah::Runtime::builder();
-        if let Some(workers) = self.options.workers {
-            builder = builder.workers(workers);
-        }
-        let runtime = builder.build().map_err(GnutellaError::Runtime)?;
-        runtime.block_on(async {
-            let signals = signal(Signal::INT).and_then(|int| Ok([int, signal(Signal::TERM)?]));
-            let signals = signals.map_err(GnutellaError::Runtime)?;
-            let running = self.start().await?;
-            say(&running);
-            any(&signals).await;
-            say(&"shutting down: taking leave of the peers (signal again to quit now)");
-            let stopped = async {
-                running.stop().await;
-                "stopped"
-            };
-            let at_once = async {
-                any(&signals).await;
-                "stopped now; connections were cut"
-            };
-            say(&future::or(stopped, at_once).await);
-            Ok(())
-        })
+        let command = Command {
+            name: "tussah gnutella",
+            diagnostics,
+            workers: self.options.workers,
+            leaving: "taking leave of the peers",
+            cut: "connections",
+        };
+        let stop = async |running: Running| running.stop().await;
+        command.run(async || self.start().await, stop, GnutellaError::Runtime)
     }
 }
 
@@ -185,25 +162,6 @@ impl Ready {
             // Without a receiver, the start has been given up.
             let _ = ready.send(address);
         }
-    }
-}
-
-async fn any([int, term]: &[Signals; 2]) {
-    future::or(signals::wait(int), signals::wait(term)).await;
-}
-
-/// Prints a message for the operator.
-fn say(text: &dyn fmt::Display) {
-    STDOUT.say(format!("tussah gnutella: {text}\n").into_bytes());
-}
-
-/// A guard whose drop waits until all messages have been written, or have no reader.
-struct Said;
-
-impl Drop for Said {
-    fn drop(&mut self) {
-        STDOUT.flush();
-        STDERR.flush();
     }
 }
 

@@ -10,7 +10,7 @@ use tussah_wire::http::{Method, Status, date};
 
 use super::library::{Library, Title};
 use super::playlist;
-use super::status::is_allowed;
+use crate::graph_status::is_allowed;
 use crate::modules::{Body, Request, Response};
 use crate::web::site::{Codings, Found, LISTING_TYPE, Meta, Missing, Opened, is_exhausted};
 

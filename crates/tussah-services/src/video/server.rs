@@ -6,19 +6,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_lite::future;
 use parking_lot::Mutex;
 use tussah::flow::{self, GraphError, Params, Value, module};
-use tussah::signal::{Signal, Signals, signal};
 use tussah::sync::oneshot;
 
 use super::graph;
 use super::library::Library;
 use super::options::{Options, show_rate};
-use crate::signals;
+use crate::command::Command;
 use crate::web::config;
-use crate::web::diagnostics::Diagnostics;
-use crate::web::diagnostics::console::{STDERR, STDOUT};
 use crate::web::site::SiteError;
 
 /// A video server that has not been started.
@@ -96,34 +92,15 @@ impl Video {
     /// # Errors
     /// Returns the errors of [`start`](Self::start).
     pub fn run(self) -> Result<(), VideoError> {
-        let _said = Said;
-        let _diagnostics = Diagnostics::install(&config::Diagnostics::default());
-        if let Err(error) = crate::descriptors::raise() {
-            tracing::warn!(%error, "cannot raise the limit of open files (RLIMIT_NOFILE); it stays as it is");
-        }
-        let mut builder = tussah::Runtime::builder();
-        if let Some(workers) = self.options.workers {
-            builder = builder.workers(workers);
-        }
-        let runtime = builder.build().map_err(VideoError::Runtime)?;
-        runtime.block_on(async {
-            let signals = signal(Signal::INT).and_then(|int| Ok([int, signal(Signal::TERM)?]));
-            let signals = signals.map_err(VideoError::Runtime)?;
-            let running = self.start().await?;
-            say(&running);
-            any(&signals).await;
-            say(&"shutting down: streams continue for a while (signal again to quit now)");
-            let stopped = async {
-                running.stop().await;
-                "stopped"
-            };
-            let at_once = async {
-                any(&signals).await;
-                "stopped now; streams were cut"
-            };
-            say(&future::or(stopped, at_once).await);
-            Ok(())
-        })
+        let command = Command {
+            name: "tussah video",
+            diagnostics: config::Diagnostics::default(),
+            workers: self.options.workers,
+            leaving: "streams continue for a while",
+            cut: "streams",
+        };
+        let stop = async |running: Running| running.stop().await;
+        command.run(async || self.start().await, stop, VideoError::Runtime)
     }
 }
 
@@ -203,25 +180,6 @@ impl Ready {
 
 /// The sender of the address of the listener.
 pub(super) type Address = Mutex<Option<oneshot::Sender<SocketAddr>>>;
-
-async fn any([int, term]: &[Signals; 2]) {
-    future::or(signals::wait(int), signals::wait(term)).await;
-}
-
-/// Prints a message for the operator.
-fn say(text: &dyn fmt::Display) {
-    STDOUT.say(format!("tussah video: {text}\n").into_bytes());
-}
-
-/// A guard whose drop waits until all messages have been written, or have no reader.
-struct Said;
-
-impl Drop for Said {
-    fn drop(&mut self) {
-        STDOUT.flush();
-        STDERR.flush();
-    }
-}
 
 /// The reason why a server cannot be started.
 #[derive(Debug)]

@@ -7,21 +7,16 @@ use std::sync::atomic::Ordering;
 use serde_json::json;
 use tussah::flow::{Out, module};
 use tussah::stage::observe::StageStats;
-use tussah_wire::http::Status;
 
 use super::graph::TEXT;
 use super::library::{Disk, Library};
 use super::options::show_rate;
 use super::seats::Use;
+use crate::graph_status;
 use crate::html::Escaped;
 use crate::modules::{Request, Response};
 use crate::units::show_bytes;
-use crate::web::answer::status::{Format, html_page, json_stage};
-
-/// Returns whether a client may see the page: only this machine may.
-pub(super) fn is_allowed(request: &Request) -> bool {
-    request.client().is_some_and(|client| client.is_loopback())
-}
+use crate::web::answer::status::{html_page, json_stage};
 
 /// Answers with the state of the server: its disks, its streams, and the stages of its graph.
 pub(super) struct StatusPage {
@@ -33,32 +28,18 @@ pub(super) struct StatusPage {
 #[module]
 impl StatusPage {
     fn init(library: Arc<Library>) -> Self {
-        let parsed = tussah_weave::parse(TEXT);
-        let graphs = tussah_weave::check(&parsed.file, None).graphs;
-        let figure = graphs
-            .first()
-            .map(|graph| tussah_weave::draw::svg(graph, None));
         Self {
             library,
-            figure: figure.unwrap_or_default(),
+            figure: graph_status::figure(TEXT),
         }
     }
 
     fn run(&self, request: Request, out: &impl Out<Response>) {
-        let query = request.head.query(&request.bytes);
-        let response = match Format::of(query, request.field("accept")) {
-            Some(Format::Html) => {
-                let page = self.html();
-                request.respond(page).with_type("text/html; charset=utf-8")
-            }
-            Some(Format::Json) => {
-                let page = self.json();
-                request.respond(page).with_type("application/json")
-            }
-            Some(Format::Prometheus) | None => request.status(Status::BAD_REQUEST),
-        };
-        let response = response.with("Cache-Control", "no-store");
-        out.send(response.with("Vary", "Accept"));
+        out.send(graph_status::respond(
+            request,
+            || self.html(),
+            || self.json(),
+        ));
     }
 }
 
@@ -122,7 +103,6 @@ impl StatusPage {
         }
         now.push_str("</table></div>");
         let page = html_page(&now, &self.stages(), "");
-        // The figure does not change, so it is outside of the part that does.
-        page.replacen("<details>", &format!("{}<details>", self.figure), 1)
+        graph_status::with_figure(&page, &self.figure)
     }
 }
