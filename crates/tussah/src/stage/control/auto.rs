@@ -5,10 +5,11 @@
 //! servlet per worker, plus a share for the time in which handlers wait.
 //!
 //! Servlets that are tussah threads cost almost nothing. A waiting stage of such servlets therefore
-//! has twice as many as are busy on average, without viscosity. While all of them wait and events
-//! are queued, their number doubles, because the averages do not show the new waits yet. The upper
-//! bound is twice the number that keeps the workers busy: beyond it, additional servlets would
-//! delay every event and speed up none. A new stage, which has no measurements yet, has all
+//! has twice as many as are busy on average, without viscosity. A servlet that was not needed for a
+//! second or two is removed, so that the number shows what the load needs. While all servlets wait
+//! and events are queued, their number doubles, because the averages do not show the new waits yet.
+//! The upper bound is twice the number that keeps the workers busy: beyond it, additional servlets
+//! would delay every event and speed up none. A new stage, which has no measurements yet, has all
 //! servlets that it may have.
 //!
 //! [SEDA's controller](super::seda_batch) sets the batch size. With a latency target,
@@ -16,6 +17,7 @@
 //! miss the target, and detects scarcity of a resource that handlers wait for. Without a target,
 //! the stage refuses events only at the bounds of its queue.
 
+mod lately;
 mod memory;
 mod switch;
 mod target;
@@ -23,6 +25,7 @@ mod trial;
 
 use std::time::Duration;
 
+use self::lately::Lately;
 pub use self::memory::Memory;
 pub use self::switch::{Mode, Observed, Switch};
 pub use self::target::AutoTarget;
@@ -114,7 +117,7 @@ const SPARE_ROOT: f64 = 1.5;
 const SPARE: f64 = 2.0;
 
 /// Aspen's LOW for cheap servlets: with twice as many as are busy on average, all of them are
-/// rarely busy.
+/// rarely busy, if they are not few.
 const CHEAP_LOW: f64 = 0.5;
 
 /// Bound, in nanoseconds: the shortest time between two decisions. If events take less than a
@@ -139,6 +142,8 @@ pub struct AutoServlets {
     /// Aspen for servlets that are tussah threads, and for servlets that are OS threads.
     cheap: Aspen,
     dear: Aspen,
+    /// The load of servlets that are tussah threads.
+    lately: Lately,
     times: Times,
     /// The sums of the work since the last check of the workers, with the elapsed time.
     window: Window,
@@ -177,10 +182,13 @@ impl Default for AutoServlets {
         Self {
             cheap: Aspen::new(AspenConfig {
                 low: CHEAP_LOW,
+                // `Lately` decides how long idle servlets stay.
+                high: 1.0 / CHEAP_LOW,
                 exponent_max: 0.0,
                 ..AspenConfig::default()
             }),
             dear: Aspen::default(),
+            lately: Lately::default(),
             times: Times::default(),
             window: Window::default(),
             at_work: f64::INFINITY,
@@ -261,6 +269,15 @@ impl AutoServlets {
     }
 }
 
+/// Returns `by_load`, which is twice the mean number of busy servlets, or more if that number is so
+/// small that chance matters: the mean, 1.5 times its square root, and one. If a mean of three
+/// events are in service, and arrive independently, more than seven are in service for 1.2 % of the
+/// time.
+fn with_spare(by_load: usize) -> usize {
+    let mean = by_load as f64 * CHEAP_LOW;
+    by_load.max((mean + SPARE_ROOT * mean.sqrt() + 1.0).ceil() as usize)
+}
+
 impl Controller for AutoServlets {
     fn name(&self) -> &'static str {
         "auto-servlets"
@@ -286,13 +303,20 @@ impl Controller for AutoServlets {
             ..*sample
         };
         self.learn(sample);
-        let aspen = if sample.blocking {
-            &mut self.dear
-        } else {
-            &mut self.cheap
-        };
-        let by_load = aspen.sample(sample, now_ns);
         let now = sample.servlets.target;
+        let by_load = if sample.blocking {
+            self.dear.sample(sample, now_ns).servlets.unwrap_or(now)
+        } else {
+            let sample = self.lately.sample(sample, now_ns);
+            let by_load = self.cheap.sample(&sample, now_ns).servlets.unwrap_or(now);
+            let needed = if self.times.waits {
+                with_spare(by_load)
+            } else {
+                0
+            };
+            let needed = self.lately.needed(needed.max(sample.servlets.busy));
+            needed.min(sample.servlets.max)
+        };
         // If all servlets wait, additional servlets could begin events; the load does not show this
         // yet.
         let unknown = !sample.blocking && self.times.finished < FINISHED_MIN;
@@ -302,14 +326,14 @@ impl Controller for AutoServlets {
             // compute at the same time as there are workers, and others begin when these wait.
             sample.servlets.max
         } else if stuck {
-            let more = by_load.servlets.unwrap_or(now).max(now.saturating_mul(2));
+            let more = by_load.max(now.saturating_mul(2));
             more.min(sample.servlets.max).max(now)
         } else if !self.times.waits {
             self.computing(sample).clamp(1, sample.servlets.max.max(1))
         } else if self.full {
-            by_load.servlets.map_or(now, |servlets| servlets.min(now))
+            by_load.min(now)
         } else {
-            by_load.servlets.unwrap_or(now)
+            by_load
         };
         let wanted = if self.times.waits && !sample.blocking {
             let most = (SPARE * self.kept_at_work(sample.workers)).ceil() as usize;

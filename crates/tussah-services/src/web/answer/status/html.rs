@@ -6,6 +6,7 @@ use std::time::Duration;
 use tussah::stage::observe::{Digest, StageStats};
 use tussah::sync::LimitStats;
 
+use super::json::allowed;
 use super::report::{Report, Source};
 use crate::html::Escaped;
 use crate::web::server::counts::Count;
@@ -136,7 +137,8 @@ fn scarce(page: &mut String, source: &Source) {
 
 fn stages(page: &mut String, all: &[StageStats]) {
     page.push_str(
-        "<table><tr><th>stage<th>came<th>finished<th>failed<th>refused<th>shed<th>cancelled<th>queued<th>in service",
+        "<table><tr><th>stage<th>came<th>finished<th>failed<th>refused<th>shed<th>cancelled<th>queued<th>in service\
+         <th>servlets<th>allowed",
     );
     for stage in all {
         stage_row(page, stage);
@@ -154,6 +156,8 @@ pub(super) fn stage_row(page: &mut String, stage: &StageStats) {
         stage.cancelled,
         stage.queued,
         stage.in_service,
+        stage.servlets.busy as u64,
+        allowed(stage) as u64,
     ];
     let _ = write!(page, "<tr><th scope=row>{}", Escaped(&stage.name));
     if let Some(why) = &stage.closed {

@@ -110,6 +110,14 @@ pub(crate) fn stage(stage: &StageStats) -> Value {
         "queued": stage.queued,
         "queue_max": stage.queue_max,
         "in_service": stage.in_service,
+        "servlets_busy": stage.servlets.busy,
+        "servlets_allowed": allowed(stage),
         "batch_max": stage.batch_max,
     })
+}
+
+/// Returns the number of servlets that may currently be busy at the same time.
+pub(super) fn allowed(stage: &StageStats) -> usize {
+    let target = stage.servlets.target;
+    stage.cap.map_or(target, |cap| cap.min(target))
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tussah::stage::observe::Digest;
 use tussah::sync::{LimitClassStats, LimitStats};
 
+use super::json::allowed;
 use super::report::{Report, Source, kind_of};
 use crate::web::server::counts::Count;
 
@@ -234,7 +235,7 @@ fn limit_classes(page: &mut Page, report: &Report) {
 
 fn stages(page: &mut Page, report: &Report) {
     type Value = fn(&tussah::stage::observe::StageStats) -> u64;
-    let families: [(&str, &str, &str, Value); 8] = [
+    let families: [(&str, &str, &str, Value); 10] = [
         (
             "tussah_stage_arrived_total",
             "counter",
@@ -282,6 +283,18 @@ fn stages(page: &mut Page, report: &Report) {
             "gauge",
             "Events that handlers are at work on.",
             |stage| stage.in_service,
+        ),
+        (
+            "tussah_stage_servlets",
+            "gauge",
+            "Busy servlets.",
+            |stage| stage.servlets.busy as u64,
+        ),
+        (
+            "tussah_stage_servlets_allowed",
+            "gauge",
+            "Servlets that may be busy at the same time.",
+            |stage| allowed(stage) as u64,
         ),
     ];
     for (name, kind, help, value) in families {

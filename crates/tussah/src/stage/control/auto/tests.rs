@@ -122,13 +122,73 @@ fn servlets_are_doubled_while_all_wait_and_events_are_queued() {
             finished: 0,
             waiting,
             queue_len,
-            ..look(16, 0, 0)
+            ..full(look(16, 0, 0))
         };
         auto.sample(&stuck, 0).servlets
     };
     assert_eq!(next(16, 1), Some(32));
     assert_eq!(next(15, 1), None);
     assert_eq!(next(16, 0), None);
+}
+
+#[test]
+fn a_few_servlets_have_more_to_spare() {
+    for (by_load, expected) in [(1, 3), (2, 4), (4, 6), (6, 7), (8, 8), (100, 100)] {
+        assert_eq!(with_spare(by_load), expected);
+    }
+}
+
+#[test]
+fn servlets_that_are_not_needed_are_removed() {
+    let mut auto = AutoServlets::default();
+    let mut check = |ms: u64, busy, target, expected| {
+        let look = look(target, 30, 1);
+        let sample = Sample {
+            arrived: ms,
+            interval_ns: ms * MS,
+            servlets: Servlets {
+                busy,
+                ..look.servlets
+            },
+            ..look
+        };
+        assert_eq!(auto.sample(&sample, ms * MS).servlets, expected, "{ms} ms");
+    };
+    check(10, 0, 100, Some(7));
+    // Nine are needed at this time, and for a while after it.
+    check(500, 9, 12, Some(9));
+    check(1499, 0, 9, None);
+    check(2499, 0, 9, Some(7));
+}
+
+/// In section 5.2.2 of the SEDA paper, a router needs 3 threads: 150 queries a second take 20 ms
+/// each. Here they arrive independently of each other, so that sometimes more are in service.
+#[test]
+fn a_waiting_stage_settles_near_the_number_that_the_load_needs() {
+    use crate::stage::sim::{Arrivals, Distribution, Service, Simulation};
+    let service = Service {
+        wait: Distribution::Constant(20.0 * MS as f64),
+        wait_share: 1.0,
+        ..Service::computing(Distribution::Constant(20_000.0))
+    };
+    let simulation = Simulation {
+        until_ns: 60_000 * MS,
+        workers: 1,
+        batch_max: 1,
+        arrivals: Arrivals::steps(&[(0, 150.0)]),
+        services: vec![(0, service)],
+        ..Simulation::default()
+    };
+    let (mut all, mut late) = (0, 0);
+    let ticks = simulation.run(auto(None), 1, |outcome| {
+        all += 1;
+        late += u32::from(outcome.response_ns() > 21 * MS);
+    });
+    let settled: Vec<_> = ticks[500..].iter().map(|tick| tick.servlets).collect();
+    let mean = settled.iter().sum::<usize>() as f64 / settled.len() as f64;
+    assert!((7.0..9.0).contains(&mean), "{mean} servlets on average");
+    assert!(settled.iter().all(|servlets| *servlets <= 20));
+    assert!(100 * late < all, "{late} of {all} events are late");
 }
 
 #[test]
