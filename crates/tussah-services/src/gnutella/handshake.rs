@@ -11,6 +11,7 @@ use tussah_wire::gnutella::handshake::{self, Handshake, Limits};
 use tussah_wire::http::Status;
 use tussah_wire::http::response::HeadWriter;
 
+use super::hosts::is_believed;
 use super::node::{Node, Seat};
 use super::why::Why;
 
@@ -138,7 +139,7 @@ async fn connect_in_time(
     write(stream, &out).await?;
     let mut buffer = Vec::new();
     let part = read(stream, &mut buffer).await?;
-    let hosts = hosts(&part, &buffer);
+    let hosts = hosts(&part, &buffer, to.ip());
     if part.status != Some(Status::OK) {
         let why = Why::Rejected(part.status.unwrap_or(Status::BAD_REQUEST));
         return Err(Failed { why, hosts });
@@ -231,10 +232,10 @@ fn read_guid(text: &[u8]) -> Option<Guid> {
     Some(Guid(number.to_be_bytes()))
 }
 
-fn hosts(part: &Handshake, bytes: &[u8]) -> Vec<SocketAddrV4> {
+fn hosts(part: &Handshake, bytes: &[u8], from: IpAddr) -> Vec<SocketAddrV4> {
     let lists = ["X-Try", "X-Try-Ultrapeers"];
     let hosts = lists.into_iter().flat_map(|name| part.hosts(name, bytes));
-    hosts.collect()
+    hosts.filter(|host| is_believed(from, *host)).collect()
 }
 
 /// Reads a part of the handshake to the end of `buffer`, which may hold a start of it.

@@ -1,6 +1,7 @@
 //! The hosts that a router may connect to.
 
 use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
 /// Bound, in hosts: those that are known. The address of a host needs about 100 bytes.
@@ -23,6 +24,8 @@ pub(super) struct Hosts {
 struct Host {
     /// True if the operator has named the host, which is then never forgotten.
     is_named: bool,
+    /// True if an attempt has succeeded.
+    was_reached: bool,
     is_tried: bool,
     failures: u32,
     /// The time of the next attempt.
@@ -45,6 +48,7 @@ impl Hosts {
         }
         let host = Host {
             is_named,
+            was_reached: false,
             is_tried: false,
             failures: 0,
             next: None,
@@ -58,7 +62,9 @@ impl Hosts {
     }
 
     /// Returns the next host to connect to, which then counts as tried until the attempt ends.
-    /// Those with fewer failures come first; `random` chooses among equals.
+    /// Those that the operator has named come first, and then those that have been reached, so that
+    /// false hosts do not hide them. Those with fewer failures come earlier; `random` chooses among
+    /// equals.
     pub(super) fn next(
         &mut self,
         now: Instant,
@@ -68,7 +74,8 @@ impl Hosts {
         let ready = self.all.iter_mut().filter(|(name, host)| {
             !host.is_tried && host.next.is_none_or(|next| next <= now) && !connected.contains(name)
         });
-        let (name, host) = ready.min_by_key(|(_, host)| (host.failures, random()))?;
+        let key = |host: &Host| (!host.is_named, !host.was_reached, host.failures);
+        let (name, host) = ready.min_by_key(|(_, host)| (key(host), random()))?;
         host.is_tried = true;
         self.trying += 1;
         Some(name.clone())
@@ -81,6 +88,7 @@ impl Hosts {
             return;
         };
         self.trying -= usize::from(std::mem::take(&mut host.is_tried));
+        host.was_reached |= is_connected;
         host.failures = match is_connected {
             true => 0,
             false => host.failures.saturating_add(1),
@@ -92,6 +100,20 @@ impl Hosts {
         let doublings = host.failures.saturating_sub(1).min(20);
         let pause = PAUSE.saturating_mul(1 << doublings).min(PAUSE_MAX);
         host.next = Some(now + pause.mul_f64(1.0 + jitter / 2.0));
+    }
+}
+
+/// Returns whether a peer at the address `by` may name a host. A peer elsewhere must not direct
+/// this router to its own machine, or to its private network.
+pub(super) fn is_believed(by: IpAddr, host: SocketAddrV4) -> bool {
+    let is_near = |ip: &Ipv4Addr| ip.is_private() || ip.is_link_local();
+    let IpAddr::V4(by) = by else { return false };
+    match host.ip() {
+        // Networks, groups, and reserved addresses (RFC 6890) are no hosts.
+        ip if host.port() == 0 || !(1..224).contains(&ip.octets()[0]) => false,
+        ip if ip.is_loopback() => by.is_loopback(),
+        ip if is_near(ip) => by.is_loopback() || is_near(&by),
+        _ => true,
     }
 }
 
@@ -157,6 +179,42 @@ mod tests {
             Some("b")
         );
         assert_eq!(hosts.next(now, &["c".to_owned()], || 0), None);
+    }
+
+    #[test]
+    fn false_hosts_do_not_hide_others() {
+        let (mut hosts, now) = (Hosts::default(), Instant::now());
+        hosts.add("reached".to_owned(), false);
+        assert!(next(&mut hosts, now).is_some());
+        hosts.tried("reached", true, now, 0.0);
+        hosts.add("named".to_owned(), true);
+        for n in 0..2 * HOSTS_MAX {
+            hosts.add(n.to_string(), false);
+        }
+        assert_eq!(next(&mut hosts, now + 9 * S).as_deref(), Some("named"));
+        assert_eq!(next(&mut hosts, now + 9 * S).as_deref(), Some("reached"));
+        assert!(next(&mut hosts, now + 9 * S).is_some());
+    }
+
+    #[test]
+    fn peers_elsewhere_name_no_hosts_here() {
+        let check = |by: &str, host: &str, expected: bool| {
+            let address = format!("{host}:1").parse().expect("an address");
+            let believed = is_believed(by.parse().expect("an address"), address);
+            assert_eq!(believed, expected, "{host} by {by}");
+        };
+        for by in ["127.0.0.1", "10.0.0.1", "192.0.2.1", "::1"] {
+            for none in ["0.0.0.0", "0.1.2.3", "224.0.0.1", "255.255.255.255"] {
+                check(by, none, false);
+            }
+            check(by, "198.51.100.1", by != "::1");
+            check(by, "127.0.0.1", by == "127.0.0.1");
+            for private in ["10.9.9.9", "172.16.0.1", "192.168.1.1", "169.254.1.1"] {
+                check(by, private, ["127.0.0.1", "10.0.0.1"].contains(&by));
+            }
+        }
+        let no_port = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        assert!(!is_believed(Ipv4Addr::LOCALHOST.into(), no_port));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use tussah_wire::gnutella::{
 
 use super::connection::{Event, Packets};
 use super::counts;
+use super::hosts::is_believed;
 use super::node::Node;
 use super::peer::{Peer, random_guid};
 use super::search::Asked;
@@ -323,8 +324,9 @@ impl Router {
             return self.malformed(peer);
         };
         let route = self.pings.get(&packet.header.id, now_ms).copied();
-        if route == Some(Route::Own) && pong.port != 0 && !pong.address.is_unspecified() {
-            hosts.send(Host(SocketAddrV4::new(pong.address, pong.port)));
+        let host = SocketAddrV4::new(pong.address, pong.port);
+        if route == Some(Route::Own) && is_believed(peer.address.ip(), host) {
+            hosts.send(Host(host));
         }
         if self.back(route, packet) {
             self.node.counts.packets.pongs.add(1);

@@ -1,7 +1,9 @@
 //! The catcher, which keeps a router connected.
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{SocketAddrV4, TcpListener};
+
+use tussah_wire::gnutella::{Payload, Pong};
 
 use super::servent::Net;
 
@@ -26,6 +28,32 @@ fn four_peers_are_kept() {
         std::thread::yield_now();
     }
     assert!(of(&net).iter().all(|host| others.contains(host)));
+}
+
+#[test]
+fn addresses_of_no_hosts_are_not_tried() {
+    let mut net = Net::new();
+    net.add(|options| options.keep = 2);
+    let other = net.add(|_| {}).address();
+    let (mut peer, ping) = net.servent_and_ping();
+    for host in [
+        "0.0.0.1:9",
+        "255.255.255.255:9",
+        "127.0.0.1:0",
+        &other.to_string(),
+    ] {
+        let host: SocketAddrV4 = host.parse().expect("an address");
+        let pong = Payload::Pong(Pong {
+            port: host.port(),
+            address: *host.ip(),
+            files: 0,
+            kilobytes: 0,
+            extension: b"",
+        });
+        peer.answer(ping.header.id, &pong);
+    }
+    net.expect_peers(0, 2);
+    assert_eq!(net.count("ended/unreachable"), 0);
 }
 
 #[test]

@@ -96,6 +96,14 @@ impl Net {
         }
     }
 
+    /// Connects a servent to the first router, and returns the first ping.
+    pub fn servent_and_ping(&self) -> (Servent, Packet) {
+        let (mut servent, _) = Servent::greet(self.routers[0].address(), "");
+        servent.write(b"GNUTELLA/0.6 200 OK\r\n\r\n");
+        let ping = servent.next().expect("a ping");
+        (servent, ping)
+    }
+
     /// Connects a servent to the first router.
     pub fn servent(&self) -> Servent {
         Servent::connect(self.routers[0].address())
@@ -189,6 +197,13 @@ impl Servent {
         String::from_utf8(head).expect("text")
     }
 
+    /// Sends a packet with the identifier of another one.
+    pub fn answer(&mut self, id: Guid, payload: &Payload<'_>) {
+        let mut bytes = Vec::new();
+        push_descriptor(&mut bytes, id, 7, 0, payload).expect("it is valid");
+        self.write(&bytes);
+    }
+
     pub fn send(&mut self, id: u8, ttl: u8, payload: &Payload<'_>) {
         self.write(&packet(id, ttl, payload));
     }
@@ -239,6 +254,16 @@ impl Servent {
         let text = String::from_utf8_lossy(said.text).into_owned();
         assert!(self.next().is_none());
         text
+    }
+
+    /// Requires that the router has sent a query, and nothing else.
+    pub fn expect_query_and_nothing(&mut self, query: u8, id: u8) {
+        let next = self.next().expect("a query");
+        assert_eq!(
+            (next.header.id, next.header.kind),
+            (Guid([query; 16]), Kind::Query)
+        );
+        self.expect_nothing(id);
     }
 
     /// Requires that the router has sent nothing so far: it answers a ping first.
