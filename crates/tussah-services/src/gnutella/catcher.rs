@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_lite::future;
 use tussah::flow::{AsyncOut, Out, module};
 use tussah::net::TcpStream;
 use tussah::time::now;
@@ -79,7 +80,7 @@ impl Catcher {
 
 impl Catcher {
     fn add(&mut self, host: SocketAddrV4) {
-        if self.node.listening.get() != Some(&host) && !host.ip().is_multicast() {
+        if self.node.listening.get() != Some(&host) {
             self.hosts.add(host.to_string(), false);
         }
     }
@@ -123,7 +124,12 @@ impl Connect {
 
     async fn run(&self, dial: Dial, out: &impl AsyncOut<Connected>, tried: &impl AsyncOut<Tried>) {
         let host = dial.0;
-        let (is_connected, hosts) = match self.connect(&host).await {
+        // A router that shuts down does not wait for a host.
+        let stopped = async {
+            self.node.closed().await;
+            Err(Why::Stopping.into())
+        };
+        let (is_connected, hosts) = match future::or(self.connect(&host), stopped).await {
             Ok((connected, hosts)) => {
                 out.send(connected).await;
                 (true, hosts)

@@ -35,6 +35,8 @@ pub struct Node {
     seats: Mutex<Seats>,
     /// Notified when the last peer has left.
     empty: Notify,
+    /// Notified when the router begins to shut down.
+    closing: Notify,
     next: AtomicU64,
 }
 
@@ -64,6 +66,7 @@ impl Node {
             ready: Mutex::new(Some(ready)),
             seats: Mutex::default(),
             empty: Notify::new(),
+            closing: Notify::new(),
             next: AtomicU64::new(1),
             options,
         })
@@ -123,6 +126,7 @@ impl Node {
     /// Ends all connections, and admits no further ones.
     pub(super) fn close(&self) {
         self.seats.lock().is_closed = true;
+        self.closing.notify_waiters();
         for peer in self.peers() {
             peer.end(Why::Stopping);
         }
@@ -131,6 +135,14 @@ impl Node {
     /// Returns whether the router shuts down.
     pub(super) fn is_closed(&self) -> bool {
         self.seats.lock().is_closed
+    }
+
+    /// Waits until the router shuts down.
+    pub(super) async fn closed(&self) {
+        let closing = self.closing.notified();
+        if !self.is_closed() {
+            closing.await;
+        }
     }
 
     /// Waits until no peer is connected.

@@ -119,12 +119,18 @@ fn send(request: Request, opened: Opened) -> Response {
 }
 
 /// Sends a query of the operator to all peers, and answers with the hits: `/search?q=WORDS`. The
-/// answer comes after `wait` seconds, or as soon as there are `hits` hits.
-#[derive(Default)]
-pub(super) struct Ask;
+/// answer comes after `wait` seconds, as soon as there are `hits` hits, or when the router shuts
+/// down.
+pub(super) struct Ask {
+    node: Arc<Node>,
+}
 
 #[module]
 impl Ask {
+    fn init(node: Arc<Node>) -> Self {
+        Self { node }
+    }
+
     async fn run(
         &self,
         request: Request,
@@ -148,10 +154,10 @@ impl Ask {
                 }
             }
         };
-        future::or(collect, async {
+        let waited = async {
             sleep(wanted.wait).await;
-        })
-        .await;
+        };
+        future::or(future::or(collect, waited), self.node.closed()).await;
         let page = format!("{:#}\n", json!({ "hits": all }));
         let response = request.respond(page).with_type("application/json");
         out.send(response.with("Cache-Control", "no-store")).await;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tussah::flow::{self, GraphError, Params, Value, module};
 use tussah::sync::oneshot;
-use tussah::time::timeout;
+use tussah::time::{now, timeout};
 
 use super::graph;
 use super::node::Node;
@@ -124,13 +124,16 @@ impl Running {
     }
 
     /// Shuts down the router: it sends each peer what is queued for it and a Bye, and closes the
-    /// connections, for up to [`Options::drain`].
+    /// connections. Clients that are getting files go on. All of this may take
+    /// [`Options::drain`].
     pub async fn stop(&self) {
-        self.node.close();
         let drain = self.node.options.drain;
+        let begun = now();
+        self.node.close();
         // Peers that do not read are cut off by the stop of the graph.
         let _ = timeout(drain, self.node.empty()).await;
-        self.graph.stop().await;
+        let taken = now().saturating_duration_since(begun);
+        self.graph.stop_within(drain.saturating_sub(taken)).await;
     }
 }
 

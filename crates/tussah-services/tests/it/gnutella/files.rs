@@ -1,6 +1,12 @@
 //! Shared files and pages over HTTP.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::thread;
+use std::time::Duration;
+
+use tussah_wire::gnutella::{Kind, Payload, Query};
 
 use super::servent::{Net, get};
 
@@ -36,6 +42,47 @@ fn shared_files_are_served_by_number_and_name() {
 }
 
 #[test]
+fn a_shutdown_lets_clients_finish_their_files() {
+    let directory = tempfile::tempdir().expect("there is room");
+    // It does not fit into the buffers of the connection.
+    let len = 64 << 20;
+    let file = fs::File::create(directory.path().join("large")).expect("there is room");
+    file.set_len(len).expect("it may be sparse");
+    let (mut net, clock) = Net::with_clock();
+    net.add(|options| options.share = Some(directory.path().into()));
+    let router = &net.routers[0];
+    let mut client = TcpStream::connect(router.http()).expect("it listens");
+    let request = b"GET /get/0/large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    client.write_all(request).expect("it is read");
+    client.read_exact(&mut [0; 9]).expect("a status");
+    thread::scope(|scope| {
+        scope.spawn(|| net.stop(0));
+        while TcpStream::connect(router.http()).is_ok() {
+            thread::yield_now();
+        }
+        // The shutdown may take five seconds.
+        clock.advance(Duration::from_secs(4));
+        let mut rest = Vec::new();
+        client.read_to_end(&mut rest).expect("the rest");
+        assert!(rest.len() as u64 > len, "{} of {len} bytes", rest.len());
+    });
+}
+
+#[test]
+fn a_shutdown_answers_searches_at_once() {
+    let (mut net, _clock) = Net::with_clock();
+    net.add(|_| {});
+    let mut peer = net.servent();
+    let http = net.routers[0].http();
+    thread::scope(|scope| {
+        let search = scope.spawn(|| get(http, "/search?q=silk&wait=60", ""));
+        assert_eq!(peer.next().expect("a query").header.kind, Kind::Query);
+        net.stop(0);
+        assert_eq!(search.join().expect("an answer").0, 200);
+    });
+}
+
+#[test]
 fn pages_of_the_operator() {
     let net = Net::of(|_| {});
     let http = net.routers[0].http();
@@ -52,4 +99,30 @@ fn pages_of_the_operator() {
     let status = net.status(0);
     let stages = status["stages"].as_array().expect("a list");
     assert!(stages.iter().any(|stage| stage["name"] == "router"));
+}
+
+#[test]
+fn the_status_shows_how_many_searches_are_at_work() {
+    let (mut net, _clock) = Net::with_clock();
+    net.add(|options| options.bottleneck = Some(Duration::from_secs(3600)));
+    let mut peer = net.servent();
+    let search = |name: &str| {
+        let status = net.status(0);
+        let stages = status["stages"].as_array().expect("a list");
+        let search = stages.iter().find(|stage| stage["name"] == "search");
+        let search = search.expect("the graph has it");
+        search[name].as_u64().expect("a number")
+    };
+    for number in 1..=3 {
+        let query = Query {
+            min_speed: 0,
+            criteria: b"silk",
+            extension: b"",
+        };
+        peer.send(number, 7, &Payload::Query(query));
+        while search("servlets_busy") != u64::from(number) {
+            thread::yield_now();
+        }
+    }
+    assert!(search("servlets_allowed") >= 3);
 }
