@@ -1,12 +1,13 @@
 //! The paths of packets.
 
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use tussah_wire::gnutella::{
     Bye, Guid, HitResult, Kind, Payload, Pong, Push, Query, QueryHits, Results,
 };
 
-use super::servent::Net;
+use super::servent::{Net, Servent};
 
 fn query(words: &[u8]) -> Payload<'_> {
     Payload::Query(Query {
@@ -65,32 +66,10 @@ fn hits_and_pushes_go_back_along_the_path() {
         assert_eq!(passed.payload, b"\0\0wild silk\0");
     }
     let mut results = Vec::new();
-    let file = HitResult {
-        index: 1,
-        size: 2,
-        name: b"wild silk",
-        extension: b"",
-    };
-    file.push(&mut results).expect("it is valid");
-    let hits = Payload::QueryHits(QueryHits {
-        port: 1,
-        address: Ipv4Addr::LOCALHOST,
-        speed: 1,
-        results: Results::new(&results).expect("it is valid"),
-        trailer: b"",
-        servent: Guid([8; 16]),
-    });
-    b.send(1, 2, &hits);
+    b.send(1, 2, &hits(&mut results, 8));
     let back = a.next().expect("hits");
     assert_eq!(back.head(), (Guid([1; 16]), Kind::QueryHits, 1, 1));
-    let push = Payload::Push(Push {
-        servent: Guid([8; 16]),
-        index: 1,
-        address: Ipv4Addr::LOCALHOST,
-        port: 2,
-        extension: b"",
-    });
-    a.send(2, 2, &push);
+    a.send(2, 2, &push(8));
     let pushed = b.next().expect("a push");
     assert_eq!(pushed.head(), (Guid([2; 16]), Kind::Push, 1, 1));
     c.expect_nothing(99);
@@ -98,6 +77,100 @@ fn hits_and_pushes_go_back_along_the_path() {
         (net.count("packets/hits"), net.count("packets/pushes")),
         (1, 1)
     );
+}
+
+/// Returns hits for one file, of this servent.
+fn hits(results: &mut Vec<u8>, servent: u8) -> Payload<'_> {
+    let file = HitResult {
+        index: 1,
+        size: 2,
+        name: b"wild silk",
+        extension: b"",
+    };
+    results.clear();
+    file.push(results).expect("it is valid");
+    Payload::QueryHits(QueryHits {
+        port: 1,
+        address: Ipv4Addr::LOCALHOST,
+        speed: 1,
+        results: Results::new(results).expect("it is valid"),
+        trailer: b"",
+        servent: Guid([servent; 16]),
+    })
+}
+
+fn push(servent: u8) -> Payload<'static> {
+    Payload::Push(Push {
+        servent: Guid([servent; 16]),
+        index: 1,
+        address: Ipv4Addr::LOCALHOST,
+        port: 2,
+        extension: b"",
+    })
+}
+
+#[test]
+fn a_push_follows_the_latest_hits() {
+    let net = Net::of(|_| {});
+    let (mut a, mut b, mut c) = (net.servent(), net.servent(), net.servent());
+    let mut results = Vec::new();
+    a.send(1, 7, &query(b"silk"));
+    // Hits for a query that nobody has made leave no route to their servent.
+    b.send(9, 7, &hits(&mut results, 7));
+    b.expect_query_and_nothing(1, 99);
+    c.expect_query_and_nothing(1, 98);
+    for (number, from) in [(10, &mut b), (11, &mut c)] {
+        from.send(1, 7, &hits(&mut results, 8));
+        assert_eq!(a.next().expect("hits").header.kind, Kind::QueryHits);
+        a.send(number, 7, &push(8));
+        let pushed = from.next().expect("a push");
+        assert_eq!(pushed.head(), (Guid([number; 16]), Kind::Push, 6, 1));
+    }
+    a.send(12, 7, &push(7));
+    a.expect_nothing(97);
+    b.expect_nothing(96);
+    c.expect_nothing(95);
+    assert_eq!(net.count("packets/unrouted"), 2);
+}
+
+#[test]
+fn a_full_table_forgets_its_oldest_route() {
+    let net = Net::of(|options| options.routes = 3);
+    let (mut a, mut b) = (net.servent(), net.servent());
+    for number in 1..=4 {
+        a.send(number, 7, &query(b"silk"));
+        assert_eq!(b.next().expect("a query").header.kind, Kind::Query);
+    }
+    let mut results = Vec::new();
+    b.send(1, 7, &hits(&mut results, 8)); // forgotten
+    b.send(2, 7, &hits(&mut results, 8));
+    assert_eq!(a.next().expect("hits").header.id, Guid([2; 16]));
+    assert_eq!(net.count("packets/unrouted"), 1);
+    // It counts as new again.
+    a.send(1, 7, &query(b"silk"));
+    assert_eq!(b.next().expect("a query").header.id, Guid([1; 16]));
+}
+
+#[test]
+fn a_route_is_forgotten_after_ten_minutes() {
+    let (mut net, clock) = Net::with_clock();
+    net.add(|options| options.silence = Duration::from_secs(3600));
+    let (mut a, mut b) = (net.servent(), net.servent());
+    let mut results = Vec::new();
+    let mut answered = |id, a: &mut Servent, b: &mut Servent| {
+        b.send(1, 7, &hits(&mut results, 8));
+        b.expect_nothing(id);
+        net.count("packets/unrouted") == 0 && {
+            assert_eq!(a.next().expect("hits").header.kind, Kind::QueryHits);
+            true
+        }
+    };
+    a.send(1, 7, &query(b"silk"));
+    assert_eq!(b.next().expect("a query").header.kind, Kind::Query);
+    clock.advance(Duration::from_secs(599));
+    assert!(answered(99, &mut a, &mut b));
+    clock.advance(Duration::from_secs(2));
+    assert!(!answered(98, &mut a, &mut b));
 }
 
 #[test]
