@@ -1,6 +1,7 @@
 //! Writing the implementations of the traits of modules.
 
 mod batches;
+mod bounds;
 mod call;
 mod params;
 mod start;
@@ -20,13 +21,14 @@ impl Module {
 
     /// Returns the implementations.
     pub(super) fn expand(&self, block: &ItemImpl) -> TokenStream {
-        let module = self.module(block);
+        let bounded = &self.bounded(block);
+        let module = self.module(bounded);
         let calls = match self.takes_many() {
             _ if self.is_source() => TokenStream::new(),
-            true => self.calls(block, &self.batches()),
-            false => self.calls(block, &TokenStream::new()),
+            true => self.calls(bounded, &self.batches()),
+            false => self.calls(bounded, &TokenStream::new()),
         };
-        let source = self.source(block);
+        let source = self.source(bounded);
         let ports = self.ports_of(block);
         quote! {
             const _: () = {
@@ -38,6 +40,7 @@ impl Module {
                 #ports
 
                 #[automatically_derived]
+                #[allow(trivial_bounds)]
                 #module
 
                 #calls
@@ -164,7 +167,7 @@ impl Module {
             .then_some(quote!((held, way): (&__flow::Held<'a>, &__Way::Open<'a>)));
         quote! {
             #[automatically_derived]
-            #[allow(unused_variables)]
+            #[allow(unused_variables, trivial_bounds)]
             impl #generics #of for #this #bounds {
                 #types
                 #begin(

@@ -153,7 +153,7 @@ impl Module {
     }
 
     /// Returns the outputs for items that were not handled.
-    fn ends(&self) -> Vec<Output> {
+    pub(super) fn ends(&self) -> Vec<Output> {
         let mut ends = Vec::new();
         let inputs = self.ports.iter().filter(|port| port.kind == Kind::Input);
         for port in inputs {

@@ -40,7 +40,7 @@ pub trait Out<T> {
 ///
 /// Sending waits until each edge of the port has room for the item. If the future is dropped, the
 /// item is dropped, unless it was already sent.
-pub trait AsyncOut<T: Send>: Sync {
+pub trait AsyncOut<T>: Sync {
     /// Sends an item.
     fn send(&self, item: T) -> impl Future<Output = ()> + Send;
 

@@ -170,8 +170,19 @@ pub fn unwound<R>(result: std::thread::Result<R>) -> R {
 pub trait Fails {
     /// The type of the error, which goes to the `failed` port.
     type Error;
+
+    /// Returns the value as a `Result`.
+    ///
+    /// # Errors
+    /// Returns the error if this is one.
+    fn result(self) -> Result<(), Self::Error>;
 }
 
 impl<E> Fails for Result<(), E> {
     type Error = E;
+
+    #[inline(always)]
+    fn result(self) -> Self {
+        self
+    }
 }

@@ -159,7 +159,7 @@ impl Module {
         let send = quote!(__flow::AsyncOut::send(&#failed.#opened, error));
         let send = self.handed_over(send);
         quote! {
-            let is_handled = match result {
+            let is_handled = match __flow::Fails::result(result) {
                 ::core::result::Result::Ok(()) => true,
                 ::core::result::Result::Err(error) => {
                     #send.await;

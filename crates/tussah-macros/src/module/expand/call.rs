@@ -130,7 +130,7 @@ impl Module {
                     false => quote!(__flow::AsyncOut::send(&#failed.#port, error).await),
                 };
                 quote! {
-                    match result {
+                    match __flow::Fails::result(result) {
                         ::core::result::Result::Ok(()) => true,
                         ::core::result::Result::Err(error) => {
                             #send;

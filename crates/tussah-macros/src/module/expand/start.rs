@@ -14,12 +14,15 @@ impl Module {
         let (this, pattern) = (&block.self_ty, self.pattern());
         let (open, pass) = self.arguments(start);
         let end = match start.fails.is_some() {
-            true => quote!(result.map_err(|error| ::std::string::ToString::to_string(&error))),
+            true => quote!(
+                __flow::Fails::result(result)
+                    .map_err(|error| ::std::string::ToString::to_string(&error))
+            ),
             false => quote!(let () = result; ::core::result::Result::Ok(())),
         };
         Some(quote! {
             #[automatically_derived]
-            #[allow(unused_variables)]
+            #[allow(unused_variables, trivial_bounds)]
             impl #generics __flow::Source for #this #bounds {
                 async fn start(
                     &self,
