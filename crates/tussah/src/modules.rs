@@ -48,7 +48,7 @@ pub use self::generic::{
     Waiting,
 };
 pub use self::items::{Attempt, Message};
-pub use self::net::{Peer, Reply, TcpListen, TcpSend, UdpListen, UdpSend};
+pub use self::net::{FilePart, Peer, Reply, SendFile, TcpListen, TcpSend, UdpListen, UdpSend};
 
 use crate::flow::{Fields, Modules};
 
@@ -59,6 +59,7 @@ pub fn standard() -> Modules {
     Modules::new()
         .with::<TcpListen>("TcpListen")
         .with::<Reply>("Reply")
+        .with::<SendFile>("SendFile")
         .with::<TcpSend>("TcpSend")
         .with::<UdpListen>("UdpListen")
         .with::<UdpSend>("UdpSend")

@@ -28,20 +28,24 @@ impl Framing {
 
     /// Returns the bytes of a message in a stream.
     pub(super) fn encode(self, message: &[u8]) -> Result<Vec<u8>, String> {
-        let mut bytes = Vec::with_capacity(message.len() + 4);
-        match self {
-            Self::Lines => {
-                bytes.extend_from_slice(message);
-                bytes.push(b'\n');
-            }
-            Self::Lengths => {
-                let len = u32::try_from(message.len());
-                let len = len.map_err(|_| "the message has 4 GiB or more".to_owned())?;
-                bytes.extend_from_slice(&len.to_be_bytes());
-                bytes.extend_from_slice(message);
-            }
+        let mut bytes = self.head(message.len() as u64)?;
+        bytes.reserve_exact(message.len() + 1);
+        bytes.extend_from_slice(message);
+        if self == Self::Lines {
+            bytes.push(b'\n');
         }
         Ok(bytes)
+    }
+
+    /// Returns the bytes before a message of this length.
+    pub(super) fn head(self, len: u64) -> Result<Vec<u8>, String> {
+        match self {
+            Self::Lines => Ok(Vec::new()),
+            Self::Lengths => match u32::try_from(len) {
+                Ok(len) => Ok(len.to_be_bytes().to_vec()),
+                Err(_) => Err("the message has 4 GiB or more".to_owned()),
+            },
+        }
     }
 }
 

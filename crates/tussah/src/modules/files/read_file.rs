@@ -1,10 +1,10 @@
 //! A module that reads whole files.
 
 use std::io::Read as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use crate::flow::Out;
-use crate::flow::{Size, module};
+use super::root::Root;
+use crate::flow::{Out, Size, module};
 use crate::modules::Attempt;
 
 /// The contents of a file, with its path.
@@ -27,7 +27,7 @@ pub struct Contents {
 /// `failed` and `again_failed`: [`Attempt<PathBuf>`]. The module follows symbolic links, and reads
 /// up to 20 files at a time on OS threads.
 pub struct ReadFile {
-    root: Option<PathBuf>,
+    root: Root,
     longest: u64,
 }
 
@@ -37,11 +37,8 @@ const FILE_MAX: u64 = 16 << 20;
 #[module(blocking)]
 impl ReadFile {
     fn init(root: Option<PathBuf>, longest: Option<Size>) -> Result<Self, String> {
-        if let Some(root) = &root {
-            let listed = std::fs::read_dir(root);
-            listed.map_err(|error| format!("cannot read {}: {error}", root.display()))?;
-        }
         let longest = longest.map_or(FILE_MAX, |size| size.0);
+        let root = Root::new(root)?;
         Ok(Self { root, longest })
     }
 
@@ -71,15 +68,7 @@ impl ReadFile {
 
 impl ReadFile {
     fn read(&self, path: &Path) -> Result<Vec<u8>, String> {
-        let is_below = |part| matches!(part, Component::Normal(_) | Component::CurDir);
-        let whole = match &self.root {
-            None => path.to_owned(),
-            Some(root) if path.components().all(is_below) => root.join(path),
-            Some(root) => {
-                let (path, root) = (path.display(), root.display());
-                return Err(format!("{path} leads out of {root}"));
-            }
-        };
+        let whole = self.root.join(path)?;
         let fails = |error| format!("cannot read {}: {error}", whole.display());
         let file = std::fs::File::open(&whole).map_err(fails)?;
         let mut bytes = Vec::new();

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::{Shutdown, SocketAddr};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,13 +53,62 @@ impl Connection {
         match timeout(patience, self.stream.write_all(&bytes)).await {
             Ok(written) => written.map_err(|error| error.to_string()),
             Err(_) => {
-                // This fails if the peer has gone in the meantime.
-                let _ = self.stream.shutdown(Shutdown::Both);
+                self.cut_off();
                 Err(format!("the peer did not take it within {patience:?}"))
             }
         }
     }
+
+    /// Sends a part of a file: its first byte and its length. After an error, the peer is cut off,
+    /// because it has a part of what was promised.
+    pub(super) async fn send_file(
+        &self,
+        file: BorrowedFd<'_>,
+        part: (u64, u64),
+        patience: Duration,
+    ) -> Result<(), String> {
+        let head = self.framing.head(part.1)?;
+        let _writing = self.writing.lock().await;
+        let sent = self.send_pieces(&head, file, part, patience).await;
+        if sent.is_err() {
+            self.cut_off();
+        }
+        sent
+    }
+
+    async fn send_pieces(
+        &self,
+        head: &[u8],
+        file: BorrowedFd<'_>,
+        (from, len): (u64, u64),
+        patience: Duration,
+    ) -> Result<(), String> {
+        let late = |_| format!("{PIECE_MAX} bytes were not sent within {patience:?}");
+        let head = timeout(patience, self.stream.write_all(head)).await;
+        head.map_err(late)?.map_err(|error| error.to_string())?;
+        let mut sent = 0;
+        while sent < len {
+            let piece = (len - sent).min(PIECE_MAX);
+            let piece_sent = self.stream.send_file(file, from + sent, piece);
+            match timeout(patience, piece_sent).await.map_err(late)? {
+                Ok(()) => sent += piece,
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    return Err(format!("it was truncated while its {len} bytes were sent"));
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    fn cut_off(&self) {
+        // This fails if the peer has gone in the meantime.
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
 }
+
+/// Bound, in bytes: the piece of a file that is sent within the patience of its sender.
+const PIECE_MAX: u64 = 64 << 10;
 
 impl Peer {
     /// Returns the peer of messages without a source, such as the lines of a file.
@@ -82,6 +132,14 @@ impl Peer {
             Kind::Nobody => None,
             Kind::Tcp(connection) => Some(connection.address),
             Kind::Udp(_, address) => Some(*address),
+        }
+    }
+
+    /// Returns the connection.
+    pub(super) fn connection(&self) -> Result<&Connection, String> {
+        match &self.0 {
+            Kind::Tcp(connection) => Ok(connection),
+            _ => Err("the peer has no connection".to_owned()),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::flow::module;
+use crate::flow::{AsyncOut, module};
 use crate::modules::{Attempt, Message};
 
 /// Sends each message to its peer. For a connection from [`TcpListen`](super::TcpListen), it sends
@@ -13,11 +13,12 @@ use crate::modules::{Attempt, Message};
 /// |---|---|---|
 /// | `patience` | duration, default 10 s | the maximum time until a peer takes a message |
 ///
-/// Input: `run` takes [`Message`]. Output: `failed`, [`Attempt<Message>`] for a message whose peer
-/// has gone. If a connection does not take a message within `patience`, it is closed; if `patience`
-/// is zero, it is closed as soon as the system's buffers are full. The module writes one message of
-/// each flow at a time, in order. It does not escape line feeds in messages for a connection with
-/// lines.
+/// Input: `run` takes [`Message`]. Outputs: `sent`, optional: the [`Message`], once the system has
+/// accepted it; `failed`, [`Attempt<Message>`] for a message whose peer has gone. Both are in the
+/// flow of the message. If a connection does not take a message within `patience`, it is closed; if
+/// `patience` is zero, it is closed as soon as the system's buffers are full. The module writes one
+/// message of each flow at a time, in order. It does not escape line feeds in messages for a
+/// connection with lines.
 #[module]
 pub struct Reply {
     patience: Duration,
@@ -34,8 +35,23 @@ impl Reply {
     }
 
     // The state is empty: it keeps the messages of a flow in order.
-    async fn run(&self, message: Message, _order: &mut ()) -> Result<(), Attempt<Message>> {
-        let sent = message.peer.send(&message.bytes, self.patience).await;
-        sent.map_err(|why| Attempt::first(message, why))
+    async fn run(
+        &self,
+        message: Message,
+        _order: &mut (),
+        sent: Option<&impl AsyncOut<Message>>,
+    ) -> Result<(), Attempt<Message>> {
+        match message.peer.send(&message.bytes, self.patience).await {
+            Ok(()) => report(message, sent).await,
+            Err(why) => return Err(Attempt::first(message, why)),
+        }
+        Ok(())
+    }
+}
+
+/// Sends an item that was sent over a network to the port `sent`.
+pub(super) async fn report<T: Send>(item: T, sent: Option<&impl AsyncOut<T>>) {
+    if let Some(sent) = sent {
+        sent.send(item).await;
     }
 }

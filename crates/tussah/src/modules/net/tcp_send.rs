@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::peer::Connection;
-use super::reply::PATIENCE;
+use super::reply::{PATIENCE, report};
 use crate::flow::{AsyncOut, Size, module};
 use crate::modules::framing::{Decoder, Framing, LONGEST};
 use crate::modules::{Attempt, Message};
@@ -21,13 +21,14 @@ use crate::time::timeout;
 /// | `patience` | duration, default 10 s | the maximum time for each step: connect, send, answer |
 /// | `longest` | size, default 64 KiB | the maximum length of an answer |
 ///
-/// Inputs: `run` takes [`Message`], `again` takes [`Attempt<Message>`]. Outputs: `out`, optional;
-/// `failed` and `again_failed`: [`Attempt<Message>`], for [`Retry`](crate::modules::Retry). If
-/// `out` has an edge, the module waits for one answer to each message before it sends the next. It
-/// sends the answer to `out`, with the peer of the message.
+/// Inputs: `run` takes [`Message`], `again` takes [`Attempt<Message>`]. Outputs: `out` and `sent`,
+/// optional: [`Message`]; `failed` and `again_failed`: [`Attempt<Message>`], for
+/// [`Retry`](crate::modules::Retry). If `out` has an edge, the module waits for one answer to each
+/// message before it sends the next. It sends the answer to `out`, with the peer of the message.
 ///
-/// Without answers, a message counts as sent when the system has accepted it. It is lost if the
-/// server ends before reading it.
+/// A message goes to `sent` when it counts as sent. With answers, this is after its answer;
+/// otherwise, it is when the system has accepted the message. The message is lost if the server
+/// ends before reading it.
 #[module]
 pub struct TcpSend {
     to: SocketAddr,
@@ -58,9 +59,13 @@ impl TcpSend {
         &mut self,
         message: Message,
         out: Option<&impl AsyncOut<Message>>,
+        sent: Option<&impl AsyncOut<Message>>,
     ) -> Result<(), Attempt<Message>> {
-        let sent = self.deliver(&message, out).await;
-        sent.map_err(|why| Attempt::first(message, why))
+        match self.deliver(&message, out).await {
+            Ok(()) => report(message, sent).await,
+            Err(why) => return Err(Attempt::first(message, why)),
+        }
+        Ok(())
     }
 
     #[port]
@@ -68,9 +73,13 @@ impl TcpSend {
         &mut self,
         attempt: Attempt<Message>,
         out: Option<&impl AsyncOut<Message>>,
+        sent: Option<&impl AsyncOut<Message>>,
     ) -> Result<(), Attempt<Message>> {
-        let sent = self.deliver(&attempt.item, out).await;
-        sent.map_err(|why| attempt.failed(why))
+        match self.deliver(&attempt.item, out).await {
+            Ok(()) => report(attempt.item, sent).await,
+            Err(why) => return Err(attempt.failed(why)),
+        }
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::peer::{Peer, whole};
+use super::reply::report;
 use crate::flow::{AsyncOut, module};
 use crate::modules::{Attempt, Message};
 use crate::net::UdpSocket;
@@ -71,9 +72,9 @@ impl UdpListen {
 /// |---|---|---|
 /// | `to` | address | the receiver |
 ///
-/// Input: `run` takes [`Message`]. Output: `failed`, [`Attempt<Message>`] for a message that the
-/// system did not accept, such as one of more than 65,507 bytes. The module sends any number of
-/// messages at a time.
+/// Input: `run` takes [`Message`]. Outputs: `sent`, optional: the [`Message`], once the system has
+/// accepted it; `failed`, [`Attempt<Message>`] for a message that the system did not accept, such
+/// as one of more than 65,507 bytes. The module sends any number of messages at a time.
 #[module]
 pub struct UdpSend {
     socket: UdpSocket,
@@ -91,8 +92,16 @@ impl UdpSend {
         Ok(Self { socket, to })
     }
 
-    async fn run(&self, message: Message) -> Result<(), Attempt<Message>> {
-        let sent = self.socket.send_to(&message.bytes, self.to).await;
-        whole(sent, &message.bytes).map_err(|why| Attempt::first(message, why))
+    async fn run(
+        &self,
+        message: Message,
+        sent: Option<&impl AsyncOut<Message>>,
+    ) -> Result<(), Attempt<Message>> {
+        let len = self.socket.send_to(&message.bytes, self.to).await;
+        match whole(len, &message.bytes) {
+            Ok(()) => report(message, sent).await,
+            Err(why) => return Err(Attempt::first(message, why)),
+        }
+        Ok(())
     }
 }

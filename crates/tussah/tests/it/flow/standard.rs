@@ -3,6 +3,7 @@
 mod files;
 mod generic;
 mod net;
+mod send_file;
 
 use std::any::Any;
 use std::fmt::Debug;

@@ -90,6 +90,37 @@ fn each_connection_is_a_flow_and_gets_its_replies() {
 }
 
 #[test]
+fn a_reply_that_was_sent_is_reported_in_its_flow() {
+    let text = "
+        use TcpListen, Reply, Number, Note
+        graph Echo(to: Notes, done: Notes) {
+          clients = TcpListen(\"127.0.0.1:0\")
+          reply   = Reply()
+          number  = Number(done)
+          note    = Note(to)
+          other   = Note(to)
+          clients -> reply
+          clients.listening -> note
+          reply.sent -> number -> other
+        }";
+    let notes = Notes::default();
+    let modules = all().with::<Number>("Number");
+    let graph = graph(text, &modules, &params(&notes, &Notes::default()));
+    runtime(2).block_on(async {
+        let running = graph.start().expect("the port is free");
+        let address = address(&notes).await;
+        let clients = [(); 2].map(|()| TcpStream::connect(address).expect("it listens"));
+        for mut client in &clients {
+            client.write_all(b"one\ntwo\n").expect("it is read");
+        }
+        wait_for(&notes, 5).await;
+        running.stop().await;
+    });
+    let expected = ["1: one", "1: one", "2: two", "2: two"].map(|it| format!("Message({it:?})"));
+    assert_eq!(notes.sorted()[1..], expected);
+}
+
+#[test]
 fn frames_have_their_length_in_front() {
     let framed = "TcpListen(\"127.0.0.1:0\", framing: \"lengths\")";
     serve(framed, "Reply()", |address| {
@@ -290,8 +321,10 @@ fn messages_are_sent_again_after_an_error() {
           server = TcpSend({address:?})
           retry  = Retry(attempts: 2, first: 1 ms)
           answer = Note(to)
+          sent   = Note(to)
           lost   = Note(to)
           items -> server -> answer
+          server.sent -> sent
           server.failed -> retry
           server.again_failed -> retry
           retry -> server.again via queue(10, when_full: shed)
@@ -307,7 +340,7 @@ fn messages_are_sent_again_after_an_error() {
     let server = std::thread::spawn(move || server(listener, noted));
     runtime(2).block_on(async {
         let running = graph.start().expect("it is whole");
-        wait_for(&notes, 3).await;
+        wait_for(&notes, 5).await;
         running.drain().await;
     });
     let mut last = TcpStream::connect(&address).expect("the server waits for it");
@@ -318,7 +351,9 @@ fn messages_are_sent_again_after_an_error() {
     assert_eq!(seen, ["end", "hang up", "hang up", "one", "two"]);
     let notes = notes.sorted();
     let lost = r#"Attempt { item: Message("hang up"), failures: 2, why: "the server closed the connection" }"#;
-    assert_eq!(notes, [lost, r#"Message("ok")"#, r#"Message("ok")"#]);
+    let ok = r#"Message("ok")"#;
+    let sent = [r#"Message("one")"#, r#"Message("two")"#];
+    assert_eq!(notes, [lost, ok, ok, sent[0], sent[1]]);
 }
 
 #[test]
@@ -347,8 +382,10 @@ fn messages_are_sent_as_datagrams() {
         graph Client(given: Given, to: Notes) {{
           items = Items(given)
           send  = UdpSend({address:?})
+          sent  = Note(to)
           lost  = Note(to)
           items -> send
+          send.sent -> sent
           send.failed -> lost
         }}"
     );
@@ -361,9 +398,7 @@ fn messages_are_sent_as_datagrams() {
     let mut buffer = [0; 100];
     let len = receiver.recv(&mut buffer).expect("it was sent");
     assert_eq!(&buffer[..len], b"one");
-    let notes = notes.take();
-    assert!(
-        notes.len() == 1 && notes[0].contains("Message too long"),
-        "{notes:?}"
-    );
+    let notes = notes.sorted();
+    assert_eq!((notes.len(), notes[1].as_str()), (2, r#"Message("one")"#));
+    assert!(notes[0].contains("Message too long"), "{notes:?}");
 }

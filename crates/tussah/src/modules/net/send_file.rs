@@ -1,0 +1,120 @@
+//! A module that sends files over TCP connections.
+
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::peer::Peer;
+use super::reply::{PATIENCE, report};
+use crate::flow::{AsyncOut, module};
+use crate::fs::File;
+use crate::modules::Attempt;
+use crate::modules::files::Root;
+
+/// A file, or a part of one, on its way to a peer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FilePart {
+    /// The peer, which must be a connection.
+    pub peer: Peer,
+    /// The path of the file.
+    pub path: PathBuf,
+    /// The position of the first byte in the file.
+    pub from: u64,
+    /// The number of bytes, or `None` for all bytes up to the end of the file.
+    pub len: Option<u64>,
+}
+
+impl FilePart {
+    /// Creates an item that stands for a whole file.
+    #[must_use]
+    pub fn whole(peer: Peer, path: impl Into<PathBuf>) -> Self {
+        Self {
+            peer,
+            path: path.into(),
+            from: 0,
+            len: None,
+        }
+    }
+}
+
+/// Sends files, or parts of files, over the connections of [`TcpListen`](super::TcpListen), without
+/// copying them through the process ([`TcpStream::send_file`](crate::net::TcpStream::send_file)).
+///
+/// | parameter | kind | meaning |
+/// |---|---|---|
+/// | `root` | path, optional | the directory of the files; paths that start with `/` or lead out of it by `..` are refused |
+/// | `patience` | duration, default 10 s | the maximum time in which the next 64 KiB are read and sent |
+///
+/// Input: `run` takes [`FilePart`]. Outputs: `sent`, optional: the [`FilePart`] with the number of
+/// its bytes, once the system has accepted all of them; `failed`, [`Attempt<FilePart>`]. The module
+/// sends one file of each flow at a time, in order. It follows symbolic links.
+///
+/// On a connection with lines, the bytes of the file are sent as they are. On a connection with
+/// lengths, the part is one frame, which has less than 4 GiB.
+///
+/// Nothing is sent if the file is missing, is not a regular file, or is shorter than the requested
+/// part. If the file is truncated while it is sent, or if the peer does not take it, a part may
+/// have been sent. The connection is then closed, because the peer could not tell the next message
+/// from the rest of the file.
+#[module]
+pub struct SendFile {
+    root: Root,
+    patience: Duration,
+}
+
+#[module]
+impl SendFile {
+    fn init(root: Option<PathBuf>, patience: Option<Duration>) -> Result<Self, String> {
+        Ok(Self {
+            root: Root::new(root)?,
+            patience: patience.unwrap_or(PATIENCE),
+        })
+    }
+
+    // The state is empty: it keeps the files of a flow in order.
+    async fn run(
+        &self,
+        part: FilePart,
+        _order: &mut (),
+        sent: Option<&impl AsyncOut<FilePart>>,
+    ) -> Result<(), Attempt<FilePart>> {
+        let len = match self.send(&part).await {
+            Ok(len) => Some(len),
+            Err(why) => return Err(Attempt::first(part, why)),
+        };
+        report(FilePart { len, ..part }, sent).await;
+        Ok(())
+    }
+}
+
+impl SendFile {
+    /// Returns the number of bytes sent.
+    async fn send(&self, part: &FilePart) -> Result<u64, String> {
+        let connection = part.peer.connection()?;
+        let path = self.root.join(&part.path)?;
+        let fails = |error: String| format!("cannot send {}: {error}", path.display());
+        // Without this flag, opening a pipe waits for a process that writes to it.
+        let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let mut options = File::options();
+        let opened = options.read(true).custom_flags(flags).open(&path).await;
+        let file = opened.map_err(|error| error.to_string())?;
+        let metadata = file.metadata().await;
+        let metadata = metadata.map_err(|error| error.to_string())?;
+        if !metadata.is_file() {
+            return Err(fails("it is not a regular file".to_owned()));
+        }
+        let (from, size) = (part.from, metadata.len);
+        let rest = size.checked_sub(from);
+        let len = rest.and_then(|rest| match part.len {
+            None => Some(rest),
+            Some(len) => (len <= rest).then_some(len),
+        });
+        let len = len.ok_or_else(|| {
+            let end = part.len.map_or(from, |len| from.saturating_add(len));
+            fails(format!("it has {size} bytes, and the part ends at {end}"))
+        })?;
+        let sent = connection.send_file(file.as_fd(), (from, len), self.patience);
+        sent.await.map_err(fails)?;
+        Ok(len)
+    }
+}
