@@ -19,12 +19,12 @@ use std::time::Duration;
 use tussah_core::Handle;
 use tussah_weave::Body;
 
-use self::batches::Calls;
 pub(super) use self::flows::Flows;
+pub(super) use self::handlers::blocks;
+use self::handlers::end_flow;
 pub(super) use self::handlers::{Elements, Serials};
-use self::handlers::{end_flow, plain};
 use self::maker::Maker;
-use self::ordered::{in_turn, with_tickets};
+use self::ordered::with_tickets;
 use self::shared::Shared;
 use self::source::begun;
 use self::tick::{period, tick_every};
@@ -38,7 +38,7 @@ use super::open_flows::FlowBounds;
 use super::outlet::{AnyOutlet, Outs as _};
 use super::tap::Ports;
 use super::way::{Along, Way};
-use crate::stage::{Batch, BuildError, Declared, Network, OS_THREADS_MAX, Reason};
+use crate::stage::{BuildError, Declared, Network, OS_THREADS_MAX, Reason};
 use crate::sync::Limit;
 
 /// Bound, in items: those that an ordered module handles at a time. The output of all but one of
@@ -287,23 +287,7 @@ impl<M: Module, W: Way> Node<M, W> {
         let (declared, maker) = self.split();
         declared.blocking(|edges| {
             let (module, outs) = maker.make(edges)?;
-            Ok(move |batch: &mut Batch<Parcel<M::Item>>| {
-                if M::TAKES_MANY {
-                    let mut calls = Calls::new(false);
-                    while calls.go_on::<M>(batch, &keepers, &outs) {
-                        runtime.block_on(module.call_many(batch, &outs));
-                    }
-                    return;
-                }
-                let call = |item, flow: &Flow, held: &_| {
-                    module.call_now::<Along>(item, flow, &outs, (held, &()))
-                };
-                if M::IS_ORDERED {
-                    return runtime.block_on(in_turn(batch, call));
-                }
-                let call = |item, flow: &_, held: &_, (): &()| call(item, flow, held);
-                runtime.block_on(plain::<Along, _, _>(batch, &*outs, call));
-            })
+            Ok(blocks(module, outs, keepers, runtime))
         })?;
         Ok(Installed::default())
     }

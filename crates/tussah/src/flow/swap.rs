@@ -10,7 +10,7 @@ use tussah_weave::{Body, Parallelism, PortSignature, Signature};
 use super::args::Args;
 use super::error::GraphError;
 use super::flows::Parcel;
-use super::install::{Elements, Flows, Serials};
+use super::install::{Elements, Flows, Serials, blocks};
 use super::keepers::Keepers;
 use super::kept::Kept;
 use super::module::{Element, Module, PerFlow, Serial};
@@ -44,8 +44,8 @@ impl Running {
     /// # Errors
     /// Returns an error if the instance does not exist, has shards, or is closed. A shard, such as
     /// `pages#0`, is an instance of its own. Also returns an error if the modules do not match, if
-    /// one of them blocks its OS thread or has `start`, or if the new module cannot be made. The
-    /// earlier module then stays.
+    /// only one of them blocks its OS thread, if one of them has `start`, or if the new module
+    /// cannot be made. The earlier module then stays.
     ///
     /// # Cancellation
     /// If the future is dropped, the earlier module stays.
@@ -122,7 +122,7 @@ impl Running {
             rest: *rest,
         };
         M::swap(swap).await?;
-        if M::BODY == Body::Async && !M::TAKES_MANY {
+        if M::BODY != Body::Plain && !M::TAKES_MANY {
             // As for a first module: items of one batch would wait for each other.
             stage.shared.make_batches_single();
         }
@@ -143,8 +143,8 @@ fn check(present: &Signature, new: &Signature) -> Result<(), String> {
     match () {
         () if present.inputs.is_empty() => Err("a source keeps its module".to_owned()),
         () if all(present) != all(new) => Err(not_alike(present, new)),
-        () if [present.body, new.body].contains(&Body::Blocking) => {
-            Err("a module that blocks its OS thread is not swapped".to_owned())
+        () if (present.body == Body::Blocking) != (new.body == Body::Blocking) => {
+            Err("only one of the two blocks its OS thread".to_owned())
         }
         () if present.parallelism != new.parallelism => Err(format!(
             "it handles {}, but the present module {}",
@@ -230,6 +230,23 @@ impl<M: Module> Swap<M> {
             })
         });
         made.await.map(drop)
+    }
+
+    /// Swaps to a module that blocks its OS thread.
+    ///
+    /// # Errors
+    /// Returns an error if the module cannot be made, or if the instance is closed.
+    pub async fn blocking(self) -> Result<(), BuildError>
+    where
+        M: Element,
+    {
+        let Self { args, stage, rest } = self;
+        let runtime = stage.network.handle().clone();
+        let made = stage.swap_blocking(|edges| {
+            let module = make::<M>(&args, edges)?;
+            Ok(blocks(module, rest.outs, rest.keepers, runtime))
+        });
+        made.await
     }
 
     /// Swaps to a module that handles one item at a time.

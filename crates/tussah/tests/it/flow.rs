@@ -21,6 +21,7 @@ mod standard;
 mod start;
 mod stop;
 mod swap;
+mod swap_blocking;
 mod tap;
 #[cfg(feature = "cli")]
 mod testing;

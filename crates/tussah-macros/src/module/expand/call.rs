@@ -145,7 +145,7 @@ impl Module {
     /// Returns the method that swaps to this module, if that is possible.
     pub(super) fn swap(&self) -> Option<TokenStream> {
         let install = self.install();
-        (self.start.is_none() && !self.options.blocking).then(|| {
+        self.start.is_none().then(|| {
             quote! {
                 async fn swap(swap: __flow::Swap<Self>) -> ::core::result::Result<(), __flow::BuildError> {
                     swap.#install().await

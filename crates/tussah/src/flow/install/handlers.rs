@@ -174,6 +174,31 @@ impl<M: Serial, W: Way> SerialHandler for Serials<M, W> {
     }
 }
 
+/// Returns the handler of a module that blocks its OS thread.
+pub(crate) fn blocks<M: Element>(
+    module: M,
+    outs: Arc<M::Outs>,
+    keepers: Arc<Keepers>,
+    runtime: Handle,
+) -> impl Fn(&mut Batch<Parcel<M::Item>>) + Send + Sync + 'static {
+    move |batch: &mut Batch<Parcel<M::Item>>| {
+        if M::TAKES_MANY {
+            let mut calls = Calls::new(false);
+            while calls.go_on::<M>(batch, &keepers, &outs) {
+                runtime.block_on(module.call_many(batch, &outs));
+            }
+            return;
+        }
+        let call =
+            |item, flow: &Flow, held: &_| module.call_now::<Along>(item, flow, &outs, (held, &()));
+        if M::IS_ORDERED {
+            return runtime.block_on(in_turn(batch, call));
+        }
+        let call = |item, flow: &_, held: &_, (): &()| call(item, flow, held);
+        runtime.block_on(plain::<Along, _, _>(batch, &*outs, call));
+    }
+}
+
 /// Sends an item that may not be lost, past the controllers. A proxy that does not take it is asked
 /// again.
 ///

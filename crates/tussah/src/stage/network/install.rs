@@ -215,6 +215,23 @@ impl<E: Send + 'static, C> Stage<E, C> {
         self.install(Arc::new(Many(Guarded::new(handler))), making)
     }
 
+    /// Replaces the handler like [`swap`](Self::swap). Both handlers block their OS threads.
+    ///
+    /// # Errors
+    /// Same as for [`swap`](Self::swap).
+    pub(crate) async fn swap_blocking<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
+        &self,
+        make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
+    ) -> Result<(), BuildError> {
+        self.shared.check_open()?;
+        let making = self.making();
+        let start = blocking::start(Pool::Runtime, make(&making.edges())?);
+        let _swapping = self.shared.begin_swap(false).await?;
+        self.shared.set_handler(Kind::Blocking, start, None)?;
+        making.keep();
+        Ok(())
+    }
+
     /// Replaces the handler like [`swap`](Self::swap), with a handler that processes one batch at a
     /// time. The stage then has one servlet.
     ///

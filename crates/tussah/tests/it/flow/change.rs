@@ -82,8 +82,8 @@ fn what_else_cannot_be_swapped() {
         assert_eq!(to_pass("may").await, "the port `may.out` has no edge");
         assert_eq!(
             to_pass("blocks").await,
-            "the module of `blocks` cannot be swapped to `Pass`: a module that blocks its OS \
-             thread is not swapped"
+            "the module of `blocks` cannot be swapped to `Pass`: only one of the two blocks its \
+             OS thread"
         );
         assert_eq!(
             to_pass("below").await,
@@ -92,8 +92,8 @@ fn what_else_cannot_be_swapped() {
         let blocks = running.swap::<Blocks>("pass", Args::new()).await;
         assert_eq!(
             blocks.expect_err("it blocks").to_string(),
-            "the module of `pass` cannot be swapped to `Blocks`: a module that blocks its OS \
-             thread is not swapped"
+            "the module of `pass` cannot be swapped to `Blocks`: only one of the two blocks its \
+             OS thread"
         );
         running.drain().await;
     });
