@@ -104,6 +104,8 @@ const WORKLOADS: &[&str] = &[
     "flow",
     "flow --work-ns 1000",
     "fused",
+    "gnutella",
+    "gnutella --bottleneck-ms 20",
     "calls",
 ];
 
