@@ -1,11 +1,12 @@
 //! Changes of a running graph: the parts that stay, and the changes that are refused.
 
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_lite::future::poll_once;
-use tussah::flow::{Args, AsyncOut, Graph, Module, Out, Running, Via, Wake, module};
+use tussah::flow::{Args, AsyncOut, Graph, Module, OpenFile, Out, Running, Via, Wake, module};
 use tussah::sync::Semaphore;
 
 use super::{Below, Note, Notes, settled, turns};
@@ -216,6 +217,114 @@ fn an_alarm_takes_a_place_in_its_limit_after_a_swap() {
         while notes.0.lock().len() < 5 {
             tussah::yield_now().await;
         }
+        running.drain().await;
+    });
+}
+
+/// Sends all numbers in one flow.
+#[derive(Default)]
+struct OneFlow;
+
+#[module]
+impl OneFlow {
+    fn run(&self, number: u64, out: &impl Out<u64>) {
+        out.to(1_u64, number);
+    }
+}
+
+/// Sets an alarm for each even number, and has each odd number in hand until it may go on.
+struct Alarms(Arc<Semaphore>);
+
+#[module]
+impl Alarms {
+    fn init(go: Arc<Semaphore>) -> Self {
+        Self(go)
+    }
+
+    async fn run(&self, number: u64, _state: &mut u64, wake: &Wake) {
+        match number % 2 {
+            0 => wake.after(Duration::from_secs(1)),
+            _ => self.0.acquire().await.forget(),
+        }
+    }
+
+    fn wake(&self, _state: &mut u64, out: &impl Out<u64>) {
+        out.send(7);
+    }
+}
+
+/// The second alarm replaces the first one, which has gone off and is in the queue.
+#[test]
+fn an_alarm_after_a_swap_has_another_number() {
+    let (clock, runtime) = by_hand();
+    let (notes, go) = (Notes::default(), Arc::new(Semaphore::new(0)));
+    runtime.block_on_spawned(async move {
+        let mut graph = Graph::new("g");
+        add::<OneFlow>(&mut graph, "one", Args::new());
+        let args = Args::new().with("go", Arc::clone(&go));
+        add::<Alarms>(&mut graph, "alarms", args.clone());
+        add::<Note<u64>>(&mut graph, "note", notes.args());
+        connect(&mut graph, "one", "alarms");
+        connect(&mut graph, "alarms", "note");
+        let running = graph.start().expect("it is whole");
+        send(&running, "one", [0, 1, 2]).await;
+        turns().await;
+        clock.advance(Duration::from_secs(1));
+        turns().await;
+        {
+            let mut swap = pin!(running.swap::<Alarms>("alarms", args));
+            assert!(poll_once(&mut swap).await.is_none(), "a call runs");
+            go.add_permits(1);
+            swap.await.expect("it fits");
+        }
+        turns().await;
+        assert_eq!(notes.take(), [""; 0]);
+        clock.advance(Duration::from_secs(1));
+        turns().await;
+        assert_eq!(notes.take(), ["7"]);
+        running.drain().await;
+    });
+}
+
+/// Opens a file.
+struct Opens(OpenFile);
+
+#[module]
+impl Opens {
+    fn init(path: PathBuf, anew: bool) -> Result<Self, String> {
+        match anew {
+            true => OpenFile::create(path).map(Self),
+            false => OpenFile::append(path).map(Self),
+        }
+    }
+
+    fn run(&self, number: u64, out: &impl Out<u64>) {
+        assert!(self.0.path().exists());
+        out.send(number);
+    }
+}
+
+#[test]
+fn a_swapped_module_opens_files_in_the_name_of_its_instance() {
+    let directory = tempfile::tempdir().expect("there is room for temporary files");
+    let path = directory.path().join("file");
+    runtime(1).block_on(async {
+        let notes = Notes::default();
+        let mut graph = Graph::new("g");
+        add::<Pass>(&mut graph, "first", Args::new());
+        add::<Pass>(&mut graph, "second", Args::new());
+        add::<Note<u64>>(&mut graph, "note", notes.args());
+        connect(&mut graph, "first", "note");
+        connect(&mut graph, "second", "note");
+        let running = graph.start().expect("it is whole");
+        let args = |anew: bool| Args::new().with("path", path.clone()).with("anew", anew);
+        let first = running.swap::<Opens>("first", args(false)).await;
+        first.expect("the file is free");
+        let second = running.swap::<Opens>("second", args(true)).await;
+        let why = second.expect_err("the file is in use").to_string();
+        let expected = "the instance `first` appends to it already, which conflicts with the \
+                        instance `second`";
+        assert!(why.ends_with(expected), "{why}");
         running.drain().await;
     });
 }

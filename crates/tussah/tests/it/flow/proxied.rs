@@ -1,55 +1,95 @@
 //! Items at proxies: their order, their ends, and their place in a limit.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_lite::future::poll_once;
 use tussah::flow::{Args, Dropped, Graph, Out, Running, Via, module};
 use tussah::sync::Semaphore;
+use tussah::yield_now;
 
 use super::change::{Burst, Hold, MayPass, Pass, add, connect, send};
 use super::{Below, Note, Notes, in_time, settled, turns};
 use crate::{by_hand, runtime};
 
 /// Passes numbers on, and counts its ticks.
-#[derive(Default)]
-struct Ticks;
-
-static TICKS: AtomicU64 = AtomicU64::new(0);
+struct Ticks(Arc<AtomicU64>);
 
 #[module]
 impl Ticks {
+    fn init(ticks: Arc<AtomicU64>) -> Self {
+        Self(ticks)
+    }
+
     fn run(&self, number: u64, out: &impl Out<u64>) {
         out.send(number);
     }
 
     fn tick(&self) {
-        TICKS.fetch_add(1, Ordering::Relaxed);
+        self.0.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// The arguments of a proxy that ticks once a second.
+fn each_second(ticks: &Arc<AtomicU64>) -> Args {
+    let every = Args::new().with("every", Duration::from_secs(1));
+    every.with("ticks", Arc::clone(ticks))
 }
 
 #[test]
 fn a_proxy_that_is_removed_ticks_no_more() {
     let (clock, runtime) = by_hand();
-    let notes = Notes::default();
+    let (notes, ticks) = (Notes::default(), Arc::default());
     runtime.block_on_spawned(async move {
         let mut graph = Graph::new("g");
         add::<Pass>(&mut graph, "first", Args::new());
         add::<Note<u64>>(&mut graph, "note", notes.args());
         connect(&mut graph, "first", "note");
         let running = graph.start().expect("it is whole");
-        let every = Args::new().with("every", Duration::from_secs(1));
-        let proxy = running.proxy::<Ticks>("first -> note", "ticks", every);
+        let proxy = running.proxy::<Ticks>("first -> note", "ticks", each_second(&ticks));
         let proxy = proxy.await.expect("it fits");
         turns().await;
         clock.advance(Duration::from_secs(1));
         turns().await;
-        assert_eq!(TICKS.load(Ordering::Relaxed), 1);
+        assert_eq!(ticks.load(Ordering::Relaxed), 1);
         proxy.remove().await;
         clock.advance(Duration::from_secs(1));
         turns().await;
-        assert_eq!(TICKS.load(Ordering::Relaxed), 1);
+        assert_eq!(ticks.load(Ordering::Relaxed), 1);
         running.drain().await;
+    });
+}
+
+#[test]
+fn a_proxy_ticks_no_more_while_its_graph_drains() {
+    let (clock, runtime) = by_hand();
+    let (notes, ticks) = (Notes::default(), Arc::default());
+    let go = Arc::new(Semaphore::new(0));
+    runtime.block_on_spawned(async move {
+        let mut graph = Graph::new("g");
+        add::<Pass>(&mut graph, "first", Args::new());
+        let args = Args::new().with("go", Arc::clone(&go));
+        add::<Hold>(&mut graph, "hold", args);
+        add::<Note<u64>>(&mut graph, "note", notes.args());
+        connect(&mut graph, "first", "hold");
+        connect(&mut graph, "hold", "note");
+        let running = graph.start().expect("it is whole");
+        let proxy = running.proxy::<Ticks>("first -> hold", "ticks", each_second(&ticks));
+        let _stays = proxy.await.expect("it fits");
+        send(&running, "first", [7]).await;
+        turns().await;
+        let mut drained = pin!(running.drain());
+        for _ in 0..100 {
+            assert!(poll_once(&mut drained).await.is_none(), "an item is held");
+            yield_now().await;
+        }
+        clock.advance(Duration::from_secs(1));
+        turns().await;
+        assert_eq!(ticks.load(Ordering::Relaxed), 0);
+        go.add_permits(1);
+        drained.await;
     });
 }
 
