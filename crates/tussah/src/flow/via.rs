@@ -39,7 +39,8 @@ pub enum WhenFull {
 
 impl Via {
     /// Creates options for an edge that uses the receiver's queue, which gets room for at least
-    /// `room` items. While the queue is full, senders wait.
+    /// `room` items, and for 1024 in any case. While the queue is full, senders wait. All edges of
+    /// a receiver share its queue.
     #[must_use]
     pub fn queue(room: u64) -> Self {
         Self {
