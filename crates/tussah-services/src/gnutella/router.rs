@@ -18,7 +18,7 @@ use super::counts;
 use super::hosts::is_believed;
 use super::node::Node;
 use super::peer::{Peer, random_guid};
-use super::search::Asked;
+use super::search::{Asked, QUERY_FLAGS};
 use super::why::Why;
 
 /// The time after which a route is forgotten, in milliseconds. Answers come within seconds.
@@ -120,7 +120,7 @@ impl Router {
     fn ask(&mut self, ask: OwnQuery) {
         let (id, now_ms) = (random_guid(), self.now_ms());
         let query = Payload::Query(Query {
-            min_speed: 0,
+            min_speed: QUERY_FLAGS,
             criteria: ask.words.as_bytes(),
             extension: b"",
         });

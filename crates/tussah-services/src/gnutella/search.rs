@@ -19,6 +19,11 @@ const VENDOR: [u8; 4] = *b"TSSH";
 /// The speed that answers state, in kbit/s.
 const SPEED: u32 = 10_000;
 
+/// The first two bytes of this router's queries: flags instead of a speed, none of which is set.
+/// gtk-gnutella (`search_request_get_flags`) takes queries with two zeros for ancient, and drops
+/// them.
+pub(super) const QUERY_FLAGS: u16 = u16::from_le_bytes([0x80, 0]);
+
 /// A query of a peer.
 #[derive(Debug)]
 pub(super) struct Asked {
