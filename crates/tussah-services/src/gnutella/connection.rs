@@ -64,14 +64,21 @@ pub(super) async fn serve(
     let came = receive(&peer, &read, rest, events);
     let mut why = future::or(peer.ended(), came).await;
     match why {
-        Why::Gone | Why::Slow => peer.break_off(),
+        Why::Gone | Why::Slow | Why::Failed(_) => peer.break_off(),
         _ => peer.end(why.clone()),
     }
-    peer.finish().await;
-    if why == Why::Gone && peer.was_slow() {
-        why = Why::Slow;
+    let written = peer.finish().await;
+    if why == Why::Gone {
+        why = match written {
+            _ if peer.was_slow() => Why::Slow,
+            Ok(()) => Why::Gone,
+            Err(error) => Why::of(&error),
+        };
     }
     node.counts.end(&why);
+    if let Why::Failed(_) = why {
+        tracing::warn!(peer = %address, "a connection failed: {why}");
+    }
     tracing::info!(peer = %address, agent = %peer.theirs.agent, "a connection ended: {why}");
     drop(seat);
     let _ = events.send(Event::Left(number)).await;
@@ -106,7 +113,8 @@ async fn receive(
             filled -= whole;
         }
         match read.read(&mut bytes[filled..]).await {
-            Ok(0) | Err(_) => return Why::Gone,
+            Ok(0) => return Why::Gone,
+            Err(error) => return Why::of(&error),
             Ok(len) => filled += len,
         }
     }

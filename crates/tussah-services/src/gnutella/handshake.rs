@@ -248,14 +248,16 @@ async fn read(stream: &TcpStream, buffer: &mut Vec<u8>) -> Result<Handshake, Why
             Err(malformed) => return Err(Why::Malformed(malformed)),
         }
         match stream.read(&mut bytes).await {
-            Ok(0) | Err(_) => return Err(Why::Gone),
+            Ok(0) => return Err(Why::Gone),
+            Err(error) => return Err(Why::of(&error)),
             Ok(len) => buffer.extend_from_slice(&bytes[..len]),
         }
     }
 }
 
 async fn write(stream: &TcpStream, bytes: &[u8]) -> Result<(), Why> {
-    stream.write_all(bytes).await.map_err(|_| Why::Gone)
+    let written = stream.write_all(bytes).await;
+    written.map_err(|error| Why::of(&error))
 }
 
 #[cfg(test)]

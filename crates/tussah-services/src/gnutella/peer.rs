@@ -1,6 +1,7 @@
 //! A peer that is connected.
 
 use std::fmt;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -106,9 +107,11 @@ impl Peer {
     }
 
     /// Writes the rest, at most for two seconds, and closes the connection.
-    pub(super) async fn finish(&self) {
-        // Fails if the peer does not read, or has gone.
-        let _ = self.outgoing.finish().await;
+    ///
+    /// # Errors
+    /// Returns the error that ended the writing, also if that was earlier.
+    pub(super) async fn finish(&self) -> io::Result<()> {
+        self.outgoing.finish().await
     }
 
     /// Closes the connection at once.

@@ -178,7 +178,7 @@ pub enum GnutellaError {
     Option(String),
     /// The directory with shared files cannot be opened.
     Share(SiteError),
-    /// An address cannot be bound, or the file with hosts cannot be read.
+    /// An address cannot be bound, or the file with hosts or the shared directory cannot be read.
     Start(String),
     /// The graph cannot be made.
     Graph(String),

@@ -14,6 +14,7 @@ use tussah::sync::mpsc::{Receiver, Sender, channel};
 use super::connection::{Event, serve};
 use super::handshake::{self, Greeted};
 use super::node::Node;
+use super::why::Why;
 
 /// Bound, in connections: the handshakes of peers that have connected, beyond those that have a
 /// seat. Further ones wait in the system's queue.
@@ -52,7 +53,9 @@ impl Server {
             .connections_max(node.options.peers_max + HANDSHAKES_MAX);
         let listener = options.bind(SocketAddr::V4(node.options.listen));
         let listener = listener.map_err(|error| error.to_string())?;
-        if let Ok(SocketAddr::V4(address)) = listener.local_addr() {
+        let address = listener.local_addr();
+        let address = address.map_err(|error| format!("cannot read the own address: {error}"))?;
+        if let SocketAddr::V4(address) = address {
             // It is not set before this.
             let _ = node.listening.set(address);
         }
@@ -119,6 +122,9 @@ async fn greet(node: &Arc<Node>, accepted: (TcpStream, SocketAddr), events: &Sen
         Ok(greeted) => serve(node, accepted, greeted, false, events).await,
         Err(failed) => {
             node.counts.end(&failed.why);
+            if let Why::Failed(why) = &failed.why {
+                tracing::warn!(peer = %accepted.1, "a handshake failed: {why}");
+            }
             tracing::info!(peer = %accepted.1, "a handshake failed: {}", failed.why);
         }
     }

@@ -58,10 +58,15 @@ impl Share {
             let all = fs::read_dir(&path).inspect_err(|error| {
                 tracing::warn!(path = %path.display(), %error, "cannot share a directory");
             });
-            for entry in all.into_iter().flatten().flatten() {
+            let failed = |error: io::Error| {
+                let path = path.display();
+                GnutellaError::Start(format!("cannot list the files in {path}: {error}"))
+            };
+            for entry in all.into_iter().flatten() {
                 entries += 1;
-                let (Ok(name), Ok(kind)) = (entry.file_name().into_string(), entry.file_type())
-                else {
+                let entry = entry.map_err(failed)?;
+                let kind = entry.file_type().map_err(failed)?;
+                let Ok(name) = entry.file_name().into_string() else {
                     continue;
                 };
                 if name.starts_with('.') {
@@ -70,8 +75,13 @@ impl Share {
                 let path = format!("{directory}/{name}");
                 if kind.is_dir() {
                     directories.push(path);
-                } else if let (true, Ok(meta)) = (kind.is_file(), entry.metadata()) {
-                    let len = meta.len();
+                } else if kind.is_file() {
+                    let len = match entry.metadata() {
+                        Ok(meta) => meta.len(),
+                        // It has been removed in the meantime.
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                        Err(error) => return Err(failed(error)),
+                    };
                     bytes += len;
                     share.files.push(File { path, name, len });
                 }

@@ -1,6 +1,7 @@
 //! The reasons why a connection ended, or was never made.
 
 use std::fmt;
+use std::io;
 
 use tussah_wire::Malformed;
 use tussah_wire::http::Status;
@@ -32,11 +33,28 @@ pub(super) enum Why {
     Rejected(Status),
     /// No connection could be made.
     Unreachable(String),
+    /// The system failed to read or write.
+    Failed(String),
 }
 
 impl Why {
+    /// Returns the reason for an error of a connection.
+    pub(super) fn of(error: &io::Error) -> Self {
+        use io::ErrorKind as Kind;
+        match error.kind() {
+            Kind::ConnectionReset
+            | Kind::ConnectionAborted
+            | Kind::BrokenPipe
+            | Kind::NotConnected
+            | Kind::HostUnreachable
+            | Kind::NetworkUnreachable
+            | Kind::TimedOut => Self::Gone,
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+
     /// Bound, in reasons: their number, for an array of counters.
-    pub(super) const COUNT: usize = 12;
+    pub(super) const COUNT: usize = 13;
 
     /// The names, in the order of [`number`](Self::number).
     pub(super) const NAMES: [&'static str; Self::COUNT] = [
@@ -52,6 +70,7 @@ impl Why {
         "known",
         "rejected",
         "unreachable",
+        "failed",
     ];
 
     pub(super) fn number(&self) -> usize {
@@ -68,6 +87,7 @@ impl Why {
             Self::Known => 9,
             Self::Rejected(_) => 10,
             Self::Unreachable(_) => 11,
+            Self::Failed(_) => 12,
         }
     }
 
@@ -108,6 +128,25 @@ impl fmt::Display for Why {
             Self::Known => f.write_str("the peer is already connected, or is this router itself"),
             Self::Rejected(status) => write!(f, "the peer rejected the connection: {status}"),
             Self::Unreachable(why) => write!(f, "cannot connect: {why}"),
+            Self::Failed(why) => write!(f, "cannot read or write: {why}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_system_are_not_those_of_a_peer() {
+        let check = |kind: io::ErrorKind, is_gone| {
+            let why = Why::of(&kind.into());
+            assert_eq!(why == Why::Gone, is_gone, "{kind}");
+            assert_eq!(matches!(why, Why::Failed(_)), !is_gone, "{kind}");
+        };
+        check(io::ErrorKind::ConnectionReset, true);
+        check(io::ErrorKind::BrokenPipe, true);
+        check(io::ErrorKind::OutOfMemory, false);
+        check(io::ErrorKind::Other, false);
     }
 }

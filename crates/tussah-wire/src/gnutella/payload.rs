@@ -44,8 +44,8 @@ pub struct Pong<'b> {
 /// A search for files (section 3.2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Query<'b> {
-    /// The minimum speed of a servent that answers, in kbit/s. If bit 7 is set, the number stands for
-    /// flags instead. They are big-endian, so this is their bit 15.
+    /// The minimum speed of a servent that answers, in kbit/s. If bit 7 is set, the number stands
+    /// for flags instead. They are big-endian, so this is their bit 15.
     pub min_speed: u16,
     /// The words to look for, separated by spaces, without NUL.
     pub criteria: &'b [u8],

@@ -86,6 +86,28 @@ fn a_shutdown_answers_searches_at_once() {
 }
 
 #[test]
+fn an_answer_has_at_most_sixty_four_files() {
+    let directory = tempfile::tempdir().expect("there is room");
+    for number in 0..70 {
+        let path = directory.path().join(format!("silk {number}.txt"));
+        fs::write(path, "").expect("there is room");
+    }
+    let net = Net::of(|options| options.share = Some(directory.path().into()));
+    let mut peer = net.servent();
+    let query = Query {
+        min_speed: 0,
+        criteria: b"silk",
+        extension: b"",
+    };
+    peer.send(1, 7, &Payload::Query(query));
+    let hits = peer.next().expect("hits");
+    let Ok(Payload::QueryHits(hits)) = Payload::parse(hits.header.kind, &hits.payload) else {
+        panic!("expected hits, not {hits:?}");
+    };
+    assert_eq!(hits.results.into_iter().count(), 64);
+}
+
+#[test]
 fn pages_of_the_operator() {
     let net = Net::of(|_| {});
     let http = net.routers[0].http();

@@ -233,4 +233,13 @@ fn a_peer_that_leaves_gets_nothing_more() {
     net.expect_peers(0, 1);
     a.send(2, 7, &query(b"a"));
     a.expect_nothing(99);
+    // Soon, the router sends nothing but its own pong.
+    for id in 100.. {
+        let sent = net.count("packets/sent");
+        a.send(id, 7, &Payload::Ping(b""));
+        assert_eq!(a.next().expect("a pong").header.id, Guid([id; 16]));
+        if net.count("packets/sent") == sent + 1 {
+            break;
+        }
+    }
 }

@@ -233,9 +233,11 @@ fn limit_classes(page: &mut Page, report: &Report) {
     }
 }
 
+/// Returns a number of a stage.
+type StageValue = fn(&tussah::stage::observe::StageStats) -> u64;
+
 fn stages(page: &mut Page, report: &Report) {
-    type Value = fn(&tussah::stage::observe::StageStats) -> u64;
-    let families: [(&str, &str, &str, Value); 10] = [
+    let families: [(&str, &str, &str, StageValue); 10] = [
         (
             "tussah_stage_arrived_total",
             "counter",
