@@ -4,12 +4,13 @@
 mod client;
 mod outcome;
 mod program;
+mod recorded;
 mod running;
+mod servent;
 mod table;
 mod trace;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -20,13 +21,17 @@ use clap::Args;
 
 use self::outcome::{Outcome, Seen, Step};
 use self::program::{Phase, Place, Program};
+use self::recorded::Report;
 use crate::process::Interrupt;
 use crate::record;
 
+/// The numbers of the calls that fail in a run that is recorded.
+const WHEN: [usize; 4] = [1, 2, 4, 40];
+
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Run only this program: core, pool, net, web, web-tls, load or echo (repeatable, or a
-    /// comma-separated list)
+    /// Run only this program: core, pool, net, web, web-tls, load, echo, video or gnutella
+    /// (repeatable, or a comma-separated list); the record keeps the earlier rows of the others
     #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]
     only: Vec<String>,
     /// Make only this system call fail (repeatable, or a comma-separated list)
@@ -38,7 +43,7 @@ pub(crate) struct Options {
         long,
         value_name = "N",
         value_delimiter = ',',
-        default_value = "1,2,4,40"
+        default_values_t = WHEN
     )]
     when: Vec<usize>,
     /// Number of programs that run at the same time
@@ -69,8 +74,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     build(root)?;
     let interrupt = Interrupt::install()?;
     let mut place = prepare(root)?;
-    let (server, url) = place.serve()?;
-    place.url = url;
+    let servers = place.serve()?;
     let mut trials = Vec::new();
     for &program in &programs {
         for phase in program.phases() {
@@ -79,17 +83,19 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     }
     println!("{} trials", trials.len());
     let results = sweep(&place, &trials, options.jobs, &interrupt)?;
-    drop(server);
-    let (table, defects) = report(&results);
-    println!("{table}");
-    if options.only.is_empty() && options.call.is_empty() && !interrupt.is_set() {
-        let command = "cargo xtask faults";
-        let body = format!(
-            "version {}, {} trials\n\n{table}",
-            version(root),
-            results.len()
-        );
-        record::write(root, "faults", command, &body)?;
+    drop(servers);
+    let mut report = report(&results);
+    let names = programs.iter().map(|program| program.name().to_owned());
+    report.programs = names.collect();
+    println!("{}", report.table());
+    let defects = report.defects.len();
+    let is_whole = options.call.is_empty() && options.when == WHEN && !interrupt.is_set();
+    if is_whole {
+        let (today, version, trials) = (record::today(), version(root), results.len());
+        let run = format!("{today}, version {version}, {trials} trials");
+        let old = fs::read_to_string(root.join("record/faults.txt")).unwrap_or_default();
+        let body = report.recorded(&run, &old);
+        record::write(root, "faults", "cargo xtask faults", &body)?;
     }
     Ok(defects == 0)
 }
@@ -159,6 +165,10 @@ fn prepare(root: &Path) -> anyhow::Result<Place> {
         fs::remove_dir_all(&folder).context("cannot clear the folder of the sweep")?;
     }
     fs::create_dir_all(folder.join("site"))?;
+    // Otherwise `tussah video` warns that it has to assume the rate.
+    fs::write(folder.join("site/film.webm.rate"), "8Mbit/s\n")?;
+    fs::create_dir_all(folder.join("far"))?;
+    fs::write(folder.join("far/far.txt"), "far away\n")?;
     for (name, content) in client::files() {
         fs::write(folder.join("site").join(name), content)?;
     }
@@ -174,6 +184,7 @@ fn prepare(root: &Path) -> anyhow::Result<Place> {
         target,
         folder,
         url: String::new(),
+        router: String::new(),
     })
 }
 
@@ -318,12 +329,10 @@ fn attempt(place: &Place, number: usize, trial: &Trial) -> anyhow::Result<(Outco
     Ok((outcome, seen))
 }
 
-/// Returns the table with the worst outcome of each error and, below it, a list of the defects;
-/// also returns their number.
-fn report(results: &Results<'_>) -> (String, usize) {
+/// Returns the worst outcome of each error, and the defects.
+fn report(results: &Results<'_>) -> Report {
     let mut rows = BTreeMap::<(&str, &str, Phase), BTreeMap<&str, Outcome>>::new();
-    let mut list = String::new();
-    let mut defects = 0;
+    let mut report = Report::default();
     for (trial, outcome, seen) in results {
         let row = rows
             .entry((trial.program.name(), trial.call, trial.phase))
@@ -331,14 +340,12 @@ fn report(results: &Results<'_>) -> (String, usize) {
         let worst = row.entry(trial.error).or_insert(Outcome::NotReached);
         *worst = (*outcome).max(*worst);
         if outcome.is_defect() {
-            defects += 1;
             let odd: Vec<_> = seen
                 .steps
                 .iter()
                 .filter(|step| **step != Step::Right)
                 .collect();
-            let _ = writeln!(
-                list,
+            report.defects.push(format!(
                 "{outcome}: {} {} {} at call {} from {}: {odd:?} {:?}",
                 trial.program.name(),
                 trial.call,
@@ -346,13 +353,9 @@ fn report(results: &Results<'_>) -> (String, usize) {
                 trial.when,
                 trial.phase,
                 seen.said.lines().next().unwrap_or_default()
-            );
+            ));
         }
     }
-    let mut table = format!(
-        "{:9} {:18} {:6} outcome of each error\n",
-        "program", "call", "from"
-    );
     for ((program, call, phase), outcomes) in rows {
         let outcomes: Vec<_> = outcomes
             .iter()
@@ -360,15 +363,12 @@ fn report(results: &Results<'_>) -> (String, usize) {
             .map(|(error, outcome)| format!("{error} {outcome}"))
             .collect();
         if !outcomes.is_empty() {
-            let _ = writeln!(
-                table,
-                "{program:9} {call:18} {phase:6} {}",
-                outcomes.join(", ")
-            );
+            let outcomes = outcomes.join(", ");
+            let row = format!("{program:9} {call:18} {phase:6} {outcomes}");
+            report.rows.push(row);
         }
     }
-    let _ = write!(table, "\n{defects} defects\n{list}");
-    (table, defects)
+    report
 }
 
 /// Returns the tested commit, and whether the tree has uncommitted changes.

@@ -70,9 +70,8 @@ enum Task {
     /// strace injects the error into the N-th matching call of each OS thread (--when). The program
     /// then has to do its work, to report what it could not do, or to end with a message and a
     /// non-zero status. It must never fail silently, stop responding, or give a wrong result. The
-    /// results are printed as a table, and written to record/faults.txt if the sweep was complete.
-    /// The traces of defects stay in target/faults. A full sweep takes about 15 minutes. Needs
-    /// strace, curl and openssl.
+    /// results are printed as a table, and written to record/faults.txt. The traces of defects stay
+    /// in target/faults. A full sweep takes about 20 minutes. Needs strace, curl and openssl.
     Faults(faults::Options),
     /// Break the core on purpose, and report the breaks that no test detects
     ///

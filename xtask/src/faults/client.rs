@@ -24,18 +24,26 @@ pub(super) const PATHS: &[&str] = &[
     "/",
 ];
 
+/// The requests to the video server: a video in two parts, a small file, and a listing.
+pub(super) const VIDEO_PATHS: &[&str] = &["/film.webm", "/small.txt", "/missing", "/"];
+
+/// The requests to the router: files by their numbers, in the order of their names.
+pub(super) const SHARED_PATHS: &[&str] = &["/get/2/large.bin", "/get/3/small.txt", "/missing"];
+
 /// Returns the contents of the files that are served.
-pub(super) fn files() -> [(&'static str, Vec<u8>); 2] {
-    let large = (0..LARGE_BYTES).map(|n| (n % 251) as u8).collect();
+pub(super) fn files() -> [(&'static str, Vec<u8>); 3] {
+    let large: Vec<_> = (0..LARGE_BYTES).map(|n| (n % 251) as u8).collect();
     [
         ("small.txt", b"a small file\n".to_vec()),
-        ("large.bin", large),
+        ("large.bin", large.clone()),
+        ("film.webm", large),
     ]
 }
 
 /// Requests a path once, on a separate connection.
 pub(super) fn get(tls: bool, address: &str, path: &str) -> Step {
-    let expected = files().into_iter().find(|(name, _)| path[1..] == **name);
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let expected = files().into_iter().find(|(file, _)| *file == name);
     let answered = if tls {
         curl(address, path)
     } else {
@@ -100,14 +108,14 @@ pub(super) fn echo(address: &str) -> Step {
     }
 }
 
-fn failed(error: &io::Error) -> Step {
+pub(super) fn failed(error: &io::Error) -> Step {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Step::Wrong("no answer".to_owned()),
         _ => Step::Cut(error.to_string()),
     }
 }
 
-fn connect(address: &str) -> io::Result<TcpStream> {
+pub(super) fn connect(address: &str) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -115,9 +123,9 @@ fn connect(address: &str) -> io::Result<TcpStream> {
 }
 
 /// The status, the length that the head states, and everything after the head.
-type Answer = (u16, Option<usize>, Vec<u8>);
+pub(super) type Answer = (u16, Option<usize>, Vec<u8>);
 
-fn plain(address: &str, request: &str) -> io::Result<Answer> {
+pub(super) fn plain(address: &str, request: &str) -> io::Result<Answer> {
     let mut stream = connect(address)?;
     stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 
 use super::outcome::{Seen, Step};
 use super::running::Running;
+use super::servent;
 
 /// A program with its workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +28,15 @@ pub(super) enum Program {
     Load,
     /// The example `echo_stages`.
     Echo,
+    /// `tussah video`: a video in two chunks, small files, and a listing.
+    Video,
+    /// `tussah gnutella`, with a peer that connects to it, and connected to a router without
+    /// failures: queries, hits, and shared files.
+    Gnutella,
 }
 
 impl Program {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Core,
         Self::Pool,
         Self::Net,
@@ -38,6 +44,8 @@ impl Program {
         Self::WebTls,
         Self::Load,
         Self::Echo,
+        Self::Video,
+        Self::Gnutella,
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -49,6 +57,8 @@ impl Program {
             Self::WebTls => "web-tls",
             Self::Load => "load",
             Self::Echo => "echo",
+            Self::Video => "video",
+            Self::Gnutella => "gnutella",
         }
     }
 
@@ -96,11 +106,13 @@ pub(super) struct Place {
     pub(super) folder: PathBuf,
     /// The address of the server for `tussah load`.
     pub(super) url: String,
+    /// The address of the router to which `tussah gnutella` connects.
+    pub(super) router: String,
 }
 
 impl Place {
     pub(super) fn command(&self, program: Program, trace: &Path) -> Vec<String> {
-        let path = |name: &str| self.target.join("debug").join(name).display().to_string();
+        let path = |name: &str| self.path(name);
         let folder = self.folder.display();
         let log = log_path(trace);
         let log = log.display();
@@ -111,6 +123,8 @@ impl Place {
             Program::Web | Program::WebTls => {
                 vec![path("tussah"), "web".to_owned(), format!("{folder}/site")]
             }
+            Program::Video => vec![path("tussah"), "video".to_owned(), format!("{folder}/site")],
+            Program::Gnutella => vec![path("tussah"), "gnutella".to_owned()],
         };
         let more = match program {
             Program::Core => "events pool files streams children".to_owned(),
@@ -124,6 +138,15 @@ impl Place {
             Program::WebTls => format!(
                 "--listen 127.0.0.1:0 --work --listing --drain 1s --log-file {log} \
                  --tls-cert {folder}/cert.pem --tls-key {folder}/key.pem"
+            ),
+            Program::Video => "--listen 127.0.0.1:0 --ahead 2500ms --chunk 500ms \
+                               --drain 1s"
+                .to_owned(),
+            // It needs no further peers, so it does not connect to routers of other trials.
+            Program::Gnutella => format!(
+                "--listen 127.0.0.1:0 --http 127.0.0.1:0 --share {folder}/site --drain 1s \
+                 --peer {} --keep 1",
+                self.router
             ),
         };
         line.extend(more.split_whitespace().map(str::to_owned));
@@ -148,7 +171,8 @@ impl Place {
         } else {
             &[]
         };
-        let mut running = Running::start(self, program, from_start, trace)?;
+        let line = self.command(program, trace);
+        let mut running = Running::start(program, &line, &self.folder, from_start, trace)?;
         let mut seen = Seen::default();
         match running.ready(program) {
             Some(address) => {
@@ -185,14 +209,32 @@ impl Place {
         Ok(seen)
     }
 
-    /// Starts a server without failures.
-    pub(super) fn serve(&self) -> anyhow::Result<(Running, String)> {
+    /// Starts the web server and the router without failures.
+    pub(super) fn serve(&mut self) -> anyhow::Result<[Running; 2]> {
         let trace = self.folder.join("server");
-        let running = Running::start(self, Program::Web, &[], &trace)?;
-        let address = running
-            .ready(Program::Web)
-            .context("the server does not start")?;
-        Ok((running, format!("http://{address}/small.txt")))
+        let line = self.command(Program::Web, &trace);
+        let server = Running::start(Program::Web, &line, &self.folder, &[], &trace)?;
+        let address = server.ready(Program::Web);
+        let address = address.context("the server does not start")?;
+        self.url = format!("http://{address}/small.txt");
+        let line = format!(
+            "gnutella --listen 127.0.0.1:0 --http 127.0.0.1:0 --share {}/far --keep 0 \
+             --limit-each 100",
+            self.folder.display()
+        );
+        let mut line: Vec<_> = line.split(' ').map(str::to_owned).collect();
+        line.insert(0, self.path("tussah"));
+        let trace = self.folder.join("router");
+        let router = Running::start(Program::Gnutella, &line, &self.folder, &[], &trace)?;
+        let addresses = router.ready(Program::Gnutella);
+        let addresses = addresses.context("the router does not start")?;
+        let (router_address, _) = servent::addresses(&addresses);
+        self.router = router_address.to_owned();
+        Ok([server, router])
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.target.join("debug").join(name).display().to_string()
     }
 }
 

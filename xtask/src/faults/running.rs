@@ -12,7 +12,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::client;
 use super::outcome::{Seen, Step};
-use super::program::{Place, Program, log_path, renamed};
+use super::program::{Program, log_path, renamed};
+use super::servent;
 
 /// The time limit for a program to start, to respond and to end.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -34,13 +35,14 @@ pub(super) struct Running {
 }
 
 impl Running {
+    /// Starts a program with this command line.
     pub(super) fn start(
-        place: &Place,
         program: Program,
+        line: &[String],
+        folder: &Path,
         strace: &[String],
         trace: &Path,
     ) -> anyhow::Result<Self> {
-        let line = place.command(program, trace);
         let mut command = if strace.is_empty() {
             Command::new(&line[0])
         } else {
@@ -51,7 +53,7 @@ impl Running {
             command
         };
         command.args(&line[1..]).env("RUST_BACKTRACE", "0");
-        command.env("TMPDIR", &place.folder);
+        command.env("TMPDIR", folder);
         if program == Program::Pool {
             command.env("TUSSAH_FILES", "pool");
         }
@@ -96,13 +98,16 @@ impl Running {
         Ok(())
     }
 
-    /// Waits until the program is ready, and returns its address.
+    /// Waits until the program is ready, and returns its address, or the line with its addresses.
     pub(super) fn ready(&self, program: Program) -> Option<String> {
         if program == Program::Load {
             return Some(String::new());
         }
         let line = self.lines.recv_timeout(PATIENCE).ok()?;
-        if matches!(program, Program::Core | Program::Pool | Program::Net) {
+        if matches!(
+            program,
+            Program::Core | Program::Pool | Program::Net | Program::Gnutella
+        ) {
             return Some(line);
         }
         let word = line
@@ -136,6 +141,22 @@ impl Running {
                 seen.steps.push(self.rotate(trace));
                 seen.answers = (0..ANSWERS_MAX).any(|_| get("/small.txt") == Step::Right);
                 seen.answered += usize::from(seen.answers);
+            }
+            Program::Video => {
+                let get = |path| client::get(false, address, path);
+                let paths = client::VIDEO_PATHS.iter();
+                seen.steps.extend(paths.map(|path| get(path)));
+                seen.answers = (0..ANSWERS_MAX).any(|_| get("/film.webm") == Step::Right);
+            }
+            Program::Gnutella => {
+                let (address, http) = servent::addresses(address);
+                let paths = client::SHARED_PATHS.iter();
+                seen.steps
+                    .extend(paths.map(|path| client::get(false, http, path)));
+                seen.steps
+                    .extend((0..ROUNDS).map(|_| servent::ask(address)));
+                seen.steps.push(servent::search(http));
+                seen.answers = (0..ANSWERS_MAX).any(|_| servent::ask(address) == Step::Right);
             }
             // The program has reported that it does not know its address.
             Program::Echo if address.is_empty() => {
@@ -200,7 +221,7 @@ impl Running {
             Program::Core | Program::Pool | Program::Net => return drop(self.stdin.take()),
             Program::Load => return,
             Program::Echo => Signal::INT,
-            Program::Web | Program::WebTls => Signal::TERM,
+            Program::Web | Program::WebTls | Program::Video | Program::Gnutella => Signal::TERM,
         };
         // The program may already have ended, which the next line detects.
         let _ = kill_process(Pid::from_child(&self.child), signal);
