@@ -22,10 +22,10 @@ pub(crate) fn line<T>(at: *const T) {
     let _ = at;
 }
 
-/// Prefetches the lines of an object after its first one.
+/// Prefetches the lines of an object of `len` bytes after its first one.
 #[inline(always)]
-pub(crate) fn rest_of<T>(at: *const T) {
-    for bytes in (LINE..size_of::<T>().min(BYTES_MAX)).step_by(LINE) {
+pub(crate) fn rest_of<T>(at: *const T, len: usize) {
+    for bytes in (LINE..len.min(BYTES_MAX)).step_by(LINE) {
         line(at.cast::<u8>().wrapping_add(bytes));
     }
 }

@@ -1,11 +1,14 @@
 //! The head of every thread, and the transitions of its state word.
 
+use std::alloc::Layout;
 use std::panic::Location;
 use std::ptr::NonNull;
 
 use crate::event::Node;
+use crate::join_error::JoinError;
 use crate::loom::UnsafeCell;
 use crate::loom::atomic::{AtomicU64, Ordering, fence};
+use crate::quietly::quietly;
 use crate::tiny_waker::TinyWaker;
 
 pub(crate) const SCHEDULED: u64 = 1;
@@ -24,12 +27,20 @@ pub(crate) struct VTable {
     pub(crate) event: crate::event::VTable,
     /// Queues the thread in its color.
     pub(crate) schedule: unsafe fn(NonNull<Header>),
-    /// Moves the output to `*mut Result<T, JoinError>`.
-    pub(crate) take_output: unsafe fn(NonNull<Header>, *mut ()),
-    /// Drops the output in place.
-    pub(crate) drop_output: unsafe fn(NonNull<Header>),
+    /// True if no other event has the thread's color.
+    pub(crate) has_own_color: bool,
+    /// Drops the future at this address.
+    pub(crate) drop_future: unsafe fn(*mut ()),
+    /// Writes the error as the output to this address.
+    pub(crate) store_error: unsafe fn(*mut (), JoinError),
+    /// Drops the output at this address.
+    pub(crate) drop_output: unsafe fn(*mut ()),
     /// Frees the memory.
     pub(crate) free: unsafe fn(NonNull<Header>),
+    /// The offset of the future and of the output, in bytes.
+    pub(crate) body_at: usize,
+    /// The layout of the thread's memory.
+    pub(crate) layout: Layout,
 }
 
 /// The head of a thread; the future follows.
@@ -62,6 +73,24 @@ impl Header {
         // SAFETY: a thread's node was made with a pointer to a whole `VTable`, which begins with
         // the event's.
         unsafe { this.as_ref().node.table().cast::<VTable>().as_ref() }
+    }
+
+    /// Returns the address of the future, and later of the output.
+    ///
+    /// # Safety
+    /// `this` must be the head of a thread.
+    pub(crate) unsafe fn body(this: NonNull<Header>) -> *mut () {
+        // SAFETY: the offset is that of a field of the thread.
+        unsafe { this.as_ptr().byte_add(Self::vtable(this).body_at).cast() }
+    }
+
+    /// Drops the output. A panic of its destructor stays in the event.
+    ///
+    /// # Safety
+    /// The output must be the caller's (rule 2), and must not be used again.
+    pub(crate) unsafe fn drop_output(this: NonNull<Header>) {
+        // SAFETY: the caller's promise.
+        quietly(|| unsafe { (Self::vtable(this).drop_output)(Self::body(this)) });
     }
 
     /// Turns `SCHEDULED` into `RUNNING`. Returns whether the thread was aborted.

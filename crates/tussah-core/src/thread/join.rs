@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::{Context, Poll};
@@ -87,13 +86,9 @@ impl<T> Future for JoinHandle<T> {
             return Poll::Pending;
         }
         self.taken = true;
-        let mut output = MaybeUninit::<Self::Output>::uninit();
         // SAFETY: rule 2 of the state word: the thread is complete and the handle is alive, so the
         // output is ours and has this type. `taken` records that the output has been moved out.
-        unsafe {
-            (Header::vtable(self.thread).take_output)(self.thread, output.as_mut_ptr().cast());
-            Poll::Ready(output.assume_init())
-        }
+        Poll::Ready(unsafe { Header::body(self.thread).cast::<Self::Output>().read() })
     }
 }
 
@@ -107,7 +102,7 @@ impl<T> Drop for JoinHandle<T> {
         // here.
         unsafe {
             if complete && !self.taken {
-                (Header::vtable(self.thread).drop_output)(self.thread);
+                Header::drop_output(self.thread);
             }
             Header::release(self.thread);
         }
