@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn errors_of_the_system_are_not_those_of_a_peer() {
-        let check = |kind: io::ErrorKind, is_gone| {
+        let check = |kind: io::ErrorKind, is_gone: bool| {
             let why = Why::of(&kind.into());
             assert_eq!(why == Why::Gone, is_gone, "{kind}");
             assert_eq!(matches!(why, Why::Failed(_)), !is_gone, "{kind}");
