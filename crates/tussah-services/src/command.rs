@@ -78,7 +78,23 @@ async fn any([int, term]: &[Signals; 2]) {
     future::or(signals::wait(int), signals::wait(term)).await;
 }
 
+/// A guard for the messages of a program on standard error. Its drop waits until all of them have
+/// been written, or have no reader.
+#[must_use]
+#[derive(Debug)]
+pub struct Messages(Said);
+
+impl Messages {
+    /// Prints what the program logs by `tracing`, unless it has a subscriber: warnings, and what
+    /// the standard modules log from the level INFO on.
+    pub fn to_stderr() -> Self {
+        Diagnostics::install_for_modules();
+        Self(Said)
+    }
+}
+
 /// A guard whose drop waits until all messages have been written, or have no reader.
+#[derive(Debug)]
 struct Said;
 
 impl Drop for Said {

@@ -35,7 +35,9 @@ pub(crate) fn respond(
             .respond(html())
             .with_type("text/html; charset=utf-8"),
         Some(Format::Json) => request.respond(json()).with_type("application/json"),
-        Some(Format::Prometheus) | None => request.status(Status::BAD_REQUEST),
+        Some(Format::Prometheus) | None => request
+            .respond("expected the format html or json\n")
+            .with_status(Status::BAD_REQUEST),
     };
     let response = response.with("Cache-Control", "no-store");
     response.with("Vary", "Accept")

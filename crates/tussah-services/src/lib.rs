@@ -17,6 +17,8 @@ mod units;
 pub mod video;
 pub mod web;
 
+pub use command::Messages;
+
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/web-server.md")]
 struct WebServer;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_lite::future;
 use tussah::flow::{AsyncOut, Out, module};
-use tussah::net::TcpStream;
+use tussah::net::{TcpStream, ToAddresses as _};
 use tussah::time::now;
 
 use super::handshake;
@@ -65,8 +65,10 @@ impl Catcher {
     #[port]
     fn tried(&mut self, tried: Tried, out: &impl Out<Dial>) {
         let jitter = fastrand::f64();
-        self.hosts
-            .tried(&tried.host, tried.is_connected, now(), jitter);
+        let (host, is_connected) = (&tried.host, tried.is_connected);
+        if self.hosts.tried(host, is_connected, now(), jitter) {
+            tracing::warn!(%host, "cannot connect to a host of --peer, and goes on trying (--verbose logs the reasons)");
+        }
         for host in tried.hosts {
             self.add(host);
         }
@@ -106,9 +108,13 @@ fn read_hosts(path: &Path) -> Result<Vec<String>, String> {
     let read = std::fs::File::open(path)
         .and_then(|file| file.take(FILE_BYTES_MAX).read_to_string(&mut text));
     read.map_err(|error| format!("cannot read the hosts in {}: {error}", path.display()))?;
-    let lines = text.lines().map(str::trim);
-    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-    Ok(lines.map(str::to_owned).collect())
+    let lines = (1..).zip(text.lines().map(str::trim));
+    let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let host = |(number, line): (u32, &str)| match line.to_target() {
+        Ok(_) => Ok(line.to_owned()),
+        Err(error) => Err(format!("{}:{number}: {error}", path.display())),
+    };
+    lines.map(host).collect()
 }
 
 /// Connects to hosts, and makes the handshakes.
@@ -182,6 +188,12 @@ mod tests {
         assert_eq!(
             read_hosts(&path),
             Ok(vec!["a:1".into(), "192.0.2.1:6346".into()])
+        );
+        std::fs::write(&path, "a:1\n\nfoo\n").expect("there is room");
+        let error = read_hosts(&path).expect_err("a line has no port");
+        assert!(
+            error.contains("hosts:3: ") && error.contains("foo"),
+            "{error}"
         );
         let error = read_hosts(&directory.path().join("none")).expect_err("it is missing");
         assert!(error.starts_with("cannot read the hosts in "), "{error}");

@@ -42,19 +42,21 @@ pub struct Arguments {
     /// Number of peers to keep, 0 to 100 [default: 4]
     #[arg(long, value_name = "N")]
     keep: Option<usize>,
-    /// Peers that are connected at a time [default: 100]
+    /// Peers that are connected at a time, from --keep to 10000 [default: 100]
     #[arg(long, value_name = "N")]
     limit_peers: Option<usize>,
-    /// Peers of each address [default: 16]
+    /// Peers of each address, 1 to 10000 [default: 16]
     #[arg(long, value_name = "N")]
     limit_each: Option<usize>,
-    /// Bytes that may wait for a peer to accept them; a peer with more is cut off [default: 1MiB]
+    /// Bytes that may wait for a peer to accept them, 64KiB to 1GiB; a peer with more is cut off
+    /// [default: 1MiB]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     limit_queue: Option<u64>,
     /// How many hops a packet travels, 1 to 7 [default: 7]
     #[arg(long, value_name = "N")]
     ttl: Option<u8>,
-    /// Routes that are remembered for each of pings, queries and servents [default: 100000]
+    /// Routes that are remembered for each of pings, queries and servents, 1 to 2^31
+    /// [default: 100000]
     #[arg(long, value_name = "N")]
     routes: Option<usize>,
     /// How long a peer may send nothing [default: 2m]

@@ -82,10 +82,17 @@ impl Hosts {
     }
 
     /// Notes the end of an attempt. `jitter`, from 0 to 1, lengthens the pause by up to a half, so
-    /// that routers that lost the same peer do not return together.
-    pub(super) fn tried(&mut self, name: &str, is_connected: bool, now: Instant, jitter: f64) {
+    /// that routers that lost the same peer do not return together. Returns true at the first
+    /// failure of a host that the operator has named.
+    pub(super) fn tried(
+        &mut self,
+        name: &str,
+        is_connected: bool,
+        now: Instant,
+        jitter: f64,
+    ) -> bool {
         let Some(host) = self.all.get_mut(name) else {
-            return;
+            return false;
         };
         self.trying -= usize::from(std::mem::take(&mut host.is_tried));
         host.was_reached |= is_connected;
@@ -95,11 +102,12 @@ impl Hosts {
         };
         if host.failures >= FAILURES_MAX && !host.is_named {
             self.all.remove(name);
-            return;
+            return false;
         }
         let doublings = host.failures.saturating_sub(1).min(20);
         let pause = PAUSE.saturating_mul(1 << doublings).min(PAUSE_MAX);
         host.next = Some(now + pause.mul_f64(1.0 + jitter / 2.0));
+        host.is_named && host.failures == 1
     }
 }
 
@@ -142,7 +150,12 @@ mod tests {
         for _ in 0..12 {
             assert_eq!(next(&mut hosts, now).as_deref(), Some("a"));
             assert_eq!((next(&mut hosts, now), hosts.trying()), (None, 1));
-            hosts.tried("a", false, now, 0.0);
+            let is_first = hosts.tried("a", false, now, 0.0);
+            assert_eq!(
+                is_first,
+                pauses.is_empty(),
+                "the operator hears of the first one"
+            );
             let mut pause = S;
             while hosts.all["a"].next > Some(now + pause) {
                 pause += S;

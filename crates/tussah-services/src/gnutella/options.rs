@@ -22,10 +22,10 @@ pub struct Options {
     /// Bound, in peers: those that are connected at a time. The range is 1 to 10,000, and at least
     /// `keep`.
     pub peers_max: usize,
-    /// Bound, in peers: those of each address.
+    /// Bound, in peers: those of each address. The range is 1 to 10,000.
     pub each_max: usize,
     /// Bound, in bytes: the packets that wait for a peer to accept them. A peer with more is cut
-    /// off.
+    /// off. The range is 64 KiB, which is the longest packet, to 1 GiB.
     pub queue: usize,
     /// Bound, in hops: how far a packet travels, from its sender to its last receiver. The range is
     /// 1 to 7.
@@ -89,6 +89,7 @@ impl Options {
             tussah_wire::gnutella::LIFE_MAX.into(),
         )?;
         within("routes", self.routes, 1, 1 << 31)?;
+        within("limit-queue", self.queue, QUEUE_MIN, QUEUE_MAX)?;
         if self.silence < SILENCE_MIN {
             let silence = self.silence;
             return Err(format!(
@@ -108,6 +109,9 @@ impl Options {
 const KEEP_MAX: usize = 100;
 /// Bound, in peers: the largest number of peers. A broadcast touches each of them.
 const PEERS_MAX: usize = 10_000;
+/// Bound, in bytes: the smallest and the largest value of `queue`.
+const QUEUE_MIN: usize = 64 << 10;
+const QUEUE_MAX: usize = 1 << 30;
 /// The shortest time for which a peer may send nothing.
 const SILENCE_MIN: Duration = Duration::from_millis(80);
 
@@ -133,6 +137,10 @@ mod tests {
             "`limit-each` is 0: expected 1 to 10000",
         );
         check(|it| it.ttl = 8, "`ttl` is 8: expected 1 to 7");
+        check(
+            |it| it.queue = 0,
+            "`limit-queue` is 0: expected 65536 to 1073741824",
+        );
         check(
             |it| it.routes = 0,
             "`routes` is 0: expected 1 to 2147483648",

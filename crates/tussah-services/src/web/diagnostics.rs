@@ -14,6 +14,9 @@ use tracing_subscriber::{Registry, registry, reload};
 use crate::web::config::{self, DiagnosticsFormat, DiagnosticsLevel};
 use console::STDERR;
 
+/// The target of what the standard modules log.
+const MODULES: &str = "tussah::modules";
+
 /// The process's diagnostics; `None` if the program has its own subscriber.
 pub(crate) struct Diagnostics(Option<reload::Handle<Targets, Registry>>);
 
@@ -21,14 +24,25 @@ impl Diagnostics {
     /// Sends all `tracing` events of the process to standard error, unless the program has set a
     /// subscriber.
     pub(crate) fn install(config: &config::Diagnostics) -> Self {
-        let (level, handle) = reload::Layer::new(filter(config.level));
+        Self::install_filter(filter(config.level), config.format)
+    }
+
+    /// Does the same with warnings, and with what the standard modules of flow graphs log from the
+    /// level INFO on.
+    pub(crate) fn install_for_modules() {
+        let level = filter(DiagnosticsLevel::Warn).with_target(MODULES, LevelFilter::INFO);
+        Self::install_filter(level, DiagnosticsFormat::Text);
+    }
+
+    fn install_filter(filter: Targets, format: DiagnosticsFormat) -> Self {
+        let (level, handle) = reload::Layer::new(filter);
         // A failure of standard error cannot be reported anywhere.
         let lines = fmt::layer()
             .with_writer(|| Line)
             .with_ansi(false)
             .log_internal_errors(false);
         let registry = registry().with(level);
-        let installed = match config.format {
+        let installed = match format {
             DiagnosticsFormat::Text => registry.with(lines.with_target(false)).try_init(),
             DiagnosticsFormat::Json => registry.with(lines.json()).try_init(),
         };

@@ -258,6 +258,23 @@ fn the_first_signal_drains_the_graph() {
 }
 
 #[test]
+fn run_prints_what_modules_log() {
+    let directory = tempfile::tempdir().expect("there is room");
+    let text = "use Timer, Logger graph Log() { t = Timer(1 ms, 3) l = Logger(\"here\") t -> l }";
+    std::fs::write(directory.path().join("log.weave"), text).expect("a file");
+    let (code, stdout, stderr) = tussah(directory.path(), &["run", "log.weave"]);
+    assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");
+    let logged: Vec<_> = stderr
+        .lines()
+        .filter(|line| line.contains("label=\"here\""))
+        .collect();
+    assert_eq!(logged.len(), 3, "{stderr}");
+    for (item, line) in logged.iter().enumerate() {
+        assert!(line.ends_with(&format!("item={item}")), "{line}");
+    }
+}
+
+#[test]
 fn test_runs_the_tests_of_a_file() {
     let directory = lines();
     let file = directory.path().join("lines.weave");
