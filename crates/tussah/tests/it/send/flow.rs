@@ -43,6 +43,7 @@ super::futures! {
         let _ = running.swap::<Element>("name", Args::new()).await;
     }
     "flow/swap::element" (swap: Swap<Element>) { let _ = swap.element().await; }
+    "flow/swap::blocking" (swap: Swap<Element>) { let _ = swap.blocking().await; }
     "flow/swap::serial" (swap: Swap<Serial>) { let _ = swap.serial().await; }
     "flow/swap::per_flow" (swap: Swap<PerFlow>) { let _ = swap.per_flow().await; }
     "flow/proxy::proxy" (running: Running) {
