@@ -6,8 +6,7 @@ use std::time::Duration;
 use tussah::stage::observe::{Digest, StageStats};
 use tussah::sync::LimitStats;
 
-use super::json::allowed;
-use super::report::{Report, Source};
+use super::report::{Report, Source, allowed};
 use crate::html::Escaped;
 use crate::web::server::counts::Count;
 

@@ -5,7 +5,7 @@ use tussah::stage::control::Resource;
 use tussah::stage::observe::{Digest, StageStats};
 use tussah::sync::{LimitClassStats, LimitStats};
 
-use super::report::{Report, Source, kind_of};
+use super::report::{Report, Source, allowed, kind_of};
 use crate::web::server::counts::Count;
 
 pub(super) fn page(report: &Report) -> String {
@@ -114,10 +114,4 @@ pub(crate) fn stage(stage: &StageStats) -> Value {
         "servlets_allowed": allowed(stage),
         "batch_max": stage.batch_max,
     })
-}
-
-/// Returns the number of servlets that may currently be busy at the same time.
-pub(super) fn allowed(stage: &StageStats) -> usize {
-    let target = stage.servlets.target;
-    stage.cap.map_or(target, |cap| cap.min(target))
 }

@@ -7,8 +7,7 @@ use std::time::Duration;
 use tussah::stage::observe::Digest;
 use tussah::sync::{LimitClassStats, LimitStats};
 
-use super::json::allowed;
-use super::report::{Report, Source, kind_of};
+use super::report::{Report, Source, allowed, kind_of};
 use crate::web::server::counts::Count;
 
 /// Bound, in milliseconds: the upper ends of the histogram's buckets.

@@ -138,3 +138,9 @@ impl Report {
         }
     }
 }
+
+/// Returns the number of servlets that may currently be busy at the same time.
+pub(super) fn allowed(stage: &StageStats) -> usize {
+    let target = stage.servlets.target;
+    stage.cap.map_or(target, |cap| cap.min(target))
+}
