@@ -174,7 +174,8 @@ struct Stops(Option<Running>);
 impl Drop for Stops {
     fn drop(&mut self) {
         if let (Some(running), Ok(handle)) = (self.0.take(), tussah::Handle::try_current()) {
-            handle.spawn(running.stop());
+            // A runtime that shuts down refuses it, and drops the server itself.
+            drop(handle.try_spawn(running.stop()));
         }
     }
 }
