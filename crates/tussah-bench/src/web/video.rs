@@ -71,7 +71,7 @@ const STEPS: u32 = 20;
 /// The share of the videos that fits into the memory of a server, and the least memory of a server,
 /// in bytes.
 const IN_MEMORY: u64 = 8;
-const MEMORY_MIN: u64 = 512 << 20;
+const MEMORY_MIN: u64 = 64 << 20;
 
 const HELD: &str = "streams without a late chunk";
 
