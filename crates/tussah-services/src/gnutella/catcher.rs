@@ -31,7 +31,7 @@ pub(super) struct Dial(String);
 #[derive(Debug)]
 pub(super) struct Tried {
     host: String,
-    is_connected: bool,
+    result: Result<(), Why>,
     /// Other hosts that the host named.
     hosts: Vec<SocketAddrV4>,
 }
@@ -65,9 +65,11 @@ impl Catcher {
     #[port]
     fn tried(&mut self, tried: Tried, out: &impl Out<Dial>) {
         let jitter = fastrand::f64();
-        let (host, is_connected) = (&tried.host, tried.is_connected);
-        if self.hosts.tried(host, is_connected, now(), jitter) {
-            tracing::warn!(%host, "cannot connect to a host of --peer, and goes on trying (--verbose logs the reasons)");
+        let (host, is_connected) = (&tried.host, tried.result.is_ok());
+        let is_news = self.hosts.tried(host, is_connected, now(), jitter);
+        // A host that answers is there, even if it has no room, or is a peer already.
+        if let (true, Err(why @ Why::Unreachable(_))) = (is_news, &tried.result) {
+            tracing::warn!(%host, "{why} (trying again)");
         }
         for host in tried.hosts {
             self.add(host);
@@ -135,20 +137,20 @@ impl Connect {
             self.node.closed().await;
             Err(Why::Stopping.into())
         };
-        let (is_connected, hosts) = match future::or(self.connect(&host), stopped).await {
+        let (result, hosts) = match future::or(self.connect(&host), stopped).await {
             Ok((connected, hosts)) => {
                 out.send(connected).await;
-                (true, hosts)
+                (Ok(()), hosts)
             }
             Err(failed) => {
                 self.node.counts.end(&failed.why);
                 tracing::info!(%host, "not connected: {}", failed.why);
-                (false, failed.hosts)
+                (Err(failed.why), failed.hosts)
             }
         };
         let ended = Tried {
             host,
-            is_connected,
+            result,
             hosts,
         };
         tried.send(ended).await;

@@ -25,7 +25,7 @@ pub struct Options {
     /// Bound, in peers: those of each address. The range is 1 to 10,000.
     pub each_max: usize,
     /// Bound, in bytes: the packets that wait for a peer to accept them. A peer with more is cut
-    /// off. The range is 64 KiB, which is the longest packet, to 1 GiB.
+    /// off. The range is 64 KiB to 1 GiB.
     pub queue: usize,
     /// Bound, in hops: how far a packet travels, from its sender to its last receiver. The range is
     /// 1 to 7.
@@ -109,8 +109,9 @@ impl Options {
 const KEEP_MAX: usize = 100;
 /// Bound, in peers: the largest number of peers. A broadcast touches each of them.
 const PEERS_MAX: usize = 10_000;
-/// Bound, in bytes: the smallest and the largest value of `queue`.
+/// The smallest value of `queue`, in bytes: about the longest packet.
 const QUEUE_MIN: usize = 64 << 10;
+/// Bound, in bytes: the largest value of `queue`, which each slow peer may need.
 const QUEUE_MAX: usize = 1 << 30;
 /// The shortest time for which a peer may send nothing.
 const SILENCE_MIN: Duration = Duration::from_millis(80);
