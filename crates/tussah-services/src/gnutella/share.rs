@@ -55,14 +55,23 @@ impl Share {
         let (mut entries, mut bytes) = (0, 0);
         while let Some(directory) = directories.pop() {
             let path = root.join(directory.trim_start_matches('/'));
-            let all = fs::read_dir(&path).inspect_err(|error| {
-                tracing::warn!(path = %path.display(), %error, "cannot share a directory");
-            });
             let failed = |error: io::Error| {
                 let path = path.display();
                 GnutellaError::Start(format!("cannot list the files in {path}: {error}"))
             };
-            for entry in all.into_iter().flatten() {
+            let is_private = |error: &io::Error| {
+                use io::ErrorKind::{NotFound, PermissionDenied};
+                !directory.is_empty() && matches!(error.kind(), NotFound | PermissionDenied)
+            };
+            let all = match fs::read_dir(&path) {
+                Ok(all) => all,
+                Err(error) if is_private(&error) => {
+                    tracing::warn!(path = %path.display(), %error, "cannot share a directory");
+                    continue;
+                }
+                Err(error) => return Err(failed(error)),
+            };
+            for entry in all {
                 entries += 1;
                 let entry = entry.map_err(failed)?;
                 let kind = entry.file_type().map_err(failed)?;
