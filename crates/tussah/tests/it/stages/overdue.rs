@@ -75,6 +75,8 @@ async fn pass(clock: &ManualClock, ms: u32) {
 async fn shed(clock: &ManualClock, stage: &Stage<u32>, count: u64) {
     for _ in 0..1000 {
         if stage.stats().shed == count {
+            // They are counted before each of them is reported.
+            idle().await;
             return;
         }
         pass(clock, 5).await;
