@@ -69,9 +69,10 @@ impl Counts {
         self.ends[why.number()].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the numbers of connections that ended or were never made, by reason.
-    pub(super) fn ends(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let ends = self.ends.iter().map(|count| count.load(Ordering::Relaxed));
-        Why::NAMES.into_iter().zip(ends)
+    /// Returns the numbers of connections that ended or were never made, by reason: its name, its
+    /// meaning, and the number.
+    pub(super) fn ends(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+        let kinds = Why::KINDS.into_iter().zip(&self.ends);
+        kinds.map(|((name, about), count)| (name, about, count.load(Ordering::Relaxed)))
     }
 }

@@ -61,7 +61,7 @@ impl StatusPage {
         let packets = node.counts.packets.all().into_iter();
         let packets = packets.map(|(name, _, count)| (name.to_owned(), json!(count)));
         let ends = node.counts.ends();
-        let ends = ends.map(|(name, count)| (name.to_owned(), json!(count)));
+        let ends = ends.map(|(name, _, count)| (name.to_owned(), json!(count)));
         let page = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "listen": node.listening.get().map(ToString::to_string),
@@ -101,18 +101,20 @@ impl StatusPage {
         }
         now.push_str("</table></div><div class=wide><table><tr><th>packets<th>count");
         for (name, about, count) in node.counts.packets.all() {
-            let _ = write!(
-                now,
-                "<tr><th scope=row title=\"{}\">{name}<td>{count}",
-                Escaped(about)
-            );
+            table_row(&mut now, name, about, count);
         }
         now.push_str("</table></div><div class=wide><table><tr><th>ended<th>connections");
-        for (name, count) in node.counts.ends() {
-            let _ = write!(now, "<tr><th scope=row>{name}<td>{count}");
+        for (name, about, count) in node.counts.ends() {
+            table_row(&mut now, name, about, count);
         }
         now.push_str("</table></div>");
         let page = html_page(&now, &self.stages(), "");
         graph_status::with_figure(&page, &self.figure)
     }
+}
+
+/// Writes the row of a count, whose meaning is shown on hovering over its name.
+fn table_row(to: &mut String, name: &str, about: &str, count: u64) {
+    let about = Escaped(about);
+    let _ = write!(to, "<tr><th scope=row title=\"{about}\">{name}<td>{count}");
 }

@@ -56,21 +56,27 @@ impl Why {
     /// Bound, in reasons: their number, for an array of counters.
     pub(super) const COUNT: usize = 13;
 
-    /// The names, in the order of [`number`](Self::number).
-    pub(super) const NAMES: [&'static str; Self::COUNT] = [
-        "gone",
-        "bye",
-        "slow",
-        "silent",
-        "malformed",
-        "broken",
-        "stopping",
-        "full",
-        "greedy",
-        "known",
-        "rejected",
-        "unreachable",
-        "failed",
+    /// The names with their meanings, in the order of [`number`](Self::number).
+    pub(super) const KINDS: [(&'static str, &'static str); Self::COUNT] = [
+        ("gone", "the peer disconnected"),
+        ("bye", "the peer took its leave"),
+        ("slow", "the peer's outgoing queue was full (--limit-queue)"),
+        ("silent", "the peer sent nothing for too long (--silence)"),
+        ("malformed", "the peer sent something that is not Gnutella"),
+        (
+            "broken",
+            "the peer sent ten packets with malformed payloads",
+        ),
+        ("stopping", "this router shuts down"),
+        ("full", "there were enough peers (--limit-peers)"),
+        (
+            "greedy",
+            "the address had enough connections (--limit-each)",
+        ),
+        ("known", "the peer was connected, or was this router itself"),
+        ("rejected", "the peer rejected the connection"),
+        ("unreachable", "no connection could be made"),
+        ("failed", "the system failed to read or write"),
     ];
 
     pub(super) fn number(&self) -> usize {
