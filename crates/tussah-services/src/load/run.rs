@@ -10,6 +10,7 @@ pub(super) mod exchange;
 pub(super) mod fault;
 pub mod files;
 pub(super) mod pace;
+pub(super) mod paths;
 pub(super) mod phases;
 pub(super) mod requests;
 pub(super) mod settings;

@@ -157,6 +157,12 @@ pub(super) struct Options {
     #[arg(long, value_name = "DIR|SIZE", help_heading = REQUESTS)]
     pub(super) files: Option<String>,
 
+    /// Request the paths in a file instead of the URL's, in random order. Each line has a path,
+    /// after an optional weight and a space; a path with weight 2 is requested twice as often as
+    /// one with the default weight of 1
+    #[arg(long, value_name = "FILE", conflicts_with = "files", help_heading = REQUESTS)]
+    pub(super) paths: Option<PathBuf>,
+
     /// With --files: compare every Nth body that a client receives with the file, byte by byte; 0
     /// compares none. Lengths are always compared
     #[arg(long, value_name = "N", default_value_t = 100, help_heading = REQUESTS)]

@@ -10,7 +10,8 @@ use tussah::net::TcpStream;
 use super::Options;
 use crate::load::run::connect::{Dial, Peer};
 use crate::load::run::files::FileSet;
-use crate::load::run::requests::{Message, Requests};
+use crate::load::run::paths::Paths;
+use crate::load::run::requests::{Message, Requests, Targets};
 use crate::load::run::settings::CloseBy;
 use crate::load::run::tls::{self, Trust};
 use crate::load::run::url::Url;
@@ -36,7 +37,11 @@ pub(super) fn prepare(options: &Options) -> Result<Prepared, String> {
     if url.tls && options.unix.is_some() {
         return Err("--unix: TLS works over TCP only; expected an http:// URL".to_owned());
     }
-    let set = options.files.as_deref().map(file_set).transpose()?;
+    let targets = match (&options.files, &options.paths) {
+        (Some(files), _) => Targets::Files(file_set(files)?),
+        (None, Some(file)) => Targets::Paths(paths(file)?),
+        (None, None) => Targets::One,
+    };
     let body = match (&options.body, &options.body_file) {
         (Some(text), _) => text.clone().into_bytes(),
         (None, Some(path)) => {
@@ -52,9 +57,12 @@ pub(super) fn prepare(options: &Options) -> Result<Prepared, String> {
             && options.close_by == CloseBy::Header,
     };
     Ok(Prepared {
-        requests: Requests::new(&url, set, message),
+        requests: Requests::new(&url, &targets, message),
         url,
-        set,
+        set: match targets {
+            Targets::Files(set) => Some(set),
+            Targets::One | Targets::Paths(_) => None,
+        },
     })
 }
 
@@ -66,6 +74,13 @@ fn file_set(text: &str) -> Result<FileSet, String> {
         false => FileSet::of_size(text)
             .map_err(|error| format!("--files: {error}, and there is no such directory")),
     }
+}
+
+/// Returns the list of paths in a file.
+fn paths(file: &Path) -> Result<Paths, String> {
+    let failed = |error: String| format!("--paths: {}: {error}", file.display());
+    let text = fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
+    Paths::parse(&text).map_err(failed)
 }
 
 impl Prepared {

@@ -126,7 +126,7 @@ impl Client {
         };
         let per_connection = run.settings.requests_per_connection;
         Flight {
-            file: run.requests.pick(&mut self.random),
+            target: run.requests.pick(&mut self.random),
             first: begun == 0,
             last: per_connection.is_some_and(|count| begun + 1 >= count),
             checked,

@@ -28,7 +28,8 @@ thread_local! {
 /// A request in flight.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::load) struct Flight {
-    pub(in crate::load) file: Option<FileNumber>,
+    /// The number of the target.
+    pub(in crate::load) target: u32,
     /// True for the first or the last request on its connection.
     pub(in crate::load) first: bool,
     pub(in crate::load) last: bool,
@@ -80,10 +81,10 @@ struct Answer {
 }
 
 impl Answer {
-    fn new(head: Head, flight: &Flight, method: Method) -> Self {
-        let file = flight
-            .file
-            .filter(|_| head.status == 200 && method != Method::Head);
+    fn new(head: Head, flight: &Flight, requests: &Requests) -> Self {
+        let file = requests
+            .file(flight.target)
+            .filter(|_| head.status == 200 && requests.method != Method::Head);
         Self {
             head,
             body_len: 0,
@@ -272,7 +273,7 @@ impl Exchange {
             if count + 2 > BUFFERS {
                 break;
             }
-            requests.rest(flight.file, flight.last, written_bytes, |slice| {
+            requests.rest(flight.target, flight.last, written_bytes, |slice| {
                 slices[count] = slice;
                 count += 1;
             });
@@ -285,7 +286,7 @@ impl Exchange {
     fn advance(&mut self, len: usize, requests: &Requests) {
         self.written_bytes += len;
         while let Some(flight) = self.flights.get(self.written) {
-            let len = requests.len(flight.file, flight.last);
+            let len = requests.len(flight.target, flight.last);
             if self.written_bytes < len {
                 return;
             }
@@ -329,7 +330,7 @@ impl Exchange {
                         .front()
                         .expect("none is left without a request");
                     self.closes |= head.closes;
-                    self.answer = Some(Answer::new(head, flight, requests.method));
+                    self.answer = Some(Answer::new(head, flight, requests));
                 }
                 Step::Body(bytes) => self.answer.as_mut().expect("a head precedes").body(bytes),
                 Step::End => self.end(answered),

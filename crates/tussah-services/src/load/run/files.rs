@@ -209,7 +209,7 @@ impl Popularity {
 }
 
 /// Returns the cumulative sums of the weights, scaled so that the last is 1.
-fn cumulative(weights: impl Iterator<Item = f64>) -> Vec<f64> {
+pub(super) fn cumulative(weights: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut sums: Vec<f64> = weights
         .scan(0.0, |sum, weight| {
             *sum += weight;
@@ -222,7 +222,7 @@ fn cumulative(weights: impl Iterator<Item = f64>) -> Vec<f64> {
 }
 
 /// Returns the first index whose sum exceeds a number from 0 to below 1.
-fn sample(sums: &[f64], at: f64) -> usize {
+pub(super) fn sample(sums: &[f64], at: f64) -> usize {
     sums.partition_point(|&sum| sum <= at).min(sums.len() - 1)
 }
 

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::server::{Action, Server, ok};
 use super::{ended, summary};
@@ -99,4 +101,41 @@ fn sets_that_cannot_be() {
         "tussah load files --size",
     );
     check("http://127.0.0.1:1 --files /no/such", "no such directory");
+}
+
+#[test]
+fn the_paths_of_a_list_are_requested_by_weight() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let list = directory.path().join("mix.txt");
+    fs::write(&list, "# a mix\n/rare\n9 /often?x=1\n").expect("it can be written");
+    let rare = Arc::new(AtomicU64::new(0));
+    let seen = Arc::clone(&rare);
+    let server = Server::start(move |request| {
+        let path = request.head.split(' ').nth(1);
+        match path.expect("a request has a path") {
+            "/rare" => drop(seen.fetch_add(1, Ordering::Relaxed)),
+            path => assert_eq!(path, "/often?x=1"),
+        }
+        Action::Send(ok(b"any length"))
+    });
+    let options = format!("--paths {} -c 4 -n 1000", list.display());
+    let summary = summary(&format!("{}/ignored {options}", server.url()));
+    assert_eq!(summary.requests.served, 1000, "{:?}", summary.errors);
+    // A tenth, and five standard deviations.
+    let rare = rare.load(Ordering::Relaxed);
+    assert!((53..147).contains(&rare), "{rare} of 1000");
+}
+
+#[test]
+fn a_wrong_list_of_paths_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let list = directory.path().join("mix.txt");
+    let check = |expected: &str| {
+        let (status, text) = ended(&format!("http://127.0.0.1:1/ --paths {}", list.display()));
+        assert_eq!(status, 2, "{text}");
+        assert!(text.contains(expected), "{text}");
+    };
+    check("mix.txt: No such file");
+    fs::write(&list, "/a\nb\n").expect("it can be written");
+    check("mix.txt: line 2: expected a path such as `/a?b=c`");
 }

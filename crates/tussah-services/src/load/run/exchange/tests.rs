@@ -14,7 +14,7 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::*;
-use crate::load::run::requests::Message;
+use crate::load::run::requests::{Message, Targets};
 use crate::load::run::tls::{Trust, connector};
 use crate::load::run::url::Url;
 
@@ -50,7 +50,7 @@ fn serve(listener: &TcpListener, told: &mpsc::Receiver<()>) -> io::Result<()> {
 
 fn flight() -> Flight {
     Flight {
-        file: None,
+        target: 0,
         first: true,
         last: false,
         checked: false,
@@ -68,7 +68,7 @@ fn get() -> Requests {
         announces_end: false,
     };
     let url = Url::parse("http://localhost/").expect("it is one");
-    Requests::new(&url, None, message)
+    Requests::new(&url, &Targets::One, message)
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn data_that_tls_holds_back_is_sent() {
     };
     let requests = Requests::new(
         &Url::parse("https://localhost/").expect("it is one"),
-        None,
+        &Targets::One,
         message,
     );
     let runtime = tussah::Runtime::builder()
