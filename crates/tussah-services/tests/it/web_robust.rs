@@ -8,6 +8,7 @@ mod life;
 mod listen;
 mod overload;
 mod places;
+mod popular;
 mod process;
 mod proxies;
 mod reload;

@@ -44,6 +44,8 @@ pub fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
 }
 
 fn serve(options: Options) -> io::Result<()> {
+    // The allocator asks for huge pages, which would take 2 MB for each few streams.
+    rustix::thread::disable_transparent_huge_pages(true)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
     rustix::net::listen(&listener, 4096)?;
     if let Err(error) = crate::descriptors::allow(40_000) {

@@ -176,8 +176,8 @@ pub struct Cache {
     pub kind: CacheKind,
     /// Bound, in bytes: the total size of the cached pages, 200 MB by default.
     pub bytes: u64,
-    /// Bound, in bytes: the largest cached file, 1 MB by default; larger files are sent from the
-    /// disk.
+    /// Bound, in bytes: the largest file whose contents are cached, 128 KB by default. Larger files
+    /// stay open, and the system sends them without copying.
     pub file_bytes: u64,
 }
 
@@ -186,7 +186,7 @@ impl Default for Cache {
         Self {
             kind: CacheKind::Sharded,
             bytes: 200_000_000,
-            file_bytes: 1_000_000,
+            file_bytes: 128_000,
         }
     }
 }

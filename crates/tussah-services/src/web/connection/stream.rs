@@ -16,7 +16,7 @@ use std::time::Instant;
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::fs::sendfile;
 use rustix::io::{Errno, ReadWriteFlags, preadv2, retry_on_intr};
-use rustix::net::{RecvFlags, recv};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 use tussah::net::{Hangup, TcpStream, UnixStream};
 
 pub(crate) use tls::Tls;
@@ -241,9 +241,19 @@ impl Stream {
         noted(done)
     }
 
-    /// Does the same as [`try_write`](Self::try_write) with several buffers.
-    pub(crate) fn try_write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+    /// Does the same as [`try_write`](Self::try_write) with several buffers. If `more` follows, TCP
+    /// puts the beginning of it into the same packet.
+    pub(crate) fn try_write_vectored(
+        &self,
+        buffers: &[IoSlice<'_>],
+        more: bool,
+    ) -> io::Result<usize> {
         let done = match self {
+            Self::Tcp(stream) if more => {
+                let mut control = SendAncillaryBuffer::default();
+                let flags = SendFlags::MORE | SendFlags::NOSIGNAL;
+                retry_on_intr(|| sendmsg(stream, buffers, &mut control, flags)).map_err(Into::into)
+            }
             Self::Tcp(stream) => stream.try_write_vectored(buffers),
             Self::Unix(stream) => stream.try_write_vectored(buffers),
             Self::Tls(_) => Err(io::ErrorKind::WouldBlock.into()),
@@ -257,9 +267,6 @@ impl Stream {
         if let Self::Tcp(stream) = self
             && is_in_memory(file, offset, len)
         {
-            // The runtime's budget does not count data sent this way, so other threads get a turn
-            // here.
-            tussah::yield_now().await;
             loop {
                 match self.try_send_file(file, offset, len) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

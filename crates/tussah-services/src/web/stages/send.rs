@@ -30,7 +30,10 @@ impl DirectHandler for Send {
                 let mut slices = [IoSlice::new(&[]); SLICES_MAX];
                 match exchange.response.slices(&mut slices) {
                     0 => Ok(0),
-                    count => connection.stream.try_write_vectored(&slices[..count]),
+                    count => {
+                        let more = count < exchange.response.pieces.len();
+                        connection.stream.try_write_vectored(&slices[..count], more)
+                    }
                 }
             }
         };

@@ -131,7 +131,7 @@ fn files_that_are_kept_open_leave_descriptors() {
         site = site.file(&format!("site/{n}.bin"), bytes(2000));
     }
     // All files are too long to be kept in memory, and all of them could be kept open.
-    let server = site.serve("--workers 1 --cache-file-size 1KB --cache-size 100MB");
+    let server = site.serve("--workers 1 --cache-file-size 1KB --cache-size 50MB");
     server.limit_descriptors(150);
     for round in 0..2 {
         for n in 0..200 {

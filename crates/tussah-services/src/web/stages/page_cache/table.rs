@@ -19,7 +19,7 @@ const ENTRY_BYTES: usize = 256;
 
 /// Bound, in bytes: the cost of an open file, so that 200 MB of them leave descriptors for
 /// connections if a process may have 1024.
-const FILE_BYTES: usize = 1 << 20;
+const FILE_BYTES: usize = 512 << 10;
 
 /// A shard's pages.
 pub(crate) struct Table {
