@@ -84,6 +84,9 @@ impl Drop for Scratch {
     }
 }
 
+/// The length in bytes up to which one `read` and one `write` are cheaper than `sendfile`.
+const SMALL_BYTES_MAX: usize = 64 << 10;
+
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
@@ -210,6 +213,7 @@ impl Bench {
             port,
             workers: self.workers,
             cache_megabytes: self.cache_megabytes,
+            is_large: matches!(&self.site.pages[..], [page] if page.len > SMALL_BYTES_MAX),
             fastcgi: self.fastcgi,
         };
         let command = match self.peers.command(peer, &setting) {

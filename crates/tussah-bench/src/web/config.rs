@@ -22,6 +22,8 @@ pub struct Setting<'a> {
     pub workers: usize,
     /// The bound on the file cache; `None` lets a server keep the whole site in memory.
     pub cache_megabytes: Option<usize>,
+    /// True if the site is one large file, which is best sent by `sendfile`.
+    pub is_large: bool,
     /// The address of a FastCGI application for `.php`, and its number of processes.
     pub fastcgi: Option<(SocketAddr, usize)>,
 }
@@ -29,7 +31,8 @@ pub struct Setting<'a> {
 impl Setting<'_> {
     /// Returns the configuration of nginx. Without sendfile, a small file takes one `pread` and one
     /// `writev` with the header, which is cheapest. The large files of the set also fit into the
-    /// output buffers. With a bounded cache, its thread pool reads the files.
+    /// output buffers. One large file alone is sent by `sendfile`. With a bounded cache, its thread
+    /// pool reads the files.
     pub fn nginx(&self) -> String {
         let Setting { port, workers, .. } = self;
         let (site, scratch) = (self.site.display(), self.scratch.display());
@@ -40,6 +43,7 @@ impl Setting<'_> {
             false => "",
         };
         let read = match self.cache_megabytes {
+            None if self.is_large => "sendfile on; tcp_nopush on;",
             None => "sendfile off; output_buffers 2 1m;",
             Some(_) => "sendfile on; aio threads; sendfile_max_chunk 512k;",
         };
@@ -134,6 +138,22 @@ hosts:
         let (site, scratch) = (self.site.display(), self.scratch.display());
         let modules = modules.display();
         let (user, threads) = ("User www-data\nGroup www-data", 64);
+        let php = match self.fastcgi {
+            None => String::new(),
+            // Each process keeps connections of its own.
+            Some((address, kept)) => format!(
+                "LoadModule proxy_module {modules}/mod_proxy.so
+LoadModule proxy_fcgi_module {modules}/mod_proxy_fcgi.so
+EnableSendfile On
+<Proxy \"fcgi://{address}/\" enablereuse=on max={}>
+</Proxy>
+<FilesMatch \"\\.php$\">
+    SetHandler \"proxy:fcgi://{address}/\"
+</FilesMatch>
+",
+                (kept / workers).max(1)
+            ),
+        };
         format!(
             "LoadModule mpm_event_module {modules}/mod_mpm_event.so
 LoadModule authz_core_module {modules}/mod_authz_core.so
@@ -163,7 +183,7 @@ Timeout 3600
     AllowOverride None
     Options FollowSymLinks
 </Directory>
-",
+{php}",
             all = workers * threads
         )
     }

@@ -85,9 +85,9 @@ impl Shape {
 }
 
 /// Runs `web one-file`.
-pub fn one_file(common: &Common, connections: usize) -> Result<Findings, String> {
+pub fn one_file(common: &Common, connections: usize, bytes: u64) -> Result<Findings, String> {
     let scratch = Scratch::new()?;
-    let mut bench = common.one_file(&scratch)?;
+    let mut bench = common.one_file_of(&scratch, bytes)?;
     let servers = bench.start()?;
     for server in &servers {
         let checked = check::keeps_alive(server.process.address, &bench.site);
@@ -98,7 +98,7 @@ pub fn one_file(common: &Common, connections: usize) -> Result<Findings, String>
     aims.extend(PEERS.map(|peer| aim(CPU, peer, 1.0)));
     Ok(Findings {
         about: format!(
-            "one file of 4 KB, {connections} keep-alive connections, workers: {}",
+            "one file of {bytes} bytes, {connections} keep-alive connections, workers: {}",
             common.workers
         ),
         base: common.base.clone(),

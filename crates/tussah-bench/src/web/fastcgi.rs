@@ -20,7 +20,7 @@ const SMALL: &str =
 const WAIT: &str = "<?php usleep(20000); echo 'done';";
 
 /// The processes of php-fpm: its default on Debian, and fewer for the overload.
-const CHILDREN: usize = 5;
+pub const CHILDREN: usize = 5;
 const CHILDREN_OVERLOADED: usize = 4;
 
 /// The default number of rounds.
@@ -205,18 +205,24 @@ fn own(unit: &'static str, bound: Bound) -> Aim {
     }
 }
 
-fn write(bench: &Bench, name: &str, code: &str) -> Result<(), String> {
+/// Writes a page of the site.
+pub fn write(bench: &Bench, name: &str, code: &str) -> Result<(), String> {
     let path = bench.site.folder.join(name);
     fs::write(&path, code).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// A php-fpm with a fixed number of processes, on all CPUs.
-struct Php {
-    process: Process,
+pub struct Php {
+    pub process: Process,
 }
 
 impl Php {
-    fn start(scratch: &Scratch, bench: &Bench, children: usize) -> Result<Self, String> {
+    /// Starts it on a free port.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if php-fpm is not installed, or does not start.
+    pub fn start(scratch: &Scratch, bench: &Bench, children: usize) -> Result<Self, String> {
         let port = process::free_port();
         let folder = scratch.path().join(format!("php-{port}"));
         let failed = |error: io::Error| format!("{}: {error}", folder.display());

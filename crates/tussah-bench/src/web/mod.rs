@@ -28,6 +28,7 @@ mod site;
 mod slice;
 mod speed;
 mod start;
+mod support;
 pub mod video;
 mod windows;
 
@@ -54,7 +55,7 @@ struct Options {
 }
 
 /// The size of the one file, in bytes.
-const ONE_FILE_BYTES: usize = 4096;
+const ONE_FILE_BYTES: u64 = 4096;
 
 const EXAMPLES: &str = "\
 scripts/peers installs the peers in C. Those in Rust are part of this program with --features web-peers:
@@ -144,11 +145,14 @@ enum Load {
 enum Scenario {
     /// Start and check every server, and list the available ones
     List,
-    /// CPU per request for one 4 KB file on keep-alive connections
+    /// CPU per request for one file on keep-alive connections
     OneFile {
         /// Number of connections
         #[arg(long, default_value_t = 64)]
         connections: usize,
+        /// Length of the file, in bytes
+        #[arg(long, default_value_t = ONE_FILE_BYTES, value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+        bytes: u64,
     },
     /// CPU per request and p99 for a file set like that of SPECweb99, with ten requests per
     /// connection
@@ -218,6 +222,9 @@ enum Scenario {
         #[arg(long, default_value_t = 200)]
         target_ms: u32,
     },
+    /// PHP pages, images and downloads that do not fit into memory, beside nginx and Apache;
+    /// requires root
+    Support(support::Options),
     /// Video streams that a server holds without a late chunk, from disks of a known rate; requires
     /// root
     Video(video::Options),
@@ -250,7 +257,12 @@ enum Scenario {
 impl Common {
     /// Creates a bench for servers of one file of 4 KB.
     fn one_file(&self, scratch: &Scratch) -> Result<Bench, String> {
-        let site = Site::one_file(&scratch.path().join("site"), ONE_FILE_BYTES);
+        self.one_file_of(scratch, ONE_FILE_BYTES)
+    }
+
+    /// Creates a bench for servers of one file.
+    fn one_file_of(&self, scratch: &Scratch, bytes: u64) -> Result<Bench, String> {
+        let site = Site::one_file(&scratch.path().join("site"), bytes as usize);
         Bench::new(self, scratch, self.site(site)?, self.workers)
     }
 
@@ -346,7 +358,7 @@ fn run(options: &Options) -> Result<Findings, String> {
                 ..Findings::default()
             })
         }
-        Scenario::OneFile { connections } => cost::one_file(common, connections),
+        Scenario::OneFile { connections, bytes } => cost::one_file(common, connections, bytes),
         Scenario::Files { clients } => cost::files(common, clients),
         Scenario::SpeedUp { clients } => speed::speed_up(common, clients),
         Scenario::NCopy { clients } => speed::n_copy(common, clients),
@@ -368,6 +380,7 @@ fn run(options: &Options) -> Result<Findings, String> {
         }
         Scenario::Fastcgi { connections } => fastcgi::fastcgi(common, connections),
         Scenario::FastcgiOverload { target_ms } => fastcgi::overload(common, target_ms),
+        Scenario::Support(options) => support::support(common, options),
         Scenario::Video(options) => video::video(common, options),
         Scenario::Instructions { connections } => counts::instructions(common, connections),
         Scenario::Syscalls { connections } => counts::syscalls(common, connections),

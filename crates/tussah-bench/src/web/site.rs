@@ -78,7 +78,12 @@ impl Site {
         Site::write(folder, pages)
     }
 
-    fn write(folder: &Path, pages: Vec<(Page, f64)>) -> io::Result<Site> {
+    /// Writes files of the given lengths, each with its popularity.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the folder cannot be written.
+    pub fn write(folder: &Path, pages: Vec<(Page, f64)>) -> io::Result<Site> {
         let mut random = Rng::with_seed(99);
         for (page, _) in &pages {
             let file = folder.join(&page.path[1..]);
