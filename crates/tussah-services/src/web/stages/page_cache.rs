@@ -19,13 +19,10 @@ use tussah::stage::{Batch, Direct, DirectHandler, SerialHandler, TrySender};
 
 use super::message::{Ask, Load, Outcome};
 use crate::web::answer;
-use crate::web::connection::exchange::{Exchange, Next};
+use crate::web::connection::exchange::Exchange;
 use crate::web::server::Server;
 use crate::web::server::counts::Count;
 use table::{Found, Table};
-
-/// The number of equal responses in a batch from which their connections send them.
-const HOT: usize = 8;
 
 /// A shard.
 pub(crate) struct PageCache<S> {
@@ -93,14 +90,6 @@ impl<S: DirectHandler<Event = Box<Exchange>>> PageCache<S> {
     }
 }
 
-/// Returns whether most responses are likely to be the same page. Their connections then send them
-/// on all workers; otherwise this shard alone would serve a popular page.
-fn is_hot(sorted: &[Box<Exchange>]) -> bool {
-    let len = |at: usize| sorted[at].response.len;
-    let half = sorted.len() / 2;
-    sorted.len() >= HOT && (len(0) == len(half) || len(half) == len(sorted.len() - 1))
-}
-
 impl<S: DirectHandler<Event = Box<Exchange>>> SerialHandler for PageCache<S> {
     type Event = Ask;
 
@@ -113,12 +102,8 @@ impl<S: DirectHandler<Event = Box<Exchange>>> SerialHandler for PageCache<S> {
             }
         }
         self.answered.sort_by_key(|exchange| exchange.response.len);
-        let is_hot = self.server.shards > 1 && is_hot(&self.answered);
-        for mut exchange in self.answered.drain(..) {
-            if is_hot {
-                exchange.next = Next::Write;
-                exchange.give_back();
-            } else if let Err(refused) = self.send.send(exchange) {
+        for exchange in self.answered.drain(..) {
+            if let Err(refused) = self.send.send(exchange) {
                 drop(refused); // the server ends
             }
         }
