@@ -145,7 +145,7 @@
 //! that, yield in between ([`yield_now`](crate::yield_now)). Until a chunk is handed over, no
 //! counter includes its events, and other senders cannot use the room reserved for the chunk, which
 //! is at most one batch. Events with a deadline, a drop callback, a cancellation handle, a cost, a
-//! cohort or a trace are handed over immediately.
+//! cohort, a trace or a [path](StageBuilder::whole_path) are handed over immediately.
 
 pub mod control;
 mod error;
@@ -172,7 +172,7 @@ pub use self::send::{
     AnyCall, Ask, AskError, Between, Call, CallError, Direct, DirectHandler, Edges, ReplySender,
     SendError, Sender, Sending, To, TrySender, shed,
 };
-pub(crate) use self::send::{hand_over, trace, waits};
+pub(crate) use self::send::{hand_over, trace, wait_for};
 
 pub mod host {
     //! The types through which servlets use a handler. You need to name them only to store a

@@ -3,6 +3,7 @@
 mod batch;
 mod cancel;
 mod class;
+mod path;
 mod reason;
 mod time;
 mod watch;
@@ -23,6 +24,7 @@ pub use self::reason::{Reason, Refusal};
 
 pub(crate) use self::batch::{Chunk, Expires};
 pub(crate) use self::cancel::{BURIED_PART, Cancel, Cell, Home, Left, Recall, Spot};
+pub(crate) use self::path::{Hold, Path};
 pub(crate) use self::time::Time;
 pub(crate) use self::watch::{NEVER, Watch, Watcher};
 
@@ -71,6 +73,8 @@ pub(crate) struct More {
     pub(crate) trace: u64,
     /// The state shared with its cancel handles.
     pub(crate) cancel: Option<Arc<Cancel>>,
+    /// The hold on the path to which the event belongs.
+    pub(crate) hold: Option<Hold>,
 }
 
 impl Default for More {
@@ -84,6 +88,7 @@ impl Default for More {
             on_drop: Mutex::new(None),
             trace: 0,
             cancel: None,
+            hold: None,
         }
     }
 }
@@ -265,14 +270,13 @@ impl<E> Event<E> {
         }
     }
 
-    /// Returns whether the event's batch has to check the event: it is traced, has a deadline, or
-    /// can be cancelled.
+    /// Returns whether the event's batch has to check the event: it is traced, has a deadline, can
+    /// be cancelled, or belongs to a path.
     #[inline(always)]
     pub(crate) fn is_watched(&self) -> bool {
-        match &self.more {
-            None => false,
-            Some(more) => more.trace != 0 || more.deadline_ns != 0 || more.cancel.is_some(),
-        }
+        self.more.as_ref().is_some_and(|more| {
+            more.trace != 0 || more.deadline_ns != 0 || more.cancel.is_some() || more.hold.is_some()
+        })
     }
 
     /// Adds the event to a trace, unless it already has one.
@@ -324,6 +328,7 @@ impl More {
 
     /// Calls the drop callback, and catches a panic in it.
     pub(crate) fn end(&mut self, reason: Reason) {
+        self.fail();
         if let Some(on_drop) = self.on_drop.get_mut().take() {
             quietly(move || on_drop(reason));
         }
@@ -335,9 +340,6 @@ impl Drop for More {
     /// dropped because the event was cancelled.
     fn drop(&mut self) {
         let dropped = self.cancel.as_ref().is_some_and(|cancel| cancel.cell.end());
-        if self.on_drop.get_mut().is_none() {
-            return;
-        }
         if std::thread::panicking() {
             return self.end(Reason::Panicked);
         }
@@ -345,8 +347,9 @@ impl Drop for More {
             return self.end(Reason::Cancelled);
         }
         // The callback is not called, but its captured values may panic when dropped.
-        let on_drop = self.on_drop.get_mut().take();
-        quietly(|| drop(on_drop));
+        if let Some(on_drop) = self.on_drop.get_mut().take() {
+            quietly(|| drop(on_drop));
+        }
     }
 }
 

@@ -48,6 +48,7 @@
 mod clients;
 mod cpus;
 mod engine;
+mod path;
 mod plan;
 mod random;
 mod servlet;

@@ -44,7 +44,7 @@ pub(crate) use entry::How;
 pub(crate) use numbered::Numbers;
 pub(crate) use process::Process;
 pub(crate) use run::Run;
-pub(crate) use scarce::{Scarcity, Waits};
+pub(crate) use scarce::{Awaited, Scarcity, Waiting, Waits};
 pub(crate) use staff::Wake;
 pub(crate) use tally::Tally;
 pub(crate) use work::EXACT_NS;
@@ -137,6 +137,8 @@ pub(crate) struct State<E> {
     pub(crate) swept: Vec<Event<E>>,
     /// The stage, for callers that cancel events in its queue.
     pub(crate) home: Option<Home>,
+    /// The number and the name of the stage, for the paths of its queued events.
+    pub(crate) named: Option<(u32, Arc<str>)>,
     /// The numbers of events that leave the queue, if the stage numbers its events.
     pub(crate) numbers: Option<Numbers<E>>,
     pub(crate) watch: Watch,
@@ -219,6 +221,7 @@ impl<E> State<E> {
             buried: 0,
             swept: Vec::new(),
             home: None,
+            named: None,
             numbers: None,
             watch: Watch::default(),
             in_service: 0,

@@ -14,7 +14,7 @@ use tussah_core::{consume_budget, quietly};
 
 use crate::stage::control::LimitUse;
 use crate::stage::observe::Digest;
-use crate::stage::{Class, waits};
+use crate::stage::{Class, wait_for};
 use crate::time::now;
 
 use self::state::{Line, State};
@@ -143,7 +143,7 @@ impl Limit {
             begun: now(),
             ticket: None,
         };
-        let _waiting = waits().and_then(|waits| waits.begin(self));
+        let _waiting = wait_for(self);
         let since = poll_fn(|cx| place.poll(cx.waker())).await;
         LimitPermit {
             limit: self.clone(),

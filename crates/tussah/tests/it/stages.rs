@@ -24,6 +24,7 @@ mod outgoing;
 mod outside;
 mod overdue;
 mod panics;
+mod path;
 mod released;
 mod scarce;
 mod servlets;

@@ -36,7 +36,7 @@ pub struct Log {
     courses: [Option<Course>; CLASSES_MAX],
     /// The effective target that was last logged, or the first target.
     target: Option<Duration>,
-    /// The limit that the handlers wait for, if one is scarce.
+    /// The limit or stage that events wait for, if one is scarce.
     limit: Option<LimitUse>,
 }
 
@@ -95,7 +95,7 @@ pub struct Decision {
     pub why: Why,
     /// The latency target of the stage, if it has one.
     pub target: Option<Duration>,
-    /// The limit for which most handlers of the stage waited, if one was scarce.
+    /// The limit, or the later stage of the path, for which most events waited, if one was scarce.
     pub limit: Option<LimitUse>,
     /// The main numbers of the sample behind the decision.
     pub inputs: Inputs,

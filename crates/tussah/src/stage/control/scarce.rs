@@ -12,6 +12,9 @@ use std::sync::Arc;
 pub enum Resource {
     /// The [`Limit`](crate::sync::Limit) with this name: handlers wait for its permits.
     Limit(Arc<str>),
+    /// The stage with this name: events of the [path](crate::stage::StageBuilder::whole_path) wait
+    /// in its queue.
+    Stage(Arc<str>),
     /// The workers: handlers spend most of their time computing, or ready to compute.
     Workers,
     /// The servlets of the stage: all that it may have are busy.
@@ -25,6 +28,7 @@ impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Limit(name) => write!(f, "limit {name}"),
+            Self::Stage(name) => write!(f, "stage {name}"),
             Self::Workers => f.write_str("workers"),
             Self::Servlets => f.write_str("servlets"),
             Self::Unknown => f.write_str("unknown"),
@@ -32,16 +36,17 @@ impl fmt::Display for Resource {
     }
 }
 
-/// The use of a [`Limit`](crate::sync::Limit) that the handlers of a stage wait for.
+/// The use of a [`Limit`](crate::sync::Limit) that the handlers of a stage wait for, or of a later
+/// stage of the [path](crate::stage::StageBuilder::whole_path).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LimitUse {
-    /// The name of the limit.
+    /// The name of the limit or of the stage.
     pub name: Arc<str>,
-    /// The number of permits.
+    /// The number of permits, or of servlets that may be busy at the same time.
     pub permits: usize,
-    /// Permits in use, by any caller.
+    /// Permits in use, by any caller, or busy servlets.
     pub in_use: usize,
-    /// Futures that wait for a permit, of any caller.
+    /// Futures that wait for a permit, of any caller, or queued events.
     pub waiting: usize,
 }
 

@@ -286,6 +286,7 @@ impl<E> Batch<E> {
     pub fn fail(&mut self, events: u64) {
         let failed = self.untime(events);
         self.failed += failed;
+        self.fail_paths(events);
         // They count as failed even if they are cancelled.
         let served = self.served.len().saturating_sub(failed as usize);
         self.served.truncate(served);
@@ -384,10 +385,6 @@ impl<E> Batch<E> {
         }
         let passed_over = std::mem::take(&mut self.passed_over);
         (passed_over, std::mem::take(&mut self.cancelled))
-    }
-
-    pub(crate) fn take_failed(&mut self) -> u64 {
-        std::mem::take(&mut self.failed)
     }
 }
 

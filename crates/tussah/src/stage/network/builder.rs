@@ -1,6 +1,7 @@
 //! The builder of a stage.
 
 mod create;
+mod path;
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -63,6 +64,7 @@ pub struct StageBuilder<E> {
     rank: Rank,
     threads: Option<Arc<dyn ThreadManager>>,
     numbers: Option<Numbers<E>>,
+    whole_path: bool,
 }
 
 type MakeKeyed<E> = Box<dyn FnOnce(usize, usize) -> Box<dyn Keyed<E>> + Send>;
@@ -91,6 +93,7 @@ impl<E: Send + 'static> StageBuilder<E> {
             rank: Rank::default(),
             threads: None,
             numbers: None,
+            whole_path: false,
         }
     }
 
@@ -258,18 +261,6 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// while no lock is held. A panic in the callback is caught.
     pub fn on_close(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_close = Some(Guarded::new(Box::new(f)));
-        self
-    }
-
-    /// Numbers each event when a servlet takes it out of the queue. `give` gives an event the next
-    /// number, unless it has one; `of` returns its number.
-    pub(crate) fn numbered(
-        mut self,
-        give: impl Fn(&mut E) + Send + 'static,
-        of: fn(&E) -> Option<u64>,
-    ) -> Self {
-        let give = Box::new(give);
-        self.numbers = Some(Numbers { give, of });
         self
     }
 

@@ -279,6 +279,7 @@ impl Marks {
     pub(crate) fn pause(&self) {
         if self.any {
             here::set_trace(0);
+            here::set_path(None);
         }
     }
 
@@ -351,10 +352,11 @@ impl<E: Send + 'static> Shared<E> {
         let begun_ns = self.time.now_ns();
         batch.check_called(self, begun_ns);
         let before = batch.traces().taken.len();
-        let trace = here::trace();
+        let (trace, path) = (here::trace(), here::path());
         let called = self.call_direct(batch).await;
-        // The caller's current trace continues.
+        // The caller's current trace and path continue.
         here::set_trace(trace);
+        here::set_path(path);
         let ended_ns = self.time.now_ns();
         for taken in batch.traces().taken.iter().skip(before) {
             self.tracer.note(Span {

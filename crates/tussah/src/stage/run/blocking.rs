@@ -114,11 +114,18 @@ impl<E: Send + 'static> Serving<E> {
             while !run.ahead.is_empty() {
                 run.fill(batch);
                 batch.check_events(stage);
+                let path = stage.begin_path(batch);
                 let handled = caught(|| collecting(|| handler(batch)));
                 if handled.is_none() {
                     stage.panicked(batch);
                 }
                 batch.end();
+                if let Some(path) = path {
+                    batch.leave_path(stage.id);
+                    if path.recv() == Ok(true) {
+                        batch.fail(1);
+                    }
+                }
                 run.ended();
                 if !batch.is_empty() {
                     // The remaining events go back to the queue, for the next servlet.

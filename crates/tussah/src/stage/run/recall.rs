@@ -72,10 +72,13 @@ impl<E> State<E> {
     /// Removes an event that has left the queue from the counts, and returns it. A cancelled event
     /// goes to `swept` instead.
     #[inline]
-    pub(crate) fn count_out(&mut self, event: Event<E>) -> Option<Event<E>> {
+    pub(crate) fn count_out(&mut self, mut event: Event<E>) -> Option<Event<E>> {
         let mut left = Left::Live;
-        if let Some(more) = &event.more {
+        if let Some(more) = &mut event.more {
             self.extras -= 1;
+            if let Some(hold) = &mut more.hold {
+                hold.taken();
+            }
             if let Some(cancel) = &more.cancel {
                 left = cancel.cell.leave();
             }
@@ -140,7 +143,7 @@ impl<E> State<E> {
     }
 
     /// Puts back an event that a servlet took in this order from this key.
-    pub(crate) fn put_back(&mut self, event: Event<E>, order: Order, key: Option<usize>) {
+    pub(crate) fn put_back(&mut self, mut event: Event<E>, order: Order, key: Option<usize>) {
         let class = self.class(&event);
         let credits = event.charged();
         let cancel = event.cancel().cloned();
@@ -149,6 +152,7 @@ impl<E> State<E> {
         self.credits += credits;
         self.extras += u64::from(event.more.is_some());
         self.watch.queued(event.deadline_ns());
+        self.waits_here(&mut event);
         let put = self.put_in_line(event);
         let part = put.unwrap_or_else(|event| self.queue.put_back(event, order, key));
         if let Some(cancel) = cancel {

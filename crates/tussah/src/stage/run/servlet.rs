@@ -1,6 +1,7 @@
 //! A servlet: the tussah thread that takes batches from a stage and runs the handler.
 
 use std::future::{Future, poll_fn};
+use std::marker::PhantomData;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
@@ -13,9 +14,11 @@ use super::turn::{Next, Servlet};
 use crate::stage::event::{Batch, Reason};
 use crate::stage::network::Network;
 use crate::stage::send::{
-    begin, begin_source, collecting, hand_over, is_quick, set_trace, take_held_up, trace, waiting,
+    begin, begin_source, collecting, hand_over, is_quick, path, set_path, set_trace, take_held_up,
+    trace, waiting,
 };
 use crate::stage::state::{Run, Waits};
+use crate::sync::oneshot;
 
 /// A busy servlet. Dropping it returns the events that it has taken.
 struct Serving<E: Send + 'static> {
@@ -188,6 +191,7 @@ impl<E: Send + 'static> Serving<E> {
                 return;
             }
             batch.check_events(stage);
+            let path = stage.begin_path(batch);
             let outcome = handle(stage, run, batch, handler).await;
             if outcome.is_cancelled {
                 batch.dropped(Reason::Cancelled);
@@ -195,18 +199,54 @@ impl<E: Send + 'static> Serving<E> {
             if outcome.has_panicked {
                 stage.panicked(batch);
                 handler.broke();
-                batch.end();
-                run.ended();
-                return;
             }
             batch.end();
+            if let Some(path) = path {
+                batch.leave_path(stage.id);
+                let mut ended = PathEnded::of(path);
+                handle(stage, run, batch, &mut ended).await;
+                if ended.has_failed && !outcome.is_cancelled {
+                    batch.fail(1);
+                }
+            }
             run.ended();
-            if !batch.is_empty() {
+            if outcome.has_panicked || !batch.is_empty() {
                 // The remaining events go back to the queue, for the next servlet.
                 return;
             }
         }
     }
+}
+
+/// The wait for the end of a path, which is accounted for like a handler.
+struct PathEnded<E> {
+    ended: Option<oneshot::Receiver<bool>>,
+    has_failed: bool,
+    event: PhantomData<fn(E)>,
+}
+
+impl<E> PathEnded<E> {
+    fn of(ended: oneshot::Receiver<bool>) -> Self {
+        Self {
+            ended: Some(ended),
+            has_failed: false,
+            event: PhantomData,
+        }
+    }
+}
+
+impl<E: Send> Guard for PathEnded<E> {
+    type Event = E;
+
+    async fn handle(&mut self, _batch: &mut Batch<E>) {
+        if let Some(ended) = self.ended.take() {
+            self.has_failed = ended.await == Ok(true);
+        }
+    }
+
+    fn broke(&mut self) {}
+
+    const IS_DROPPED: bool = false;
 }
 
 /// The outcome of handling a batch.
@@ -215,6 +255,17 @@ struct Outcome {
     is_cancelled: bool,
     /// True if the handler panicked, or its future did when it was dropped.
     has_panicked: bool,
+}
+
+/// Continues the trace and the path of the event that a waiting handler took last.
+#[inline]
+fn go_on<E>(run: &mut Run<E>) {
+    if run.trace != 0 {
+        set_trace(run.trace);
+    }
+    if run.path.is_some() {
+        set_path(run.path.take());
+    }
 }
 
 /// Handles one batch to its end, or until its only event is cancelled.
@@ -248,9 +299,7 @@ async fn handle<E: Send + 'static, G: Guard<Event = E>>(
                 run.ready_ns += away_ns;
             }
             begin(run.resumed_ns, run.exact);
-            if run.trace != 0 {
-                set_trace(run.trace);
-            }
+            go_on(run);
         }
         if let Some(cancelled) = &mut cancelled
             && cancelled.as_mut().poll(cx).is_ready()
@@ -269,7 +318,7 @@ async fn handle<E: Send + 'static, G: Guard<Event = E>>(
                 let now_ns = stage.time.now_ns();
                 run.compute_ns += now_ns.saturating_sub(run.resumed_ns);
                 run.resumed_ns = now_ns;
-                run.trace = trace();
+                (run.trace, run.path) = (trace(), path());
                 run.held_up = take_held_up();
                 run.yielded = tussah_core::has_yielded();
                 let changes = run.only_yields && !run.yielded || run.held_up != run.counts_held_up;
@@ -285,6 +334,7 @@ async fn handle<E: Send + 'static, G: Guard<Event = E>>(
     })
     .await;
     let dropped = caught(|| future.set(None));
+    run.path = None;
     outcome.has_panicked = dropped.and(polled).is_none();
     outcome
 }

@@ -16,7 +16,7 @@ use crate::stage::network::{Governing, Network, Rank, Weak};
 use crate::stage::observe::Tracer;
 use crate::stage::queue::{Queue, Senders};
 use crate::stage::send::{Outgoing, Route};
-use crate::stage::state::{Gate, How, Kind, State, Tally};
+use crate::stage::state::{Gate, How, Kind, State, Tally, Waits};
 
 /// A stage, without the type of its handler.
 pub(crate) struct Shared<E> {
@@ -60,6 +60,8 @@ pub(crate) struct Shared<E> {
     pub(crate) degrade: Option<Degrade<E>>,
     /// The limit on restarts, with which each serial handler of the stage begins.
     pub(crate) restarts: Restarts,
+    /// The waits of the stage, if its batches last until the paths of their events end.
+    pub(crate) paths: Option<Arc<Waits>>,
 }
 
 /// The parts of a stage that the builder sets.
@@ -71,6 +73,7 @@ pub(crate) struct Built<E> {
     pub(crate) on_close: Option<OnClose>,
     pub(crate) degrade: Option<Degrade<E>>,
     pub(crate) restarts: Restarts,
+    pub(crate) whole_path: bool,
 }
 
 /// Starts a servlet of the handler with this number.
@@ -115,7 +118,9 @@ impl<E: Send + 'static> Shared<E> {
         let weak = network.downgrade();
         let network = &network.inner;
         let runtime = network.runtime.clone();
+        let waits = Arc::clone(&state.scarcity.waits);
         Self {
+            paths: built.whole_path.then_some(waits),
             special: AtomicBool::new(matches!(state.queue, Queue::Keyed(_))),
             reserves: state.queue.is_plain(),
             calls: Tally::new(&runtime),
@@ -263,7 +268,7 @@ impl<E: Send + 'static> Shared<E> {
         self.offered(inner, now_ns);
         match offered {
             Err((event, NotTaken::Degrade)) => self.offer_degraded(from, event, how),
-            offered => offered,
+            offered => offered.map_err(|(event, why)| (event.refused(), why)),
         }
     }
 

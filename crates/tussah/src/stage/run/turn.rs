@@ -6,6 +6,7 @@ use std::task::Waker;
 use super::shared::Shared;
 use crate::stage::event::{Batch, Reason};
 use crate::stage::state::{Run, State, Waits};
+use crate::sync::oneshot;
 
 /// A servlet as its stage knows it.
 pub(crate) struct Servlet {
@@ -111,6 +112,13 @@ impl<E: Send + 'static> Shared<E> {
             batch.begin(ended_ns);
         }
         state.finish(run, batch, ended_ns);
+    }
+
+    /// Begins the path of the batch's event, if the batch lasts until that path ends.
+    #[inline]
+    pub(crate) fn begin_path(&self, batch: &mut Batch<E>) -> Option<oneshot::Receiver<bool>> {
+        let waits = self.paths.as_ref()?;
+        batch.begin_path(self.id, waits)
     }
 
     /// Notes that a handler waits, and returns the events that its servlet has taken beyond the

@@ -4,7 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use super::sender::Sender;
-use crate::stage::state::Waits;
+use crate::stage::event::Path;
+use crate::stage::state::{Awaited, Waiting, Waits};
+use crate::sync::Limit;
 
 /// Bound, in stages: one poll of a servlet collects events for this many stages at a time. Events
 /// for other stages are handed over immediately.
@@ -17,6 +19,7 @@ thread_local! {
             exact: Cell::new(false),
             now_ns: Cell::new(0),
             trace: Cell::new(0),
+            path: RefCell::new(None),
             held_up: Cell::new(false),
             is_source: Cell::new(false),
             is_quick: Cell::new(false),
@@ -36,6 +39,9 @@ pub(super) struct Here {
     /// The trace of the event that the handler took last; 0 means none. While a trace is set, the
     /// servlet collects no events, because each event that the handler sends belongs to the trace.
     pub(super) trace: Cell<u64>,
+    /// The path of the event that the handler took last. While there is one, the servlet collects
+    /// no events, because each event that the handler sends belongs to the path.
+    pub(super) path: RefCell<Option<Arc<Path>>>,
     /// True if the polled handler waits for room in another stage.
     pub(super) held_up: Cell<bool>,
     /// True if a source of events is polled, which begins traces.
@@ -65,6 +71,7 @@ pub(crate) fn collecting<R>(poll: impl FnOnce() -> R) -> R {
                 here.inside.set(false);
                 here.is_source.set(false);
                 here.trace.set(0);
+                drop(here.path.replace(None));
                 here.waits.set(None);
                 hand_over_all(here);
             });
@@ -99,13 +106,17 @@ pub(crate) fn waiting<R>(waits: &mut Option<Arc<Waits>>, poll: impl FnOnce() -> 
     polled
 }
 
-/// Returns the limits that the handlers of the polled servlet's stage wait for, if a servlet is
-/// being polled.
-pub(crate) fn waits() -> Option<Arc<Waits>> {
+/// Notes that the polled handler begins to wait for a limit, in its stage and in the stage at which
+/// the path of its event begins.
+pub(crate) fn wait_for(limit: &Limit) -> [Option<Waiting>; 2] {
     HERE.with(|here| {
-        let waits = here.waits.take();
-        here.waits.set(waits.clone());
-        waits
+        let stage = here.waits.take();
+        here.waits.set(stage.clone());
+        let entry = path().map(|path| Arc::clone(path.waits()));
+        let is_entry = entry.as_ref().zip(stage.as_ref());
+        let is_entry = is_entry.is_some_and(|(entry, stage)| Arc::ptr_eq(entry, stage));
+        let waits = [stage, entry.filter(|_| !is_entry)];
+        waits.map(|waits| waits?.begin(Awaited::Limit(limit.clone())))
     })
 }
 
@@ -148,6 +159,28 @@ pub(crate) fn set_trace(trace: u64) {
     });
 }
 
+/// Returns the path of events that are sent here, if there is one.
+#[inline]
+pub(crate) fn path() -> Option<Arc<Path>> {
+    HERE.with(|here| here.path.borrow().clone())
+}
+
+/// Sets the path of events that are sent from here on, as [`set_trace`] does for the trace.
+#[cold]
+pub(crate) fn set_path(path: Option<Arc<Path>>) {
+    let before = HERE.with(|here| {
+        if !here.inside.get() {
+            return path;
+        }
+        if path.is_some() {
+            hand_over_all(here);
+        }
+        here.path.replace(path)
+    });
+    // This may end the path.
+    drop(before);
+}
+
 /// Hands over all collected events.
 #[inline]
 pub(crate) fn hand_over() {
@@ -188,6 +221,7 @@ impl Here {
 
     /// Returns whether a servlet is being polled that may collect for one more stage.
     pub(super) fn collects(&self) -> bool {
-        self.inside.get() && self.trace.get() == 0 && self.open.borrow().len() < OPEN_MAX
+        let is_alone = self.trace.get() == 0 && self.path.borrow().is_none();
+        self.inside.get() && is_alone && self.open.borrow().len() < OPEN_MAX
     }
 }

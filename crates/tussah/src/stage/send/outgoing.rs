@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use super::here::{Collects, HERE, Here};
+use super::here::{self, Collects, HERE, Here};
 use super::sender::Sender;
 use crate::stage::event::{Chunk, Class, Event, NotTaken, queued_ns};
 use crate::stage::run::Shared;
@@ -73,7 +73,7 @@ impl<E: Send + 'static> Shared<E> {
         }
         let mut inner = self.lock();
         if inner.state.rejects(event.class_of(), how) {
-            return Err((event, said));
+            return Err((event.refused(), said));
         }
         self.offer_locked(from, event, How { asked: true, ..how }, inner)
     }
@@ -105,7 +105,7 @@ pub(crate) fn send<E: Send + 'static>(
         }
         return Ok(());
     }
-    if sender.from != 0 && HERE.with(Here::is_outside) {
+    if sender.from != 0 && event.more.is_none() && HERE.with(Here::is_outside) {
         return stage.offer(sender.from, event, sender.how(waits));
     }
     send_now(sender, event, waits)
@@ -238,6 +238,10 @@ fn send_now<E: Send + 'static>(
     if let Some(trace) = HERE.with(|here| here.trace_of(sender)) {
         event.trace_on(trace);
     }
+    if let Some(path) = here::path() {
+        event.join(path);
+    }
+    event.goes_to(stage.id);
     let may_collect = said.is_none() && event.more.is_none() && collects_for(stage);
     if may_collect && stage.outgoing.get().is_some() {
         let begun_ns = HERE.with(|here| here.now_ns.get());

@@ -99,7 +99,7 @@ impl<E: Send + 'static> Shared<E> {
                 let how = How { asked: true, ..how };
                 self.offer_called((from, number), event, how)
             }
-            offered => offered,
+            offered => offered.map_err(|(event, why)| (event.refused(), why)),
         }
     }
 

@@ -143,6 +143,7 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
             from: From::Client,
             attempt,
             planned,
+            path: None,
             number: 0,
             arrived_ns: 0,
             degraded: false,

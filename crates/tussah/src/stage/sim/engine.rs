@@ -1,11 +1,12 @@
 //! The loop of a simulated run: it takes one action at a time, on a virtual clock.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use super::clients::{Attempt, Client, ClientSet};
 use super::cpus::{Cpus, Who};
+use super::path::Path;
 use super::servlet::Servlet;
 use super::stage::{From, Job, Permits, Stage};
 use super::system::{StageTotals, System};
@@ -51,6 +52,8 @@ pub(super) struct Engine<'a, F> {
     pub(super) stages: Vec<Stage>,
     pub(super) resources: Vec<Permits>,
     pub(super) servlets: Vec<Servlet>,
+    /// The paths that have not ended.
+    pub(super) paths: BTreeMap<usize, Path>,
     pub(super) cpus: Cpus,
     pub(super) now_ns: u64,
     /// The source of everything that is not planned on arrival.
@@ -97,6 +100,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
                 .map(|_| Permits::new(usize::MAX))
                 .collect(),
             servlets: Vec::new(),
+            paths: BTreeMap::new(),
             cpus: Cpus::new(system.workers, system.blocking),
             now_ns: 0,
             random: Random::new(seed.rotate_left(32) ^ 1),
@@ -225,8 +229,9 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
     }
 
     /// Offers an event to a stage.
-    pub(super) fn offer(&mut self, number: usize, job: Job) {
+    pub(super) fn offer(&mut self, number: usize, mut job: Job) {
         self.offered += 1;
+        self.join_path(&mut job, number);
         let job = Job {
             number: self.offered,
             arrived_ns: self.now_ns,
@@ -280,6 +285,9 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
 
     /// Answers an event.
     pub(super) fn answer(&mut self, job: Job, end: EventEnd) {
+        if let Some(path) = job.path {
+            self.leave_path(path, end != EventEnd::Served);
+        }
         match job.from {
             From::Servlet(id, call) => self.call_ends(id, call, end == EventEnd::Served),
             From::Client if self.waits(job.attempt) => self.attempt_ends(job.attempt.client, end),

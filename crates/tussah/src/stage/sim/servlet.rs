@@ -15,6 +15,8 @@ pub(super) struct Servlet {
     pub(super) phase: Phase,
     /// The event in service.
     pub(super) job: Option<Job>,
+    /// The path that began with it, until its handler ends.
+    pub(super) path: Option<usize>,
     /// The events of the batch that have been handled.
     done: Vec<Done>,
     /// True until the batch has computed.
@@ -72,6 +74,7 @@ impl Servlet {
             batch: Batch::default(),
             phase: Phase::Turn,
             job: None,
+            path: None,
             done: Vec::new(),
             is_new_batch: false,
             program: 0,
@@ -178,7 +181,7 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
     /// CPU.
     fn take(&mut self, id: usize) -> bool {
         let servlet = &mut self.servlets[id];
-        let Some(job) = servlet.batch.next() else {
+        let Some(mut job) = servlet.batch.next() else {
             self.end_batch(id);
             return true;
         };
@@ -190,6 +193,10 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
         (servlet.program, servlet.step, servlet.part) = (next.saturating_sub(1), 0, 0);
         (servlet.retries, servlet.has_failed) = (0, false);
         servlet.phase = Phase::Step;
+        if stage.whole_path {
+            self.begin_path(id, &mut job);
+            (self.servlets[id].job, self.servlets[id].path) = (Some(job), job.path);
+        }
         if stage.skips_abandoned && !self.waits(job.attempt) {
             let servlet = &mut self.servlets[id];
             servlet.batch.leave_out(1);
@@ -231,12 +238,21 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
         }
     }
 
-    /// Ends the event in service.
-    pub(super) fn end(&mut self, id: usize) {
+    /// Ends the event in service, after its path. Returns whether the servlet keeps its CPU.
+    pub(super) fn end(&mut self, id: usize) -> bool {
         let servlet = &mut self.servlets[id];
-        let job = servlet.job.take().expect("an event is in service");
+        if let Some(path) = servlet.path.take() {
+            let has_failed = servlet.has_failed;
+            self.suspend(id);
+            self.leave_path(path, has_failed);
+            return false;
+        }
+        let mut job = servlet.job.take().expect("an event is in service");
         servlet.phase = Phase::Take;
         let (number, has_failed) = (servlet.stage, servlet.has_failed);
+        if self.system.stages[number].whole_path {
+            job.path = None;
+        }
         let is_skipped = servlet.step == SKIPPED;
         if has_failed {
             servlet.batch.fail(1);
@@ -250,6 +266,7 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
         if job.planned.hot && !self.system.stages[number].keyed && !is_skipped {
             self.stages[number].color.release(&mut self.cpus);
         }
+        true
     }
 
     /// Ends the batch, and answers its events.

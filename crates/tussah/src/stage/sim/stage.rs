@@ -21,6 +21,8 @@ pub(super) struct Job {
     pub(super) attempt: Attempt,
     /// The demands of the client's request.
     pub(super) planned: Planned,
+    /// The path to which it belongs.
+    pub(super) path: Option<usize>,
     /// The position of the event among all events of the run.
     pub(super) number: u64,
     /// The time at which the event arrived at its stage.

@@ -21,8 +21,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
         let steps = self.steps(id);
         let servlet = &mut self.servlets[id];
         let Some(step) = steps.get(servlet.step).filter(|_| !servlet.has_failed) else {
-            self.end(id);
-            return true;
+            return self.end(id);
         };
         servlet.step += 1;
         match step {

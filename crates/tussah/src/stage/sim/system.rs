@@ -105,6 +105,9 @@ pub struct SimStage {
     pub degraded: f64,
     /// True if the handler skips events whose client has left.
     pub skips_abandoned: bool,
+    /// True if a servlet also waits for the end of all events that descend from its event, as in a
+    /// stage with a [whole path](crate::stage::StageBuilder::whole_path).
+    pub whole_path: bool,
 }
 
 impl SimStage {
@@ -121,6 +124,7 @@ impl SimStage {
             keyed: false,
             degraded: 1.0,
             skips_abandoned: false,
+            whole_path: false,
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Admission to a stage's queue.
 
-use super::{Gate, State};
-use crate::stage::control::{Admission, Arrival};
+use std::sync::Arc;
+
+use super::{Awaited, Gate, State};
+use crate::stage::control::{Admission, Arrival, LimitUse};
 use crate::stage::event::{Batch, Chunk, Class, Event, NotTaken, Refusal, queued_ns};
 use crate::stage::queue::{CHUNK_MAX, KeyFull, Queue, Wanted};
 use crate::stage::send::Outgoing;
@@ -183,6 +185,9 @@ impl<E> State<E> {
         let (cost, extra) = (self.cost(&event), event.more.is_some());
         let deadline_ns = event.deadline_ns();
         event.charge(cost);
+        if extra {
+            self.waits_here(&mut event);
+        }
         let cancel = event.cancel().cloned();
         let part = match self.queue.push(event) {
             Ok(part) => part,
@@ -204,6 +209,22 @@ impl<E> State<E> {
             self.end_busy(now_ns);
         }
         Ok(())
+    }
+
+    /// Notes in the path of an event, if it has one, that the event is in this queue.
+    #[inline]
+    pub(crate) fn waits_here(&self, event: &mut Event<E>) {
+        if let Some(hold) = event.hold()
+            && let Some((number, name)) = &self.named
+        {
+            let servlets = LimitUse {
+                name: Arc::clone(name),
+                permits: self.allowed(),
+                in_use: self.servlets.busy,
+                waiting: usize::try_from(self.len).unwrap_or(usize::MAX),
+            };
+            hold.queued(Awaited::Stage(*number, servlets));
+        }
     }
 
     #[inline]

@@ -1,7 +1,9 @@
 //! The work of a servlet between two visits to its stage's queue.
 
+use std::sync::Arc;
+
 use crate::stage::control::Order;
-use crate::stage::event::{Batch, Event, Reason};
+use crate::stage::event::{Batch, Event, Path, Reason};
 
 /// The work of a servlet between two visits to the queue.
 pub(crate) struct Run<E> {
@@ -47,6 +49,8 @@ pub(crate) struct Run<E> {
     pub(crate) waits: bool,
     /// The trace of the event that a waiting handler took last; 0 means none.
     pub(crate) trace: u64,
+    /// The path of that event.
+    pub(crate) path: Option<Arc<Path>>,
     pub(super) taken: u64,
 }
 
@@ -74,6 +78,7 @@ impl<E> Default for Run<E> {
             one_by_one: false,
             waits: false,
             trace: 0,
+            path: None,
             taken: 0,
         }
     }

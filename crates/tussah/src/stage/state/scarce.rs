@@ -1,5 +1,4 @@
-//! The limits that the handlers of a stage wait for, and the events rejected for lack of each
-//! resource.
+//! The resources that the events of a stage wait for, and the events rejected for lack of each.
 
 use std::sync::Arc;
 
@@ -9,72 +8,101 @@ use super::{Counts, Now};
 use crate::stage::control::{LimitUse, Resource};
 use crate::sync::Limit;
 
-/// Bound, in limits: a stage remembers this many of those that its handlers wait for. It does not
-/// name further ones.
+/// Bound, in limits and stages: a stage remembers this many of those that its events wait for. It
+/// does not name further ones.
 const LIMITS_MAX: usize = 16;
 
 /// Bound, in resources: rejections for lack of further ones count as for an unknown resource.
 const RESOURCES_MAX: usize = 32;
 
-/// The weight of each sample in the mean number of handlers that wait for a limit, and the mean
-/// from which the limit counts as scarce. Overload control leaves only few of them waiting.
+/// The weight of each sample in the mean number of events that wait for a limit, and the mean from
+/// which the limit counts as scarce. Overload control leaves only few of them waiting.
 const MEAN_PART: f64 = 0.125;
 const WAITING_MIN: f64 = 0.5;
 
 /// The number of events in the sums of times, of which the older half is then dropped.
 const WINDOW: u64 = 200;
 
-/// The limits that the handlers of a stage wait for.
+/// The limits and the stages that the events of a stage wait for.
 #[derive(Default)]
 pub(crate) struct Waits(Mutex<Vec<Known>>);
 
+/// A resource that an event of a stage waits for.
+#[derive(Clone)]
+pub(crate) enum Awaited {
+    /// A limit: the event's handler waits for a permit.
+    Limit(Limit),
+    /// The servlets of the stage with this number: the event is in its queue.
+    Stage(u32, LimitUse),
+}
+
 struct Known {
-    limit: Limit,
-    /// The handlers of the stage that wait.
+    of: Awaited,
+    /// The events of the stage that wait.
     waiting: usize,
     mean: f64,
 }
 
-/// A handler's wait, which ends when this is dropped.
+/// An event's wait, which ends when this is dropped.
 pub(crate) struct Waiting {
     waits: Arc<Waits>,
-    limit: Limit,
+    of: Awaited,
+}
+
+impl Awaited {
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Limit(limit), Self::Limit(other)) => limit.is(other),
+            (Self::Stage(number, _), Self::Stage(other, _)) => number == other,
+            _ => false,
+        }
+    }
+
+    fn shown(&self) -> (Resource, LimitUse) {
+        let (resource, used): (fn(_) -> _, _) = match self {
+            Self::Limit(limit) => (Resource::Limit, limit.in_use()),
+            Self::Stage(_, used) => (Resource::Stage, used.clone()),
+        };
+        (resource(Arc::clone(&used.name)), used)
+    }
 }
 
 impl Waits {
-    /// Notes that a handler begins to wait for a limit.
-    pub(crate) fn begin(self: Arc<Self>, limit: &Limit) -> Option<Waiting> {
+    /// Notes that an event begins to wait.
+    pub(crate) fn begin(self: Arc<Self>, of: Awaited) -> Option<Waiting> {
         let mut known = self.0.lock();
-        if !known.iter().any(|one| one.limit.is(limit)) {
-            if known.len() == LIMITS_MAX {
-                let unused = known.iter().position(|one| one.is_unused())?;
-                known.swap_remove(unused);
+        let place = known.iter().position(|one| one.of.is(&of));
+        let place = match place {
+            Some(place) => place,
+            None => {
+                if known.len() == LIMITS_MAX {
+                    let unused = known.iter().position(|one| one.is_unused())?;
+                    known.swap_remove(unused);
+                }
+                known.push(Known {
+                    of: of.clone(),
+                    waiting: 0,
+                    mean: 0.0,
+                });
+                known.len() - 1
             }
-            known.push(Known {
-                limit: limit.clone(),
-                waiting: 0,
-                mean: 0.0,
-            });
-        }
-        for one in known.iter_mut().filter(|one| one.limit.is(limit)) {
-            one.waiting += 1;
-        }
+        };
+        known[place].waiting += 1;
+        // The use of a stage is that of its latest event.
+        known[place].of.clone_from(&of);
         drop(known);
-        Some(Waiting {
-            waits: self,
-            limit: limit.clone(),
-        })
+        Some(Waiting { waits: self, of })
     }
 
-    /// Takes a sample, and returns the limit for which most handlers wait, if any is scarce.
-    fn look(&self) -> Option<LimitUse> {
+    /// Takes a sample, and returns the resource for which most events wait, if any is scarce.
+    fn look(&self) -> Option<(Resource, LimitUse)> {
         let mut known = self.0.lock();
         for one in known.iter_mut() {
             one.mean += MEAN_PART * (one.waiting as f64 - one.mean);
         }
         let most = known.iter().max_by(|a, b| a.mean.total_cmp(&b.mean));
         most.filter(|most| most.mean >= WAITING_MIN)
-            .map(|most| most.limit.in_use())
+            .map(|most| most.of.shown())
     }
 }
 
@@ -87,7 +115,7 @@ impl Known {
 impl Drop for Waiting {
     fn drop(&mut self) {
         let mut known = self.waits.0.lock();
-        for one in known.iter_mut().filter(|one| one.limit.is(&self.limit)) {
+        if let Some(one) = known.iter_mut().find(|one| one.of.is(&self.of)) {
             one.waiting -= 1;
         }
     }
@@ -108,7 +136,7 @@ pub(crate) struct Scarcity {
 }
 
 impl Scarcity {
-    /// Finds the scarce resource, and returns its use if it is a limit.
+    /// Finds the scarce resource, and returns its use if it is a limit or a stage.
     pub(crate) fn look(&mut self, counts: &Counts, now: &Now) -> Option<LimitUse> {
         let compute_ns = counts.compute_ns + counts.ready_ns;
         let now_is = [counts.finished, counts.service_ns, compute_ns];
@@ -119,14 +147,14 @@ impl Scarcity {
             self.latest = self.latest.map(|sum| sum / 2);
         }
         let [_, service_ns, compute_ns] = self.latest;
-        let limit = self.waits.look();
-        self.scarce = match &limit {
-            Some(limit) => Resource::Limit(Arc::clone(&limit.name)),
+        let (awaited, used) = self.waits.look().unzip();
+        self.scarce = match awaited {
+            Some(awaited) => awaited,
             None if !now.blocking && compute_ns > service_ns / 2 => Resource::Workers,
             None if now.servlets.busy >= now.servlets.max => Resource::Servlets,
             None => Resource::Unknown,
         };
-        limit
+        used
     }
 
     /// Counts an event that the controller of admission has rejected or shed.
@@ -160,7 +188,8 @@ mod tests {
     fn the_limit_for_which_most_handlers_wait_is_scarce() {
         let mut scarcity = Scarcity::default();
         let [few, many] = ["few", "many"].map(|name| Limit::new(name, 0));
-        let begin = |limit: &Limit| Arc::clone(&scarcity.waits).begin(limit);
+        let begin =
+            |limit: &Limit| Arc::clone(&scarcity.waits).begin(Awaited::Limit(limit.clone()));
         let mut waiting = vec![begin(&few), begin(&many), begin(&many)];
         // A wait that has just begun proves nothing.
         assert_eq!(look(&mut scarcity, 1), None);
@@ -182,7 +211,7 @@ mod tests {
         let mut scarcity = Scarcity::default();
         for number in 0..100 {
             let limit = Limit::new(number.to_string(), 0);
-            let waiting = Arc::clone(&scarcity.waits).begin(&limit);
+            let waiting = Arc::clone(&scarcity.waits).begin(Awaited::Limit(limit));
             assert!(waiting.is_some());
             look(&mut scarcity, 20);
             scarcity.reject();
@@ -197,11 +226,11 @@ mod tests {
         let mut waiting = Vec::new();
         for number in 0..LIMITS_MAX {
             let limit = Limit::new(number.to_string(), 0);
-            waiting.push(Arc::clone(&scarcity.waits).begin(&limit));
+            waiting.push(Arc::clone(&scarcity.waits).begin(Awaited::Limit(limit)));
         }
         assert!(waiting.iter().all(Option::is_some));
         let waits = Arc::clone(&scarcity.waits);
-        assert!(waits.begin(&Limit::new("more", 0)).is_none());
+        assert!(waits.begin(Awaited::Limit(Limit::new("more", 0))).is_none());
     }
 
     #[test]

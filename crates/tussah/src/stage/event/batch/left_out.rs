@@ -14,6 +14,10 @@ impl<E> Batch<E> {
         std::mem::take(&mut self.left_out)
     }
 
+    pub(crate) fn take_failed(&mut self) -> u64 {
+        std::mem::take(&mut self.failed)
+    }
+
     /// Takes the last taken events out of the waves, and returns their number.
     pub(super) fn untime(&mut self, events: u64) -> u64 {
         let mut left = events;

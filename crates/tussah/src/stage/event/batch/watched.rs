@@ -4,6 +4,9 @@ use std::sync::{Arc, Weak};
 
 use super::{Batch, Served};
 use crate::stage::event::{Event, Reason, queued_ns};
+use crate::stage::send::here;
+use crate::stage::state::Waits;
+use crate::sync::oneshot;
 
 /// A receiver of events that a handler does not receive, because their deadline has passed or they
 /// were cancelled.
@@ -85,6 +88,10 @@ impl<E> Batch<E> {
     #[cold]
     pub(super) fn take_watched(&mut self, event: &Event<E>) {
         self.traces.take(event);
+        // What a handler makes for a call belongs to the path of its own event.
+        if !self.called || event.path().is_some() {
+            here::set_path(event.path().cloned());
+        }
         self.cancel = event.cancel().cloned();
         if let Some(cancel) = &self.cancel {
             self.served.push(Served {
@@ -129,6 +136,45 @@ impl<E> Batch<E> {
         }
         let cancel = self.front()?.front()?.cancel()?;
         Some(Arc::clone(cancel).drops_handler(cancel.cell.visit()))
+    }
+
+    /// Notes the failure of the last taken events in their paths.
+    pub(super) fn fail_paths(&self, events: u64) {
+        let events = usize::try_from(events).unwrap_or(usize::MAX);
+        for more in self.kept.iter().rev().take(events) {
+            more.fail();
+        }
+        // The handler may have the last event itself.
+        if events > 0
+            && let Some(path) = here::path()
+        {
+            path.fail();
+        }
+    }
+
+    /// Begins a path with the next event, which is the batch's only one. The receiver gets whether
+    /// the path has failed when it ends.
+    #[cold]
+    pub(crate) fn begin_path(
+        &mut self,
+        entry: u32,
+        waits: &Arc<Waits>,
+    ) -> Option<oneshot::Receiver<bool>> {
+        let [event] = self.contiguous() else {
+            return None;
+        };
+        let ended = event.begin_path(entry, Arc::clone(waits));
+        self.traces.any = true;
+        Some(ended)
+    }
+
+    /// Makes the remaining events leave the path that began at this stage. They return to its
+    /// queue, and its servlets wait for the others.
+    #[cold]
+    pub(crate) fn leave_path(&mut self, entry: u32) {
+        for event in self.contiguous() {
+            event.goes_to(entry);
+        }
     }
 
     /// Counts the taken events that have been cancelled; later cancellations do not count.

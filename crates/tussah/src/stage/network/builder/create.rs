@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-use super::StageBuilder;
+use super::{MakeKeyed, StageBuilder};
 use crate::stage::control::{AutoTarget, Mode, Owns, controllers, owned};
 use crate::stage::error::BuildError;
 use crate::stage::network::Network;
@@ -12,11 +12,16 @@ use crate::stage::network::install::New;
 use crate::stage::network::roster::Roster;
 use crate::stage::queue::{ByFlow, Lanes, Queue};
 use crate::stage::run::{Built, Shared, Threads};
-use crate::stage::state::{Bounds, ControllerSet, Kind, Parts, State};
+use crate::stage::state::{Bounds, ControllerSet, Kind, Numbers, Parts, State};
 
 impl<E: Send + 'static> StageBuilder<E> {
-    /// Adds the controller of a target that does not decide, or drops the target.
-    fn apply_mode(&mut self) {
+    /// Applies the options that change others: a target that does not decide has a controller or is
+    /// dropped, and whole paths have batches of one.
+    fn apply_options(&mut self) {
+        if self.whole_path {
+            // Otherwise the first event of a batch would wait for the paths of the others.
+            self.batch_max = 1;
+        }
         let taken = owned(&self.controllers).both(Owns::SERVLETS | Owns::ADMISSION);
         match self.target {
             Some(target) if self.mode != Mode::On && taken == Owns::NOTHING && !self.manual => {
@@ -41,20 +46,29 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
+    /// Numbers each event when a servlet takes it out of the queue. `give` gives an event the next
+    /// number, unless it has one; `of` returns its number.
+    pub(crate) fn numbered(
+        mut self,
+        give: impl Fn(&mut E) + Send + 'static,
+        of: fn(&E) -> Option<u64>,
+    ) -> Self {
+        let give = Box::new(give);
+        self.numbers = Some(Numbers { give, of });
+        self
+    }
+
     /// Creates the stage and adds it to its network.
     ///
     /// # Errors
     /// Returns an error if the name is taken, or if two controllers own one setting.
     pub(super) fn create(mut self, kind: Kind, servlets_max: usize) -> Result<New<E>, BuildError> {
         let controlled = owned(&self.controllers).has(Owns::SERVLETS) && !self.manual;
-        self.apply_mode();
+        self.apply_options();
         let controllers = controllers(&self.name, self.controllers, self.target, self.manual)?;
         let Network { inner: network } = &self.network;
         let workers = network.runtime.workers();
-        let queue = match self.keyed {
-            None => Queue::Lanes(Lanes::new(self.classes)),
-            Some(make) => Queue::Keyed(make(self.key_depth_max, self.classes)),
-        };
+        let queue = queue(self.keyed, self.key_depth_max, self.classes);
         let mut state = State::new(Parts {
             queue,
             controllers: ControllerSet::new(controllers, self.classes, network.time.now_ns()),
@@ -67,8 +81,7 @@ impl<E: Send + 'static> StageBuilder<E> {
             classes: self.classes,
             kind,
             workers,
-            // Without measurements, no event is held back. Added controllers start with one servlet
-            // per worker.
+            // No event is held back without measurements; added controllers begin with few.
             servlets: match kind {
                 Kind::Async if controlled => workers,
                 _ => servlets_max,
@@ -79,14 +92,17 @@ impl<E: Send + 'static> StageBuilder<E> {
         });
         (state.numbers, state.relieves) = (self.numbers, !self.manual && !controlled);
         state.retune(self.settings);
-        if network.governing.governs() {
-            // Until the stage is in the governor's plan.
-            state.cap = 1;
-        }
+        // Until the stage is in the governor's plan.
+        state.cap = if network.governing.governs() {
+            1
+        } else {
+            state.cap
+        };
         let (id, name): (_, Arc<str>) = (self.network.number(), self.name.into());
         let manager = self.threads.or_else(|| self.network.manager());
         let shared = Arc::new_cyclic(|stage| {
             state.home = Some(stage.clone() as _);
+            state.named = Some((id, Arc::clone(&name)));
             let threads = manager
                 .map(|manager| Threads::new(manager, Arc::clone(&name), self.rank.priority, stage));
             let built = Built {
@@ -97,6 +113,7 @@ impl<E: Send + 'static> StageBuilder<E> {
                 on_close: self.on_close,
                 degrade: self.degrade,
                 restarts: self.restarts,
+                whole_path: self.whole_path,
             };
             Shared::new(name, &self.network, state, built)
         });
@@ -114,5 +131,12 @@ impl<E: Send + 'static> StageBuilder<E> {
             network: self.network,
             id,
         }))
+    }
+}
+
+fn queue<E>(keyed: Option<MakeKeyed<E>>, key_depth_max: usize, classes: usize) -> Queue<E> {
+    match keyed {
+        None => Queue::Lanes(Lanes::new(classes)),
+        Some(make) => Queue::Keyed(make(key_depth_max, classes)),
     }
 }

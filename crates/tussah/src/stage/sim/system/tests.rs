@@ -1,5 +1,8 @@
 //! A scenario for each kind of system, and for each manner of clients.
 
+mod classes;
+mod path;
+
 use std::time::Duration;
 
 use super::*;

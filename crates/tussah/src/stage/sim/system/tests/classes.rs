@@ -1,0 +1,51 @@
+//! Three classes at twice the capacity of a resource.
+
+use super::*;
+use crate::stage::event::CLASSES_MAX;
+
+/// For each class, the share of its requests from the second second on that are answered in time.
+fn in_time(outcomes: &[Outcome], classes: usize) -> Vec<f64> {
+    let mut counts = [(0, 0); CLASSES_MAX];
+    for one in outcomes.iter().filter(|one| one.arrived_ns >= SECOND) {
+        let (good, all) = &mut counts[usize::from(one.class.0)];
+        let in_time = one.end == EventEnd::Served && one.response_ns() <= SECOND / 10;
+        (*good, *all) = (*good + u32::from(in_time), *all + 1);
+    }
+    let share = |(good, all): &(u32, u32)| f64::from(*good) / f64::from(*all);
+    counts[..classes].iter().map(share).collect()
+}
+
+fn three(arrivals: Vec<f64>, stages: Vec<SimStage>) -> System {
+    System {
+        until_ns: 6 * SECOND,
+        resources: vec![vec![(0, 8)]],
+        stages,
+        clients: vec![Clients {
+            arrivals: Arrivals {
+                classes: arrivals,
+                ..Arrivals::steps(&[(0, 560.0), (SECOND, 1600.0)])
+            },
+            ..Clients::default()
+        }],
+        ..System::default()
+    }
+}
+
+#[test]
+fn nearly_all_of_the_first_class_are_in_time_at_twice_the_capacity() {
+    let holds = SimStage::new(vec![Step::Hold(0, exponential(10.0))]);
+    for arrivals in [
+        vec![1.0, 1.0, 1.0],
+        vec![0.2, 0.8, 1.0],
+        vec![1.0, 3.0, 6.0],
+    ] {
+        let (outcomes, _) = run(&three(arrivals.clone(), vec![holds.clone()]), at_the_entry);
+        let shares = in_time(&outcomes, 3);
+        assert!(
+            shares[0] > 0.95 && shares[0] > shares[1] && shares[1] > shares[2],
+            "{shares:?}"
+        );
+        // The capacity allows 4,000 in these five seconds.
+        assert!(good(&outcomes, SECOND) > 3_800);
+    }
+}
