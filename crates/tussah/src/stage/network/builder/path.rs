@@ -7,21 +7,21 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// consists of the event and of all events that descend from it, in whatever stages.
     ///
     /// Everything about the stage then covers whole paths: its [target](Self::target), its
-    /// controllers, its statistics and [draining](Stage::drain). The number of
+    /// controllers, its statistics and [draining](crate::stage::Stage::drain). The number of
     /// [servlets](Self::servlets) bounds the number of paths. A limited stage later in the path
     /// makes this stage reject events on arrival, and
     /// [`rejected_by`](crate::stage::observe::StageStats::rejected_by) names that stage.
     ///
     /// An event that a handler sends belongs to the path of the event that the handler took last
     /// from its batch. An event that the handler takes with its metadata
-    /// ([`next_event`](Batch::next_event)) remains in its path wherever it is sent, also by a
-    /// thread that the handler spawns. Values that such a thread sends begin no path and belong to
-    /// none.
+    /// ([`next_event`](crate::stage::Batch::next_event)) remains in its path wherever it is sent,
+    /// also by a thread that the handler spawns. Values that such a thread sends begin no path and
+    /// belong to none.
     ///
-    /// A path ends however its events end. If any of them failed ([`Batch::fail`]), or ended
-    /// without being handled, the event counts as
-    /// [failed](crate::stage::observe::StageStats::failed) here. An event that returns to this
-    /// stage leaves its path, and is a new arrival.
+    /// A path ends however its events end. If any of them failed
+    /// ([`Batch::fail`](crate::stage::Batch::fail)), or ended without being handled, the event
+    /// counts as [failed](crate::stage::observe::StageStats::failed) here. An event that returns to
+    /// this stage leaves its path, and is a new arrival.
     ///
     /// The stage takes one event at a time, as with [`batch(1)`](Self::batch). In a keyed stage,
     /// the next event of a key waits for the path of the last one, and in a serial stage, all
