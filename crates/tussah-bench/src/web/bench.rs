@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 
+use super::cgroup::Cgroup;
 use super::config::Setting;
 use super::figures::Series;
 use super::peer::{self, Peer, Peers};
@@ -191,6 +192,24 @@ impl Bench {
             lines.push_str(&format!("{:<12}  {there:<7}  {}\n", peer.name, peer.about));
         }
         Ok(lines)
+    }
+
+    /// Starts one server with a bound on its memory, the page cache included. No file of the site
+    /// is in memory then: the reads of one server would serve the next one, without being charged
+    /// to it. The control group has to live as long as the server.
+    ///
+    /// # Errors
+    ///
+    /// Returns errors as [`start`](Self::start) does, or if only root may create the group.
+    pub fn start_in(
+        &mut self,
+        peer: &'static Peer,
+        memory_bytes: u64,
+    ) -> Result<Option<(Cgroup, Server)>, String> {
+        self.site.forget().map_err(|error| error.to_string())?;
+        let group = Cgroup::memory(peer.name, memory_bytes)?;
+        let server = self.start_one(peer, |command| Ok(group.wrap(&command)))?;
+        Ok(server.map(|server| (group, server)))
     }
 
     /// Starts one server. `wrap` puts its command into another command, such as that of a debugger.

@@ -8,7 +8,6 @@ use clap::Args;
 
 use super::Common;
 use super::bench::{self, Bench, Scratch, Server};
-use super::cgroup::Cgroup;
 use super::cost::RATE;
 use super::figures::{Aim, Bound, Findings};
 use super::load;
@@ -69,12 +68,7 @@ pub fn big(common: &Common, options: &Options) -> Result<Findings, String> {
         common,
         common.rounds(ROUNDS),
         |bench, peer, seed| {
-            // The page cache of one server's reads would serve the next server, without being
-            // charged to it.
-            bench.site.forget().map_err(|error| error.to_string())?;
-            let group = Cgroup::memory(peer.name, MEMORY)?;
-            let server = bench.start_one(peer, |command| Ok(group.wrap(&command)))?;
-            let Some(server) = server else {
+            let Some((group, server)) = bench.start_in(peer, MEMORY)? else {
                 return Ok(None);
             };
             let mut metrics = measure(bench, &server, options, seed)?;

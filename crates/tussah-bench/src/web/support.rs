@@ -1,8 +1,10 @@
 //! A support site: PHP pages, their images, and downloads that do not fit into memory.
 //!
 //! This is the measurement of section 5.1.1 of the Aspen paper (PPoPP 2007), whose load is the
-//! Support part of SPECweb2005. The mix of pages follows that part. Sessions, line speeds and
-//! phases are left out: every client requests the next page at once.
+//! Support part of SPECweb2005. The mix of pages resembles that part; the shares are not the
+//! official ones. Sessions, line speeds and phases are left out: every client requests the next
+//! page at once. nginx keeps its connections to php-fpm, as in `web fastcgi`. So it serves as many
+//! clients as php-fpm has processes again and again, and the others wait.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +13,6 @@ use clap::Args;
 
 use super::Common;
 use super::bench::{self, Bench, Scratch, Server};
-use super::cgroup::Cgroup;
 use super::cost::{CPU, P99, RATE};
 use super::fastcgi::{self, CHILDREN, Php};
 use super::figures::{Aim, Bound, Findings};
@@ -95,16 +96,12 @@ pub fn support(common: &Common, options: Options) -> Result<Findings, String> {
         common,
         common.rounds(ROUNDS),
         |bench, peer, seed| {
-            // The page cache of one server's reads would serve the next server, without being
-            // charged to it.
-            bench.site.forget().map_err(|error| error.to_string())?;
             let php = Php::start(&scratch, bench, CHILDREN)?;
             bench.fastcgi = Some((php.process.address, CHILDREN));
-            let group = Cgroup::memory(peer.name, MEMORY)?;
-            match bench.start_one(peer, |command| Ok(group.wrap(&command)))? {
-                Some(server) => measure(bench, &server, &options, &list, seed).map(Some),
-                None => Ok(None),
-            }
+            let Some((_group, server)) = bench.start_in(peer, MEMORY)? else {
+                return Ok(None);
+            };
+            measure(bench, &server, &options, &list, seed).map(Some)
         },
     )?;
     let at_least = |peer| Aim {

@@ -258,7 +258,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         One "cache.file-size", "cache-file-size", "SIZE", CACHE,
-        "Size of the largest file whose contents to cache; larger files stay open, and are sent by sendfile",
+        "Size of the largest file whose contents to cache; larger files stay open, and are sent by sendfile (copied with TLS)",
         cache.file_bytes = |v| v.size(0..=1 << 30),
         |c| show::size(&c.cache.file_bytes)
     ),

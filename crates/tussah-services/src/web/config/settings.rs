@@ -177,7 +177,7 @@ pub struct Cache {
     /// Bound, in bytes: the total size of the cached pages, 200 MB by default.
     pub bytes: u64,
     /// Bound, in bytes: the largest file whose contents are cached, 128 KB by default. Larger files
-    /// stay open, and the system sends them without copying.
+    /// stay open; over TCP without TLS, the system sends them without copying.
     pub file_bytes: u64,
 }
 

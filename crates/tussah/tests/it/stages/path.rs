@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use tussah::stage::control::{
-    Admission, Arrival, Cadence, Controller, Owns, Resource, Sample, Settings,
-};
+use tussah::stage::control::Resource;
 use tussah::stage::{
     Batch, BuildError, Direct, DirectHandler, Event, Network, Reason, Sender, Stage, StageBuilder,
     TrySender, shed,
 };
 use tussah::sync::Limit;
 
+use super::scarce::Three;
 use super::support::{Door, by, each, one, until};
 use crate::{idle, runtime};
 
@@ -23,7 +22,8 @@ enum Does {
     Keep,
 }
 
-/// A stage behind a door, which then does as each event says. What it keeps goes to `kept`.
+/// A stage that waits at a door with each event, and then does what the event says. It sends the
+/// events that it keeps to `kept`.
 fn store(
     network: &Network,
     door: &Door,
@@ -512,40 +512,6 @@ fn servlets_bound_the_paths_of_every_kind_of_stage() -> Result<(), BuildError> {
         }
         Ok(())
     })
-}
-
-/// Rejects what finds three events in the stage, and takes a sample each time.
-struct Three;
-
-impl Controller for Three {
-    fn name(&self) -> &'static str {
-        "three"
-    }
-
-    fn owns(&self) -> Owns {
-        Owns::SERVLETS | Owns::ADMISSION
-    }
-
-    fn cadence(&self) -> Cadence {
-        Cadence {
-            arrived: 1,
-            ..Cadence::default()
-        }
-    }
-
-    fn sample(&mut self, sample: &Sample<'_>, _now_ns: u64) -> Settings {
-        Settings {
-            servlets: Some(if sample.servlets.target == 7 { 8 } else { 7 }),
-            ..Settings::default()
-        }
-    }
-
-    fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
-        match arrival.queue_len + arrival.in_service {
-            ..3 => Admission::Admit,
-            _ => Admission::Reject,
-        }
-    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::support::{by, until};
 use crate::runtime;
 
 /// Rejects what finds three events in the stage, and changes the number of servlets each time.
-struct Three;
+pub(super) struct Three;
 
 impl Controller for Three {
     fn name(&self) -> &'static str {
