@@ -22,7 +22,7 @@ pub use self::class::{CLASSES_MAX, Class};
 pub(crate) use self::reason::NotTaken;
 pub use self::reason::{Reason, Refusal};
 
-pub(crate) use self::batch::{Chunk, Expires};
+pub(crate) use self::batch::{Begun, Chunk, Expires};
 pub(crate) use self::cancel::{BURIED_PART, Cancel, Cell, Home, Left, Recall, Spot};
 pub(crate) use self::path::{Hold, Path};
 pub(crate) use self::time::Time;

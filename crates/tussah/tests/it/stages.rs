@@ -25,6 +25,7 @@ mod outside;
 mod overdue;
 mod panics;
 mod path;
+mod path_members;
 mod released;
 mod scarce;
 mod servlets;

@@ -4,7 +4,7 @@ mod left_out;
 mod parts;
 mod watched;
 
-pub(crate) use self::watched::Expires;
+pub(crate) use self::watched::{Begun, Expires};
 
 use std::collections::VecDeque;
 use std::fmt;

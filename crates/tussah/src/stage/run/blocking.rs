@@ -122,8 +122,8 @@ impl<E: Send + 'static> Serving<E> {
                 batch.end();
                 if let Some(path) = path {
                     batch.leave_path(stage.id);
-                    if path.recv() == Ok(true) {
-                        batch.fail(1);
+                    if path.ended.recv() == Ok(true) {
+                        batch.fail_path(path.timed);
                     }
                 }
                 run.ended();

@@ -203,10 +203,10 @@ impl<E: Send + 'static> Serving<E> {
             batch.end();
             if let Some(path) = path {
                 batch.leave_path(stage.id);
-                let mut ended = PathEnded::of(path);
+                let mut ended = PathEnded::of(path.ended);
                 handle(stage, run, batch, &mut ended).await;
                 if ended.has_failed && !outcome.is_cancelled {
-                    batch.fail(1);
+                    batch.fail_path(path.timed);
                 }
             }
             run.ended();

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use super::shared::Shared;
-use crate::stage::event::{Batch, Reason};
+use crate::stage::event::{Batch, Begun, Reason};
 use crate::stage::state::{Run, State, Waits};
-use crate::sync::oneshot;
 
 /// A servlet as its stage knows it.
 pub(crate) struct Servlet {
@@ -116,7 +115,7 @@ impl<E: Send + 'static> Shared<E> {
 
     /// Begins the path of the batch's event, if the batch lasts until that path ends.
     #[inline]
-    pub(crate) fn begin_path(&self, batch: &mut Batch<E>) -> Option<oneshot::Receiver<bool>> {
+    pub(crate) fn begin_path(&self, batch: &mut Batch<E>) -> Option<Begun> {
         let waits = self.paths.as_ref()?;
         batch.begin_path(self.id, waits)
     }

@@ -18,6 +18,11 @@ impl<E> Batch<E> {
         std::mem::take(&mut self.failed)
     }
 
+    /// Returns the number of taken events whose times count.
+    pub(super) fn timed(&self) -> u64 {
+        self.waves.iter().map(|wave| wave.count).sum()
+    }
+
     /// Takes the last taken events out of the waves, and returns their number.
     pub(super) fn untime(&mut self, events: u64) -> u64 {
         let mut left = events;

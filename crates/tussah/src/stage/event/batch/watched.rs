@@ -22,6 +22,14 @@ pub(crate) trait Expires<E>: Send + Sync {
     fn count_called(&self, why: Reason);
 }
 
+/// A path that has begun with the event of a batch.
+pub(crate) struct Begun {
+    /// Gets whether the path has failed when it ends.
+    pub(crate) ended: oneshot::Receiver<bool>,
+    /// The number of earlier events of the run whose times count.
+    pub(crate) timed: u64,
+}
+
 impl<E> Batch<E> {
     /// Makes late and cancelled events end instead of going to the handler. These events are
     /// counted by the stage whose servlet holds the batch.
@@ -152,20 +160,23 @@ impl<E> Batch<E> {
         }
     }
 
-    /// Begins a path with the next event, which is the batch's only one. The receiver gets whether
-    /// the path has failed when it ends.
+    /// Begins a path with the next event, which is the batch's only one.
     #[cold]
-    pub(crate) fn begin_path(
-        &mut self,
-        entry: u32,
-        waits: &Arc<Waits>,
-    ) -> Option<oneshot::Receiver<bool>> {
+    pub(crate) fn begin_path(&mut self, entry: u32, waits: &Arc<Waits>) -> Option<Begun> {
+        let timed = self.timed();
         let [event] = self.contiguous() else {
             return None;
         };
         let ended = event.begin_path(entry, Arc::clone(waits));
         self.traces.any = true;
-        Some(ended)
+        Some(Begun { ended, timed })
+    }
+
+    /// Marks the event with which a path began as failed, unless it has failed already, or has
+    /// ended without being taken.
+    #[cold]
+    pub(crate) fn fail_path(&mut self, timed: u64) {
+        self.fail(self.timed().saturating_sub(timed));
     }
 
     /// Makes the remaining events leave the path that began at this stage. They return to its
