@@ -137,8 +137,8 @@ pub(crate) struct State<E> {
     pub(crate) swept: Vec<Event<E>>,
     /// The stage, for callers that cancel events in its queue.
     pub(crate) home: Option<Home>,
-    /// The number and the name of the stage, for the paths of its queued events.
-    pub(crate) named: Option<(u32, Arc<str>)>,
+    /// The name of the stage, for the paths of its queued events.
+    pub(crate) named: Option<Arc<str>>,
     /// The numbers of events that leave the queue, if the stage numbers its events.
     pub(crate) numbers: Option<Numbers<E>>,
     pub(crate) watch: Watch,

@@ -17,9 +17,7 @@ use crate::sync::oneshot;
 
 /// A path, which ends when this is dropped.
 pub(crate) struct Path {
-    /// The number of the stage at which the path begins.
-    entry: u32,
-    /// The resources that events of that stage wait for.
+    /// The resources that events of the entry wait for. No other stage has the same.
     waits: Arc<Waits>,
     /// True if an event of the path failed, or ended without being handled.
     has_failed: AtomicBool,
@@ -60,12 +58,12 @@ impl Path {
         }
     }
 
-    /// Returns the path to which an event of this path belongs once it is sent to a stage. An event
+    /// Returns the path to which an event of this path belongs once it is sent to an entry. An event
     /// that returns to the entry of its path leaves the path, because the entry's servlets wait for
     /// the others.
-    fn on_to(self: &Arc<Self>, stage: u32) -> Option<Arc<Self>> {
+    fn on_to(self: &Arc<Self>, entry: &Arc<Waits>) -> Option<Arc<Self>> {
         let mut path = self;
-        while path.entry != stage {
+        while !Arc::ptr_eq(&path.waits, entry) {
             match &path.outer {
                 None => return Some(Arc::clone(self)),
                 Some(outer) => path = outer,
@@ -125,12 +123,11 @@ impl More {
 impl<E> Event<E> {
     /// Begins a path with this event, within its present path. The receiver gets whether the path
     /// has failed when the path ends.
-    pub(crate) fn begin_path(&mut self, entry: u32, waits: Arc<Waits>) -> oneshot::Receiver<bool> {
+    pub(crate) fn begin_path(&mut self, waits: Arc<Waits>) -> oneshot::Receiver<bool> {
         let (ended, receiver) = oneshot::channel();
         let more = self.more();
         let outer = more.hold.take();
         more.hold = Some(Hold::of(Arc::new(Path {
-            entry,
             waits,
             has_failed: AtomicBool::new(false),
             ended: Some(ended),
@@ -152,11 +149,11 @@ impl<E> Event<E> {
         more.hold.get_or_insert_with(|| Hold::of(path));
     }
 
-    /// Makes an event that is sent to a stage leave the path that begins there.
+    /// Makes an event that is sent to the entry of a path leave that path.
     #[inline]
-    pub(crate) fn goes_to(&mut self, stage: u32) {
+    pub(crate) fn goes_to(&mut self, entry: &Arc<Waits>) {
         let Some(path) = self.path() else { return };
-        let on = path.on_to(stage);
+        let on = path.on_to(entry);
         let stays = on.as_ref().is_some_and(|on| Arc::ptr_eq(on, path));
         if !stays {
             self.more().hold = on.map(Hold::of);

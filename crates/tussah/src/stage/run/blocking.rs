@@ -120,8 +120,8 @@ impl<E: Send + 'static> Serving<E> {
                     stage.panicked(batch);
                 }
                 batch.end();
-                if let Some(path) = path {
-                    batch.leave_path(stage.id);
+                if let (Some(path), Some(entry)) = (path, &stage.paths) {
+                    batch.leave_path(entry);
                     if path.ended.recv() == Ok(true) {
                         batch.fail_path(path.timed);
                     }

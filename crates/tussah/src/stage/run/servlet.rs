@@ -201,8 +201,8 @@ impl<E: Send + 'static> Serving<E> {
                 handler.broke();
             }
             batch.end();
-            if let Some(path) = path {
-                batch.leave_path(stage.id);
+            if let (Some(path), Some(entry)) = (path, &stage.paths) {
+                batch.leave_path(entry);
                 let mut ended = PathEnded::of(path.ended);
                 handle(stage, run, batch, &mut ended).await;
                 if ended.has_failed && !outcome.is_cancelled {

@@ -116,8 +116,7 @@ impl<E: Send + 'static> Shared<E> {
     /// Begins the path of the batch's event, if the batch lasts until that path ends.
     #[inline]
     pub(crate) fn begin_path(&self, batch: &mut Batch<E>) -> Option<Begun> {
-        let waits = self.paths.as_ref()?;
-        batch.begin_path(self.id, waits)
+        batch.begin_path(self.paths.as_ref()?)
     }
 
     /// Notes that a handler waits, and returns the events that its servlet has taken beyond the

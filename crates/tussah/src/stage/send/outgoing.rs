@@ -241,7 +241,9 @@ fn send_now<E: Send + 'static>(
     if let Some(path) = here::path() {
         event.join(path);
     }
-    event.goes_to(stage.id);
+    if let Some(entry) = &stage.paths {
+        event.goes_to(entry);
+    }
     let may_collect = said.is_none() && event.more.is_none() && collects_for(stage);
     if may_collect && stage.outgoing.get().is_some() {
         let begun_ns = HERE.with(|here| here.now_ns.get());

@@ -215,7 +215,7 @@ impl<E> State<E> {
     #[inline]
     pub(crate) fn waits_here(&self, event: &mut Event<E>) {
         if let Some(hold) = event.hold()
-            && let Some((number, name)) = &self.named
+            && let Some(name) = &self.named
         {
             let servlets = LimitUse {
                 name: Arc::clone(name),
@@ -223,7 +223,7 @@ impl<E> State<E> {
                 in_use: self.servlets.busy,
                 waiting: usize::try_from(self.len).unwrap_or(usize::MAX),
             };
-            hold.queued(Awaited::Stage(*number, servlets));
+            hold.queued(Awaited::Stage(servlets));
         }
     }
 

@@ -32,8 +32,9 @@ pub(crate) struct Waits(Mutex<Vec<Known>>);
 pub(crate) enum Awaited {
     /// A limit: the event's handler waits for a permit.
     Limit(Limit),
-    /// The servlets of the stage with this number: the event is in its queue.
-    Stage(u32, LimitUse),
+    /// The servlets of a stage: the event is in its queue. The name is the stage's own, not a copy,
+    /// because another network may have a stage with the same name.
+    Stage(LimitUse),
 }
 
 struct Known {
@@ -53,7 +54,7 @@ impl Awaited {
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Limit(limit), Self::Limit(other)) => limit.is(other),
-            (Self::Stage(number, _), Self::Stage(other, _)) => number == other,
+            (Self::Stage(used), Self::Stage(other)) => Arc::ptr_eq(&used.name, &other.name),
             _ => false,
         }
     }
@@ -61,7 +62,7 @@ impl Awaited {
     fn shown(&self) -> (Resource, LimitUse) {
         let (resource, used): (fn(_) -> _, _) = match self {
             Self::Limit(limit) => (Resource::Limit, limit.in_use()),
-            Self::Stage(_, used) => (Resource::Stage, used.clone()),
+            Self::Stage(used) => (Resource::Stage, used.clone()),
         };
         (resource(Arc::clone(&used.name)), used)
     }

@@ -2,10 +2,26 @@
 
 use std::time::Duration;
 
-use tussah::stage::{Batch, BuildError, Network, Restarts};
+use tussah::stage::{Batch, BuildError, Network, Restarts, Stage, shed};
 
-use super::support::{Work, by};
-use crate::runtime;
+use super::support::{Door, Work, by, each, until};
+use crate::{idle, runtime};
+
+/// A stage that holds each event up at a door.
+fn held(network: &Network, door: &Door) -> Result<Stage<u32>, BuildError> {
+    let door = door.clone();
+    network.stage("store").batch(1).handler(move |_| {
+        Ok(by(move |batch: &mut Batch<u32>| {
+            let door = door.clone();
+            Box::pin(async move {
+                for _ in batch.drain() {
+                    door.pass().await;
+                }
+            })
+        }))
+    })?;
+    network.find("store")
+}
 
 /// Fails odd numbers, or panics with them.
 fn fails(batch: &mut Batch<u32>, how: &str) {
@@ -49,6 +65,29 @@ fn an_event_that_fails_counts_once() -> Result<(), BuildError> {
             let stats = entry.stats();
             assert_eq!((stats.finished, stats.failed), (200, 50), "{how}");
         }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_stage_of_another_network_belongs_to_the_path() -> Result<(), BuildError> {
+    runtime(2).block_on(async {
+        let (network, other) = (Network::new("path"), Network::new("other"));
+        // Each network numbers its stages from 1.
+        let door = Door::new();
+        let store = held(&other, &door)?;
+        let to = store.sender();
+        let entry = network
+            .stage("entry")
+            .whole_path()
+            .handler(move |_| Ok(each(move |n| to.send_or(n, shed))))?;
+        entry.sender().send(1).await.expect("it is open");
+        door.until(1).await;
+        idle().await;
+        assert_eq!(entry.stats().in_service, 1);
+        door.let_through(1);
+        entry.settled().await;
+        assert_eq!(entry.stats().finished, 1);
         Ok(())
     })
 }

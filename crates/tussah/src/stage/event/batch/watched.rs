@@ -162,12 +162,12 @@ impl<E> Batch<E> {
 
     /// Begins a path with the next event, which is the batch's only one.
     #[cold]
-    pub(crate) fn begin_path(&mut self, entry: u32, waits: &Arc<Waits>) -> Option<Begun> {
+    pub(crate) fn begin_path(&mut self, waits: &Arc<Waits>) -> Option<Begun> {
         let timed = self.timed();
         let [event] = self.contiguous() else {
             return None;
         };
-        let ended = event.begin_path(entry, Arc::clone(waits));
+        let ended = event.begin_path(Arc::clone(waits));
         self.traces.any = true;
         Some(Begun { ended, timed })
     }
@@ -182,7 +182,7 @@ impl<E> Batch<E> {
     /// Makes the remaining events leave the path that began at this stage. They return to its
     /// queue, and its servlets wait for the others.
     #[cold]
-    pub(crate) fn leave_path(&mut self, entry: u32) {
+    pub(crate) fn leave_path(&mut self, entry: &Arc<Waits>) {
         for event in self.contiguous() {
             event.goes_to(entry);
         }

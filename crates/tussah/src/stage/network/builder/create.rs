@@ -102,7 +102,7 @@ impl<E: Send + 'static> StageBuilder<E> {
         let manager = self.threads.or_else(|| self.network.manager());
         let shared = Arc::new_cyclic(|stage| {
             state.home = Some(stage.clone() as _);
-            state.named = Some((id, Arc::clone(&name)));
+            state.named = Some(Arc::clone(&name));
             let threads = manager
                 .map(|manager| Threads::new(manager, Arc::clone(&name), self.rank.priority, stage));
             let built = Built {
