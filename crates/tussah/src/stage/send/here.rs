@@ -181,6 +181,12 @@ pub(crate) fn set_path(path: Option<Arc<Path>>) {
     drop(before);
 }
 
+/// Returns whether events that are sent here join neither a trace nor a path.
+#[inline]
+pub(super) fn is_alone() -> bool {
+    HERE.with(Here::is_alone)
+}
+
 /// Hands over all collected events.
 #[inline]
 pub(crate) fn hand_over() {
@@ -221,7 +227,10 @@ impl Here {
 
     /// Returns whether a servlet is being polled that may collect for one more stage.
     pub(super) fn collects(&self) -> bool {
-        let is_alone = self.trace.get() == 0 && self.path.borrow().is_none();
-        self.inside.get() && is_alone && self.open.borrow().len() < OPEN_MAX
+        self.inside.get() && self.is_alone() && self.open.borrow().len() < OPEN_MAX
+    }
+
+    fn is_alone(&self) -> bool {
+        self.trace.get() == 0 && self.path.borrow().is_none()
     }
 }

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::outgoing;
+use super::{here, outgoing};
 use crate::stage::event::{Batch, Event, NotTaken, Reason, Refusal};
 use crate::stage::run::Shared;
 use crate::stage::state::How;
@@ -197,8 +197,9 @@ impl<E: Send + 'static> Sender<E> {
         let mut turned_away = 0;
         let mut turn = false;
         while !batch.is_empty() {
-            // A few events are collected together with other sent events.
-            if batch.len() >= WHOLE_MIN {
+            // A few events are collected together with other sent events. Each event that joins the
+            // trace or the path of the handler's event is sent on its own.
+            if batch.len() >= WHOLE_MIN && here::is_alone() {
                 outgoing::hand_over_for(&self.stage);
                 if self
                     .stage

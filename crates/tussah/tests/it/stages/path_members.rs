@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tussah::stage::{Batch, BuildError, Network, Restarts, Stage, shed};
+use tussah::stage::{Batch, BuildError, Event, Network, Reason, Restarts, Stage, shed};
 
 use super::support::{Door, Work, by, each, until};
 use crate::{idle, runtime};
@@ -88,6 +88,43 @@ fn a_stage_of_another_network_belongs_to_the_path() -> Result<(), BuildError> {
         door.let_through(1);
         entry.settled().await;
         assert_eq!(entry.stats().finished, 1);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_batch_that_a_handler_makes_belongs_to_its_path() -> Result<(), BuildError> {
+    runtime(2).block_on(async {
+        // Many plain events are handed over as a whole, unless they belong to a path.
+        for (count, is_plain) in [(20, true), (3, true), (3, false)] {
+            let (network, door) = (Network::new("path"), Door::new());
+            let store = held(&network, &door)?;
+            let entry = network.stage("entry").whole_path().handler(|edges| {
+                let to = edges.to(&store).queue(100)?;
+                Ok(by(move |batch: &mut Batch<u32>| {
+                    let to = to.clone();
+                    Box::pin(async move {
+                        for n in batch.drain() {
+                            let event = |n: u32| match is_plain {
+                                true => Event::new(n),
+                                false => Event::new(n).on_drop(|_: Reason| ()),
+                            };
+                            let mut own = Batch::of((0..n).map(event));
+                            to.forward(&mut own).await.expect("it is open");
+                        }
+                    })
+                }))
+            })?;
+            entry.sender().send(count).await.expect("it is open");
+            until(&store, |stats| stats.arrived == u64::from(count)).await;
+            for n in 1..=count {
+                idle().await;
+                assert_eq!(entry.stats().in_service, 1, "{n} of {count}, {is_plain}");
+                door.let_through(1);
+                until(&store, |stats| stats.finished == u64::from(n)).await;
+            }
+            entry.settled().await;
+        }
         Ok(())
     })
 }

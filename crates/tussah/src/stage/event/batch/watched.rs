@@ -96,8 +96,9 @@ impl<E> Batch<E> {
     #[cold]
     pub(super) fn take_watched(&mut self, event: &Event<E>) {
         self.traces.take(event);
-        // What a handler makes for a call belongs to the path of its own event.
-        if !self.called || event.path().is_some() {
+        // What a handler makes itself, for a call or not, belongs to the path of its own event.
+        let is_of_servlet = self.at.is_some() && !self.called;
+        if is_of_servlet || event.path().is_some() {
             here::set_path(event.path().cloned());
         }
         self.cancel = event.cancel().cloned();
