@@ -202,6 +202,8 @@ impl<E: Send + 'static> Serving<E> {
             }
             batch.end();
             if let (Some(path), Some(entry)) = (path, &stage.paths) {
+                // The handler may have taken the batch, and with it the end of the path here.
+                set_path(None);
                 batch.leave_path(entry);
                 let mut ended = PathEnded::of(path.ended);
                 handle(stage, run, batch, &mut ended).await;

@@ -128,3 +128,22 @@ fn a_batch_that_a_handler_makes_belongs_to_its_path() -> Result<(), BuildError> 
         Ok(())
     })
 }
+
+#[test]
+fn a_path_ends_though_its_handler_took_the_whole_batch() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("path");
+        let entry = network.stage("entry").whole_path().handler(|_| {
+            Ok(by(|batch: &mut Batch<u32>| {
+                Box::pin(async {
+                    let mut own = std::mem::take(batch);
+                    assert_eq!(own.next(), Some(1));
+                })
+            }))
+        })?;
+        entry.sender().send(1).await.expect("it is open");
+        until(&entry, |stats| stats.finished == 1).await;
+        entry.settled().await;
+        Ok(())
+    })
+}
