@@ -179,7 +179,7 @@ impl<E> Batch<E> {
                     Some(watched) => event = watched,
                     None => continue,
                 }
-                self.take_watched(&event);
+                self.take_watched(&mut event);
             }
             self.note(event.stamp());
             return Some(event);
@@ -241,10 +241,10 @@ impl<E> Batch<E> {
         for keeps in keeps {
             if keeps {
                 kept.extend(self.give_back());
-            } else if let Some(event) = self.give_back() {
+            } else if let Some(mut event) = self.give_back() {
                 self.note(event.stamp());
                 if self.traces.any {
-                    self.take_watched(&event);
+                    self.take_watched(&mut event);
                 }
                 dropped.push(event);
             }

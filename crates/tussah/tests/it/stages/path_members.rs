@@ -147,3 +147,29 @@ fn a_path_ends_though_its_handler_took_the_whole_batch() -> Result<(), BuildErro
         Ok(())
     })
 }
+
+#[test]
+fn a_refused_event_that_is_handled_by_a_call_does_not_fail() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("path");
+        let store = network.stage("store").handler(|_| Ok(each(|_: u32| ())))?;
+        let other = network.stage("other").handler(|_| Ok(each(|_: u32| ())))?;
+        let entry = network.stage("entry").whole_path().handler(|edges| {
+            let (to, other) = (edges.to(&store).queue(1)?, edges.to(&other).call()?);
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let (to, other) = (to.clone(), other.clone());
+                Box::pin(async move {
+                    for n in batch.drain() {
+                        let refused = to.try_send(n).expect_err("it is closed");
+                        other.send(refused.event).await.expect("it is open");
+                    }
+                })
+            }))
+        })?;
+        store.destroy(Duration::ZERO).await;
+        entry.sender().send(1).await.expect("it is open");
+        entry.settled().await;
+        assert_eq!((entry.stats().finished, entry.stats().failed), (1, 0));
+        Ok(())
+    })
+}

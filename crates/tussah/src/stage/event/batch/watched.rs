@@ -94,8 +94,12 @@ impl<E> Batch<E> {
     }
 
     #[cold]
-    pub(super) fn take_watched(&mut self, event: &Event<E>) {
+    pub(super) fn take_watched(&mut self, event: &mut Event<E>) {
         self.traces.take(event);
+        if let Some(hold) = event.hold() {
+            // A stage may have refused the event before this one was called with it.
+            hold.taken();
+        }
         // What a handler makes itself, for a call or not, belongs to the path of its own event.
         let is_of_servlet = self.at.is_some() && !self.called;
         if is_of_servlet || event.path().is_some() {
