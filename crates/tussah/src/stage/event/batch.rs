@@ -47,9 +47,9 @@ pub struct Batch<E> {
     left_out: u64,
     /// The taken events, as runs with the same stamp.
     waves: Vec<Wave>,
-    /// The metadata of events that were taken without it.
-    #[expect(clippy::vec_box, reason = "they come in boxes, and are rare")]
-    kept: Vec<Box<More>>,
+    /// The metadata of events that were taken without it, each with the number of events that had
+    /// been taken then.
+    kept: Vec<(usize, Box<More>)>,
     traces: Marks,
     /// True if the handler has had access to the events, so that their metadata must be checked.
     touched: bool,
@@ -160,7 +160,7 @@ impl<E> Batch<E> {
     fn next_slowly(&mut self) -> Option<E> {
         let (value, more, _) = self.next_event()?.split();
         if let Some(more) = more {
-            self.kept.push(more);
+            self.kept.push((self.taken, more));
         }
         Some(value)
     }
@@ -334,7 +334,7 @@ impl<E> Batch<E> {
 
     /// Calls the drop callbacks of the events that were taken by a handler that did not finish.
     pub(crate) fn dropped(&mut self, reason: Reason) {
-        for mut more in self.kept.drain(..) {
+        for (_, mut more) in self.kept.drain(..) {
             more.end(reason);
         }
         self.traces.dropped(reason);

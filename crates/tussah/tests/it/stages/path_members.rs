@@ -173,3 +173,36 @@ fn a_refused_event_that_is_handled_by_a_call_does_not_fail() -> Result<(), Build
         Ok(())
     })
 }
+
+#[test]
+fn the_failure_of_another_event_in_the_batch_does_not_count() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("path");
+        let store = network.stage("store").handler(|_| {
+            Ok(by(|batch: &mut Batch<u32>| {
+                Box::pin(async {
+                    while let Some(n) = batch.next() {
+                        batch.fail(u64::from(n));
+                    }
+                })
+            }))
+        })?;
+        store.pause();
+        let entry = network.stage("entry").whole_path().handler(|edges| {
+            let to = edges.to(&store).queue(10)?;
+            Ok(each(move |n| to.send_or(n, shed)))
+        })?;
+        // The event of the path is the first of the batch, and only the later one fails.
+        for (fails, failed) in [(1, 0), (2, 1)] {
+            entry.sender().send(0).await.expect("it is open");
+            until(&store, |stats| stats.queued == 1).await;
+            store.sender().send(fails).await.expect("it is open");
+            store.resume();
+            entry.settled().await;
+            assert_eq!(entry.stats().failed, failed, "{fails}");
+            store.settled().await;
+            store.pause();
+        }
+        Ok(())
+    })
+}

@@ -70,6 +70,9 @@ impl<E> Batch<E> {
 
     /// Takes over the rest of a part of this batch, at its end, and the counts of its taken events.
     pub(crate) fn absorb(&mut self, part: &mut Batch<E>) {
+        let before = self.taken;
+        let kept = part.kept.drain(..);
+        self.kept.extend(kept.map(|(at, more)| (before + at, more)));
         self.taken += std::mem::take(&mut part.taken);
         self.settled += std::mem::take(&mut part.settled);
         self.failed += std::mem::take(&mut part.failed);
@@ -79,7 +82,6 @@ impl<E> Batch<E> {
         self.cancelled += std::mem::take(&mut part.cancelled);
         self.served.append(&mut part.served);
         self.waves.append(&mut part.waves);
-        self.kept.append(&mut part.kept);
         self.traces.taken.append(&mut part.traces.taken);
         self.traces.any |= part.traces.any;
         self.touched |= part.touched;
@@ -116,7 +118,7 @@ impl<E> Batch<E> {
             return None;
         }
         let (value, more, _) = event.split();
-        self.kept.extend(more);
+        self.kept.extend(more.map(|more| (self.taken, more)));
         Some(value)
     }
 

@@ -154,7 +154,8 @@ impl<E> Batch<E> {
     /// Notes the failure of the last taken events in their paths.
     pub(super) fn fail_paths(&self, events: u64) {
         let events = usize::try_from(events).unwrap_or(usize::MAX);
-        for more in self.kept.iter().rev().take(events) {
+        let before = self.taken.saturating_sub(events);
+        for (_, more) in self.kept.iter().rev().take_while(|(at, _)| *at > before) {
             more.fail();
         }
         // The handler may have the last event itself.
