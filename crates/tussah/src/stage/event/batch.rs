@@ -13,6 +13,7 @@ use std::sync::{Arc, Weak};
 use super::cancel::{Cancel, CancellationToken};
 use super::{Event, More, Reason};
 use crate::stage::observe::Marks;
+use crate::stage::send::here;
 
 /// A run of events in the order in which they were queued, which queues hand over as a whole.
 pub(crate) type Chunk<E> = VecDeque<Event<E>>;
@@ -234,6 +235,8 @@ impl<E> Batch<E> {
     /// Drops the events for which `keep` returns false; these count as finished. If `keep` panics,
     /// no event is dropped.
     pub fn retain(&mut self, mut keep: impl FnMut(&mut Event<E>) -> bool) {
+        // The handler goes on with the event that it took last.
+        let before = self.traces.any.then(|| (here::trace(), here::path()));
         // No event is removed before all have been checked.
         let keeps: Vec<bool> = self.events_mut().iter_mut().map(&mut keep).collect();
         let mut kept = VecDeque::with_capacity(keeps.len());
@@ -249,7 +252,10 @@ impl<E> Batch<E> {
                 dropped.push(event);
             }
         }
-        self.traces.pause();
+        if let Some((trace, path)) = before {
+            here::set_trace(trace);
+            here::set_path(path);
+        }
         self.left = kept.len();
         self.head = kept;
         // The dropped events come last, after everything else is in its place, because an event may
@@ -338,13 +344,6 @@ impl<E> Batch<E> {
             more.end(reason);
         }
         self.traces.dropped(reason);
-    }
-
-    /// Marks the events that were taken and not settled as failed, except cancelled ones.
-    pub(crate) fn fail_unsettled(&mut self) {
-        let before = self.cancelled;
-        self.settle_served();
-        self.fail(self.unsettled().saturating_sub(self.cancelled - before));
     }
 
     /// Returns the number of events that have been taken and not settled.

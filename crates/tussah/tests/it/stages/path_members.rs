@@ -206,3 +206,30 @@ fn the_failure_of_another_event_in_the_batch_does_not_count() -> Result<(), Buil
         Ok(())
     })
 }
+
+#[test]
+fn retaining_events_does_not_end_the_path_of_the_one_taken() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let (network, door) = (Network::new("path"), Door::new());
+        let store = held(&network, &door)?;
+        let entry = network.stage("entry").whole_path().handler(|edges| {
+            let to = edges.to(&store).queue(10)?;
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let to = to.clone();
+                Box::pin(async move {
+                    while let Some(n) = batch.next() {
+                        batch.retain(|_| true);
+                        to.send_or(n, shed);
+                    }
+                })
+            }))
+        })?;
+        entry.sender().send(1).await.expect("it is open");
+        door.until(1).await;
+        idle().await;
+        assert_eq!(entry.stats().in_service, 1);
+        door.let_through(1);
+        entry.settled().await;
+        Ok(())
+    })
+}

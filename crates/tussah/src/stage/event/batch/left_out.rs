@@ -18,6 +18,13 @@ impl<E> Batch<E> {
         std::mem::take(&mut self.failed)
     }
 
+    /// Marks the events that were taken and not settled as failed, except cancelled ones.
+    pub(crate) fn fail_unsettled(&mut self) {
+        let before = self.cancelled;
+        self.settle_served();
+        self.fail(self.unsettled().saturating_sub(self.cancelled - before));
+    }
+
     /// Returns the number of taken events whose times count.
     pub(super) fn timed(&self) -> u64 {
         self.waves.iter().map(|wave| wave.count).sum()
