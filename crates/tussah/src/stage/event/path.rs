@@ -37,16 +37,21 @@ pub(crate) struct Hold {
 enum At {
     /// With its sender or its handler.
     Hand,
-    /// In a queue; the entry of the path counts it, unless it knows too many resources.
-    Queue { _waiting: Option<Waiting> },
+    /// In a queue. The entry of the path counts it, and so do those of the outer paths, unless they
+    /// know too many resources.
+    Queue {
+        _waiting: Option<Waiting>,
+        _outer: Vec<Waiting>,
+    },
     /// With its sender, after a stage has refused it.
     Refused,
 }
 
 impl Path {
-    /// Returns the resources that events of the entry wait for.
-    pub(crate) fn waits(&self) -> &Arc<Waits> {
-        &self.waits
+    /// Returns the resources that events of the entry wait for, then those of the outer paths.
+    pub(crate) fn waits(&self) -> impl Iterator<Item = &Arc<Waits>> {
+        let paths = std::iter::successors(Some(self), |path| path.outer.as_deref());
+        paths.map(|path| &path.waits)
     }
 
     /// Notes that an event of the path failed, or ended without being handled.
@@ -88,9 +93,13 @@ impl Hold {
     }
 
     /// Notes that the event is in the queue of a stage.
-    pub(crate) fn queued(&mut self, stage: Awaited) {
-        let waiting = Arc::clone(&self.path.waits).begin(stage);
-        self.at = At::Queue { _waiting: waiting };
+    pub(crate) fn queued(&mut self, stage: &Awaited) {
+        let waits = self.path.waits();
+        let mut waits = waits.map(|waits| Arc::clone(waits).begin(stage.clone()));
+        self.at = At::Queue {
+            _waiting: waits.next().flatten(),
+            _outer: waits.flatten().collect(),
+        };
     }
 
     /// Notes that the event has left a queue.

@@ -106,18 +106,20 @@ pub(crate) fn waiting<R>(waits: &mut Option<Arc<Waits>>, poll: impl FnOnce() -> 
     polled
 }
 
-/// Notes that the polled handler begins to wait for a limit, in its stage and in the stage at which
-/// the path of its event begins.
-pub(crate) fn wait_for(limit: &Limit) -> [Option<Waiting>; 2] {
-    HERE.with(|here| {
+/// Notes that the polled handler begins to wait for a limit, in its stage and in the stages at
+/// which the paths of its event begin.
+pub(crate) fn wait_for(limit: &Limit) -> Vec<Waiting> {
+    let stage = HERE.with(|here| {
         let stage = here.waits.take();
         here.waits.set(stage.clone());
-        let entry = path().map(|path| Arc::clone(path.waits()));
-        let is_entry = entry.as_ref().zip(stage.as_ref());
-        let is_entry = is_entry.is_some_and(|(entry, stage)| Arc::ptr_eq(entry, stage));
-        let waits = [stage, entry.filter(|_| !is_entry)];
-        waits.map(|waits| waits?.begin(Awaited::Limit(limit.clone())))
-    })
+        stage
+    });
+    let path = path();
+    let entries = path.iter().flat_map(|path| path.waits());
+    let others = entries.filter(|entry| !stage.as_ref().is_some_and(|it| Arc::ptr_eq(entry, it)));
+    let all = stage.iter().chain(others);
+    all.filter_map(|waits| Arc::clone(waits).begin(Awaited::Limit(limit.clone())))
+        .collect()
 }
 
 /// Sets the time at which a run begins or continues. With `exact`, each send reads the time.

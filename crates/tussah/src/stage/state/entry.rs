@@ -223,7 +223,7 @@ impl<E> State<E> {
                 in_use: self.servlets.busy,
                 waiting: usize::try_from(self.len).unwrap_or(usize::MAX),
             };
-            hold.queued(Awaited::Stage(servlets));
+            hold.queued(&Awaited::Stage(servlets));
         }
     }
 

@@ -3,10 +3,10 @@
 use tussah::stage::control::{
     Admission, Arrival, Cadence, Controller, Owns, Resource, Sample, Settings,
 };
-use tussah::stage::{Batch, BuildError, Network, StageBuilder};
+use tussah::stage::{Batch, BuildError, Network, StageBuilder, shed};
 use tussah::sync::Limit;
 
-use super::support::{by, until};
+use super::support::{by, each, until};
 use crate::runtime;
 
 /// Rejects what finds three events in the stage, and changes the number of servlets each time.
@@ -134,6 +134,59 @@ fn rejections_name_workers_that_compute() -> Result<(), BuildError> {
                 .all(|(resource, _)| *resource == Resource::Workers),
             "{by:?}"
         );
+        Ok(())
+    })
+}
+
+#[test]
+fn rejections_name_what_events_wait_for_beyond_an_inner_path() -> Result<(), BuildError> {
+    runtime(2).block_on(async {
+        let (network, limit) = (Network::new("scarce"), Limit::new("db", 0));
+        let used = limit.clone();
+        let store = network.stage("store").batch(1).handler(move |_| {
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let used = used.clone();
+                Box::pin(async move {
+                    while batch.next().is_some() {
+                        let _permit = used.acquire().await;
+                    }
+                })
+            }))
+        })?;
+        store.pause();
+        let inner = network.stage("inner").whole_path().handler(|edges| {
+            let to = edges.to(&store).queue(10)?;
+            Ok(each(move |n| to.send_or(n, shed)))
+        })?;
+        let outer = network
+            .stage("outer")
+            .whole_path()
+            .servlets(8)
+            .controller(Three)
+            .handler(|edges| {
+                let to = edges.to(&inner).queue(10)?;
+                Ok(each(move |n| to.send_or(n, shed)))
+            })?;
+        let sender = outer.sender();
+        for n in 0..3 {
+            sender.try_send(n).expect("the controller admits three");
+        }
+        let rejects = |resource: &Resource| {
+            for n in 0..30 {
+                sender.try_send(n).expect_err("there are three");
+            }
+            let by = outer.stats().rejected_by;
+            let found = by.iter().find(|(by, _)| by == resource);
+            assert!(found.is_some_and(|(_, count)| *count > 20), "{by:?}");
+        };
+        until(&store, |stats| stats.queued == 3).await;
+        rejects(&Resource::Stage("store".into()));
+        store.resume();
+        until(&store, |stats| stats.waiting == 3).await;
+        rejects(&Resource::Limit("db".into()));
+        limit.set_permits(1);
+        outer.settled().await;
+        assert_eq!(outer.stats().finished, 3);
         Ok(())
     })
 }
