@@ -153,6 +153,9 @@ fn make(
                     told.wrong("a stranger's event".to_owned());
                 }
             });
+        if is.whole_path {
+            builder = builder.whole_path();
+        }
         let here = Arc::clone(&site);
         match is.form {
             Form::Many(servlets) | Form::Keyed(servlets) => {

@@ -53,6 +53,7 @@ pub struct Stage {
     pub batch: usize,
     pub queue: u64,
     pub classes: usize,
+    pub whole_path: bool,
 }
 
 /// An event as its sender sends it.
@@ -122,14 +123,16 @@ fn stage() -> impl Strategy<Value = Stage> {
     ];
     let batch = prop_oneof![Just(1usize), Just(3), Just(100)];
     let queue = prop_oneof![Just(1u64), Just(4), Just(100)];
-    (form, takes, edge, batch, queue, 1..3usize).prop_map(
-        |(form, takes, edge, batch, queue, classes)| Stage {
+    let whole_path = prop::bool::weighted(0.3);
+    (form, takes, edge, batch, queue, 1..3usize, whole_path).prop_map(
+        |(form, takes, edge, batch, queue, classes, whole_path)| Stage {
             form,
             takes,
             edge,
             batch,
             queue,
             classes,
+            whole_path,
         },
     )
 }
