@@ -63,9 +63,9 @@ impl Path {
         }
     }
 
-    /// Returns the path to which an event of this path belongs once it is sent to an entry. An event
-    /// that returns to the entry of its path leaves the path, because the entry's servlets wait for
-    /// the others.
+    /// Returns the path to which an event of this path belongs once it is sent to an entry. An
+    /// event that returns to the entry of its path leaves the path, and the paths within it,
+    /// because the entry's servlets wait for the others.
     fn on_to(self: &Arc<Self>, entry: &Arc<Waits>) -> Option<Arc<Self>> {
         let mut path = self;
         while !Arc::ptr_eq(&path.waits, entry) {

@@ -18,6 +18,9 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// also by a thread that the handler spawns. Values that such a thread sends begin no path and
     /// belong to none.
     ///
+    /// A new event in a [call](crate::stage::Call) belongs to the path until the call returns. A
+    /// call of this stage begins no path.
+    ///
     /// A path ends however its events end. If any of them failed
     /// ([`Batch::fail`](crate::stage::Batch::fail)), or ended without being handled, the event
     /// counts as [failed](crate::stage::observe::StageStats::failed) here. An event that returns to
