@@ -212,9 +212,14 @@ impl Graph {
         let ends = ends.map(|(from, to, _)| (&from.instances, &to.instances));
         let order = upstream_first(self.instances.len(), ends);
         let (slots, keepers) = slots(&order, |place| self.instances[place].instance.has_state());
-        for (Named { name, instance }, slot) in self.instances.iter_mut().zip(slots) {
+        let is_bounded = |place| {
+            let mut queues = edges.iter().filter(|(_, _, via)| !via.is_call);
+            queues.any(|(_, to, _)| to.instances.contains(&place))
+        };
+        let instances = self.instances.iter_mut().zip(slots).enumerate();
+        for (place, (Named { name, instance }, slot)) in instances {
             instance.set_slot(slot);
-            let ports = instance.declare(&running.network, name)?;
+            let ports = instance.declare(&running.network, name, is_bounded(place))?;
             running.ports.push((name.clone(), ports));
         }
         for group in &self.groups {

@@ -83,8 +83,14 @@ pub(crate) trait Instance: Any + Send {
     fn set_limit(&mut self, limit: Limit);
     /// Sets the number of this instance among those with state for each flow.
     fn set_slot(&mut self, slot: usize);
-    /// Adds the stage to the network, and returns the input ports.
-    fn declare(&mut self, network: &Network, name: &str) -> Result<Vec<InPort>, BuildError>;
+    /// Adds the stage to the network, and returns the input ports. If the stage is `bounded`, its
+    /// edges determine the room of its queue.
+    fn declare(
+        &mut self,
+        network: &Network,
+        name: &str,
+        bounded: bool,
+    ) -> Result<Vec<InPort>, BuildError>;
     fn outs(&mut self, f: &mut dyn FnMut(&'static str, &mut dyn AnyOutlet));
     fn ports(&self) -> Option<Arc<dyn Ports>>;
     fn install(self: Box<Self>, keepers: &Arc<Keepers>) -> Result<Installed, BuildError>;
@@ -149,7 +155,12 @@ impl<M: Module, W: Way> Instance for Planned<M, W> {
         self.slot = slot;
     }
 
-    fn declare(&mut self, network: &Network, name: &str) -> Result<Vec<InPort>, BuildError> {
+    fn declare(
+        &mut self,
+        network: &Network,
+        name: &str,
+        bounded: bool,
+    ) -> Result<Vec<InPort>, BuildError> {
         let (shared, runtime) = (Arc::clone(&self.shared), network.handle().clone());
         let ends: Ends<M::Item> =
             Arc::new(move |parcel: Parcel<M::Item>, why| shared.dropped(parcel, why, &runtime));
@@ -161,6 +172,10 @@ impl<M: Module, W: Way> Instance for Planned<M, W> {
             .on_close(move |_| shared.keep_ports(&runtime));
         if let Some(target) = self.target {
             stage = stage.target(target);
+        }
+        if bounded {
+            // Each edge makes the room that it needs.
+            stage = stage.queue(1);
         }
         if (M::BODY != Body::Plain || M::IS_ORDERED) && !M::TAKES_MANY {
             // Items of one batch would wait for each other.

@@ -98,7 +98,7 @@ impl Running {
         let port = port.expect("the edge ends at it");
         let mut planned = Planned::<M>::new(args.of(name));
         let (mut fits, mut sends) = (false, None);
-        let ports = planned.declare(&self.network, name)?;
+        let ports = planned.declare(&self.network, name, false)?;
         let mut made = Made::new(&self.network, name);
         planned.outs(&mut |name, outlet| {
             if name == "out" {

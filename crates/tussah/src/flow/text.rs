@@ -103,7 +103,12 @@ impl<T: Send + 'static> Instance for Arc<Recorder<T>> {
 
     fn set_slot(&mut self, _slot: usize) {}
 
-    fn declare(&mut self, network: &Network, _name: &str) -> Result<Vec<InPort>, BuildError> {
+    fn declare(
+        &mut self,
+        network: &Network,
+        _name: &str,
+        _: bool,
+    ) -> Result<Vec<InPort>, BuildError> {
         let inlet: Arc<dyn Inlet<T>> = Arc::new(Placed {
             recorder: Arc::clone(self),
             runtime: network.handle().clone(),

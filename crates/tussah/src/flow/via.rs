@@ -38,9 +38,11 @@ pub enum WhenFull {
 }
 
 impl Via {
-    /// Creates options for an edge that uses the receiver's queue, which gets room for at least
-    /// `room` items, and for 1024 in any case. While the queue is full, senders wait. All edges of
-    /// a receiver share its queue.
+    /// Creates options for an edge that uses the receiver's queue, with room for `room` items, at
+    /// least 1. While the queue is full, senders wait.
+    ///
+    /// All edges to a receiver share its queue, so the edge with the most room determines its
+    /// bound. An edge that sheds or drops, and closes a cycle, has its room in addition.
     #[must_use]
     pub fn queue(room: u64) -> Self {
         Self {

@@ -361,7 +361,7 @@ fn the_state_of_items_without_a_flow_stays() {
 }
 
 /// Has one number in hand until it may go on.
-struct HoldOne(Notes, Arc<Semaphore>);
+pub(super) struct HoldOne(Notes, Arc<Semaphore>);
 
 #[module]
 impl HoldOne {

@@ -148,8 +148,10 @@ pub(super) fn through_while<M: Module>(
             .connect_via("module", "out", Via::queue(3))
             .expect("both exist");
         graph.connect("module.failed", "ends").expect("both exist");
+        // Sending to `dropped` never waits, so that port needs room for all items.
+        let room = Via::queue(items.max(1));
         graph
-            .connect("module.dropped", "ends.dropped")
+            .connect_via("module.dropped", "ends.dropped", room)
             .expect("both exist");
         let running = graph.start().expect("it is whole");
         let thread = with(&running);

@@ -37,7 +37,7 @@ fn below_and_note(notes: &Notes, via: Via) -> Graph {
 fn a_plain_module_sends_more_than_the_receiver_has_room_for() {
     let notes = Notes::default();
     runtime(2).block_on(async {
-        let running = below_and_note(&notes, Via::queue(1))
+        let running = below_and_note(&notes, Via::queue(1000))
             .start()
             .expect("it is whole");
         running
@@ -47,7 +47,7 @@ fn a_plain_module_sends_more_than_the_receiver_has_room_for() {
             .await;
         running.drain().await;
     });
-    // All in order, although at most 1024 of them had room.
+    // All in order, although at most 1000 of them had room.
     assert_eq!(
         notes.take(),
         (0..2000).map(|n| n.to_string()).collect::<Vec<_>>()
