@@ -45,22 +45,25 @@ impl Connection {
         }
     }
 
-    /// Writes a message. A peer that does not take it in time is cut off, because a part of the
-    /// message may have been sent.
+    /// Writes a message. After an error, the peer is cut off.
+    ///
+    /// # Cancellation
+    /// The peer is cut off.
     pub(super) async fn write(&self, message: &[u8], patience: Duration) -> Result<(), String> {
         let bytes = self.framing.encode(message)?;
         let _writing = self.writing.lock().await;
-        match timeout(patience, self.stream.write_all(&bytes)).await {
-            Ok(written) => written.map_err(|error| error.to_string()),
-            Err(_) => {
-                self.cut_off();
-                Err(format!("the peer did not take it within {patience:?}"))
-            }
-        }
+        let cut = CutOff(self);
+        let written = timeout(patience, self.stream.write_all(&bytes)).await;
+        let late = |_| format!("the peer did not take it within {patience:?}");
+        written.map_err(late)?.map_err(|error| error.to_string())?;
+        std::mem::forget(cut);
+        Ok(())
     }
 
-    /// Sends a part of a file: its first byte and its length. After an error, the peer is cut off,
-    /// because it has a part of what was promised.
+    /// Sends a part of a file: its first byte and its length. After an error, the peer is cut off.
+    ///
+    /// # Cancellation
+    /// The peer is cut off.
     pub(super) async fn send_file(
         &self,
         file: BorrowedFd<'_>,
@@ -69,11 +72,10 @@ impl Connection {
     ) -> Result<(), String> {
         let head = self.framing.head(part.1)?;
         let _writing = self.writing.lock().await;
-        let sent = self.send_pieces(&head, file, part, patience).await;
-        if sent.is_err() {
-            self.cut_off();
-        }
-        sent
+        let cut = CutOff(self);
+        self.send_pieces(&head, file, part, patience).await?;
+        std::mem::forget(cut);
+        Ok(())
     }
 
     async fn send_pieces(
@@ -100,10 +102,16 @@ impl Connection {
         }
         Ok(())
     }
+}
 
-    fn cut_off(&self) {
+/// Cuts a peer off when dropped: it may have a part of a message, and would take the next message
+/// for the rest.
+struct CutOff<'a>(&'a Connection);
+
+impl Drop for CutOff<'_> {
+    fn drop(&mut self) {
         // This fails if the peer has gone in the meantime.
-        let _ = self.stream.shutdown(Shutdown::Both);
+        let _ = self.0.stream.shutdown(Shutdown::Both);
     }
 }
 

@@ -15,10 +15,12 @@ use crate::modules::{Attempt, Message};
 ///
 /// Input: `run` takes [`Message`]. Outputs: `sent`, optional: the [`Message`], once the system has
 /// accepted it; `failed`, [`Attempt<Message>`] for a message whose peer has gone. Both are in the
-/// flow of the message. If a connection does not take a message within `patience`, it is closed; if
-/// `patience` is zero, it is closed as soon as the system's buffers are full. The module writes one
-/// message of each flow at a time, in order. It does not escape line feeds in messages for a
-/// connection with lines.
+/// flow of the message. The module writes one message of each flow at a time, in order. It does not
+/// escape line feeds in messages for a connection with lines.
+///
+/// If a connection does not take a message within `patience`, it is closed; if `patience` is zero,
+/// it is closed as soon as the system's buffers are full. It is also closed if writing fails, or if
+/// the graph is stopped meanwhile, because the peer may have a part of the message.
 #[module]
 pub struct Reply {
     patience: Duration,

@@ -53,9 +53,9 @@ impl FilePart {
 /// lengths, the part is one frame, which has less than 4 GiB.
 ///
 /// Nothing is sent if the file is missing, is not a regular file, or is shorter than the requested
-/// part. If the file is truncated while it is sent, or if the peer does not take it, a part may
-/// have been sent. The connection is then closed, because the peer could not tell the next message
-/// from the rest of the file.
+/// part. A part may have been sent if the file is truncated meanwhile, if the peer does not take
+/// it, or if the graph is stopped. The connection is then closed, because the peer could not tell
+/// the next message from the rest of the file.
 #[module]
 pub struct SendFile {
     root: Root,

@@ -1,5 +1,6 @@
 //! The standard modules.
 
+mod cancelled;
 mod files;
 mod generic;
 mod net;
