@@ -129,9 +129,10 @@ impl Source<'_> {
             let (of, module) = (self.module(node)?, &node.module);
             with.push(quote!(.with::<#of>(#module)));
         }
-        let mut checks = Vec::new();
+        let (mut checks, copies) = (Vec::new(), graph.copies());
         for (number, edge) in graph.edges.iter().enumerate() {
-            checks.push(self.check(graph, edge, number)?);
+            let is_second = copies.iter().any(|(_, second)| *second == number);
+            checks.push(self.check(graph, edge, number, is_second)?);
         }
         let (title, fused) = (&graph.name, self.fused(graph)?);
         Ok(quote! {
@@ -169,11 +170,13 @@ impl Source<'_> {
 
     /// Returns the code that makes the compiler check an edge. Each edge has its own traits, whose
     /// messages name the edge, because a macro in stable Rust cannot create a span in another file.
+    /// The second edge of an output needs copies of the items.
     fn check(
         &self,
         graph: &Graph,
         edge: &Edge,
         number: usize,
+        is_second: bool,
     ) -> Result<TokenStream, Vec<Diagnostic>> {
         let (from, to) = (&graph.nodes[edge.from.node], &graph.nodes[edge.to.node]);
         let (from_type, to_type) = (self.module(from)?, self.module(to)?);
@@ -198,6 +201,10 @@ impl Source<'_> {
                 <#to_type as ::tussah::flow::expansion::HasInput<#input, #to_at>>::Item,
             >();
         };
+        let (copies, also) = match is_second {
+            true => copies(&place, &from_end, number),
+            false => Default::default(),
+        };
         Ok(quote! {
             const _: () = {
                 #[allow(non_camel_case_types)]
@@ -212,9 +219,10 @@ impl Source<'_> {
                     )]
                     trait #ends<T> {}
                     impl<T> #ends<T> for T {}
+                    #copies
                     #[allow(dead_code)]
                     fn #checked() {
-                        fn ends<A: #ends<B>, B>() {}
+                        fn ends<A: #ends<B>, B>() #also {}
                         #called
                     }
                 };
@@ -247,6 +255,26 @@ impl Source<'_> {
         self.tokens
             .map_or_else(Span::call_site, |tokens| tokens.span(at))
     }
+}
+
+/// Returns a trait for the items of an output with two edges, and a clause that requires it. The
+/// trait's message is about the second edge. It is a trait of `()`, because the compiler would
+/// otherwise propose to send a reference, which can be cloned.
+fn copies(place: &str, from: &str, number: usize) -> (TokenStream, TokenStream) {
+    let of = format_ident!("Copies{number}");
+    let message = format!("{place}{from} has two edges, but its item `{{T}}` cannot be cloned");
+    let label = format!("the second edge of {from}");
+    let copies = quote! {
+        #[diagnostic::on_unimplemented(
+            message = #message,
+            label = #label,
+            note = "derive `Clone` for the item, or send an `Arc` of it",
+        )]
+        trait #of<T> {}
+        #[diagnostic::do_not_recommend]
+        impl<T: ::core::clone::Clone> #of<T> for () {}
+    };
+    (copies, quote!(where (): #of<A>))
 }
 
 /// Returns the type of a node's module as Rust spells it.

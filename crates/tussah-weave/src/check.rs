@@ -13,6 +13,7 @@ use crate::tree::{File, Path, Statement};
 mod args;
 mod build;
 mod cases;
+mod copies;
 mod cycles;
 mod doubles;
 mod edges;

@@ -167,6 +167,18 @@ impl Expr {
         Self { kind, span }
     }
 
+    /// Returns the parts of a condition that all have to hold.
+    pub(crate) fn conjuncts(&self) -> Vec<&Self> {
+        let (mut open, mut parts) = (vec![self], Vec::new());
+        while let Some(next) = open.pop() {
+            match &next.kind {
+                ExprKind::Binary(BinaryOp::And, left, right) => open.extend([&**left, &**right]),
+                _ => parts.push(next),
+            }
+        }
+        parts
+    }
+
     /// Evaluates the expression. `workers` is looked up like a parameter.
     ///
     /// # Errors

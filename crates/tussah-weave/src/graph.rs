@@ -1,5 +1,7 @@
 //! The checked graph: one representation for compiling, running and drawing.
 
+mod copies;
+
 use std::fmt;
 use std::ops::Range;
 

@@ -117,9 +117,22 @@ pub struct PortSignature {
     /// True if an output must be connected; ignored for an input.
     #[cfg_attr(feature = "serde", serde(default))]
     pub required: bool,
+    /// True if the items can be cloned, which an output with several edges needs; ignored for an
+    /// input.
+    #[cfg_attr(
+        feature = "serde",
+        serde(default = "can_clone", skip_serializing_if = "bool::clone")
+    )]
+    pub clones: bool,
     /// The documentation.
     #[cfg_attr(feature = "serde", serde(default))]
     pub doc: String,
+}
+
+/// Returns the value of [`PortSignature::clones`] in a manifest that does not state it.
+#[cfg(feature = "serde")]
+fn can_clone() -> bool {
+    true
 }
 
 /// The set of items that a module may handle at the same time.

@@ -317,7 +317,8 @@ impl Module {
                 ..
             } = output;
             let (spelled, text) = (item.to_token_stream().to_string(), text(item));
-            quote!(.output::<#item>(#name, #spelled, #required) #text)
+            let clones = quote!(__flow::Probe::<#item>::new().clone_fn().is_some());
+            quote!(.output::<#item>(#name, #spelled, #required, #clones) #text)
         });
         let generics = block.generics.type_params().map(|of| {
             let (of, name) = (&of.ident, of.ident.to_string());

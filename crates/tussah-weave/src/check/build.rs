@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::scope::{Content, Entity, Place, Scope};
 use super::values::Params;
-use super::{Checker, cycles, fused, ports, unify};
+use super::{Checker, copies, cycles, fused, ports, unify};
 use crate::diagnostic::Diagnostic;
 use crate::graph::{Graph, Limit, Node, Shed};
 use crate::suggest;
@@ -80,6 +80,7 @@ pub(super) fn graph(
         }
     }
     unify::types(&mut builder);
+    copies::check(&mut builder);
     ports::check(&mut builder);
     cycles::check(&mut builder);
     fused::check(&mut builder);

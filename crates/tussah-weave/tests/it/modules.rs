@@ -26,6 +26,8 @@ const MODULES: &str = "
     flow::Either<A, B>() run: A -> out: A, other: B
     flow::Source<T>() -> out!: T
     flow::Sink<T>() run: T
+    flow::Move<OnceT>() run: OnceT -> out!: OnceT
+    Files() -> out!: OnceFile
     video::Accept(listen: address) -> out!: Client
     video::Control(idle: duration) run: Client -> out!: Start, reply: Answer serial
     video::Stream(ahead: size, pace: duration) run: Start, block: Block, tick: Tick -> need!: Load, packet!: Packet, tick!: Tick flow
@@ -118,6 +120,7 @@ fn ports(text: &str) -> Vec<PortSignature> {
             name: name.trim_end_matches('!').to_owned(),
             item: Type::parse(item).expect(port),
             required: name.ends_with('!'),
+            clones: !item.starts_with("Once"),
             doc: String::new(),
         }
     });

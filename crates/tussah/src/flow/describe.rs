@@ -79,16 +79,21 @@ impl Describe {
         if !fields.is_empty() {
             self.fields.push((type_of::<T>(), fields));
         }
-        let port = self.port::<T>(name, spelled, false);
+        let port = self.port::<T>(name, spelled);
         self.signature.inputs.push(port);
         self
     }
 
-    /// Adds an output port. `spelled` is the type as written in the `impl` block.
+    /// Adds an output port. `spelled` is the type as written in the `impl` block, and `clones` is
+    /// true if its values can be cloned.
     #[must_use]
-    pub fn output<T>(mut self, name: &str, spelled: &str, required: bool) -> Self {
-        let port = self.port::<T>(name, spelled, required);
-        self.signature.outputs.push(port);
+    pub fn output<T>(mut self, name: &str, spelled: &str, required: bool, clones: bool) -> Self {
+        let port = self.port::<T>(name, spelled);
+        self.signature.outputs.push(PortSignature {
+            required,
+            clones,
+            ..port
+        });
         self
     }
 
@@ -109,7 +114,7 @@ impl Describe {
         self
     }
 
-    fn port<T>(&self, name: &str, spelled: &str, required: bool) -> PortSignature {
+    fn port<T>(&self, name: &str, spelled: &str) -> PortSignature {
         let item = type_of::<T>();
         PortSignature {
             name: name.to_owned(),
@@ -117,7 +122,8 @@ impl Describe {
                 Ok(spelled) => general(&item, &spelled, &self.signature.generics),
                 Err(_) => item,
             },
-            required,
+            required: false,
+            clones: true,
             doc: String::new(),
         }
     }

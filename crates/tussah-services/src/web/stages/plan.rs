@@ -61,6 +61,7 @@ fn modules() -> Modules {
             name: name.trim_end_matches('?').into(),
             item: Type::new(item),
             required: !name.ends_with('?'),
+            clones: true,
             doc: String::new(),
         };
         let param = |name: &str| ParamSignature {

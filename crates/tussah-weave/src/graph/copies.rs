@@ -1,0 +1,47 @@
+//! Edges that need copies of items, because they begin at one output.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Edge, Graph, PortRef};
+use crate::expr::Expr;
+
+/// An edge by its number, and the conditions under which it exists.
+type Present = (usize, BTreeSet<String>);
+
+impl Graph {
+    /// Returns the first two edges of each output that exist at the same time. The second one needs
+    /// a copy of each item.
+    ///
+    /// Edges of an output under different conditions are not among them, even if both conditions
+    /// may hold.
+    #[must_use]
+    pub fn copies(&self) -> Vec<(usize, usize)> {
+        let mut ports: BTreeMap<&PortRef, Vec<Present>> = BTreeMap::new();
+        for (number, edge) in self.edges.iter().enumerate() {
+            let port = ports.entry(&edge.from).or_default();
+            port.push((number, self.conditions(edge)));
+        }
+        let copies = ports.values().filter_map(|edges| {
+            edges
+                .iter()
+                .enumerate()
+                .find_map(|(at, (second, present))| {
+                    // If the conditions of one edge include those of the other, both may exist.
+                    let mut before = edges[..at].iter();
+                    let (first, _) = before
+                        .find(|(_, other)| present.is_subset(other) || other.is_subset(present))?;
+                    Some((*first, *second))
+                })
+        });
+        copies.collect()
+    }
+
+    /// Returns the conditions under which an edge and its nodes exist.
+    fn conditions(&self, edge: &Edge) -> BTreeSet<String> {
+        let nodes = [&edge.from, &edge.to].map(|port| &self.nodes[port.node].condition);
+        let all = nodes.into_iter().chain([&edge.condition]).flatten();
+        all.flat_map(Expr::conjuncts)
+            .map(ToString::to_string)
+            .collect()
+    }
+}
