@@ -79,8 +79,8 @@ fn file_set(text: &str) -> Result<FileSet, String> {
 /// Returns the list of paths in a file.
 fn paths(file: &Path) -> Result<Paths, String> {
     let failed = |error: String| format!("--paths: {}: {error}", file.display());
-    let text = fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
-    Paths::parse(&text).map_err(failed)
+    let bytes = fs::read(file).map_err(|error| failed(error.to_string()))?;
+    Paths::parse(&bytes).map_err(failed)
 }
 
 impl Prepared {

@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn paths_of_a_list() {
         let url = Url::parse("http://a/base/").expect("a URL");
-        let list = Paths::parse("/a\n3 /b?c\n").expect("a list");
+        let list = Paths::parse(b"/a\n3 /b?c\n").expect("a list");
         let requests = Requests::new(&url, &Targets::Paths(list), message());
         let second = text(&requests, 1, false);
         assert!(
