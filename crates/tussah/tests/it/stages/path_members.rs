@@ -233,3 +233,41 @@ fn retaining_events_does_not_end_the_path_of_the_one_taken() -> Result<(), Build
         Ok(())
     })
 }
+
+#[test]
+fn an_event_that_returns_to_an_inner_entry_stays_in_the_outer_path() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let (network, door) = (Network::new("path"), Door::new());
+        let store = held(&network, &door)?;
+        let declared = network
+            .stage::<u32>("inner")
+            .whole_path()
+            .servlets(1)
+            .declare()?;
+        let to = declared.stage();
+        let again = network.stage("again").handler(|edges| {
+            let back = edges.to(&to).offer(10)?;
+            Ok(each(move |n: u32| back.send_or(n - 1, shed)))
+        })?;
+        let inner = declared.handler(|edges| {
+            let (again, store) = (edges.to(&again).queue(10)?, edges.to(&store).queue(10)?);
+            Ok(each(move |n| match n {
+                0 => store.send_or(n, shed),
+                _ => again.send_or(n, shed),
+            }))
+        })?;
+        let outer = network.stage("outer").whole_path().handler(|edges| {
+            let to = edges.to(&inner).queue(10)?;
+            Ok(each(move |n| to.send_or(n, shed)))
+        })?;
+        outer.sender().send(2).await.expect("it is open");
+        door.until(1).await;
+        idle().await;
+        // The inner path of each round has ended, except that of the last.
+        assert_eq!((outer.stats().in_service, inner.stats().finished), (1, 2));
+        door.let_through(1);
+        outer.settled().await;
+        assert_eq!((outer.stats().finished, outer.stats().failed), (1, 0));
+        Ok(())
+    })
+}
