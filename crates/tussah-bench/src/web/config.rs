@@ -32,8 +32,8 @@ impl Setting<'_> {
     /// Returns the configuration of nginx. Without sendfile, a small file takes one `pread` and one
     /// `writev` with the header, which is cheapest. The large files of the set also fit into the
     /// output buffers. One large file alone is sent by `sendfile`. With a bounded cache, its thread
-    /// pool reads the files.
-    pub fn nginx(&self) -> String {
+    /// pool reads the files. If `keeps` is true, it keeps its connections to FastCGI.
+    pub fn nginx(&self, keeps: bool) -> String {
         let Setting { port, workers, .. } = self;
         let (site, scratch) = (self.site.display(), self.scratch.display());
         // The workers of a server started by root run as another user, who may not have access to
@@ -49,6 +49,11 @@ impl Setting<'_> {
         };
         let (upstream, php) = match self.fastcgi {
             None => (String::new(), String::new()),
+            Some((address, _)) if !keeps => (
+                format!("upstream php {{ server {address}; }}"),
+                "location ~ \\.php$ { include /etc/nginx/fastcgi.conf; fastcgi_pass php; }"
+                    .to_owned(),
+            ),
             Some((address, kept)) => (
                 format!(
                     "upstream php {{ server {address}; keepalive {kept}; keepalive_requests 1000000000; }}"
@@ -132,26 +137,25 @@ hosts:
     }
 
     /// Returns the configuration of Apache with the event MPM; `modules` is the folder of its
-    /// modules.
+    /// modules. There are more threads than clients: when all are busy, Apache closes kept
+    /// connections.
     pub fn apache(&self, modules: &Path) -> String {
         let Setting { port, workers, .. } = self;
         let (site, scratch) = (self.site.display(), self.scratch.display());
         let modules = modules.display();
-        let (user, threads) = ("User www-data\nGroup www-data", 64);
+        let (user, threads) = ("User www-data\nGroup www-data", 128);
         let php = match self.fastcgi {
             None => String::new(),
-            // Each process keeps connections of its own.
-            Some((address, kept)) => format!(
+            // Without kept connections, which is the default: php-fpm leaves Nagle's algorithm on,
+            // so each page over a kept connection takes 40 ms.
+            Some((address, _)) => format!(
                 "LoadModule proxy_module {modules}/mod_proxy.so
 LoadModule proxy_fcgi_module {modules}/mod_proxy_fcgi.so
 EnableSendfile On
-<Proxy \"fcgi://{address}/\" enablereuse=on max={}>
-</Proxy>
 <FilesMatch \"\\.php$\">
     SetHandler \"proxy:fcgi://{address}/\"
 </FilesMatch>
-",
-                (kept / workers).max(1)
+"
             ),
         };
         format!(

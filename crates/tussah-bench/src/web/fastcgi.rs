@@ -62,11 +62,11 @@ const OVERLOADS: [Overload; 3] = [
     },
 ];
 
-/// Runs `web fastcgi`: nginx with kept connections beside tussah, one at a time.
+/// Runs `web fastcgi`: nginx beside tussah, one at a time.
 pub fn fastcgi(common: &Common, connections: usize) -> Result<Findings, String> {
     let scratch = Scratch::new()?;
     let mut bench = common.one_file(&scratch)?;
-    let knows = |name: &str| name == "nginx" || name.starts_with("tussah");
+    let knows = |name: &str| name.starts_with("nginx") || name.starts_with("tussah");
     bench.chosen.retain(|peer| knows(peer.name));
     write(&bench, "small.php", SMALL)?;
     // A kept connection occupies a process of php-fpm, so each server needs one of its own.

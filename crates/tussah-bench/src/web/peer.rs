@@ -48,7 +48,17 @@ pub const ALL: &[Peer] = &[
     }),
     peer("h2o", "h2o with threads", h2o),
     peer("lighttpd", "lighttpd with workers", lighttpd),
-    peer("nginx", "nginx with workers", nginx),
+    peer("nginx", "nginx with workers", |_, setting| {
+        nginx(setting, true)
+    }),
+    Peer {
+        usual: false,
+        ..peer(
+            "nginx-anew",
+            "nginx with a new connection for each FastCGI request",
+            |_, setting| nginx(setting, false),
+        )
+    },
     Peer {
         usual: false,
         ..peer("apache", "Apache with the event MPM", apache)
@@ -181,9 +191,9 @@ fn tussah(peers: &Peers, setting: &Setting<'_>) -> Result<Command, String> {
     Ok(command)
 }
 
-fn nginx(_: &Peers, setting: &Setting<'_>) -> Result<Command, String> {
+fn nginx(setting: &Setting<'_>, keeps: bool) -> Result<Command, String> {
     let file = setting.scratch.join("nginx.conf");
-    write(&file, &setting.nginx())?;
+    write(&file, &setting.nginx(keeps))?;
     let mut command = installed("nginx", "nginx")?;
     command
         .arg("-c")
