@@ -228,12 +228,13 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
         }
     }
 
-    /// Handles the next event of the application, or reads more.
+    /// Handles the events of the application that have arrived, or reads more.
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
         output: &mut Vec<u8>,
     ) -> Result<Poll<Step>, Failure> {
+        let before = output.len();
         loop {
             let Some(connection) = &self.connection else {
                 return Err(Failure::Closed);
@@ -242,17 +243,18 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
             let step = self.parser.parse(bytes).map_err(Failure::Records)?;
             self.unparsed.start += step.consumed;
             match step.event {
-                Some(Event::Stdout(text)) => {
-                    output.extend_from_slice(text);
-                    return Ok(Poll::Ready(Step::Output));
-                }
+                Some(Event::Stdout(text)) => output.extend_from_slice(text),
                 Some(Event::Stderr(text)) => add_message(&self.pool, &mut self.message, text),
                 Some(Event::End(end)) if end.status.is_complete() => {
                     self.end();
-                    return Ok(Poll::Ready(Step::End));
+                    return Ok(Poll::Ready(match output.len() > before {
+                        true => Step::Output, // the next step finds no connection
+                        false => Step::End,
+                    }));
                 }
                 Some(Event::End(end)) => return Err(Failure::Rejected(end.status)),
                 Some(Event::Values(_) | Event::UnknownType(_)) => {}
+                None if output.len() > before => return Ok(Poll::Ready(Step::Output)),
                 // Each read is a step, because the application is not silent, whatever it sends.
                 None => return Ok(self.poll_fill(cx)?.map(|()| Step::Progress)),
             }

@@ -17,6 +17,7 @@ mod ranges;
 mod routes;
 mod scripts;
 mod server;
+mod slow_clients;
 mod status;
 mod streams;
 mod uploads;

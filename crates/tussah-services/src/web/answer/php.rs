@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
-use futures_lite::{StreamExt as _, future, stream};
+use futures_lite::{Stream, StreamExt as _, future, stream};
 use tussah::Handle;
 use tussah_wire::cgi::{self, Context};
 use tussah_wire::http::{Framing, Status};
@@ -19,7 +19,7 @@ use known::Known;
 use super::reply::{Reply, ReplyBody, ReplyStream};
 use super::request_body::RequestBody;
 use super::route::{Ends, Request, Route, Routes};
-use super::spool;
+use super::spool::{self, Output};
 use crate::fastcgi::{Backend, Failure, Response};
 use crate::web::config::{Config, FastCgi, FastCgiPaths};
 use crate::web::site::{Codings, Found, Missing, Site, SiteError, is_exhausted};
@@ -177,7 +177,7 @@ async fn find(scripts: &Arc<Scripts>, name: &[u8]) -> Result<Vec<u8>, Status> {
 
 /// Sends a request to the application.
 async fn ask(scripts: &Scripts, mut request: Request, script: &Script) -> Result<Reply, Failure> {
-    let body = spool::with_len(request.take_body()).await?;
+    let body = spool::with_len(request.take_body(), scripts.application.buffering).await?;
     let len = body.announced_len().unwrap_or(0);
     let Ends {
         remote,
@@ -252,18 +252,16 @@ async fn reply(
             None => break,
         }
     }
+    let rest = match scripts.application.buffering {
+        true => Output::new(response).chunks().boxed(),
+        false => unbuffered(response).boxed(),
+    };
     let (script, backend) = (text(name), scripts.backend.address().clone());
-    let rest = stream::try_unfold(response, move |mut response| {
-        let (script, backend) = (script.clone(), backend.clone());
-        async move {
-            match response.chunk().await {
-                Ok(chunk) => Ok(chunk.map(|chunk| (chunk, response))),
-                Err(failure) => {
-                    tracing::warn!(%backend, ?script, "ended the response early: {failure}");
-                    Err(io::Error::other(failure))
-                }
-            }
-        }
+    let rest = rest.map(move |chunk| {
+        chunk.map_err(|failure| {
+            tracing::warn!(%backend, ?script, "ended the response early: {failure}");
+            io::Error::other(failure)
+        })
     });
     let chunks = stream::once(Ok(first)).chain(rest);
     reply.body = ReplyBody::Stream(match len {
@@ -271,6 +269,14 @@ async fn reply(
         None => ReplyStream::new(chunks),
     });
     Ok(reply)
+}
+
+/// Returns the chunks of a body, for which the application waits until the client takes them.
+fn unbuffered(response: Response<RequestBody>) -> impl Stream<Item = Result<Vec<u8>, Failure>> {
+    stream::try_unfold(response, async |mut response| {
+        let chunk = response.chunk().await?;
+        Ok(chunk.map(|chunk| (chunk, response)))
+    })
 }
 
 /// Returns a host without its port.

@@ -54,6 +54,11 @@ impl RequestBody {
         Self { kind, len }
     }
 
+    /// Returns true if the client may not have sent the whole body yet.
+    pub(crate) fn is_arriving(&self) -> bool {
+        matches!(self.kind, Kind::Piped(_))
+    }
+
     /// Returns the length of the whole body, in bytes, if the client has announced it.
     #[must_use]
     pub fn announced_len(&self) -> Option<u64> {

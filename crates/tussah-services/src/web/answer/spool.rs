@@ -1,4 +1,7 @@
-//! Keeps the body of a request whose length is unknown, since CGI needs `CONTENT_LENGTH` first.
+//! Keeps bodies in temporary files, so that a client occupies no process of an application while it
+//! sends or reads slowly. CGI also needs the length of a request's body first.
+
+mod output;
 
 use std::env;
 use std::io::{self, SeekFrom};
@@ -7,17 +10,22 @@ use std::process;
 use futures_lite::{AsyncReadExt as _, AsyncSeekExt as _, AsyncWriteExt as _};
 use tussah::fs::{self, Cursor, File};
 
+pub(super) use output::Output;
+
 use super::request_body::RequestBody;
 use crate::fastcgi::Failure;
 
-/// Bound, in bytes: the part of a body of unknown length that is in memory. The rest is in a
+/// Bound, in bytes: the length of a request's body that is kept in memory. A longer one is in a
 /// temporary file.
 const MEMORY_BYTES: usize = 64 * 1024;
 
-/// Returns a body whose length is known. A longer one than 64 KiB goes to a temporary file first.
-/// The limit on bodies applies to the file.
-pub(super) async fn with_len(mut body: RequestBody) -> Result<RequestBody, Failure> {
-    if body.announced_len().is_some() {
+/// Returns a body whose length is known. One of unknown length has arrived completely, and with
+/// `buffering`, so has every other. The limit on bodies applies to the file, too.
+pub(super) async fn with_len(
+    mut body: RequestBody,
+    buffering: bool,
+) -> Result<RequestBody, Failure> {
+    if body.announced_len().is_some() && !(buffering && body.is_arriving()) {
         return Ok(body);
     }
     let mut bytes = Vec::new();
@@ -27,7 +35,7 @@ pub(super) async fn with_len(mut body: RequestBody) -> Result<RequestBody, Failu
     if len < MEMORY_BYTES {
         return Ok(RequestBody::whole(bytes));
     }
-    let mut file = temporary().await.map_err(Failure::Spool)?;
+    let mut file = Cursor::new(temporary().await.map_err(Failure::Spool)?);
     let mut whole_len = 0;
     while len > 0 {
         whole_len += len as u64;
@@ -42,12 +50,12 @@ pub(super) async fn with_len(mut body: RequestBody) -> Result<RequestBody, Failu
 
 /// Creates a file without a name, which is gone when it is closed. The directory is that of
 /// `TMPDIR`, or `/tmp`.
-async fn temporary() -> io::Result<Cursor> {
+async fn temporary() -> io::Result<File> {
     let name = format!("tussah-{}-{:016x}", process::id(), fastrand::u64(..));
     let path = env::temp_dir().join(name);
     let mut options = File::options();
     let options = options.read(true).write(true).create_new(true).mode(0o600);
     let file = options.open(&path).await?;
     fs::remove_file(&path).await?;
-    Ok(Cursor::new(file))
+    Ok(file)
 }

@@ -21,6 +21,9 @@ pub struct FastCgi {
     /// True to divide a path such as `/a.php/b` into the script `/a.php` and the path info `/b`.
     /// Otherwise the whole path is the name of the script.
     pub path_info: bool,
+    /// True to keep bodies in temporary files, so that a slow client occupies no connection: long
+    /// bodies of requests until they have arrived, and up to 1 GiB of a response.
+    pub buffering: bool,
     /// Further variables for the application. Each one replaces another variable of its name.
     pub params: Vec<(String, String)>,
 }
@@ -44,6 +47,7 @@ impl FastCgi {
             paths: FastCgiPaths::Suffix(".php".into()),
             options: Options::default(),
             path_info: true,
+            buffering: true,
             params: Vec::new(),
         }
     }
@@ -112,7 +116,7 @@ pub(super) fn read(value: &Value) -> Read<Vec<FastCgi>> {
     })
 }
 
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 11] = [
     "address",
     "suffix",
     "prefix",
@@ -122,6 +126,7 @@ const NAMES: [&str; 10] = [
     "timeout-connect",
     "timeout",
     "path-info",
+    "buffering",
     "params",
 ];
 
@@ -141,6 +146,7 @@ fn read_table(table: &Value, entries: &[(String, Value)]) -> Read<FastCgi> {
             "timeout-connect" => value.duration(time).map(|read| options.connect = read),
             "timeout" => value.duration(time).map(|read| options.silence = read),
             "path-info" => value.switch().map(|read| app.path_info = read),
+            "buffering" => value.switch().map(|read| app.buffering = read),
             "params" => params(value).map(|read| app.params = read),
             _ => Err(vec![problem(
                 value,
@@ -221,7 +227,8 @@ pub(super) fn show_all(config: &Config) -> String {
         let params = params.map(|(name, value)| (name.clone(), show::text(value)));
         format!(
             "{{ address = {}, {paths} = {}, connections = {}, queue = {}, timeout-queue = {}, \
-             timeout-connect = {}, timeout = {}, path-info = {}, params = {} }}",
+             timeout-connect = {}, timeout = {}, path-info = {}, buffering = {}, \
+             params = {} }}",
             show::text(&app.address.to_string()),
             show::text(text),
             options.connections,
@@ -230,6 +237,7 @@ pub(super) fn show_all(config: &Config) -> String {
             show::duration(&options.connect),
             show::duration(&options.silence),
             app.path_info,
+            app.buffering,
             show::inline(params),
         )
     }))

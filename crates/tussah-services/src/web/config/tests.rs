@@ -63,9 +63,9 @@ const SAMPLES: &[(&str, &str, &str)] = &[
         concat!(
             r#"[{ address = "127.0.0.1:9000", suffix = ".cgi", connections = 5, queue = 1024, "#,
             r#"timeout-queue = "10s", timeout-connect = "5s", timeout = "1m", path-info = true, "#,
-            r#"params = {} }, { address = "unix:/run/app", prefix = "/app/", connections = 5, "#,
+            r#"buffering = true, params = {} }, { address = "unix:/run/app", prefix = "/app/", connections = 5, "#,
             r#"queue = 1024, timeout-queue = "10s", timeout-connect = "5s", timeout = "1m", "#,
-            r#"path-info = true, params = {} }]"#,
+            r#"path-info = true, buffering = true, params = {} }]"#,
         ),
     ),
     (
@@ -493,6 +493,7 @@ connections = 20
 queue = 0
 timeout = \"5m\"
 path-info = false
+buffering = false
 params = { APP_ENV = \"test\" }
 
 [[fastcgi]]
@@ -505,10 +506,8 @@ prefix = \"/app/\"
     };
     assert_eq!(php.paths, FastCgiPaths::Suffix(".php".into()));
     let options = &php.options;
-    assert_eq!(
-        (options.connections, options.waiting, php.path_info),
-        (20, 0, false)
-    );
+    assert_eq!((options.connections, options.waiting), (20, 0));
+    assert!(!php.path_info && !php.buffering);
     assert_eq!(options.silence, Duration::from_secs(300));
     assert_eq!(php.params, [("APP_ENV".to_owned(), "test".to_owned())]);
     assert_eq!(app.paths, FastCgiPaths::Prefix("/app/".into()));
