@@ -1,14 +1,15 @@
-//! The integration tests of tussah, in one binary.
+//! The integration tests of tussah, except those of flow graphs.
 
 mod alone;
 mod callbacks;
 mod cancel;
 mod colored;
+#[path = "../common.rs"]
+mod common;
 #[cfg(feature = "dns")]
 mod dns;
 mod events;
 mod examples;
-mod flow;
 mod foreign;
 mod fs;
 mod net;
@@ -34,34 +35,10 @@ mod time;
 mod udp;
 mod unix;
 
-/// A runtime with N workers.
-fn runtime(workers: usize) -> tussah::Runtime {
-    tussah::Runtime::builder()
-        .workers(workers)
-        .build()
-        .expect("the workers start")
-}
+use common::{by_hand, idle, run, runtime};
 
-/// A runtime with one worker and a clock that is moved by hand, so that nothing is ever too late
-/// unless the test says so.
-fn by_hand() -> (tussah::ManualClock, tussah::Runtime) {
-    let clock = tussah::Clock::manual();
-    let runtime = tussah::Runtime::builder().workers(1).clock(clock.clock());
-    (clock, runtime.build().expect("the worker starts"))
-}
-
-/// Runs a future as a thread of a runtime with two workers.
-#[track_caller]
-fn run<F>(future: F) -> F::Output
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    runtime(2).block_on_spawned(future)
-}
-
-/// The same with one worker, whose driver is there from the first wait on: for tests that count
-/// descriptors.
+/// Runs a future as a thread of a runtime with one worker, whose driver exists from the first wait
+/// on: for tests that count descriptors.
 #[track_caller]
 fn run_on_one<F>(future: F) -> F::Output
 where
@@ -69,12 +46,4 @@ where
     F::Output: Send + 'static,
 {
     runtime(1).block_on_spawned(future)
-}
-
-/// Lets others run for a while, so that what should not happen has its chance. Enough on a runtime
-/// with one worker: it looks at the clock after 128 turns at the most.
-async fn idle() {
-    for _ in 0..1000 {
-        tussah::yield_now().await;
-    }
 }

@@ -1,8 +1,13 @@
-//! Flow graphs: modules, edges, flows, and the ends of items.
+//! Tests of flow graphs: modules, edges, flows, and the ends of items.
+//!
+//! They are a program of their own, because rustc compiles a program on one CPU for most of the
+//! time.
 
 mod batch;
 mod build;
 mod change;
+#[path = "../common.rs"]
+mod common;
 mod ends;
 mod flows;
 mod fused;
@@ -33,6 +38,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::{by_hand, idle, run, runtime};
 use futures_lite::future::or;
 use parking_lot::Mutex;
 use tussah::flow::{Args, AsyncOut, Running, module};

@@ -211,7 +211,7 @@ fn doubles_replace_modules() {
     fails(
         "Quotients()",
         "replace later with Hide()\nsend numbers 4\nexpect socket 4",
-        "sends `it::flow::testing::Opaque`, but `socket` expects `u64`\n  --> f.weave:26:20",
+        "sends `flow::testing::Opaque`, but `socket` expects `u64`\n  --> f.weave:26:20",
     );
 }
 
