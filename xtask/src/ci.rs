@@ -1,6 +1,9 @@
-//! The steps of `cargo xtask ci`, run one after the other, with a summary table.
+//! The steps of `cargo xtask ci`, with a summary table.
+//!
+//! The steps run one after the other, except that some run beside the tests ([`BESIDE_TESTS`]).
 
 use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
@@ -49,17 +52,17 @@ pub(crate) enum Step {
     Tidy,
     /// Clippy has no warnings
     Clippy,
-    /// The documentation builds without a warning
-    Doc,
-    /// The public interface is as listed in `api/`
-    Api,
     /// All tests pass
     Test,
+    /// The public interface is as listed in `api/`
+    Api,
+    /// The code compiles with the oldest supported Rust
+    Msrv,
+    /// The documentation builds without a warning
+    Doc,
     /// A new project that `tussah new` creates passes its tests; this step runs only with `--only
     /// new`
     New,
-    /// The code compiles with the oldest supported Rust
-    Msrv,
     /// The loom models hold
     Loom,
     /// Miri finds no undefined behavior in the selected tests
@@ -98,12 +101,23 @@ struct Record {
     took: Duration,
 }
 
+impl Record {
+    fn not_run(step: Step) -> Self {
+        Record {
+            step,
+            outcome: Outcome::NotRun,
+            took: Duration::ZERO,
+        }
+    }
+}
+
 /// Runs the selected steps and returns whether none failed.
 ///
 /// # Errors
 ///
 /// Returns an error if a program cannot be started, or the workspace cannot be read.
 pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
+    let start = Instant::now();
     let context = steps::Context::new(root, !options.no_install, options.quick)?;
     let run = |step| match step {
         Step::Loom | Step::Miri => run_or_recall(root, options, step, || context.run(step)),
@@ -113,10 +127,8 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
         println!("\n==> {}: {}", step.name(), context.describe(step));
         run(step).unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")))
     });
-    println!("\n{}", summary(&records));
-    Ok(!records
-        .iter()
-        .any(|record| matches!(record.outcome, Outcome::Failed(_))))
+    println!("\n{}", summary(&records, start.elapsed()));
+    Ok(!failed(&records))
 }
 
 /// Runs a step, unless it is recorded to have passed. With `--only`, it always runs.
@@ -157,39 +169,82 @@ fn selected(options: &Options) -> Vec<Step> {
         .collect()
 }
 
+/// The steps that run beside the tests. They only compile, and the tests often wait and leave a CPU
+/// idle. Their priority is the lowest, so the tests are hardly slower.
+const BESIDE_TESTS: [Step; 3] = [Step::Api, Step::Msrv, Step::Doc];
+
 fn run_steps(
     steps: &[Step],
     keep_going: bool,
-    mut run_one: impl FnMut(Step) -> Outcome,
+    run_one: impl Fn(Step) -> Outcome + Sync,
 ) -> Vec<Record> {
     let mut records = Vec::new();
-    let mut stopped = false;
-    for &step in steps {
-        if stopped {
-            records.push(Record {
-                step,
-                outcome: Outcome::NotRun,
-                took: Duration::ZERO,
+    let mut rest = steps;
+    while let [step, others @ ..] = rest {
+        let stopped = failed(&records) && !keep_going;
+        let beside = match step {
+            Step::Test => others
+                .iter()
+                .take_while(|step| BESIDE_TESTS.contains(step))
+                .count(),
+            _ => 0,
+        };
+        let (beside, others) = others.split_at(beside);
+        rest = others;
+        let all = |steps: &[Step]| -> Vec<_> {
+            let run = |&step| match stopped {
+                true => Record::not_run(step),
+                false => record(step, &run_one),
+            };
+            steps.iter().map(run).collect()
+        };
+        thread::scope(|scope| {
+            let beside = (!beside.is_empty()).then(|| {
+                scope.spawn(|| {
+                    lower_priority();
+                    all(beside)
+                })
             });
-            continue;
-        }
-        let start = Instant::now();
-        let outcome = run_one(step);
-        let took = start.elapsed();
-        println!(
-            "<== {}: {} in {:.1} s",
-            step.name(),
-            word(&outcome),
-            took.as_secs_f64()
-        );
-        stopped = matches!(outcome, Outcome::Failed(_)) && !keep_going;
-        records.push(Record {
-            step,
-            outcome,
-            took,
+            records.extend(all(&[*step]));
+            let join = |thread: thread::ScopedJoinHandle<'_, Vec<Record>>| thread.join();
+            records.extend(
+                beside
+                    .map(join)
+                    .into_iter()
+                    .flat_map(|ended| ended.expect("a step does not panic")),
+            );
         });
     }
     records
+}
+
+/// Runs a step, and says how it ended.
+fn record(step: Step, run: impl Fn(Step) -> Outcome) -> Record {
+    let start = Instant::now();
+    let outcome = run(step);
+    let took = start.elapsed();
+    println!(
+        "<== {}: {} in {:.1} s",
+        step.name(),
+        word(&outcome),
+        took.as_secs_f64()
+    );
+    Record {
+        step,
+        outcome,
+        took,
+    }
+}
+
+fn failed(records: &[Record]) -> bool {
+    let failed = |record: &Record| matches!(record.outcome, Outcome::Failed(_));
+    records.iter().any(failed)
+}
+
+/// Gives this thread, and the programs that it starts, the lowest priority.
+fn lower_priority() {
+    // On failure, the programs merely compete with the tests.
+    let _ = rustix::process::setpriority_process(None, 19);
 }
 
 fn word(outcome: &Outcome) -> &'static str {
@@ -202,7 +257,7 @@ fn word(outcome: &Outcome) -> &'static str {
     }
 }
 
-fn summary(records: &[Record]) -> String {
+fn summary(records: &[Record], total: Duration) -> String {
     let mut text = format!("{:<8} {:<8} {:>8}\n", "step", "result", "seconds");
     for Record {
         step,
@@ -224,7 +279,6 @@ fn summary(records: &[Record]) -> String {
         text.push_str(row.trim_end());
         text.push('\n');
     }
-    let total: Duration = records.iter().map(|record| record.took).sum();
     text.push_str(&format!(
         "{:<8} {:<8} {:>8.1}",
         "total",
@@ -236,6 +290,8 @@ fn summary(records: &[Record]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+
     use super::*;
 
     fn options(only: &[Step], skip: &[Step]) -> Options {
@@ -250,10 +306,10 @@ mod tests {
     }
 
     fn outcomes(keep_going: bool) -> Vec<Outcome> {
-        let steps = [Step::Fmt, Step::Doc, Step::Test];
+        let steps = [Step::Fmt, Step::Clippy, Step::Test, Step::Doc];
         let records = run_steps(&steps, keep_going, |step| match step {
             Step::Fmt => Outcome::Skipped("no rustfmt".into()),
-            Step::Doc => Outcome::Failed("a broken link".into()),
+            Step::Clippy => Outcome::Failed("a warning".into()),
             _ => Outcome::Passed,
         });
         records.into_iter().map(|record| record.outcome).collect()
@@ -277,12 +333,26 @@ mod tests {
         let outcomes = outcomes(false);
         assert!(matches!(outcomes[0], Outcome::Skipped(_)));
         assert!(matches!(outcomes[1], Outcome::Failed(_)));
-        assert_eq!(outcomes[2], Outcome::NotRun);
+        assert_eq!(outcomes[2..], [Outcome::NotRun, Outcome::NotRun]);
     }
 
     #[test]
     fn keep_going_runs_what_follows_a_failure() {
-        assert_eq!(outcomes(true)[2], Outcome::Passed);
+        assert_eq!(outcomes(true)[2..], [Outcome::Passed, Outcome::Passed]);
+    }
+
+    #[test]
+    fn compilers_run_beside_the_tests() {
+        let both = Barrier::new(2);
+        let steps = [Step::Clippy, Step::Test, Step::Api, Step::Clients];
+        let records = run_steps(&steps, false, |step| {
+            if matches!(step, Step::Test | Step::Api) {
+                both.wait();
+            }
+            Outcome::Passed
+        });
+        let order: Vec<_> = records.iter().map(|record| record.step).collect();
+        assert_eq!(order, steps);
     }
 
     #[test]
@@ -303,6 +373,6 @@ mod tests {
                         fmt      passed        1.5\n\
                         miri     skipped       0.0  rustup is not installed\n\
                         total                  1.5";
-        assert_eq!(summary(&records), expected);
+        assert_eq!(summary(&records, Duration::from_millis(1500)), expected);
     }
 }
