@@ -43,7 +43,7 @@ pub enum Failure {
     },
     /// The body of the request could not be read.
     Body(io::Error),
-    /// The body of the request could not be kept in a temporary file.
+    /// The body of the request or of the response could not be kept in a temporary file.
     Spool(io::Error),
 }
 
@@ -93,10 +93,7 @@ impl fmt::Display for Failure {
                 "expected a body of {expected} bytes (Content-Length), found {found}"
             ),
             Self::Body(error) => write!(f, "cannot read the body of the request: {error}"),
-            Self::Spool(error) => write!(
-                f,
-                "cannot keep the body of the request in a temporary file: {error}"
-            ),
+            Self::Spool(error) => write!(f, "cannot keep a body in a temporary file: {error}"),
         }
     }
 }
