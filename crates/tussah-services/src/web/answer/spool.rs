@@ -28,20 +28,41 @@ pub(super) async fn with_len(
     if body.announced_len().is_some() && !(buffering && body.is_arriving()) {
         return Ok(body);
     }
+    if body.announced_len().is_some() {
+        return match temporary().await {
+            Ok(file) => keep(file, Vec::new(), body).await,
+            Err(error) => {
+                tracing::warn!("cannot keep the body of a request, so it is streamed: {error}");
+                Ok(body)
+            }
+        };
+    }
     let mut bytes = Vec::new();
     let mut start = (&mut body).take(MEMORY_BYTES as u64);
     let read = start.read_to_end(&mut bytes).await;
-    let mut len = read.map_err(Failure::Body)?;
-    if len < MEMORY_BYTES {
+    if read.map_err(Failure::Body)? < MEMORY_BYTES {
         return Ok(RequestBody::whole(bytes));
     }
-    let mut file = Cursor::new(temporary().await.map_err(Failure::Spool)?);
-    let mut whole_len = 0;
-    while len > 0 {
+    keep(temporary().await.map_err(Failure::Spool)?, bytes, body).await
+}
+
+/// Moves a body, whose first bytes have been read, to a file.
+async fn keep(
+    file: File,
+    mut bytes: Vec<u8>,
+    mut body: RequestBody,
+) -> Result<RequestBody, Failure> {
+    let mut file = Cursor::new(file);
+    let (mut len, mut whole_len) = (bytes.len(), 0);
+    bytes.resize(MEMORY_BYTES, 0);
+    loop {
         whole_len += len as u64;
         let written = file.write_all(&bytes[..len]).await;
         written.map_err(Failure::Spool)?;
         len = body.read(&mut bytes).await.map_err(Failure::Body)?;
+        if len == 0 {
+            break;
+        }
     }
     let rewound = file.seek(SeekFrom::Start(0)).await;
     rewound.map_err(Failure::Spool)?;
