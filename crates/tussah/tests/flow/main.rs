@@ -6,7 +6,7 @@
 mod batch;
 mod build;
 mod change;
-#[path = "../common.rs"]
+#[path = "../it/common.rs"]
 mod common;
 mod ends;
 mod flows;

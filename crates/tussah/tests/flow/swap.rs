@@ -381,7 +381,10 @@ fn drains_the_chain(number: usize, graph: Graph) {
         input.send("3".to_owned()).await;
         running.drain().await;
     });
-    assert_eq!(*gate.kept.lock(), ["old 1", "new 2", "new 3"]);
+    let mut kept = gate.kept.lock().clone();
+    // These modules keep no order.
+    kept.sort();
+    assert_eq!(kept, ["new 2", "new 3", "old 1"]);
 }
 
 #[test]

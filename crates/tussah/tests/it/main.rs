@@ -4,7 +4,6 @@ mod alone;
 mod callbacks;
 mod cancel;
 mod colored;
-#[path = "../common.rs"]
 mod common;
 #[cfg(feature = "dns")]
 mod dns;
