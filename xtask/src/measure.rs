@@ -100,7 +100,6 @@ const WORKLOADS: &[&str] = &[
     "stages --stages 16 --batch 100",
     "stages --stages 16 --batch 1000",
     "stages --stages 4 --batch 100 --work-ns 1000",
-    "stages --graph",
     "flow",
     "flow --work-ns 1000",
     "fused",
