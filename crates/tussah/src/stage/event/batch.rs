@@ -4,6 +4,7 @@ mod left_out;
 mod parts;
 mod watched;
 
+use self::left_out::Marked;
 pub(crate) use self::watched::{Begun, Expires};
 
 use std::collections::VecDeque;
@@ -46,6 +47,8 @@ pub struct Batch<E> {
     failed: u64,
     /// Events whose times do not count.
     left_out: u64,
+    /// Those of `failed` and `left_out` that are not settled.
+    marked: Marked,
     /// The taken events, as runs with the same stamp.
     waves: Vec<Wave>,
     /// The metadata of events that were taken without it, each with the number of events that had
@@ -94,6 +97,7 @@ impl<E> Default for Batch<E> {
             settled: 0,
             failed: 0,
             left_out: 0,
+            marked: Marked::default(),
             waves: Vec::new(),
             kept: Vec::new(),
             traces: Marks::default(),
@@ -268,6 +272,7 @@ impl<E> Batch<E> {
     #[inline(always)]
     pub fn settle(&mut self) {
         self.settled = self.taken;
+        self.marked = Marked::default();
         let is_plain = self.kept.is_empty() && self.served.is_empty();
         if !is_plain || !self.traces.taken.is_empty() {
             self.settle_watched();
@@ -283,19 +288,6 @@ impl<E> Batch<E> {
             self.settle_served();
         }
         self.traces.settle();
-    }
-
-    /// Marks the last `events` taken events as failed, for example because of an error or a
-    /// timeout. They count as [`failed`](crate::stage::observe::StageStats::failed). No mean,
-    /// percentile or controller uses their times, because failures do not show how fast the stage
-    /// can be.
-    pub fn fail(&mut self, events: u64) {
-        let failed = self.untime(events);
-        self.failed += failed;
-        self.fail_paths(events);
-        // They count as failed even if they are cancelled.
-        let served = self.served.len().saturating_sub(failed as usize);
-        self.served.truncate(served);
     }
 
     #[cold]
@@ -336,6 +328,7 @@ impl<E> Batch<E> {
         self.cancel = None;
         self.traces.pause();
         (self.taken, self.settled) = (0, 0);
+        self.marked = Marked::default();
     }
 
     /// Calls the drop callbacks of the events that were taken by a handler that did not finish.

@@ -264,6 +264,44 @@ fn no_more_events_fail_than_were_taken() -> Result<(), BuildError> {
     })
 }
 
+#[test]
+fn a_failed_event_counts_once_if_its_handler_panics() -> Result<(), BuildError> {
+    // What the handler does with the second of three events before it panics, and the failures.
+    for (before, failed) in [("nothing", 2), ("fail", 2), ("leave out", 2), ("settle", 1)] {
+        let stats = runtime(1).block_on_spawned(async move {
+            let network = Network::new("batches");
+            let stage = network.stage("stage").servlets(1).manual();
+            let stage = stage.handler(move |_| {
+                Ok(by(move |batch: &mut Batch<u32>| {
+                    Box::pin(async move {
+                        batch.next();
+                        batch.settle();
+                        batch.next();
+                        match before {
+                            "fail" => batch.fail(1),
+                            "leave out" => batch.leave_out(1),
+                            "settle" => batch.settle(),
+                            _ => {}
+                        }
+                        batch.next();
+                        panic!("on purpose");
+                    })
+                }))
+            })?;
+            stage.pause();
+            for n in 0..3 {
+                stage.sender().try_send(n).expect("there is room");
+            }
+            stage.resume();
+            stage.settled().await;
+            Ok(stage.stats())
+        })?;
+        assert_eq!((stats.finished, stats.failed), (3, failed), "{before}");
+        assert_eq!(stats.response.count, 3 - failed, "{before}");
+    }
+    Ok(())
+}
+
 /// Every third event fails or panics, late. They are in no percentile and no mean.
 #[test]
 fn how_long_a_failure_took_is_in_no_estimate() -> Result<(), BuildError> {

@@ -70,6 +70,38 @@ fn an_event_that_fails_counts_once() -> Result<(), BuildError> {
 }
 
 #[test]
+fn a_path_fails_even_if_its_first_event_is_left_out() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("path");
+        let store = network.stage("store").handler(|_| {
+            Ok(by(|batch: &mut Batch<u32>| -> Work<'_> {
+                Box::pin(async move { fails(batch, "fail") })
+            }))
+        })?;
+        let entry = network.stage("entry").whole_path().handler(|edges| {
+            let to = edges.to(&store).queue(100)?;
+            Ok(by(move |batch: &mut Batch<u32>| -> Work<'_> {
+                let to = to.clone();
+                Box::pin(async move {
+                    while let Some(n) = batch.next() {
+                        to.send(n).await.expect("it is open");
+                        batch.leave_out(1);
+                    }
+                })
+            }))
+        })?;
+        for n in 0..10 {
+            entry.sender().send(n).await.expect("it is open");
+        }
+        entry.settled().await;
+        let stats = entry.stats();
+        assert_eq!((stats.finished, stats.failed), (10, 5));
+        assert_eq!(stats.response.count, 0);
+        Ok(())
+    })
+}
+
+#[test]
 fn a_stage_of_another_network_belongs_to_the_path() -> Result<(), BuildError> {
     runtime(2).block_on(async {
         let (network, other) = (Network::new("path"), Network::new("other"));

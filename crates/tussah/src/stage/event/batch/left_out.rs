@@ -2,12 +2,36 @@
 
 use super::Batch;
 
+/// Events that the handler has marked.
+#[derive(Default)]
+pub(super) struct Marked {
+    pub(super) failed: u64,
+    pub(super) left_out: u64,
+}
+
 impl<E> Batch<E> {
     /// Leaves the times of the last `events` taken events out of every mean and percentile, and out
     /// of the view of controllers. The events still count as finished. This is for events whose
     /// time depends on something outside of the service, such as a client that sends slowly.
     pub fn leave_out(&mut self, events: u64) {
-        self.left_out += self.untime(events);
+        let left_out = self.untime(events);
+        self.left_out += left_out;
+        self.marked.left_out += left_out;
+    }
+
+    /// Marks the last `events` taken events as failed, for example because of an error or a
+    /// timeout. They count as [`failed`](crate::stage::observe::StageStats::failed). No mean,
+    /// percentile or controller uses their times, because failures do not show how fast the stage
+    /// can be.
+    pub fn fail(&mut self, events: u64) {
+        let timed = self.untime(events);
+        let failed = timed + self.keep_left_out(events - timed);
+        self.failed += failed;
+        self.marked.failed += failed;
+        self.fail_paths(events);
+        // They count as failed even if they are cancelled.
+        let served = self.served.len().saturating_sub(failed as usize);
+        self.served.truncate(served);
     }
 
     pub(crate) fn take_left_out(&mut self) -> u64 {
@@ -22,7 +46,19 @@ impl<E> Batch<E> {
     pub(crate) fn fail_unsettled(&mut self) {
         let before = self.cancelled;
         self.settle_served();
-        self.fail(self.unsettled().saturating_sub(self.cancelled - before));
+        let lost = self.unsettled().saturating_sub(self.cancelled - before);
+        self.fail_paths(lost);
+        let lost = lost.saturating_sub(self.marked.failed);
+        let kept = self.keep_left_out(lost.min(self.marked.left_out));
+        self.failed += kept;
+        self.fail(lost - kept);
+    }
+
+    /// Counts up to this many events no longer as left out, and returns their number.
+    pub(super) fn keep_left_out(&mut self, events: u64) -> u64 {
+        let kept = events.min(self.left_out);
+        self.left_out -= kept;
+        kept
     }
 
     /// Returns the number of taken events whose times count.

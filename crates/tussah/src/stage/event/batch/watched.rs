@@ -182,7 +182,11 @@ impl<E> Batch<E> {
     /// ended without being taken.
     #[cold]
     pub(crate) fn fail_path(&mut self, timed: u64) {
-        self.fail(self.timed().saturating_sub(timed));
+        match self.timed().saturating_sub(timed) {
+            // The handler has failed its event or left it out.
+            0 => self.failed += self.keep_left_out(1),
+            events => self.fail(events),
+        }
     }
 
     /// Makes the remaining events leave the path that began at this stage. They return to its
