@@ -305,7 +305,8 @@ pub struct Arrival {
     /// The number of credits in the queue, without this event.
     pub queue_len: u64,
     /// The part of `queue_len` that is served before this event: the credits of its class and of
-    /// all higher classes.
+    /// all higher classes. If the classes have shares, it is the part that is served before the
+    /// queued events of its class have left.
     pub ahead: u64,
     /// The number of events in service.
     pub in_service: u64,

@@ -17,14 +17,14 @@ use parking_lot::Mutex;
 use tussah_core::quietly;
 
 pub use self::batch::Batch;
-pub use self::cancel::{CancelHandle, CancellationToken};
-pub use self::class::{CLASSES_MAX, Class};
-pub(crate) use self::reason::NotTaken;
-pub use self::reason::{Reason, Refusal};
-
 pub(crate) use self::batch::{Begun, Chunk, Expires};
 pub(crate) use self::cancel::{BURIED_PART, Cancel, Cell, Home, Left, Recall, Spot};
+pub use self::cancel::{CancelHandle, CancellationToken};
+pub(crate) use self::class::Classes;
+pub use self::class::{CLASSES_MAX, Class};
 pub(crate) use self::path::{Hold, Path};
+pub(crate) use self::reason::NotTaken;
+pub use self::reason::{Reason, Refusal};
 pub(crate) use self::time::Time;
 pub(crate) use self::watch::{NEVER, Watch, Watcher};
 

@@ -4,6 +4,7 @@ mod flows;
 mod keyed;
 mod lane;
 mod senders;
+mod turns;
 
 use std::collections::VecDeque;
 

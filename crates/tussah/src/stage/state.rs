@@ -33,7 +33,7 @@ mod work;
 use std::sync::Arc;
 
 use super::control::{Order, Servlets, log::Log};
-use super::event::{CLASSES_MAX, Event, Home, Reason, Watch};
+use super::event::{CLASSES_MAX, Classes, Event, Home, Reason, Watch};
 use super::queue::Queue;
 
 pub use self::digest::Digest;
@@ -115,7 +115,10 @@ pub(crate) struct State<E> {
     /// True if no servlet may be started for now, because there is no OS thread for it.
     pub(crate) held_back: bool,
     pub(crate) kind: Kind,
+    /// The number of classes, which is read often.
     pub(crate) classes: usize,
+    /// The same classes with their shares.
+    all_classes: Classes,
     pub(crate) queued: [u64; CLASSES_MAX],
     pub(crate) len: u64,
     pub(crate) credits: u64,
@@ -171,7 +174,7 @@ pub(crate) struct Parts<E> {
     pub(crate) queue: Queue<E>,
     pub(crate) controllers: ControllerSet,
     pub(crate) bounds: Bounds,
-    pub(crate) classes: usize,
+    pub(crate) classes: Classes,
     pub(crate) kind: Kind,
     pub(crate) workers: usize,
     pub(crate) servlets: usize,
@@ -209,7 +212,8 @@ impl<E> State<E> {
             cap: usize::MAX,
             held_back: false,
             kind: parts.kind,
-            classes: parts.classes,
+            classes: parts.classes.count(),
+            all_classes: parts.classes,
             queued: [0; CLASSES_MAX],
             len: 0,
             credits: 0,
@@ -279,13 +283,13 @@ impl<E> State<E> {
         self.len + self.buried + self.in_service + self.reserved + self.undelivered == 0
     }
 
-    /// Returns the credits in the queue of this class and the classes above it. With several
-    /// classes, this is an estimate that charges each event the mean cost.
+    /// Returns the credits in the queue that are served before a new event of this class. With
+    /// several classes, this is an estimate that charges each event the mean cost.
     fn ahead(&self, class: usize) -> u64 {
         if self.classes == 1 {
             return self.credits();
         }
-        let events = self.queued[..=class].iter().sum::<u64>();
+        let events = self.all_classes.ahead(class, &self.queued);
         let credits = if self.credits == self.len {
             events
         } else {

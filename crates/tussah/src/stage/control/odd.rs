@@ -58,6 +58,7 @@ impl Odd {
 
     fn class(&mut self) -> ClassSample {
         ClassSample {
+            share: self.number() as u32,
             queued: self.number(),
             arrived: self.number(),
             refused: self.number(),

@@ -67,7 +67,8 @@ const SLOT_NS_MAX: u64 = 10_000_000;
 /// ten mean service times. Below eight, the service time uses up the reserve for variation.
 ///
 /// In overload, the controller judges each class by the events ahead of it: those of the same class
-/// and of higher classes. Lower classes are therefore rejected first.
+/// and of higher classes. Lower classes are therefore rejected first. If the classes have shares,
+/// the events ahead are those that are served before it.
 #[derive(Debug)]
 pub struct Predict {
     target_ns: u64,
@@ -245,7 +246,7 @@ impl Controller for Predict {
                 (self.correction, self.response_mean_ns, self.idle) = (1.0, 0.0, 0.0);
             }
             self.share(sample, per_ns);
-            self.allot(per_ns);
+            self.allot(sample, per_ns);
         }
         self.queued = queued;
         (self.asked, self.asked_credits, self.found_idle) = (0, 0, false);

@@ -99,6 +99,8 @@ pub struct Servlets {
 /// to the end of its batch.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct ClassSample {
+    /// The share of the class; 0 if the classes have priorities.
+    pub share: u32,
     /// The number of events in the queue.
     pub queued: u64,
     /// The number of events offered in the interval.

@@ -10,7 +10,7 @@ use tussah_core::Notify;
 use super::set::{Queue, SocketSet};
 use crate::stage::BuildError;
 use crate::stage::control::{Controller, Owns, Servlets, Settings, log::Log};
-use crate::stage::event::Time;
+use crate::stage::event::{Classes, Time};
 use crate::stage::state::{ControllerSet, Counts, Now, Random};
 use crate::time::sleep;
 
@@ -87,7 +87,7 @@ impl Pacer {
             staffed: AtomicBool::new(false),
             setting: AtomicU64::new(none),
             state: Mutex::new(PacerState {
-                controllers: ControllerSet::new(Vec::new(), 1, 0),
+                controllers: ControllerSet::new(Vec::new(), Classes::by_priority(1), 0),
                 counts: Counts::default(),
                 log: Log::default(),
                 random: Random::new(seed),

@@ -1,5 +1,6 @@
 //! The builder of a stage.
 
+mod classes;
 mod create;
 mod path;
 
@@ -15,7 +16,7 @@ use super::handle::Stage;
 use super::install::Declared;
 use crate::stage::control::{Controller, Mode, Settings};
 use crate::stage::error::BuildError;
-use crate::stage::event::{Batch, CLASSES_MAX, Class, Reason};
+use crate::stage::event::{Batch, CLASSES_MAX, Classes, Reason};
 use crate::stage::queue::{ByKey, Keyed};
 use crate::stage::run::{
     Degrade, Handler, Many, OnClose, OnDrop, One, Pool, Restarts, SerialHandler, ThreadManager,
@@ -47,7 +48,7 @@ pub struct StageBuilder<E> {
     name: String,
     queue_max: u64,
     class_max: [u64; CLASSES_MAX],
-    classes: usize,
+    classes: Classes,
     batch_max: usize,
     servlets_max: Option<usize>,
     key_depth_max: usize,
@@ -67,7 +68,7 @@ pub struct StageBuilder<E> {
     whole_path: bool,
 }
 
-type MakeKeyed<E> = Box<dyn FnOnce(usize, usize) -> Box<dyn Keyed<E>> + Send>;
+type MakeKeyed<E> = Box<dyn FnOnce(usize, Classes) -> Box<dyn Keyed<E>> + Send>;
 
 impl<E: Send + 'static> StageBuilder<E> {
     pub(crate) fn new(network: Network, name: String) -> Self {
@@ -76,7 +77,7 @@ impl<E: Send + 'static> StageBuilder<E> {
             name,
             queue_max: QUEUE_MAX,
             class_max: [u64::MAX; CLASSES_MAX],
-            classes: 1,
+            classes: Classes::by_priority(1),
             batch_max: BATCH_MAX,
             servlets_max: None,
             key_depth_max: KEY_DEPTH_MAX,
@@ -141,31 +142,6 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// loop.
     pub fn servlets(mut self, servlets: usize) -> Self {
         self.servlets_max = Some(servlets.max(1));
-        self
-    }
-
-    /// Sets the number of classes, 1 to 8. Class 0 is served first. Higher classes delay a lower
-    /// class but do not starve it: after 64 events of other classes, one event of a waiting class
-    /// is served.
-    ///
-    /// # Panics
-    /// Panics if `classes` is 0 or above 8.
-    #[track_caller]
-    pub fn classes(mut self, classes: usize) -> Self {
-        assert!(
-            (1..=CLASSES_MAX).contains(&classes),
-            "a stage has 1 to {CLASSES_MAX} classes; asked were {classes}"
-        );
-        self.classes = classes;
-        self
-    }
-
-    /// Sets the maximum number of queued events of one class; by default, only the queue's bound
-    /// applies. If the stage does not have the class, this has no effect.
-    pub fn class_queue(mut self, class: Class, events: u64) -> Self {
-        if let Some(max) = self.class_max.get_mut(usize::from(class.0)) {
-            *max = events.max(1);
-        }
         self
     }
 

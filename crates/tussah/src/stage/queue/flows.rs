@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use self::mark::{Entry, MARKED_SHARES_MAX, Mark, Share};
 use super::{KeyFull, Keyed, Lanes, pick};
 use crate::stage::control::Order;
-use crate::stage::event::{Chunk, Event};
+use crate::stage::event::{Chunk, Classes, Event};
 
 /// Bound, in events: those that a share takes from one flow while events of other flows may wait
 /// in the lane behind them. The others are set aside.
@@ -66,7 +66,7 @@ impl<E, F: Fn(&E) -> (u64, Option<&AtomicU32>)> ByFlow<E, F> {
         Self {
             flow_of,
             of_one,
-            lane: Lanes::new(1),
+            lane: Lanes::new(Classes::by_priority(1)),
             entries: Vec::new(),
             free_entries: Vec::new(),
             none: AtomicU32::default(),

@@ -14,9 +14,10 @@ use tussah_core::{Guarded, caught};
 
 use self::ready::{Listing, Ready};
 use self::table::{Looked, Table};
-use super::{KeyFull, PASSED_OVER_MAX, is_due, pick};
+use super::turns::Turns;
+use super::{KeyFull, is_due, pick};
 use crate::stage::control::Order;
-use crate::stage::event::{Batch, Chunk, Event};
+use crate::stage::event::{Batch, Chunk, Classes, Event};
 
 /// Bound, in entries of a list for each stale entry: when a list has this many or fewer, its stale
 /// entries are removed.
@@ -98,6 +99,7 @@ pub(crate) struct ByKey<E, K, F> {
     keys: Table<K, Key<E>>,
     /// Keys that have events and are not busy, by the class of their oldest event.
     ready: Vec<Ready>,
+    turns: Turns,
     next_ticket: u64,
     /// Empty lists of events, for the next keys.
     spare: Vec<VecDeque<Event<E>>>,
@@ -139,13 +141,14 @@ fn is_of<E, K>(keys: &Table<K, Key<E>>, entry: Listing) -> bool {
 }
 
 impl<E, K: Hash + Eq, F: Fn(&E) -> K> ByKey<E, K, F> {
-    pub(crate) fn new(key_of: F, depth_max: Option<usize>, classes: usize) -> Self {
+    pub(crate) fn new(key_of: F, depth_max: Option<usize>, classes: Classes) -> Self {
         Self {
             key_of: Guarded::new(key_of),
             depth_max,
             looked_at: None,
             keys: Table::default(),
-            ready: (0..classes).map(|_| Ready::default()).collect(),
+            ready: (0..classes.count()).map(|_| Ready::default()).collect(),
+            turns: Turns::new(classes),
             next_ticket: 0,
             spare: Vec::new(),
             opened: None,
@@ -279,12 +282,8 @@ where
     }
 
     fn open(&mut self, order: Order) -> Option<usize> {
-        let waiting = |class: &Ready| !class.is_empty();
-        let starved = |class: &Ready| waiting(class) && class.passed_over >= PASSED_OVER_MAX;
-        let starving = self.ready.iter().position(starved);
-        let at = starving.or_else(|| self.ready.iter().position(waiting))?;
+        let at = self.turns.next(|class| !self.ready[class].is_empty())?;
         let class = &mut self.ready[at];
-        class.passed_over = 0;
         let place = loop {
             let entry = match order {
                 Order::Fifo => class.entries.pop_front(),
@@ -304,11 +303,8 @@ where
     fn take_one(&mut self) -> Option<Event<E>> {
         let (place, class) = self.opened?;
         let event = self.keys.at(place).events.pop_front()?;
-        for below in &mut self.ready[class + 1..] {
-            if !below.is_empty() {
-                below.passed_over = below.passed_over.saturating_add(1);
-            }
-        }
+        let ready = &self.ready;
+        self.turns.took(class, 1, |class| !ready[class].is_empty());
         Some(event)
     }
 

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
+use super::turns::Turns;
+use super::{is_due, pick};
 use crate::stage::control::Order;
-use crate::stage::event::{Batch, Chunk, Event};
-
-use super::{PASSED_OVER_MAX, is_due, pick};
+use crate::stage::event::{Batch, Chunk, Classes, Event};
 
 /// Bound, in events: the length of a chunk. A chunk is long enough that a lock or an allocation per
 /// chunk costs almost nothing, and short enough that a chunk of small events stays in the
@@ -16,6 +16,7 @@ const SPARE_MAX: usize = 4;
 
 pub(crate) struct Lanes<E> {
     lanes: Vec<Lane<E>>,
+    turns: Turns,
     spare: Vec<Chunk<E>>,
     len: usize,
 }
@@ -25,8 +26,6 @@ struct Lane<E> {
     len: usize,
     /// The number of cancelled events among `len`.
     buried: usize,
-    /// Events that were taken from higher classes while an event waited here.
-    passed_over: u32,
 }
 
 impl<E> Lane<E> {
@@ -38,22 +37,19 @@ impl<E> Lane<E> {
         }
         self.chunks.retain(|chunk| !chunk.is_empty());
         self.len -= picked.len() - before;
-        if self.len == 0 {
-            self.passed_over = 0;
-        }
     }
 }
 
 impl<E> Lanes<E> {
-    pub(crate) fn new(classes: usize) -> Self {
+    pub(crate) fn new(classes: Classes) -> Self {
         let lane = || Lane {
             chunks: VecDeque::new(),
             len: 0,
             buried: 0,
-            passed_over: 0,
         };
         Self {
-            lanes: (0..classes).map(|_| lane()).collect(),
+            lanes: (0..classes.count()).map(|_| lane()).collect(),
+            turns: Turns::new(classes),
             spare: Vec::new(),
             len: 0,
         }
@@ -138,10 +134,7 @@ impl<E> Lanes<E> {
 
     /// Returns the class to take from next.
     fn next_lane(&self) -> Option<usize> {
-        let waiting = |lane: &Lane<E>| lane.len > 0;
-        let starved = |lane: &Lane<E>| lane.len > 0 && lane.passed_over >= PASSED_OVER_MAX;
-        let starving = self.lanes.iter().position(starved);
-        starving.or_else(|| self.lanes.iter().position(waiting))
+        self.turns.next(|class| self.lanes[class].len > 0)
     }
 
     /// Returns the oldest event of a class.
@@ -158,11 +151,7 @@ impl<E> Lanes<E> {
             self.keep(emptied.expect("it was just seen"));
         }
         self.len -= 1;
-        let lane = &mut self.lanes[class];
-        lane.len -= 1;
-        if lane.len == 0 {
-            lane.passed_over = 0;
-        }
+        self.lanes[class].len -= 1;
         Some(event)
     }
 
@@ -209,12 +198,8 @@ impl<E> Lanes<E> {
     fn took(&mut self, at: usize, count: usize) {
         self.len -= count;
         self.lanes[at].len -= count;
-        self.lanes[at].passed_over = 0;
-        for lane in &mut self.lanes[at + 1..] {
-            if lane.len > 0 {
-                lane.passed_over = lane.passed_over.saturating_add(count as u32);
-            }
-        }
+        let lanes = &self.lanes;
+        self.turns.took(at, count, |class| lanes[class].len > 0);
     }
 
     pub(crate) fn take_one(&mut self, order: Order) -> Option<Event<E>> {
@@ -274,7 +259,7 @@ mod tests {
 
     #[test]
     fn an_empty_chunk_is_not_queued() {
-        let mut lanes = Lanes::new(1);
+        let mut lanes = Lanes::new(Classes::by_priority(1));
         lanes.push_chunk(&mut Chunk::new());
         let whole = (0..CHUNK_MAX).map(Event::new);
         lanes.push_chunk(&mut whole.collect());

@@ -8,7 +8,7 @@ use super::cpus::Cpus;
 use super::system::{SimStage, StageTotals, System};
 use super::{Planned, Tick};
 use crate::stage::control::Controller;
-use crate::stage::event::CLASSES_MAX;
+use crate::stage::event::{CLASSES_MAX, Classes};
 use crate::stage::queue::{ByKey, Lanes, Queue};
 use crate::stage::state::{Bounds, ControllerSet, Kind, Parts, Process, State};
 
@@ -71,7 +71,10 @@ impl Stage {
         process: &Arc<Process>,
     ) -> Self {
         let classes = system.clients.iter().map(|it| it.arrivals.classes.len());
-        let classes = classes.max().unwrap_or(1).clamp(1, CLASSES_MAX);
+        let classes = match &stage.class_shares[..] {
+            [] => Classes::by_priority(classes.max().unwrap_or(1).clamp(1, CLASSES_MAX)),
+            shares => Classes::by_share(&shares[..shares.len().min(CLASSES_MAX)]),
+        };
         let queue = if stage.keyed {
             // Any two events that are not hot may be in service at the same time.
             let key_of = |job: &Job| if job.planned.hot { 0 } else { job.number };

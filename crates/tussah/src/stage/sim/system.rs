@@ -97,6 +97,8 @@ pub struct SimStage {
     pub batch_max: usize,
     /// The maximum number of events in the queue; at least 1.
     pub queue_max: u64,
+    /// The shares of the classes, 1 to 8. If it is empty, the classes have priorities.
+    pub class_shares: Vec<u32>,
     /// True if the stage is keyed by color. While a hot event is in service, servlets then take
     /// only events that are not hot, so handlers never wait for each other.
     pub keyed: bool,
@@ -121,6 +123,7 @@ impl SimStage {
             servlets_max: 1000,
             batch_max: 1,
             queue_max: 10_000,
+            class_shares: Vec::new(),
             keyed: false,
             degraded: 1.0,
             skips_abandoned: false,

@@ -13,7 +13,7 @@ use crate::stage::control::{
     Verdict, one_owner,
 };
 use crate::stage::error::BuildError;
-use crate::stage::event::{CLASSES_MAX, Class};
+use crate::stage::event::{CLASSES_MAX, Class, Classes};
 
 /// Counts since the stage began, in events unless stated otherwise.
 #[derive(Clone, Copy, Debug, Default)]
@@ -118,7 +118,7 @@ pub(crate) struct Decided<'a> {
 pub(crate) struct ControllerSet {
     slots: Vec<Slot>,
     admission: Option<usize>,
-    classes: usize,
+    classes: Classes,
 }
 
 impl ControllerSet {
@@ -137,7 +137,11 @@ impl ControllerSet {
 
     /// Creates the set. Each setting belongs to the first controller that owns it; the caller has
     /// checked that no two controllers own the same setting.
-    pub(crate) fn new(controllers: Vec<Box<dyn Controller>>, classes: usize, now_ns: u64) -> Self {
+    pub(crate) fn new(
+        controllers: Vec<Box<dyn Controller>>,
+        classes: Classes,
+        now_ns: u64,
+    ) -> Self {
         let mut set = Self {
             slots: Vec::with_capacity(controllers.len()),
             admission: None,
@@ -160,7 +164,7 @@ impl ControllerSet {
         }
         let cadence = controller.cadence();
         let looked_at = if controller.looks_at_responses() {
-            self.classes
+            self.classes.count()
         } else {
             0
         };
@@ -272,7 +276,7 @@ impl ControllerSet {
         now: &Now,
         mut apply: impl FnMut(&Decided<'_>),
     ) {
-        let classes_max = self.classes;
+        let classes_max = self.classes.count();
         for (at, slot) in self.slots.iter_mut().enumerate() {
             if !slot.is_due(counts, now.now_ns) {
                 continue;
@@ -282,6 +286,7 @@ impl ControllerSet {
                 let (is, was) = (&counts.classes[class], &slot.last.classes[class]);
                 *sample = class_sample(is, was, slot.responses.get(class));
                 sample.queued = now.queued[class];
+                sample.share = self.classes.share(class);
             }
             let interval_ns = (now.now_ns - slot.last_ns).max(1);
             let sample = sample(

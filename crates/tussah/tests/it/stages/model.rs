@@ -153,6 +153,9 @@ fn make(
                     told.wrong("a stranger's event".to_owned());
                 }
             });
+        if is.has_shares {
+            builder = builder.class_shares(&[3, 1][..is.classes]);
+        }
         if is.whole_path {
             builder = builder.whole_path();
         }

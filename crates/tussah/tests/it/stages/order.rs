@@ -156,6 +156,70 @@ fn the_first_class_is_served_first_and_the_last_is_not_starved() -> Result<(), B
 }
 
 #[test]
+fn classes_with_shares_are_served_in_proportion() -> Result<(), BuildError> {
+    for has_keys in [false, true] {
+        let came = by_shares(has_keys)?;
+        // While all of them have events.
+        for (class, served) in [(0, 400), (1, 200), (2, 100)] {
+            let of_class = |one: &&(u8, u32)| one.0 == class;
+            let first = came[..700].iter().filter(of_class);
+            assert_eq!(first.count(), served, "class {class}");
+            let all = came.iter().filter(of_class).map(|one| one.1);
+            assert!(all.eq(0..400), "class {class}");
+        }
+        // The first class has no more events, and the two others divide its share.
+        let second = came[700..1000].iter().filter(|one| one.0 == 1).count();
+        assert_eq!(second, 200);
+    }
+    Ok(())
+}
+
+/// Queues 400 events of each of three classes with shares, and returns the order in which they
+/// were handled.
+fn by_shares(has_keys: bool) -> Result<Vec<(u8, u32)>, BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("classes");
+        let came = Noted::default();
+        let note = came.clone();
+        let mut builder = network
+            .stage("stage")
+            .class_shares(&[4, 2, 1])
+            .queue(1200)
+            .batch(1)
+            .servlets(1);
+        if has_keys {
+            builder = builder.keyed_by(|event: &(u8, u32)| *event);
+        }
+        let stage = builder.handler(move |_| Ok(each(move |event| note.add(event))))?;
+        stage.pause();
+        let sender = stage.sender();
+        for class in [2, 1, 0] {
+            for n in 0..400 {
+                let event = Event::new((class, n)).class(Class(class));
+                sender.try_send(event).expect("there is room");
+            }
+        }
+        stage.resume();
+        stage.drain().await;
+        adds_up(&stage);
+        Ok(came.take())
+    })
+}
+
+#[test]
+#[should_panic(expected = "a stage has 1 to 8 classes; asked were 0 shares")]
+fn a_stage_has_at_least_one_share() {
+    let runtime = runtime(1);
+    runtime.block_on(async {
+        drop(
+            Network::new("classes")
+                .stage::<()>("stage")
+                .class_shares(&[]),
+        )
+    });
+}
+
+#[test]
 fn a_class_that_the_stage_does_not_have_counts_as_the_last() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("classes");

@@ -99,14 +99,19 @@ impl Predict {
     }
 
     /// Sets the room of each class in overload.
-    pub(super) fn allot(&mut self, per_ns: f64) {
+    pub(super) fn allot(&mut self, sample: &Sample<'_>, per_ns: f64) {
         let budget_ns = self.wait_budget_ns(per_ns);
         let lowest = usize::from(self.lowest);
+        let has_shares = sample.classes.first().is_some_and(|class| class.share > 0);
         let mut above = 0.0_f64;
         for class in 0..=lowest {
-            // Events of higher classes that arrive in the meantime go first.
-            let mut wait_ns = budget_ns * (1.0 - above).max(0.0);
-            if class < lowest {
+            let mut wait_ns = budget_ns;
+            if !has_shares {
+                // Events of higher classes that arrive in the meantime go first.
+                wait_ns *= (1.0 - above).max(0.0);
+                above += self.taken[class];
+            }
+            if !has_shares && class < lowest {
                 // Servers that lower classes keep busy find their queue full more often than if
                 // this class were alone.
                 wait_ns *= 2.0;
@@ -114,7 +119,6 @@ impl Predict {
             // The events that can be served at the same time do not wait for any other event.
             let events = per_ns * (wait_ns + self.capacity.service_ns_free());
             self.room[class] = self.credits(events).max(self.servlets).max(1);
-            above += self.taken[class];
         }
         // The sum of a few service times is less certain than that of many.
         let spread = OVERDUE / (per_ns * budget_ns).max(0.25).sqrt();

@@ -3,7 +3,7 @@
 use std::sync::Weak;
 
 use super::{BURIED_PART, CancelHandle, Spot};
-use crate::stage::event::Event;
+use crate::stage::event::{Classes, Event};
 use crate::stage::queue::{ByKey, Lanes, Queue};
 use crate::stage::run::Shared;
 
@@ -62,9 +62,9 @@ fn each_cancelled_event_costs_a_few_looks() {
         |n| n * 7919 % EVENTS,
     ];
     for order in orders {
-        let lanes = Queue::Lanes(Lanes::new(1));
+        let lanes = Queue::Lanes(Lanes::new(Classes::by_priority(1)));
         assert!(looks(lanes, order) <= BURIED_PART * EVENTS);
-        let one_key = ByKey::new(|_: &usize| (), Some(EVENTS), 1);
+        let one_key = ByKey::new(|_: &usize| (), Some(EVENTS), Classes::by_priority(1));
         assert!(looks(Queue::Keyed(Box::new(one_key)), order) <= BURIED_PART * EVENTS);
     }
 }

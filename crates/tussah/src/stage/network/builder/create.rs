@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU32;
 use super::{MakeKeyed, StageBuilder};
 use crate::stage::control::{AutoTarget, Mode, Owns, controllers, owned};
 use crate::stage::error::BuildError;
+use crate::stage::event::Classes;
 use crate::stage::network::Network;
 use crate::stage::network::handle::{Any, Stage};
 use crate::stage::network::install::New;
@@ -134,7 +135,7 @@ impl<E: Send + 'static> StageBuilder<E> {
     }
 }
 
-fn queue<E>(keyed: Option<MakeKeyed<E>>, key_depth_max: usize, classes: usize) -> Queue<E> {
+fn queue<E>(keyed: Option<MakeKeyed<E>>, key_depth_max: usize, classes: Classes) -> Queue<E> {
     match keyed {
         None => Queue::Lanes(Lanes::new(classes)),
         Some(make) => Queue::Keyed(make(key_depth_max, classes)),

@@ -9,8 +9,6 @@ pub(super) struct Ready {
     pub(super) entries: VecDeque<Listing>,
     /// The number of stale entries.
     pub(super) stale: usize,
-    /// Events that were taken from higher classes while a key was ready here.
-    pub(super) passed_over: u32,
 }
 
 impl Ready {

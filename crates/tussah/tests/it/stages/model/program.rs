@@ -53,6 +53,7 @@ pub struct Stage {
     pub batch: usize,
     pub queue: u64,
     pub classes: usize,
+    pub has_shares: bool,
     pub whole_path: bool,
 }
 
@@ -123,15 +124,17 @@ fn stage() -> impl Strategy<Value = Stage> {
     ];
     let batch = prop_oneof![Just(1usize), Just(3), Just(100)];
     let queue = prop_oneof![Just(1u64), Just(4), Just(100)];
+    let classes = (1..3usize, prop::bool::weighted(0.3));
     let whole_path = prop::bool::weighted(0.3);
-    (form, takes, edge, batch, queue, 1..3usize, whole_path).prop_map(
-        |(form, takes, edge, batch, queue, classes, whole_path)| Stage {
+    (form, takes, edge, batch, queue, classes, whole_path).prop_map(
+        |(form, takes, edge, batch, queue, (classes, has_shares), whole_path)| Stage {
             form,
             takes,
             edge,
             batch,
             queue,
             classes,
+            has_shares,
             whole_path,
         },
     )

@@ -1,4 +1,4 @@
-//! Three classes at twice the capacity of a resource.
+//! Classes in overload: by priority at a resource, and by shares at a stage.
 
 use super::*;
 use crate::stage::event::CLASSES_MAX;
@@ -47,5 +47,48 @@ fn nearly_all_of_the_first_class_are_in_time_at_twice_the_capacity() {
         );
         // The capacity allows 4,000 in these five seconds.
         assert!(good(&outcomes, SECOND) > 3_800);
+    }
+}
+
+/// Runs classes with these rates, in events/s, and these shares, at a stage that computes 800/s.
+/// Returns the rates of the answers in time.
+fn by_shares(rates: &[f64], shares: &[u32]) -> Vec<f64> {
+    let computes = SimStage {
+        class_shares: shares.to_vec(),
+        ..SimStage::new(vec![Step::Compute(exponential(2.5))])
+    };
+    let mut system = System {
+        until_ns: 11 * SECOND,
+        ..three(rates.to_vec(), vec![computes])
+    };
+    let sum = rates.iter().sum();
+    system.clients[0].arrivals.rates = vec![(0, 560.0), (SECOND, sum)];
+    let (outcomes, _) = run(&system, at_the_entry);
+    let in_time = in_time(&outcomes, rates.len());
+    in_time
+        .iter()
+        .zip(rates)
+        .map(|(part, rate)| part * rate)
+        .collect()
+}
+
+#[test]
+fn classes_get_their_shares_in_overload() {
+    for (rates, shares, expected) in [
+        ([800.0, 800.0, 800.0], [4, 2, 1], [457.0, 229.0, 114.0]),
+        ([800.0, 800.0, 800.0], [1, 2, 4], [114.0, 229.0, 457.0]),
+        // The first class needs less than its share.
+        ([100.0, 1000.0, 1000.0], [4, 2, 1], [100.0, 467.0, 233.0]),
+        ([100.0, 200.0, 3000.0], [4, 2, 1], [100.0, 200.0, 500.0]),
+        ([600.0, 50.0, 3000.0], [8, 1, 1], [600.0, 50.0, 150.0]),
+    ] {
+        let found = by_shares(&rates, &shares);
+        for (found, expected) in found.iter().zip(expected) {
+            let ratio = found / expected;
+            assert!(
+                (0.92..1.08).contains(&ratio),
+                "{rates:?} by {shares:?}: {ratio}"
+            );
+        }
     }
 }

@@ -1,0 +1,65 @@
+//! The options for the classes of events.
+
+use super::StageBuilder;
+use crate::stage::event::{CLASSES_MAX, Class, Classes};
+
+impl<E: Send + 'static> StageBuilder<E> {
+    /// Sets the number of classes, 1 to 8. Class 0 is served first. Higher classes delay a lower
+    /// class but do not starve it: after 64 events of other classes, one event of a waiting class
+    /// is served. For classes that divide the capacity, see [`class_shares`](Self::class_shares).
+    ///
+    /// # Panics
+    /// Panics if `classes` is 0 or above 8.
+    #[track_caller]
+    pub fn classes(mut self, classes: usize) -> Self {
+        assert!(
+            (1..=CLASSES_MAX).contains(&classes),
+            "a stage has 1 to {CLASSES_MAX} classes; asked were {classes}"
+        );
+        self.classes = Classes::by_priority(classes);
+        self
+    }
+
+    /// Creates one class for each share, 1 to 8, and divides the capacity among them: while events
+    /// of all classes wait, the stage serves them in proportion to the shares. What a class does
+    /// not need, the others get. A share of 0 counts as 1.
+    ///
+    /// With a [target](Self::target), an overloaded stage admits as many events of each class as it
+    /// can serve in time with the share of the class, and with what the other classes leave. So the
+    /// excess of a class is rejected, and the other classes keep their shares.
+    ///
+    /// # Panics
+    /// Panics if there are no shares, or more than 8.
+    ///
+    /// # Examples
+    /// Paying customers get at least three quarters of the capacity, if they need it:
+    /// ```
+    /// use std::time::Duration;
+    /// use tussah::stage::{BuildError, Handler, Network};
+    ///
+    /// fn build<H: Handler>(network: &Network, handler: H) -> Result<(), BuildError> {
+    ///     let stage = network.stage("search").target(Duration::from_millis(100));
+    ///     stage.class_shares(&[3, 1]).handler(|_| Ok(handler))?;
+    ///     Ok(())
+    /// }
+    /// ```
+    #[track_caller]
+    pub fn class_shares(mut self, shares: &[u32]) -> Self {
+        assert!(
+            (1..=CLASSES_MAX).contains(&shares.len()),
+            "a stage has 1 to {CLASSES_MAX} classes; asked were {} shares",
+            shares.len()
+        );
+        self.classes = Classes::by_share(shares);
+        self
+    }
+
+    /// Sets the maximum number of queued events of one class; by default, only the queue's bound
+    /// applies. If the stage does not have the class, this has no effect.
+    pub fn class_queue(mut self, class: Class, events: u64) -> Self {
+        if let Some(max) = self.class_max.get_mut(usize::from(class.0)) {
+            *max = events.max(1);
+        }
+        self
+    }
+}
