@@ -60,8 +60,8 @@ pub trait Policy: Send {
 
 /// The default policy: first in, first out, unless colors have priorities.
 ///
-/// It chooses the candidate with the largest weight, which is the priority, plus one if the color
-/// was the last to run on this worker. Among equals, it chooses the oldest (the thesis on
+/// The policy chooses the candidate with the largest weight, which is the priority, plus one if the
+/// color was the last to run on this worker. Among equals, it chooses the oldest (the thesis on
 /// libasync-mp, §3.4). While no color of the runtime has a priority, candidates are not weighed,
 /// and the queue is first in, first out.
 #[derive(Clone, Copy, Debug, Default)]

@@ -42,7 +42,7 @@ const WAKE_BATCH: usize = 1;
 
 /// An event without a value, for which threads can wait.
 ///
-/// It behaves like `tokio::sync::Notify`:
+/// `Notify` behaves like `tokio::sync::Notify`:
 ///
 /// - [`notify_one`](Self::notify_one) wakes the thread that has waited longest. If no thread waits,
 ///   it stores one *permit*, and the next [`notified`](Self::notified) completes immediately. There
@@ -186,8 +186,8 @@ impl Notify {
 
     /// Wakes every thread that has already called [`notified`](Self::notified). Stores no permit.
     ///
-    /// It calls the wakers one by one on the calling OS thread. A waker that panics does not stop
-    /// the others from being called.
+    /// The method calls the wakers one by one on the calling OS thread. A waker that panics does
+    /// not stop the others from being called.
     pub fn notify_waiters(&self) {
         let mut state = self.lock();
         state.broadcasts = state.broadcasts.wrapping_add(1);

@@ -39,8 +39,8 @@ pub fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Runs an `async fn` as a test, in its own runtime.
 ///
-/// It takes the same arguments as `#[tussah::main]`, but starts 2 workers by default. Other
-/// attributes of the function, such as `#[should_panic]`, still apply.
+/// The attribute takes the same arguments as `#[tussah::main]`, but starts 2 workers by default.
+/// Other attributes of the function, such as `#[should_panic]`, still apply.
 ///
 /// ```ignore
 /// #[tussah::test]

@@ -63,8 +63,8 @@ impl<T> BlockingHandle<T> {
     /// Removes the job from the queue and drops its closure. The handle then returns a cancellation
     /// error.
     ///
-    /// If the job has already started, returns false and does nothing, because blocking code cannot
-    /// be interrupted.
+    /// Returns false if the job has already started and therefore runs to its end, because blocking
+    /// code cannot be interrupted.
     pub fn abort(&self) -> bool {
         self.pool.abort(self.ticket)
     }

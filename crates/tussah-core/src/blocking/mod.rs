@@ -2,9 +2,9 @@
 //!
 //! # No job is forgotten
 //!
-//! *While the queue is not empty, the pool has at least one OS thread. At least as many OS threads
-//! as there are queued jobs are awake or about to be woken, or else all OS threads without a job
-//! are.*
+//! *While the queue is not empty, the pool has at least one OS thread. The OS threads that are
+//! awake or about to be woken are at least as many as the queued jobs, or they include all OS
+//! threads without a job.*
 //!
 //! - `submit` queues the job and consults the policy under the same lock. If there is no OS thread,
 //!   the policy adds one, whatever its bound. The OS thread is started under the lock, so `threads`

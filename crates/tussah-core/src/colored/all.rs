@@ -77,8 +77,8 @@ all_colored!(A 0, B 1, C 2, D 3);
 /// was first polled.
 ///
 /// # Cancellation
-/// Same as for [`Colored::with`]. Queues skip the places of a cancelled request, or remove them
-/// earlier.
+/// Cancellation works as in [`Colored::with`]. Queues skip the places of a cancelled request, or
+/// remove them earlier.
 ///
 /// # Panics
 /// Panics if the same color is given twice, or if the values belong to different runtimes.

@@ -106,9 +106,9 @@ impl<T: Send + 'static> Colored<T> {
     ///
     /// # Cancellation
     /// Dropping the future cancels the closure if it is still queued, and otherwise discards its
-    /// result. It never blocks. Cancelled requests leave the queue in batches. A color holds at
-    /// most 192 cancelled requests, or three times the largest number of other events that have
-    /// waited in it at once, if that is more.
+    /// result. Dropping the future never blocks. Cancelled requests leave the queue in batches. A
+    /// color holds at most 192 cancelled requests, or three times the largest number of other
+    /// events that have waited in it at once, if that is more.
     ///
     /// # Panics
     /// If the closure panics, the panic resumes in the caller. The value stays as the closure left

@@ -34,7 +34,7 @@ impl Source {
     /// connected streams.
     ///
     /// # Errors
-    /// Same as for [`poll_ready`](Self::poll_ready).
+    /// Returns the same errors as [`poll_ready`](Self::poll_ready).
     pub fn poll_hangup(&self, context: &mut Context<'_>, hangup: Hangup) -> Poll<io::Result<()>> {
         loop {
             let seen = self.slot().seen();

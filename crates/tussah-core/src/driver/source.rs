@@ -103,8 +103,8 @@ impl Source {
         self.fd.take().expect("it is there until now")
     }
 
-    /// Tries an operation until it returns something other than `WouldBlock`, again whenever it may
-    /// succeed. An operation that returns `Interrupted` is retried immediately.
+    /// Tries an operation, and tries it again whenever it may succeed, until it returns something
+    /// other than `WouldBlock`. An operation that returns `Interrupted` is retried immediately.
     ///
     /// # Cancellation
     /// If the future is dropped, the operation is not tried again.
@@ -128,7 +128,7 @@ impl Source {
     /// woken.
     ///
     /// # Errors
-    /// Same as for [`io`](Self::io).
+    /// Returns the same errors as [`io`](Self::io).
     pub fn poll_io<R>(
         &self,
         context: &mut Context<'_>,

@@ -108,7 +108,7 @@ impl Builder {
         self
     }
 
-    /// Sets how long an event may wait before stealing it always pays off. Default: 1 ms.
+    /// Sets the waiting time after which stealing an event is always worth its cost. Default: 1 ms.
     pub fn steal_delay(mut self, delay: Duration) -> Self {
         self.steal_delay = delay.max(Duration::from_micros(1));
         self
@@ -156,9 +156,9 @@ impl Builder {
     /// thread does, so that waiters outside of the runtime do not wait for the event. Therefore
     /// neither `report` nor the wakers of other executors may block.
     ///
-    /// At each check, the watchdog makes the workers end their turns and check their timers. This
-    /// matters if events suddenly take longer. It limits the wait of other colors and timers to one
-    /// interval, one event, and the time that the system takes to run the watchdog.
+    /// At each check, the watchdog makes the workers end their turns and check their timers. The
+    /// interruption matters if events suddenly take longer. It limits the wait of other colors and
+    /// timers to one interval, one event, and the time that the system takes to run the watchdog.
     pub fn watchdog(
         mut self,
         limit: Duration,

@@ -69,9 +69,9 @@
 //!
 //! `slab/mod.rs` proves that an object in use keeps the runtime, whenever it was allocated. A
 //! request that the phase should have refused is harmless by its own rules. The poster that injects
-//! an event or a thread drops it (see above). A timer finds its shard closed, a descriptor finds
-//! the table closed, an operation on a file the ring, and a job the pool. Each is checked under the
-//! lock that was held for the closing.
+//! an event or a thread drops it (see above). A timer, a descriptor, a file operation and a job
+//! find their shard, table, ring or pool closed. Each of them checks this under the lock under
+//! which it was closed.
 
 use std::io;
 use std::sync::Arc;

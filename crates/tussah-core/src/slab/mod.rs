@@ -64,8 +64,8 @@
 //!
 //! So nothing is freed too early. Nothing is kept forever either: each reference is released by the
 //! caller that frees the last object, or that closes the slab. A slab that is never closed keeps
-//! its owner forever. The shutdown does that on purpose if it leaves a worker behind, and a panic
-//! in the shutdown has the same effect.
+//! its owner forever. The shutdown leaves the slab open on purpose if it leaves a worker behind,
+//! and a panic in the shutdown has the same effect.
 
 mod class;
 mod depot;

@@ -166,7 +166,7 @@ impl Clock {
         }
     }
 
-    /// Returns the number of nanoseconds since the clock was created. This is cheaper than
+    /// Returns the number of nanoseconds since the clock was created. The call is cheaper than
     /// subtracting two [`Instant`]s.
     #[inline]
     #[must_use]

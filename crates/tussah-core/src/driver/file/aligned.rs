@@ -64,7 +64,7 @@ impl AlignedBuf {
     /// Creates a buffer of `len` zeros.
     ///
     /// # Panics
-    /// Same as for [`with_capacity`](Self::with_capacity).
+    /// Panics in the same cases as [`with_capacity`](Self::with_capacity).
     #[must_use]
     pub fn zeroed(len: usize, align: usize) -> Self {
         let mut buffer = Self::with_capacity(len, align);

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! An operation (one per file, in `op/`) has a form for the ring, a form for the pool, and one
-//! function that makes a result from either form's result. Its state is in `cell.rs`, with the
-//! rules by which it keeps the memory that the kernel may access.
+//! function that makes a result from either form's result. The state of an operation is in
+//! `cell.rs`, with the rules by which the operation keeps the memory that the kernel may access.
 //!
 //! # Rings
 //!

@@ -102,10 +102,11 @@ impl OpenFile {
         (read, buffer)
     }
 
-    /// Writes a buffer in the file's order, once or until everything is written.
+    /// Writes a buffer after the file's earlier changes, once or until everything is written.
     ///
     /// # Errors
-    /// Same as for [`read`](Self::read), with pwrite(2).
+    /// Returns the same errors as [`read`](Self::read), with the errors of pwrite(2) in place of
+    /// those of pread(2).
     pub async fn write<B: IoBuf>(&self, buffer: B, at: At, whole: bool) -> (io::Result<usize>, B) {
         if let At::Offset(offset) = at
             && let Err(error) = check_offset(offset)
@@ -116,7 +117,7 @@ impl OpenFile {
         Run::in_order(Write::new(file, buffer, at, whole), &self.0).await
     }
 
-    /// Flushes the file to the device in the file's order; see fsync(2) and fdatasync(2).
+    /// Flushes the file to the device after its earlier changes; see fsync(2) and fdatasync(2).
     ///
     /// # Errors
     /// Returns any error from the call.
@@ -125,7 +126,7 @@ impl OpenFile {
         Run::in_order(Sync { file, data_only }, &self.0).await
     }
 
-    /// Sets the length of the file in the file's order; see ftruncate(2).
+    /// Sets the length of the file after its earlier changes; see ftruncate(2).
     ///
     /// # Errors
     /// Returns `InvalidInput` if the length exceeds `i64::MAX`, and otherwise the error of

@@ -126,7 +126,7 @@ impl Ring {
     /// Makes a ring.
     ///
     /// # Errors
-    /// Same as for [`make`].
+    /// Returns the same errors as [`make`].
     pub(crate) fn new(size: Size) -> io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
             uring: make(size)?,
