@@ -16,15 +16,16 @@ use crate::stage::{Batch as Events, Event, Reason};
 
 /// Several items for one call: a method takes `items: &mut Batch<T>` instead of a single item.
 ///
-/// A batch has at most 100 items. They have arrived at the method's port, with no item of another
-/// port in between. If the method also takes the state of a flow, all of them are of that flow.
+/// A batch has at most 100 items. The items have arrived at the method's port, with no item of
+/// another port in between. If the method also takes the state of a flow, all of them are of that
+/// flow.
 ///
 /// The method takes as many items as it wants, and the others return to the head of the queue. If
 /// the method takes none, it is called with the same batch again. Items that it sends belong to the
 /// flow of the item that it took last.
 ///
-/// In an `ordered` module, the output of a call leaves after that of all earlier items, and before
-/// that of all items that the call has left.
+/// In an `ordered` module, the output of a call is sent after the output for all earlier items, and
+/// before the output for the items that the call has left in its batch.
 ///
 /// When the method returns, all items that it has taken end together: they count as handled or, if
 /// it returns an error, as failed. If it panics, they go to the `dropped` port.

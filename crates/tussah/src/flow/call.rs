@@ -1,5 +1,5 @@
-//! Edges by a call. The call of a plain module is a function call, which makes a future only if
-//! what the module sends has no room.
+//! Edges by a call. A call of a plain module is a function call. It makes a future only if there is
+//! no room for the items that the module sends.
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -152,10 +152,11 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Calls<I
 
 /// An instance that handles an item within one function call.
 ///
-/// The trait does not demand `Sync`: the compiler would report a module that is not `Sync` at each
-/// `type Call`, too, with the names of types that users do not know.
+/// The trait does not require `Sync`. Otherwise the compiler would also report a module that is not
+/// `Sync` at each `type Call`, with the names of types that users do not know.
 pub trait Plain<I>: Any {
-    /// Handles an item. Returns the wait for the room of what the module sent, if there is one.
+    /// Handles an item. If there is no room for the items that the module sent, returns a future
+    /// that waits for room.
     ///
     /// # Errors
     /// Returns the item if another caller uses the module.
@@ -173,7 +174,7 @@ pub trait Called<M: Module>: Plain<M::Item> {
     /// Returns the output ports.
     fn outs(&self) -> &M::Outs;
 
-    /// Handles an item, and puts what has no room into `held`.
+    /// Handles an item, and puts sent items for which there is no room into `held`.
     ///
     /// # Panics
     /// Panics if the module does.
@@ -185,11 +186,11 @@ pub trait Called<M: Module>: Plain<M::Item> {
         way: &W::Open<'a>,
     );
 
-    /// Counts a panic, and makes a serial module anew.
+    /// Counts a panic, and creates a serial module again.
     fn broke(&self, guard: &mut Self::Guard<'_>);
 
-    /// Handles an item that came along an edge. Returns the wait for the room of what the module
-    /// sent, if there is one.
+    /// Handles an item that came along an edge. If there is no room for the items that the module
+    /// sent, returns a future that waits for room.
     #[inline(always)]
     fn run<'a>(
         &'a self,

@@ -15,7 +15,7 @@
 //!
 //! # Parameters
 //! The value of a parameter comes from the first of these places that sets it. For the parameter
-//! `at_once` of the graph `WebServer`, they are:
+//! `at_once` of the graph `WebServer`, these places are:
 //!
 //! 1. the option `--at-once`
 //! 2. the environment variable `WEB_SERVER_AT_ONCE`

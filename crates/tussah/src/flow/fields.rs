@@ -45,8 +45,8 @@ pub trait Fields {
     /// A number beyond the last shard counts from the first one again.
     ///
     /// By default this is `None`, and a hash of the field's value chooses the shard. A hash may
-    /// send two values to the same shard. An item whose shards stand for things, such as the disks
-    /// of a computer, therefore overrides this method.
+    /// send two values to the same shard. If each shard stands for a thing, such as a disk, the
+    /// item type therefore overrides this method.
     fn shard(&self, name: &str) -> Option<usize> {
         let _ = name;
         None

@@ -244,7 +244,7 @@ impl Flow {
         }
     }
 
-    /// Returns the flow without a ticket, for everything that may outlive the item.
+    /// Returns the flow without a ticket, for values that may outlive the item.
     #[doc(hidden)]
     #[must_use]
     pub fn without_ticket(&self) -> Self {

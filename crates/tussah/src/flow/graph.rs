@@ -153,7 +153,7 @@ impl Graph {
     /// Adds an edge like [`connect`](Self::connect), with options such as its room or a delay.
     ///
     /// # Errors
-    /// Same as for [`connect`](Self::connect).
+    /// Returns the same errors as [`connect`](Self::connect).
     pub fn connect_via(&mut self, from: &str, to: &str, via: Via) -> Result<(), GraphError> {
         let edge = (self.end(from, "out")?, self.end(to, "run")?, via);
         self.edges.push(edge);

@@ -66,7 +66,7 @@ pub(crate) type Run = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// The computation of the method `start`.
 pub(crate) type Produce = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
-/// The threads that an instance has in addition to those of its stage.
+/// The threads of an instance, in addition to the threads of its stage.
 #[derive(Default)]
 pub struct Installed {
     pub(crate) source: Option<Produce>,
@@ -269,7 +269,7 @@ impl<M: Module, W: Way> Node<M, W> {
     /// Installs a module that handles any number of items at a time.
     ///
     /// # Errors
-    /// Returns an error if the module or an edge cannot be made.
+    /// Returns an error if the module or an edge cannot be created.
     pub fn element(self) -> Result<Installed, BuildError>
     where
         M: Element,
@@ -293,7 +293,7 @@ impl<M: Module, W: Way> Node<M, W> {
     /// Installs a module that blocks its OS thread.
     ///
     /// # Errors
-    /// Returns an error if the module or an edge cannot be made.
+    /// Returns an error if the module or an edge cannot be created.
     pub fn blocking(self) -> Result<Installed, BuildError>
     where
         M: Element,
@@ -310,7 +310,7 @@ impl<M: Module, W: Way> Node<M, W> {
     /// Installs a module that handles one item at a time.
     ///
     /// # Errors
-    /// Returns an error if the module or an edge cannot be made.
+    /// Returns an error if the module or an edge cannot be created.
     pub fn serial(self) -> Result<Installed, BuildError>
     where
         M: Serial,
@@ -344,7 +344,7 @@ impl<M: Module, W: Way> Node<M, W> {
     /// Installs a module that handles one item of each flow at a time.
     ///
     /// # Errors
-    /// Returns an error if the module or an edge cannot be made.
+    /// Returns an error if the module or an edge cannot be created.
     pub fn per_flow(self) -> Result<Installed, BuildError>
     where
         M: PerFlow,

@@ -66,7 +66,7 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     const IS_ALONE: bool;
 
-    /// True if the output leaves in the order of the input.
+    /// True if the output has the order of the input.
     #[doc(hidden)]
     const IS_ORDERED: bool;
 
@@ -131,8 +131,8 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     fn install<W: Way>(node: Node<Self, W>) -> Result<Installed, BuildError>;
 
-    /// Makes this the module of an instance that another module had so far. The default is for
-    /// modules that cannot be swapped.
+    /// Replaces the current module of an instance with this module. The default is for modules that
+    /// cannot be swapped.
     ///
     /// # Errors
     /// Returns an error if the module cannot be created, or if the instance is closed.
@@ -268,7 +268,7 @@ pub type Begin<M> = for<'a> fn(
 
 /// A module with the method `start`.
 pub trait Source: Module + Sync {
-    /// Produces items until the method ends. Returns the reason if it failed.
+    /// Produces items until the method ends. Returns the reason if the method failed.
     fn start(
         &self,
         flow: &Flow,

@@ -14,7 +14,7 @@ use super::outbox::Held;
 use super::outlet::Outlet;
 use crate::stage::hand_over;
 
-/// Sends what a plain call has sent, when its item has its turn.
+/// Sends the output of a plain call at the turn of its item.
 pub async fn flush_in_turn(turn: &Flow, held: &mut Held<'_>) {
     if held.is_empty() {
         return;
@@ -25,7 +25,7 @@ pub async fn flush_in_turn(turn: &Flow, held: &mut Held<'_>) {
     hand_over();
 }
 
-/// Awaits a call, and hands over what it has sent, also if it panics.
+/// Awaits a call, and hands over its output, even if it panics.
 pub async fn handed_over<T>(call: impl Future<Output = T>) -> T {
     let result = AssertUnwindSafe(call).catch_unwind().await;
     hand_over();

@@ -11,8 +11,8 @@ use super::way::{Along, Way};
 /// Bound, in items: an outbox; a call that sends more than this without room is meant to wait.
 const OUTBOX_MAX: usize = 1024;
 
-/// Items that plain calls have sent without room, until the instance waits for it. This is one word
-/// while there is room.
+/// Items that plain calls have sent and for which there is no room, until the instance waits for
+/// it. The value is one word while there is room.
 #[derive(Default)]
 pub struct Held<'a>(OnceCell<Box<RefCell<Waiting<'a>>>>);
 
@@ -40,7 +40,7 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// Waits until all that was sent has room.
+    /// Waits until there is room for all of the sent items.
     pub async fn flush(&mut self) {
         let waiting = self.0.take().unwrap_or_default().into_inner();
         for wait in waiting.items {
@@ -79,8 +79,8 @@ impl<T: Send + 'static> Outlet<T> {
         self.outbox_by(flow, held, &(), 0)
     }
 
-    /// Opens the port, which has this number in the types of the expansions, for a plain call whose
-    /// items take a given way.
+    /// Opens the port for a plain call whose items take a given way. `PORT` stands for the port in
+    /// the types that macros generate.
     #[inline(always)]
     pub fn outbox_by<'a, 'c, W: Way>(
         &'a self,

@@ -32,8 +32,8 @@ pub trait Outs: Send + Sync + 'static {
         None
     }
 
-    /// Ends the flows that have been idle for too long. Returns the time at which the next flow
-    /// may be.
+    /// Ends the flows that have been idle for too long. Returns the time at which the next flow may
+    /// have been idle for too long.
     fn end_idle(&self) -> Option<Instant>;
 }
 
@@ -103,7 +103,7 @@ pub trait AnyOutlet {
     /// Makes the edges. Flows that begin here have a place for the state of each keeper.
     ///
     /// # Errors
-    /// Returns an error if an edge cannot be made.
+    /// Returns an error if an edge cannot be created.
     #[doc(hidden)]
     fn open(&mut self, edges: &Edges<'_>, keepers: &Arc<Keepers>) -> Result<(), BuildError>;
 }
@@ -162,8 +162,8 @@ impl<T: Send + 'static> Outlet<T> {
         }
     }
 
-    /// Polls the future of an async call to its end, or drops it when the graph stops everything
-    /// that waits for anything other than the room of a receiver.
+    /// Polls the future of an async call to its end. Drops the future when the graph stops all
+    /// calls that wait for anything other than room in a receiver.
     #[inline]
     pub async fn unless_cancelled<F: Future>(&self, sends: &Sends, call: F) -> Option<F::Output> {
         self.keepers.unless_cancelled(sends, call).await

@@ -19,9 +19,10 @@ use crate::AbortHandle;
 use crate::stage::{Batch, Between, BuildError, Edges, Handler, Network, Reason, Sender, Stage};
 
 impl Running {
-    /// Inserts an instance of a module into an edge while the graph runs. It gets all items that
-    /// the sending instance sends to the receiving port, and what it sends to its port `out` goes
-    /// to that port. It can show, change, delay, multiply or drop items.
+    /// Inserts an instance of a module into an edge while the graph runs. The new instance gets all
+    /// items that the sending instance sends to the receiving port. The items that it sends to its
+    /// own port `out` go to the receiving port. The new instance can show, change, delay, multiply
+    /// or drop items.
     ///
     /// The module has one input port, `run`, which takes the edge's items, and an output port `out`
     /// of the same items. It has no `start`, keeps no state for flows, and does not block its OS
@@ -31,15 +32,15 @@ impl Running {
     ///
     /// The items of a sender keep their order. The proxy handles one item at a time. While it
     /// waits, the sender waits as for a full queue. If the proxy panics, or the graph stops while
-    /// it waits, the item in its hand ends as dropped, provided that the item's type is `Clone`. A
+    /// it waits, its current item ends as dropped, provided that the item's type is `Clone`. A
     /// proxy of `&mut self` that panics more than five times within a minute closes. All items then
-    /// end as dropped, until it is removed. The method first waits until no instance runs that
-    /// calls the receiver, as in a fused chain.
+    /// end as dropped, until it is removed. The method first waits until no instance that calls the
+    /// receiver, as in a fused chain, is running.
     ///
     /// # Errors
     /// Returns an error if there is no such edge, if several have this name, or if it begins or
     /// ends at shards. Also returns an error if the edge has a proxy already, if the name is taken,
-    /// or if the module does not fit or cannot be made.
+    /// or if the module does not fit or cannot be created.
     ///
     /// # Cancellation
     /// If the future is dropped, there is no proxy.

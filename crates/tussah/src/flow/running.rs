@@ -114,10 +114,10 @@ impl Running {
     /// Taps an edge: the returned [`Tap`] shows the edge's items, from this call until the tap is
     /// dropped.
     ///
-    /// `a -> b.port` is an edge as in Weave. The name of an output port alone stands for its only
-    /// edge. An edge from or to several shards is one edge. The tap shows an item when it is sent,
-    /// also if the receiver then has no room for it. `Display` or `Debug` of the item runs in the
-    /// sending instance.
+    /// `a -> b.port` is an edge as in Weave. If an output port has only one edge, the name of the
+    /// port is enough. An edge from or to several shards counts as one edge. The tap shows an item
+    /// when the item is sent, even if the receiver has no room for it at that time. The sending
+    /// instance runs the `Display` or `Debug` implementation of the item.
     ///
     /// # Errors
     /// Returns an error if there is no such edge, or if several have this name.
@@ -195,7 +195,7 @@ impl Running {
     /// items that circulate in a cycle, delayed items, items that a method leaves in its batch, and
     /// the items of an `async fn` that waits. The future of such a function is dropped.
     ///
-    /// A function that waits for room for its output goes on: its receivers are still open, and
+    /// A function that waits for room for its output continues: its receivers are still open, and
     /// stop later. If it then waits for something else, its item ends as shut down although the
     /// function has sent a part of its output. If a plain function has started, the method waits
     /// until it has ended and all of its output has room. If the function blocks its OS thread and

@@ -20,23 +20,23 @@ use crate::stage::{BuildError, Edges, Sender, Stage};
 use crate::sync::Limit;
 
 impl Running {
-    /// Replaces the module of an instance while the graph runs. No item is lost: those in the queue
-    /// go to the new module, and those of one sender keep their order.
+    /// Replaces the module of an instance while the graph runs. No item is lost: the queued items
+    /// go to the new module, and the items of each sender keep their order.
     ///
     /// The new module has the same input and output ports, in the same order, the same parallelism,
-    /// and the same ones of the methods `tick`, `wake` and `end`. It may be the same module with
-    /// other arguments. The edges of the instance stay, and so do the flows that it has opened. The
-    /// arguments `every`, `flows` and `idle` stay as they were.
+    /// and the same set of the methods `tick`, `wake` and `end`. The new module may be the same
+    /// module with other arguments. The edges of the instance stay, and so do the flows that it has
+    /// opened. The arguments `every`, `flows` and `idle` stay as they were.
     ///
     /// If the module keeps state for each flow, the states and alarms stay, provided that the state
     /// of the new module has the same type. Otherwise, each flow begins a new state with its next
     /// item, and the earlier state is dropped without `end`.
     ///
-    /// The method first waits until no instance is running that calls this one, as in a fused
-    /// chain. It also waits for running calls of this instance if they would overlap with the new
-    /// module's: those of a serial module, and those of a module with state for each flow. Other
+    /// The method first waits until no instance that calls this one, as in a fused chain, is
+    /// running. It also waits for running calls of this instance if they must not overlap with
+    /// calls of the new module, because the module is serial or keeps state for each flow. Other
     /// running calls end with the earlier module. Afterwards, calls of this instance cost as much
-    /// as calls by name, also in a fused chain. An instance that is called keeps its first module
+    /// as calls by name, even in a fused chain. An instance that is called keeps its first module
     /// until the graph ends.
     ///
     /// Do not call this method from a module of the graph, which could wait for itself.
@@ -45,7 +45,7 @@ impl Running {
     /// Returns an error if the instance does not exist, has shards, or is closed. A shard, such as
     /// `pages#0`, is an instance of its own. Also returns an error if the modules do not match, if
     /// only one of them blocks its OS thread, if one of them has `start`, or if the new module
-    /// cannot be made. The earlier module then stays.
+    /// cannot be created. The earlier module then stays.
     ///
     /// # Cancellation
     /// If the future is dropped, the earlier module stays.
@@ -214,7 +214,7 @@ impl<M: Module> Swap<M> {
     /// Swaps to a module that handles any number of items at a time.
     ///
     /// # Errors
-    /// Returns an error if the module cannot be made, or if the instance is closed.
+    /// Returns an error if the module cannot be created, or if the instance is closed.
     pub async fn element(self) -> Result<(), BuildError>
     where
         M: Element,
@@ -235,7 +235,7 @@ impl<M: Module> Swap<M> {
     /// Swaps to a module that blocks its OS thread.
     ///
     /// # Errors
-    /// Returns an error if the module cannot be made, or if the instance is closed.
+    /// Returns an error if the module cannot be created, or if the instance is closed.
     pub async fn blocking(self) -> Result<(), BuildError>
     where
         M: Element,
@@ -252,7 +252,7 @@ impl<M: Module> Swap<M> {
     /// Swaps to a module that handles one item at a time.
     ///
     /// # Errors
-    /// Returns an error if the module cannot be made, or if the instance is closed.
+    /// Returns an error if the module cannot be created, or if the instance is closed.
     pub async fn serial(self) -> Result<(), BuildError>
     where
         M: Serial,
@@ -272,7 +272,7 @@ impl<M: Module> Swap<M> {
     /// Swaps to a module that keeps state for each flow.
     ///
     /// # Errors
-    /// Returns an error if the module cannot be made, or if the instance is closed.
+    /// Returns an error if the module cannot be created, or if the instance is closed.
     pub async fn per_flow(self) -> Result<(), BuildError>
     where
         M: PerFlow,

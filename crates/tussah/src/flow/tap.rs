@@ -95,14 +95,14 @@ impl fmt::Debug for Tap {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TappedItem {
-    /// The item as its `Display` writes it, or else its `Debug`; without both, the name of its
-    /// type. Longer texts are cut off after 4096 bytes.
+    /// The item in its `Display` form, or else in its `Debug` form. If it has neither, the name of
+    /// its type. Longer texts are cut off after 4096 bytes.
     pub text: String,
     /// The name of the item's flow, or `None` outside of any flow.
     pub flow: Option<Key>,
 }
 
-/// The end of a tap at an edge.
+/// The part of a tap that belongs to the edge.
 #[derive(Clone)]
 pub struct TapEnd {
     items: Sender<TappedItem>,

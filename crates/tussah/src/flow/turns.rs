@@ -1,5 +1,5 @@
-//! The turns of an ordered module's items: what a module sends for an item leaves after everything
-//! that it sends for earlier items.
+//! The turns of an ordered module's items: the output for an item is sent after the output for all
+//! earlier items.
 //!
 //! The stage gives each item a ticket while a servlet takes the item out of the queue, under the
 //! queue's lock. An item that goes back to the queue keeps its ticket. An item that is handled

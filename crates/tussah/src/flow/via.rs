@@ -42,7 +42,8 @@ impl Via {
     /// least 1. While the queue is full, senders wait.
     ///
     /// All edges to a receiver share its queue, so the edge with the most room determines its
-    /// bound. An edge that sheds or drops, and closes a cycle, has its room in addition.
+    /// bound. An edge that sheds or drops items, and closes a cycle, has room of its own in
+    /// addition.
     #[must_use]
     pub fn queue(room: u64) -> Self {
         Self {
@@ -70,9 +71,9 @@ impl Via {
         self
     }
 
-    /// Delays each item by `delay`. The items keep their order. Delayed items also take room, of
-    /// which a call has 1024 items. If there is no room for an item, it goes to the `dropped` port
-    /// of the receiver.
+    /// Delays each item by `delay`. The items keep their order. Delayed items also take room; an
+    /// edge that calls has room for 1024 of them. If there is no room for an item, it goes to the
+    /// `dropped` port of the receiver.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.after = delay;

@@ -26,15 +26,15 @@ impl Wake {
         }
     }
 
-    /// Returns whether the alarm with this number is the one that was set last.
+    /// Returns whether the alarm with this number was set last.
     #[doc(hidden)]
     #[must_use]
     pub fn is(&self, number: u64) -> bool {
         self.number == number
     }
 
-    /// Sets the alarm: `wake` is called for the flow after `time`. This replaces an alarm that was
-    /// set before.
+    /// Sets the alarm: `wake` is called for the flow after `time`. The new alarm replaces an
+    /// earlier one.
     pub fn after(&self, time: Duration) {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(NONE);
         self.after_ns.store(ns.min(NONE - 1), Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! The ways of what plain calls send: along the edges, or into static calls of the next modules of
-//! a fused chain, which the compiler can inline.
+//! The ways of the items that plain calls send: along the edges, or by static calls into the next
+//! modules of a fused chain, which the compiler can inline.
 
 use std::any::{Any, TypeId};
 use std::cell::{Cell, RefCell};
@@ -14,12 +14,12 @@ use super::module::{Module, Never, Ports};
 use super::outbox::{Held, Outbox};
 use super::outlet::Outs;
 
-/// The way of what a plain call sends.
+/// The way of the items that a plain call sends.
 pub trait Way: Send + Sync + 'static {
-    /// True if the way is more than the edges.
+    /// True if some items take another way than the edges.
     const IS_FUSED: bool;
 
-    /// The callees during a run of calls, which never waits. The default has none, so that all
+    /// The callees during a run of calls; such a run never waits. The default has none, so that all
     /// items take the edges.
     type Open<'a>: Default;
 
@@ -48,12 +48,13 @@ impl Way for Along {
     }
 }
 
-/// The way into a call of the module `M` for the items of one port, which has a number, and along
-/// the edges for all other items. What `M` sends takes the way `W`. The chain begins with `Head`.
+/// A way by which the items of one port go into a call of the module `M`, and all other items take
+/// the edges. The items that `M` sends take the way `W`. The chain begins with `Head`.
 ///
-/// This is only a guess about the graph. If the edge is not a call of such an instance, all items
-/// of a run take the edge. They also do so if something taps the edge, and if the instance has a
-/// proxy, was swapped or is closed. A wrong guess therefore costs time, but the result is the same.
+/// The type is only a guess about the graph. If the edge is not a call of such an instance, all
+/// items of a run take the edge. They also do so if something taps the edge, and if the instance
+/// has a proxy, was swapped or is closed. A wrong guess therefore costs time, but the result is the
+/// same.
 pub struct Fuse<const PORT: u64, Head, M, W>(PhantomData<fn(Head, M, W)>);
 
 impl<const PORT: u64, Head: Module, M: Module, W: Way> Fuse<PORT, Head, M, W> {

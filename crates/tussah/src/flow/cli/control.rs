@@ -59,7 +59,7 @@ impl Socket {
     /// process is gone.
     ///
     /// # Errors
-    /// Returns the reason if the path is in use, or the socket cannot be made.
+    /// Returns the reason if the path is in use, or the socket cannot be created.
     pub(super) fn bind(path: &Path) -> Result<Self, String> {
         let error =
             |error: io::Error| format!("cannot make the socket {}: {error}", path.display());

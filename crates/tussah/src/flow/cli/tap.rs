@@ -14,13 +14,13 @@ use crate::signal::{Signal, signal};
 
 /// Show the items of an edge of a running graph.
 ///
-/// The graph has to run with `--control SOCKET`. A tap never makes it wait: it skips items that
-/// come too fast, and counts them.
+/// The graph has to run with `--control SOCKET`. A tap never makes the graph wait: it skips items
+/// that arrive too fast, and counts them.
 ///
-/// Exits with 0, with 1 if there is no such edge, and with 2 if it cannot connect.
+/// Exits with 0 on success, with 1 if there is no such edge, and with 2 if it cannot connect.
 #[derive(Args)]
 pub struct TapArguments {
-    /// Socket that `run --control` has made
+    /// Socket that `run --control` has created
     socket: PathBuf,
     /// Edge, such as 'a -> b.port', or an output port with one edge [default: list the edges]
     edge: Option<String>,

@@ -9,8 +9,8 @@ use crate::flow::module::Module;
 use crate::flow::way::Way;
 
 impl Graph {
-    /// Sets the way of what the instance of this name sends, or each of its shards. Instances of
-    /// other modules stay as they are.
+    /// Sets the way of the items that the instance of this name, or each of its shards, sends.
+    /// Instances of other modules stay as they are.
     #[doc(hidden)]
     pub fn fuse<M: Module, W: Way>(&mut self, name: &str) {
         let Ok(places) = self.place(name) else {

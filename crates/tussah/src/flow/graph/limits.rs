@@ -12,8 +12,9 @@ impl Graph {
     /// any flow, count as one item until all of it has left the set. A `tick`, a `wake` and an
     /// `end` of an instance also count as items from outside. A pending alarm takes no place.
     ///
-    /// One edge of each cycle inside the set must still drop items. If it has room for this many
-    /// `items`, it drops none, as long as each item is sent on once. Weave sets this room.
+    /// One edge of each cycle inside the set must still be able to drop items. If that edge has
+    /// room for `items` items, it drops none, as long as a module sends at most one item for each
+    /// item. Weave sets this room.
     ///
     /// # Errors
     /// Returns an error if an instance does not exist, is in another set, is a single shard, or has

@@ -21,7 +21,7 @@ impl<M: Module> Maker<M> {
     /// Makes the module and the edges of its ports.
     ///
     /// # Errors
-    /// Returns an error if the module or an edge cannot be made.
+    /// Returns an error if the module or an edge cannot be created.
     pub(super) fn make(mut self, edges: &Edges<'_>) -> Result<(M, Arc<M::Outs>), BuildError> {
         let module = M::make(&self.args).map_err(|why| edges.failed(why))?;
         let mut result = Ok(());

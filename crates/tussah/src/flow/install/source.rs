@@ -31,7 +31,7 @@ impl<M: Module, W: Way> Node<M, W> {
     /// Starts a module that has no input.
     ///
     /// # Errors
-    /// Returns an error if the module or an edge cannot be made.
+    /// Returns an error if the module or an edge cannot be created.
     pub fn source(self) -> Result<Installed, BuildError>
     where
         M: Source,
