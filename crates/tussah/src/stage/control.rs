@@ -123,8 +123,8 @@ pub trait Controller: Send + 'static {
     /// [`Owns::ADMISSION`], and only for events that fit into the queue.
     ///
     /// A sender of many events requests admission for several events of a class in advance, and
-    /// returns what it does not use. The controller may therefore admit more events than arrive,
-    /// but never fewer.
+    /// returns the part that it does not use. The controller may therefore admit more events than
+    /// arrive, but never fewer.
     fn on_enqueue(&mut self, _arrival: &Arrival) -> Admission {
         Admission::Admit
     }

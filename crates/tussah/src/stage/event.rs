@@ -156,8 +156,8 @@ impl<E> Event<E> {
         self
     }
 
-    /// Sets a callback for the case that the event ends without being handled. It replaces an
-    /// earlier callback.
+    /// Sets a callback for the case that the event ends without being handled. The new callback
+    /// replaces an earlier one.
     ///
     /// `f` is called if the event ends in a queue or its handler panics. It is also called if the
     /// runtime ends while a handler that took the event with [`next`](super::Batch::next) is in the

@@ -95,7 +95,8 @@ pub struct Decision {
     pub why: Why,
     /// The latency target of the stage, if it has one.
     pub target: Option<Duration>,
-    /// The limit, or the later stage of the path, for which most events waited, if one was scarce.
+    /// The limit, or the later stage of the path, for which most events waited; `None` if neither
+    /// was scarce.
     pub limit: Option<LimitUse>,
     /// The main numbers of the sample behind the decision.
     pub inputs: Inputs,

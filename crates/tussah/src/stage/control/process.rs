@@ -30,8 +30,9 @@ pub struct StageLoad<'a> {
     /// True if the stage is overloaded: since the last plan, its queue has grown, or it has refused
     /// or shed events.
     pub growing: bool,
-    /// The utilisation of the stage's servlets since the last plan; from 0 to 1. This is their busy
-    /// time, divided by the elapsed time and by the number of servlets that the stage may have.
+    /// The utilisation of the stage's servlets since the last plan; from 0 to 1. The utilisation is
+    /// the busy time of the servlets, divided by the elapsed time and by the number of servlets
+    /// that the stage may have.
     pub utilisation: f64,
     /// The index of the stage for whose full queue this stage's servlets wait, if any.
     pub waits_for: Option<usize>,

@@ -21,9 +21,9 @@ pub enum Rule {
     /// An event is admitted if the queued credits and the events in service are together below this
     /// number.
     Below(u64),
-    /// This number of events is admitted per second.
+    /// Events are admitted at this rate, in events per second.
     Rate(u64),
-    /// This number of events in a thousand is rejected.
+    /// Of a thousand events, this number is rejected.
     AllBut(u16),
 }
 

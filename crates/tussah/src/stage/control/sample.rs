@@ -58,7 +58,7 @@ pub struct Sample<'a> {
     /// The counts of busy and parked servlets, the current limit on busy servlets, and the maximum
     /// of this limit.
     pub servlets: Servlets,
-    /// The part of the busy servlets whose handlers have waited since their batch began. Yielding
+    /// The number of busy servlets whose handlers have waited since their batch began. Yielding
     /// does not count as waiting.
     pub waiting: usize,
     /// The number of servlets that can compute at the same time, which is the number of the

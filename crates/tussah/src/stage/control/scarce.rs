@@ -1,12 +1,13 @@
-//! The resources for lack of which a stage rejects events.
+//! The scarce resources because of which a stage rejects events.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A resource for lack of which a stage rejects events.
+/// A scarce resource because of which a stage rejects events.
 ///
-/// A stage names the resource that its handlers waited for when it rejected an event. It knows the
-/// waits of the handlers themselves, but not those of threads that handlers have spawned.
+/// A stage names the resource that its handlers waited for when it rejected an event. The stage
+/// knows the waits of the handlers themselves, but not the waits of threads that handlers have
+/// spawned.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 #[non_exhaustive]
 pub enum Resource {
@@ -44,9 +45,9 @@ pub struct LimitUse {
     pub name: Arc<str>,
     /// The number of permits, or of servlets that may be busy at the same time.
     pub permits: usize,
-    /// Permits in use, by any caller, or busy servlets.
+    /// The number of permits in use by any caller, or of busy servlets.
     pub in_use: usize,
-    /// Futures that wait for a permit, of any caller, or queued events.
+    /// The number of futures that wait for a permit, of any caller, or of queued events.
     pub waiting: usize,
 }
 

@@ -183,7 +183,7 @@ impl Connection {
     /// Dropping the future while it waits drops the bytes.
     ///
     /// # Errors
-    /// The same as for [`try_send`](Self::try_send).
+    /// Returns the same errors as [`try_send`](Self::try_send).
     pub async fn send(&self, bytes: impl Into<Buffer>) -> Result<u64, PushError<Buffer>> {
         let shared = &self.shared;
         shared.writes.look();
@@ -204,8 +204,8 @@ impl Connection {
         self.shared.outgoing.break_off();
     }
 
-    /// Returns the length of the write queue, in bytes and buffers, and the counters of what was
-    /// written.
+    /// Returns the length of the write queue, in bytes and buffers, and the counters of written
+    /// data.
     #[must_use]
     pub fn outgoing(&self) -> OutgoingStats {
         self.shared.outgoing.stats()

@@ -31,14 +31,14 @@ pub enum SocketEvent {
     /// The peer has finished sending, but may still read. The stage can send until it
     /// [closes](Connection::close) the connection or drops the last [`Connection`].
     Ended(Connection),
-    /// The connection is closed. This is its last event.
+    /// The connection is closed. This is the last event of the connection.
     Closed(Connection, CloseReason),
     /// A server could not accept a connection, because the process or the system has run out of
     /// descriptors or memory. The server keeps trying. It sends this event for the first failure,
     /// and then not again until a connection has been accepted.
     AcceptFailed(Server, io::Error),
     /// A server has stopped: it was [closed](Server::close), or it failed with this error. This is
-    /// its last event.
+    /// the last event of the server.
     Stopped(Server, Option<io::Error>),
 }
 

@@ -33,8 +33,8 @@ pub enum WhenRejected {
     Drop,
     /// Close the connection after writing its queued bytes.
     Close,
-    /// Wait until the event is admitted. Retries start 1 ms apart and slow down to 100 ms. The
-    /// connection reads nothing in the meantime.
+    /// Wait until the event is admitted. Retries start 1 ms apart and slow down to 100 ms. Until
+    /// then, the connection reads nothing.
     Wait,
 }
 

@@ -51,8 +51,8 @@ impl Sockets {
         Ok(Self::of(set, SocketOptions::default()))
     }
 
-    /// Returns a handle of the same sockets that uses other options for new ones. Its connections
-    /// have a bound of their own.
+    /// Returns a handle of the same sockets that uses other options for new ones. Connections of
+    /// that handle have a bound of their own.
     #[must_use]
     pub fn with(&self, options: SocketOptions) -> Self {
         Self::of(Arc::clone(&self.set), options)
@@ -83,7 +83,7 @@ impl Sockets {
     /// two stages is undefined.
     ///
     /// # Errors
-    /// Same as for [`listen`](Self::listen).
+    /// Returns the same errors as [`listen`](Self::listen).
     pub fn listen_apart<A, E>(
         &self,
         listener: impl Into<Listener>,
@@ -133,7 +133,7 @@ impl Sockets {
     /// [`connect`](Self::connect).
     ///
     /// # Errors
-    /// Same as for [`connect`](Self::connect).
+    /// Returns the same errors as [`connect`](Self::connect).
     pub fn connect_unix<E>(&self, path: impl Into<PathBuf>, to: &Sender<E>) -> io::Result<u64>
     where
         E: From<SocketEvent> + Send + 'static,
@@ -146,7 +146,7 @@ impl Sockets {
     /// [`connect`](Self::connect).
     ///
     /// # Errors
-    /// Same as for [`connect`](Self::connect).
+    /// Returns the same errors as [`connect`](Self::connect).
     pub fn connect_by<S, E>(
         &self,
         connect: impl Future<Output = io::Result<S>> + Send + 'static,
@@ -179,7 +179,8 @@ impl Sockets {
     /// Takes over an existing connection. The stage receives its packets and all later events.
     ///
     /// # Errors
-    /// Same as for [`connect`](Self::connect). If the call fails, the stream is closed.
+    /// Returns the same errors as [`connect`](Self::connect). If the call fails, the stream is
+    /// closed.
     pub fn adopt<E>(&self, stream: impl Into<Stream>, to: &Sender<E>) -> io::Result<Connection>
     where
         E: From<SocketEvent> + Send + 'static,
@@ -196,8 +197,8 @@ impl Sockets {
     }
 
     /// Adds a controller to the queue `NAME.read`, such as an
-    /// [`InputRate`](crate::stage::control::policy::InputRate). It also controls the reads of
-    /// handles with other options.
+    /// [`InputRate`](crate::stage::control::policy::InputRate). The controller also controls the
+    /// reads of handles with other options.
     ///
     /// The controller can own [`Owns::PACE`]: the minimum time between two reads on all connections
     /// together. Connections queue for their turn to read. The controller receives a sample after
@@ -220,8 +221,8 @@ impl Sockets {
     }
 
     /// Adds a controller to the queue `NAME.write`, such as an
-    /// [`OutgoingBound`](crate::stage::control::policy::OutgoingBound). It also controls the writes
-    /// of handles with other options.
+    /// [`OutgoingBound`](crate::stage::control::policy::OutgoingBound). The controller also
+    /// controls the writes of handles with other options.
     ///
     /// The controller can own [`Owns::OUTGOING`]: the maximum number of bytes in each write queue.
     /// [`SocketOptions::outgoing_bytes_max`] still applies. The controller receives a sample when
@@ -240,7 +241,7 @@ impl Sockets {
     /// | `outgoing_max` | current maximum number of bytes in a write queue |
     ///
     /// # Errors
-    /// Same as for [`control_reads`](Self::control_reads).
+    /// Returns the same errors as [`control_reads`](Self::control_reads).
     pub fn control_writes(&self, controller: impl Controller) -> Result<(), BuildError> {
         let name = self.set.name_of(Queue::Write);
         self.set.writes.add(name, Box::new(controller))

@@ -17,7 +17,7 @@ pub struct IoStats {
     pub finished: u64,
     /// The number of bytes in the operations that succeeded.
     pub bytes: u64,
-    /// The number of operations that were refused for lack of room or by a controller.
+    /// The number of operations that were refused, by a controller or because there was no room.
     pub refused: u64,
     /// The number of operations that failed.
     pub failed: u64,

@@ -151,7 +151,7 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// short enough; see [`AutoTarget`](crate::stage::control::AutoTarget), also for handlers that
     /// wait. Without a target, the stage refuses events only at the bounds of its queue. The target
     /// does not affect a [controller](Self::controller) that you add, which replaces the default
-    /// controllers for its settings. It has no effect in a [manual](Self::manual) stage.
+    /// controllers for its settings. The target has no effect in a [manual](Self::manual) stage.
     pub fn target(mut self, target: Duration) -> Self {
         self.target = Some(target);
         self
@@ -182,7 +182,8 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Adds a controller. It replaces the default controllers for the settings that it owns.
+    /// Adds a controller. The controller replaces the default controllers for the settings that it
+    /// owns.
     pub fn controller(mut self, controller: impl Controller) -> Self {
         self.controllers.push(Box::new(controller));
         self
@@ -205,10 +206,10 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// run one after the other, and batches of different keys run in parallel. Keys without events
     /// cost nothing.
     ///
-    /// `key_of` and the key's `Hash` and `Eq` run under the stage's lock. They must be fast, and
-    /// must not use the stage. If one of them panics, the event ends, and the panic propagates to
-    /// the sender or caller. An event that a handler returns to the queue keeps its previous key in
-    /// that case.
+    /// `key_of` and the key's `Hash` and `Eq` run under the stage's lock. These functions must be
+    /// fast, and must not use the stage. If one of them panics, the event ends, and the panic
+    /// propagates to the sender or caller. An event that a handler returns to the queue keeps its
+    /// previous key in that case.
     pub fn keyed_by<K>(mut self, key_of: impl Fn(&E) -> K + Send + 'static) -> Self
     where
         K: Hash + Eq + Clone + Send + 'static,
@@ -274,7 +275,7 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// Creates the stage with a handler that never waits, which other stages can call directly.
     ///
     /// # Errors
-    /// Same as for [`handler`](Self::handler).
+    /// Returns the same errors as [`handler`](Self::handler).
     pub fn direct<H: DirectHandler<Event = E>>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
@@ -286,7 +287,7 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// `make` is called again immediately, within the limit of [`restarts`](Self::restarts).
     ///
     /// # Errors
-    /// Same as for [`handler`](Self::handler).
+    /// Returns the same errors as [`handler`](Self::handler).
     pub fn serial<H: SerialHandler<Event = E>>(
         self,
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
@@ -295,8 +296,9 @@ impl<E: Send + 'static> StageBuilder<E> {
     }
 
     /// Creates the stage with a handler that blocks its OS thread, in the runtime's pool. The
-    /// handler cannot await. It can send with [`Sender::try_send`](crate::stage::Sender::try_send)
-    /// or [`send_or`](crate::stage::Sender::send_or), and wait for room with
+    /// handler cannot await. The handler can send with
+    /// [`Sender::try_send`](crate::stage::Sender::try_send) or
+    /// [`send_or`](crate::stage::Sender::send_or), and wait for room with
     /// [`Handle::block_on`](crate::Handle::block_on).
     ///
     /// # Examples
@@ -325,7 +327,7 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// ```
     ///
     /// # Errors
-    /// Same as for [`handler`](Self::handler).
+    /// Returns the same errors as [`handler`](Self::handler).
     pub fn blocking<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
@@ -336,7 +338,7 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// Creates the stage like [`blocking`](Self::blocking), in a pool that stages may share.
     ///
     /// # Errors
-    /// Same as for [`handler`](Self::handler).
+    /// Returns the same errors as [`handler`](Self::handler).
     pub fn blocking_on<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
         self,
         pool: &Arc<BlockingPool>,

@@ -89,16 +89,16 @@ struct Seen {
 
 impl Network {
     /// Installs a governor, which distributes servlets among all stages and finds the cause of an
-    /// overload. It replaces an earlier governor.
+    /// overload. The new governor replaces an earlier one.
     ///
     /// The governor makes a plan at most every 10 ms while stages are active; an idle network runs
     /// nothing. The plan limits the servlets of each stage, in addition to the stage's own
     /// controllers and its manager of servlets. The number of busy servlets does not exceed the
     /// governor's bound or the number of stages, whichever is larger. If a plan moves servlets from
-    /// one stage to another, the latter gets them when the former has finished its batches. There
-    /// is one exception: a new stage gets its first servlet at once, because all other servlets may
-    /// be waiting for that stage. Until another stage gives one up, each new stage may exceed the
-    /// bound by one servlet.
+    /// one stage to another, the receiving stage gets them when the other stage has finished its
+    /// batches. There is one exception: a new stage gets its first servlet at once, because all
+    /// other servlets may be waiting for that stage. Until another stage gives one up, each new
+    /// stage may exceed the bound by one servlet.
     ///
     /// [`overload`](Self::overload) returns the cause of an overload. Each change of the cause is
     /// logged as a warning.

@@ -105,8 +105,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// Stops admission, and waits until all admitted events have been handled.
     ///
     /// If the stage is paused, it resumes. If it has no handler yet
-    /// ([`Declared`](crate::stage::Declared)) but queued events, this waits for a handler, forever
-    /// if it never gets one. [`destroy`](Self::destroy) does not wait for a handler.
+    /// ([`Declared`](crate::stage::Declared)) but queued events, this waits until the stage gets a
+    /// handler, which may be forever. [`destroy`](Self::destroy) does not wait for a handler.
     ///
     /// Do not call this from the stage's own handler, which would wait for itself.
     /// [`Network::drain`] drains all stages.

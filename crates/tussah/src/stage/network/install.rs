@@ -29,7 +29,7 @@ impl<E: Send + 'static> Declared<E> {
     /// Installs a handler that several servlets use concurrently.
     ///
     /// # Errors
-    /// Same as for [`StageBuilder::handler`](crate::stage::StageBuilder::handler).
+    /// Returns the same errors as [`StageBuilder::handler`](crate::stage::StageBuilder::handler).
     pub fn handler<H: Handler<Event = E>>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
@@ -42,8 +42,8 @@ impl<E: Send + 'static> Declared<E> {
     /// [`servlets`](crate::stage::StageBuilder::servlets) when you build the stage.
     ///
     /// # Errors
-    /// Same as for [`StageBuilder::handler`](crate::stage::StageBuilder::handler). Also returns an
-    /// error if another stage calls this one.
+    /// Returns the same errors as [`StageBuilder::handler`](crate::stage::StageBuilder::handler).
+    /// Also returns an error if another stage calls this one.
     pub fn blocking<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
@@ -54,7 +54,7 @@ impl<E: Send + 'static> Declared<E> {
     /// Installs a handler that processes one batch at a time.
     ///
     /// # Errors
-    /// Same as for [`StageBuilder::handler`](crate::stage::StageBuilder::handler).
+    /// Returns the same errors as [`StageBuilder::handler`](crate::stage::StageBuilder::handler).
     pub fn serial<H: SerialHandler<Event = E>>(
         self,
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
@@ -218,7 +218,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// Replaces the handler like [`swap`](Self::swap). Both handlers block their OS threads.
     ///
     /// # Errors
-    /// Same as for [`swap`](Self::swap).
+    /// Returns the same errors as [`swap`](Self::swap).
     pub(crate) async fn swap_blocking<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
         &self,
         make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
@@ -239,7 +239,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// of the old handler continue concurrently with the new one if the old handler is not serial.
     ///
     /// # Errors
-    /// Same as for [`swap`](Self::swap).
+    /// Returns the same errors as [`swap`](Self::swap).
     pub async fn swap_serial<H: SerialHandler<Event = E>>(
         &self,
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,

@@ -78,8 +78,8 @@ pub struct StageStats {
     /// The number of times the handler panicked.
     pub panicked: u64,
     /// The number of events that a handler had taken, but not
-    /// [settled](crate::stage::Batch::settle), when it panicked. They also count as finished or
-    /// cancelled.
+    /// [settled](crate::stage::Batch::settle), when it panicked. These events also count as
+    /// finished or cancelled.
     pub lost: u64,
     /// The reason why the stage is closed, if its handler is the cause: it panicked too often, or
     /// it could not be created again.

@@ -4,13 +4,13 @@
 //! Events wait in a lane. A run opens a share of the lane: it takes events in their order, and each
 //! of their flows is busy until the run is released. An event of a flow that is busy with another
 //! run is set aside with its flow. When that run is released, the flow is ready, and one of the
-//! next shares takes what was set aside. Later events of the flow are set aside behind it, so the
-//! events of a flow keep their order.
+//! next shares takes the events that were set aside. Later events of the flow are set aside behind
+//! it, so the events of a flow keep their order.
 //!
 //! In [`Keyed`], a share stands for a key. It holds many flows, because the events of most flows
 //! are few and short. A flow costs no look-up: the flow itself remembers the share with which it is
 //! busy, or the place of its entry here. Only a flow with events that were set aside has an entry.
-//! When a share closes, its generation changes, so its flows are free without being touched.
+//! When a share closes, its generation changes, which frees its flows without an access to them.
 //!
 //! No event of a flow can be cancelled, because only modules send to other modules.
 

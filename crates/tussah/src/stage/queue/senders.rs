@@ -5,11 +5,11 @@
 //! sender that waits only for its class or its key holds up no other sender.
 //!
 //! Room becomes free in large pieces, because a servlet takes a whole batch. Suppose that each
-//! sender got room for one event, and that the first sender to return could have everything that is
-//! left. Then the same few senders would be first every time. So room is handed out in *rounds*:
-//! the next round begins when the senders of the last round have used their room and have come
-//! back. A stage that is running out of events does not wait for all of them. The next round then
-//! begins when a sender that has come back has yielded a number of times.
+//! sender got room for one event, and that the first sender to return could have all of the
+//! remaining room. Then the same few senders would be first every time. So room is handed out in
+//! *rounds*: the next round begins when the senders of the last round have used their room and have
+//! come back. A stage that is running out of events does not wait for all of them. The next round
+//! then begins when a sender that has come back has yielded a number of times.
 
 use std::collections::{BTreeMap, HashMap};
 use std::task::Waker;

@@ -18,7 +18,7 @@ pub trait Host: sealed::Sealed + Send + Sync + 'static {
     #[doc(hidden)]
     type Event: Send + 'static;
 
-    /// The right to use the handler.
+    /// The guard that gives access to the handler.
     #[doc(hidden)]
     type Guard<'a>: Guard<Event = Self::Event>;
 
@@ -109,7 +109,7 @@ type Make<H> = Box<dyn FnMut() -> Result<H, BuildError> + Send>;
 /// The right to use the handler of [`One`].
 pub(crate) type Using<'a, H> = async_lock::MutexGuard<'a, Place<H>>;
 
-/// The data of [`One`] under its lock.
+/// The data that the lock of [`One`] protects.
 pub struct Place<H> {
     handler: Guarded<H>,
     /// True if another handler has replaced this handler.

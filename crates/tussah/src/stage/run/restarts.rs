@@ -7,10 +7,11 @@ use std::time::Duration;
 /// period.
 ///
 /// The handler is created again as soon as it has panicked, in its servlet or in a call. If it
-/// panics more often, or cannot be created, the stage is closed immediately. Its queued events are
-/// dropped, their drop callbacks are called, senders get an error, and an error is logged.
-/// [`StageBuilder::on_close`](crate::stage::StageBuilder::on_close) is called, and the stage's
-/// [statistics](crate::stage::observe::StageStats::closed) and status pages show the reason.
+/// panics more often, or cannot be created, the stage is closed immediately. The stage's queued
+/// events are dropped, their drop callbacks are called, senders get an error, and an error is
+/// logged. [`StageBuilder::on_close`](crate::stage::StageBuilder::on_close) is called, and the
+/// stage's [statistics](crate::stage::observe::StageStats::closed) and status pages show the
+/// reason.
 #[derive(Clone, Debug)]
 pub struct Restarts {
     max: usize,

@@ -157,7 +157,7 @@ impl<T: Send + 'static, R: Send + 'static> Sender<Ask<T, R>> {
     /// that the handler returns. Otherwise it behaves like [`ask`](Self::ask).
     ///
     /// # Errors
-    /// Same as for [`ask`](Self::ask). If the queue is full, that is also an error.
+    /// Returns the same errors as [`ask`](Self::ask). Also returns an error if the queue is full.
     ///
     /// # Cancellation
     /// Dropping the future [cancels](crate::stage::CancelHandle) the event.

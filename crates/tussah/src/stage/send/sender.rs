@@ -101,9 +101,9 @@ impl<E: Send + 'static> Sender<E> {
 
     /// Sends an event, and waits for room if the queue is full.
     ///
-    /// Waiting senders get room in order of arrival, one event at a time. This does not guarantee
-    /// equal shares: if the system has taken the CPU from a sender's OS thread, the sender does not
-    /// queue for its next turn.
+    /// Waiting senders get room in order of arrival, one event at a time. This order does not
+    /// guarantee equal shares: while a sender's OS thread has no CPU, the sender cannot queue for
+    /// its next turn.
     ///
     /// If there is room, the call itself sends the event, and the future completes immediately. If
     /// the future is dropped, an event that has not been queued is dropped with it. If the future

@@ -12,14 +12,14 @@ pub struct Planned {
     pub at_ns: u64,
     /// The class of the event.
     pub class: Class,
-    /// The user of the event.
+    /// The number of the user who sends the event.
     pub user: u16,
     /// The computing time of the handler for this event, in nanoseconds.
     pub compute_ns: u64,
     /// The waiting time of the handler for this event, in nanoseconds.
     pub wait_ns: u64,
-    /// The time for which the handler holds a permit for this event, in nanoseconds; between
-    /// computing and waiting.
+    /// The time for which the handler holds a permit for this event, after computing and before
+    /// waiting, in nanoseconds.
     pub hold_ns: u64,
     /// The additional computing time of a batch that begins with this event, in nanoseconds.
     pub batch_ns: u64,

@@ -1,7 +1,7 @@
 //! Simulations of several stages: chains, fan-out and cycles with retries, resources that stages
 //! share, and clients that time out, retry and leave.
 //!
-//! The simulated and the real parts are those of a [`Simulation`](super::Simulation), which is a
+//! The same parts as in a [`Simulation`](super::Simulation) are simulated; a `Simulation` is a
 //! system with one stage. All stages share the CPUs. The model of a handler is a list of
 //! [steps](Step).
 //!

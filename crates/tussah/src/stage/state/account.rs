@@ -125,7 +125,7 @@ impl ControllerSet {
     /// Checks whether a controller may be added to a stage with these settings.
     ///
     /// # Errors
-    /// Same as for [`one_owner`].
+    /// Returns the same errors as [`one_owner`].
     pub(crate) fn check(
         &self,
         stage: &str,

@@ -11,15 +11,15 @@ use crate::stage::control::{knee, predict};
 /// The knowledge of an [`AutoTarget`](super::AutoTarget) about its stage, for a controller that
 /// takes its place.
 ///
-/// A program that builds its stages anew, for example after its configuration has changed, gives
-/// the same memory to both controllers. The knowledge of the first one is then a prior for the
-/// second one: service times, the capacity, and whether a resource is scarce. The weight of the
-/// prior halves every [`HALF_LIFE`](Self::HALF_LIFE) in which no controller has stored anything,
-/// and new measurements soon outweigh it. A stage that was overloaded therefore does not have to
-/// learn again how many events it can handle.
+/// A program that rebuilds its stages, for example after its configuration has changed, gives the
+/// same memory to both controllers. The knowledge of the first one is then a prior for the second
+/// one: service times, the capacity, and whether a resource is scarce. The weight of the prior
+/// halves every [`HALF_LIFE`](Self::HALF_LIFE) in which no controller has stored anything, and new
+/// measurements soon outweigh it. A stage that was overloaded therefore does not have to learn
+/// again how many events it can handle.
 ///
-/// Clones share their contents. If several controllers use a memory, the one that received its
-/// first sample last stores what it learns.
+/// Clones share their contents. If several controllers use a memory, only the controller that was
+/// the last to receive its first sample stores its knowledge.
 ///
 /// # Examples
 /// ```
@@ -53,7 +53,7 @@ pub(super) struct Learned {
 }
 
 impl Memory {
-    /// The time after which the contents count half.
+    /// The time after which the weight of the contents has halved.
     pub const HALF_LIFE: Duration = Duration::from_secs(300);
 
     /// Takes over the memory. Returns the number of its new owner, and the contents with their

@@ -23,8 +23,9 @@ use crate::stage::event::Class;
 /// resource can serve in time.
 ///
 /// To detect a scarce resource, the controller compares the throughput with more and with fewer
-/// events in service. This takes a few dozen completions and about three service times. If fewer
-/// than about 20 events complete within one target, the result comes too late to help much.
+/// events in service. The comparison takes a few dozen completions and about three service times.
+/// If fewer than about 20 events complete within one target, the result comes too late to help
+/// much.
 ///
 /// The service time alone may exceed the target. Let t be the 90th percentile of the service time
 /// while nothing is scarce. If t exceeds half of the target, the *effective target* is t plus half

@@ -84,7 +84,7 @@ impl Default for Aspen {
 }
 
 impl Aspen {
-    /// Creates a controller. It corrects parameters that are out of range.
+    /// Creates a controller. Parameters that are out of range are corrected.
     #[must_use]
     pub fn new(mut config: AspenConfig) -> Self {
         if !(config.low.is_finite() && config.low > 0.0) {

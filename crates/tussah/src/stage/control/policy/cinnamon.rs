@@ -107,7 +107,7 @@ pub struct Cinnamon {
 }
 
 impl Cinnamon {
-    /// Creates a controller. It replaces parameters that are out of range.
+    /// Creates a controller. Parameters that are out of range are corrected.
     #[must_use]
     pub fn new(config: CinnamonConfig) -> Self {
         Self {

@@ -69,7 +69,7 @@ impl Default for Codel {
 }
 
 impl Codel {
-    /// Creates a controller. It corrects parameters that are out of range.
+    /// Creates a controller. Parameters that are out of range are corrected.
     #[must_use]
     pub fn new(mut config: CodelConfig) -> Self {
         config.interval_ns = config.interval_ns.max(1);

@@ -124,7 +124,7 @@ impl Default for Gradient {
 }
 
 impl Gradient {
-    /// Creates a controller. It corrects parameters that are out of range.
+    /// Creates a controller. Parameters that are out of range are corrected.
     #[must_use]
     pub fn new(config: GradientConfig) -> Self {
         let config = config.in_range();

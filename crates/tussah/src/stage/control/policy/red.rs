@@ -65,7 +65,7 @@ impl Default for Red {
 }
 
 impl Red {
-    /// Creates a controller. It corrects parameters that are out of range.
+    /// Creates a controller. Parameters that are out of range are corrected.
     #[must_use]
     pub fn new(mut config: RedConfig) -> Self {
         let default = RedConfig::default();

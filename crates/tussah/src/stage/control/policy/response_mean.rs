@@ -54,7 +54,7 @@ pub struct ResponseMean {
 }
 
 impl ResponseMean {
-    /// Creates a controller. It corrects parameters that are out of range.
+    /// Creates a controller. Parameters that are out of range are corrected.
     #[must_use]
     pub fn new(mut config: ResponseMeanConfig) -> Self {
         config.target_ns = config.target_ns.max(1);

@@ -132,7 +132,7 @@ pub struct ResponseP90 {
 }
 
 impl ResponseP90 {
-    /// Creates a controller. It corrects parameters that are out of range.
+    /// Creates a controller. Parameters that are out of range are corrected.
     #[must_use]
     pub fn new(config: ResponseP90Config) -> Self {
         let unlimited = Bucket {

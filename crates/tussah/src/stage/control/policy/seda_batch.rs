@@ -119,7 +119,7 @@ impl Default for SedaBatch {
 }
 
 impl SedaBatch {
-    /// Creates a controller. It replaces parameters that are out of range.
+    /// Creates a controller. Parameters that are out of range are corrected.
     #[must_use]
     pub fn new(mut config: SedaBatchConfig) -> Self {
         let default = SedaBatchConfig::default();

@@ -51,7 +51,7 @@ impl Default for SedaServlets {
 }
 
 impl SedaServlets {
-    /// Creates a controller. It corrects parameters that are out of range.
+    /// Creates a controller. Parameters that are out of range are corrected.
     #[must_use]
     pub fn new(mut config: SedaServletsConfig) -> Self {
         config.servlets_max = config.servlets_max.max(1);

@@ -10,8 +10,8 @@ pub(super) struct Marked {
 }
 
 impl<E> Batch<E> {
-    /// Leaves the times of the last `events` taken events out of every mean and percentile, and out
-    /// of the view of controllers. The events still count as finished. This is for events whose
+    /// Leaves the times of the last `events` taken events out of every mean and percentile, and
+    /// hides them from controllers. The events still count as finished. Use it for events whose
     /// time depends on something outside of the service, such as a client that sends slowly.
     pub fn leave_out(&mut self, events: u64) {
         let left_out = self.untime(events);

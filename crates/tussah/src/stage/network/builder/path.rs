@@ -4,7 +4,7 @@ use super::StageBuilder;
 
 impl<E: Send + 'static> StageBuilder<E> {
     /// Makes each batch last until the paths of its events have ended. The path of an event
-    /// consists of the event and of all events that descend from it, in whatever stages.
+    /// consists of the event and of all events that descend from it, in any stage.
     ///
     /// Everything about the stage then covers whole paths: its [target](Self::target), its
     /// controllers, its statistics and [draining](crate::stage::Stage::drain). The number of
@@ -15,20 +15,19 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// An event that a handler sends belongs to the path of the event that the handler took last
     /// from its batch. An event that the handler takes with its metadata
     /// ([`next_event`](crate::stage::Batch::next_event)) remains in its path wherever it is sent,
-    /// also by a thread that the handler spawns. Values that such a thread sends begin no path and
-    /// belong to none.
+    /// even by a thread that the handler spawns. Values that such a thread sends belong to no path.
     ///
-    /// A new event in a [call](crate::stage::Call) belongs to the path until the call returns. A
-    /// call of this stage begins no path.
+    /// A new event that is passed in a [call](crate::stage::Call) belongs to the path until the
+    /// call returns. A call of this stage does not begin a path.
     ///
-    /// A path ends however its events end. If any of them failed
+    /// A path ends in whatever way its events end. If any of them failed
     /// ([`Batch::fail`](crate::stage::Batch::fail)), or ended without being handled, the event
     /// counts as [failed](crate::stage::observe::StageStats::failed) here. An event that returns to
     /// this stage leaves its path, and is a new arrival.
     ///
     /// The stage takes one event at a time, as with [`batch(1)`](Self::batch). In a keyed stage,
-    /// the next event of a key waits for the path of the last one, and in a serial stage, all
-    /// events do.
+    /// the next event of a key waits until the path of the previous one has ended. In a serial
+    /// stage, this applies to all events.
     ///
     /// # Examples
     /// A stage accepts orders for a store, which can handle eight at a time. Nine in ten of the
