@@ -122,9 +122,9 @@ pub fn post_with<F: FnOnce() + Send + 'static>(
 
 /// Posts an event in a color after a delay, counted from this call.
 ///
-/// When the delay has elapsed, the event joins the end of the color's queue. It never runs early.
-/// If `f` panics, only that event ends. If the runtime is shut down or shutting down, the closure
-/// is dropped without an error.
+/// When the delay has elapsed, the event joins the end of the color's queue. The event never runs
+/// early. If `f` panics, only that event ends. If the runtime is shut down or shutting down, the
+/// closure is dropped without an error.
 ///
 /// # Panics
 /// Panics if called outside a runtime, or if the color belongs to another runtime.

@@ -126,7 +126,7 @@ impl End {
 /// The reading end of a pipe. Dropping the reader closes this end, and writers then get
 /// `BrokenPipe`.
 ///
-/// It also implements `AsyncRead` of `futures_io`, for one thread at a time.
+/// The reader also implements `AsyncRead` of `futures_io`, for one thread at a time.
 #[derive(Debug)]
 pub struct Reader {
     end: End,

@@ -11,8 +11,8 @@
 //! | [`std::thread::scope`] with [`Handle::block_on`] | yes, one OS thread per child | yes | no: it blocks, so use it outside the workers |
 //!
 //! A scope with all three properties would be unsound. The parent is a future; leaking it with
-//! `mem::forget` would free the values that its children borrow while the children still run. The
-//! blocking scope is that of the standard library:
+//! `mem::forget` would free the values that its children borrow while the children still run. For a
+//! blocking scope, use the standard library:
 //!
 //! ```
 //! let runtime = tussah::Runtime::builder().workers(2).build()?;
@@ -241,9 +241,9 @@ impl<E> Clone for Scope<E> {
 
 /// A future of the result of a scope's child.
 ///
-/// It resolves to the value in the child's `Ok`. If a child fails, the scope fails as well, and
-/// drops its body and the other children. Inside the scope, no code therefore sees a child without
-/// a result. Dropping a `Child` does not detach it: the scope still waits for it.
+/// The future resolves to the value in the child's `Ok`. If a child fails, the scope fails as well,
+/// and drops its body and the other children. Code inside the scope therefore always gets a result
+/// from a child. Dropping a `Child` does not detach it: the scope still waits for it.
 ///
 /// # Panics
 /// Panics if it is awaited outside the scope, and the child failed or was aborted.

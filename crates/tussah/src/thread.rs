@@ -110,8 +110,8 @@ where
 /// error.
 ///
 /// # Errors
-/// Returns the closure if the pool is full or shut down, or if it has no OS thread and cannot start
-/// one.
+/// Returns the closure if the pool is full or shut down, or if the pool has no OS thread and cannot
+/// start one.
 ///
 /// # Panics
 /// Panics if called outside a runtime.

@@ -129,8 +129,8 @@ impl ResolverBuilder {
         self
     }
 
-    /// Sets the number of dots in a name from which the name is tried unchanged before the search
-    /// list is applied. Default: 1.
+    /// Sets the minimum number of dots in a name that is tried unchanged first. A name with fewer
+    /// dots is first completed from the search list. Default: 1.
     pub fn ndots(mut self, dots: usize) -> Self {
         self.ndots = Some(dots);
         self

@@ -13,7 +13,7 @@ use hickory_resolver::proto::rr::RecordType;
 
 /// The error of a failed lookup. It contains the name, the record type, the server and the failure.
 ///
-/// It converts to an [`io::Error`] that contains this error and has one of these kinds:
+/// The error converts to an [`io::Error`] that contains this error and has one of these kinds:
 ///
 /// - `NotFound` or `TimedOut`
 /// - `InvalidData` for a malformed answer

@@ -64,9 +64,9 @@ where
 
 /// Connects to an address or a host name, and passes the connection or the error to a callback.
 ///
-/// This is libasync's `tcpconnect` (Zeldovich 2002, section 2.2). Name lookup and connecting are
-/// asynchronous, as in [`TcpStream::connect`]. The callback is called once, by an event of its
-/// color. The function works inside and outside runtimes.
+/// This function is libasync's `tcpconnect` (Zeldovich 2002, section 2.2). Name lookup and
+/// connecting are asynchronous, as in [`TcpStream::connect`]. The callback is called once, by an
+/// event of its color. The function works inside and outside runtimes.
 ///
 /// If the runtime is shut down or shutting down, the callback is dropped.
 ///
@@ -149,7 +149,7 @@ pub fn tcp_connect_with(
 
 /// Looks up the addresses of a host, and passes the addresses or the error to a callback.
 ///
-/// This is libasync's `dns_hostbyname`. It calls
+/// This function is libasync's `dns_hostbyname`. It calls
 /// [`Resolver::lookup_ip`](crate::dns::Resolver::lookup_ip) on
 /// [`Resolver::current`](crate::dns::Resolver::current). Otherwise it behaves like [`tcp_connect`].
 ///

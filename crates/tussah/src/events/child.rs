@@ -46,13 +46,13 @@ impl From<u32> for ChildId {
 
 /// Calls a callback once with the exit status of a child, after the child has exited.
 ///
-/// This is libasync's `chldcb`. Waiting reaps the child, so no zombie remains. The callback is then
-/// unregistered.
+/// This function is libasync's `chldcb`. Waiting reaps the child, so no zombie remains. The
+/// callback is then unregistered.
 ///
 /// The registration takes ownership of a [`Child`], so take its pipes first. To unregister the
-/// callback, pass the child's [PID](Child::id). This drops the `Child`, with the effects documented
-/// there. For a child started by other code, such as [`std::process::Command`], pass the PID, and
-/// make sure that nothing else waits for the child.
+/// callback, pass the child's [PID](Child::id). Unregistering drops the `Child`; its documentation
+/// describes the effects. For a child started by other code, such as [`std::process::Command`],
+/// pass the PID, and make sure that nothing else waits for the child.
 ///
 /// Registering another callback for the same child replaces this one, and `None` unregisters it, as
 /// with [`on_readable`](super::on_readable). A callback registered by PID takes over the [`Child`]

@@ -80,8 +80,8 @@ impl Sealed for Writer {
 /// Calls a callback whenever a read would not block, because data, the end of the stream or an
 /// error is pending. For a listener, this means that a connection is waiting to be accepted.
 ///
-/// This is libasync's `fdcb` (Zeldovich 2002, table 2.1). The callback carries its color and
-/// priority (section 3.2).
+/// This function is libasync's `fdcb` (Zeldovich 2002, table 2.1). The callback carries its color
+/// and priority (section 3.2).
 ///
 /// - The runtime calls the callback repeatedly while the descriptor is readable, even if the
 ///   callback does not read. Each call is a separate event, which joins the end of the color's
@@ -97,8 +97,8 @@ impl Sealed for Writer {
 ///   the runtime ends. A callback that owns its descriptor must therefore unregister itself.
 ///
 /// A registration costs one thread and one table entry. Each call costs a system call (poll(2)) and
-/// one pass through the color's queue. Nothing runs while the descriptor is not ready. If you can
-/// use `read().await`, it is cheaper, because it waits only if no data is there.
+/// one pass through the color's queue. Nothing runs while the descriptor is not ready. Where you
+/// can use `read().await`, it is cheaper, because it waits only if no data is available.
 ///
 /// If the runtime is shut down, the callback is dropped.
 ///

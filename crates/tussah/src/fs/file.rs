@@ -142,8 +142,8 @@ impl File {
         (self.context(result, "read"), buffer)
     }
 
-    /// Writes once at byte offset `offset`, in the file's order, and returns the buffer. The system
-    /// may write only a part of the buffer.
+    /// Writes once at byte offset `offset`, after the file's earlier changes, and returns the
+    /// buffer. The system may write only a part of the buffer.
     ///
     /// # Errors
     /// Returns `InvalidInput` if the offset exceeds `i64::MAX`, and otherwise the errors of
@@ -160,8 +160,8 @@ impl File {
         (self.context(result, "write"), buffer)
     }
 
-    /// Writes the whole buffer, in the file's order. No other write through this file comes in
-    /// between.
+    /// Writes the whole buffer, after the file's earlier changes. No other write through this file
+    /// comes in between.
     ///
     /// # Errors
     /// Returns any error from [`write_at`](Self::write_at), or `WriteZero` if the system accepts no
@@ -176,7 +176,7 @@ impl File {
         self.write_all(buffer, At::Offset(offset)).await
     }
 
-    /// Appends the whole buffer to the file, in order with the file's other operations. The end is
+    /// Appends the whole buffer to the file, after the file's earlier changes. The end is
     /// determined when the write starts.
     ///
     /// # Errors
@@ -204,7 +204,7 @@ impl File {
         (self.context(result, "write"), buffer)
     }
 
-    /// Flushes all data and metadata of the file to the device, in the file's order.
+    /// Flushes all data and metadata of the file to the device, after the file's earlier changes.
     ///
     /// # Errors
     /// Returns any error from fsync(2).
@@ -215,8 +215,8 @@ impl File {
         self.context(self.open.sync(false).await, "sync")
     }
 
-    /// Flushes to the device, in the file's order, the data and only the metadata needed to read
-    /// the data back.
+    /// Flushes the file's data to the device, after the file's earlier changes. Of the metadata, it
+    /// flushes only what is needed to read the data back.
     ///
     /// # Errors
     /// Returns any error from fdatasync(2).
@@ -227,7 +227,8 @@ impl File {
         self.context(self.open.sync(true).await, "sync")
     }
 
-    /// Truncates the file to `len` bytes, or extends it with zeros, in the file's order.
+    /// Truncates the file to `len` bytes, or extends it with zeros, after the file's earlier
+    /// changes.
     ///
     /// # Errors
     /// Returns `InvalidInput` if the length exceeds `i64::MAX`, and otherwise the errors of

@@ -164,8 +164,8 @@ pub async fn symlink(target: impl AsRef<Path>, path: impl AsRef<Path>) -> io::Re
     on_both(path, target, "make a symbolic link of", result)
 }
 
-/// Removes a file's name. The file itself is deleted when it has no other name and no process has
-/// it open.
+/// Removes a file's name. The system deletes the file itself once it has no other name and no
+/// process has it open.
 ///
 /// # Errors
 /// Returns any error from unlink(2).

@@ -85,8 +85,8 @@ impl UdpSocket {
         Self { socket, unreported }
     }
 
-    /// Takes over a standard library socket, and makes it non-blocking. This allows setting any
-    /// socket option beforehand.
+    /// Takes over a standard library socket, and makes it non-blocking. The program can therefore
+    /// set any socket option beforehand.
     ///
     /// # Errors
     /// Returns the system's error.

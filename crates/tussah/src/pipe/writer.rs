@@ -15,8 +15,8 @@ use crate::io_error::context;
 /// The writing end of a pipe. Dropping the writer closes this end. When the last writer is closed,
 /// the reader gets the end of the stream.
 ///
-/// It also implements `AsyncWrite` of `futures_io`, for one thread at a time. `close` of that trait
-/// closes the pipe.
+/// The writer also implements `AsyncWrite` of `futures_io`, for one thread at a time. `close` of
+/// that trait closes the pipe.
 #[derive(Debug)]
 pub struct Writer {
     /// `None` once closed.

@@ -132,7 +132,7 @@ impl Command {
         self
     }
 
-    /// Sets the program's working directory. Default: that of this process.
+    /// Sets the program's working directory. Default: the working directory of this process.
     pub fn current_dir(&mut self, directory: impl AsRef<Path>) -> &mut Self {
         self.directory = Some(directory.as_ref().to_owned());
         self

@@ -21,7 +21,8 @@ use self::state::{Line, State};
 
 /// A limit on concurrent use of a scarce resource: a pool of connections, licenses, another server.
 ///
-/// It has a name, and counts the futures that hold or wait for a permit. Clones share the permits.
+/// A limit has a name, and counts the futures that hold or wait for a permit. Clones share the
+/// permits.
 ///
 /// Waiters get permits in order of arrival: a returned permit goes to the future that has waited
 /// longest. In contrast, waiters of a [`Semaphore`](super::Semaphore) may be overtaken. In a limit
@@ -72,10 +73,10 @@ impl Limit {
     ///
     /// In the long run, the permits that a class has in use are in proportion to its share, however
     /// long its callers hold them. If a class does not need its share, other classes with waiting
-    /// callers use it. Class 0 can use all permits. All other classes together leave one sixteenth
-    /// of the permits to it, rounded down.
+    /// callers use it. Class 0 can use all permits. One sixteenth of the permits, rounded down, is
+    /// reserved for it: all other classes together cannot use that part.
     ///
-    /// The algorithm is that of Goyal, Vin and Cheng, "Start-time fair queueing" (SIGCOMM 1996).
+    /// The algorithm comes from Goyal, Vin and Cheng, "Start-time fair queueing" (SIGCOMM 1996).
     /// The length of a class's next packet is the mean time for which the class holds a permit.
     ///
     /// A share of 0 counts as 1. Shares beyond [`CLASSES_MAX`](crate::stage::CLASSES_MAX) are

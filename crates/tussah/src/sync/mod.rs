@@ -121,7 +121,7 @@ pub use async_lock::{
 /// Permits are acquired one at a time. Waiters are woken in order, but a newly arriving thread may
 /// take the permit before the woken waiter does. Under constant pressure a thread can wait for a
 /// long time. Dropping the waiting future gives up its place. Dropping the guard returns the
-/// permit, also during a panic. [`Limit`] is fair, and has statistics.
+/// permit, even during a panic. [`Limit`] is fair, and has statistics.
 ///
 /// ```
 /// # futures_lite::future::block_on(async {

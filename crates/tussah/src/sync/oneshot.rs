@@ -6,7 +6,7 @@
 //!
 //! # Cancellation
 //!
-//! If a value was already sent, dropping the receiver drops it.
+//! If a value was already sent, dropping the receiver drops the value.
 //!
 //! ```
 //! use tussah::sync::oneshot;

@@ -271,7 +271,7 @@ impl<T> Receiver<T> {
     }
 
     /// Waits until the latest value satisfies `condition`, and marks it as seen. Completes
-    /// immediately if it already does.
+    /// immediately if the value already satisfies the condition.
     ///
     /// # Errors
     ///
@@ -369,8 +369,8 @@ impl<T> fmt::Debug for Receiver<T> {
     }
 }
 
-/// A guard of the value. Senders block while it exists. It is not `Send`, so a spawned thread
-/// cannot hold it across an `await`.
+/// A guard that gives access to the value. Senders block while it exists. It is not `Send`, so a
+/// spawned thread cannot hold it across an `await`.
 pub struct Ref<'a, T> {
     guard: RwLockReadGuard<'a, T>,
 }

@@ -8,7 +8,7 @@ use crate::flow::{Out, module};
 /// Logs each item with `tracing`, at level info with the target `tussah::modules`.
 ///
 /// `tussah run` prints the lines on standard error. A program of your own needs a subscriber, such
-/// as that of the crate `tracing-subscriber`.
+/// as one from the crate `tracing-subscriber`.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|

@@ -130,8 +130,8 @@ impl TcpStream {
         })
     }
 
-    /// Waits until the stream may be readable, according to the driver's last report. This is for
-    /// callers that have no buffer yet.
+    /// Waits until the stream may be readable, according to the driver's last report. Use it if you
+    /// have no buffer yet.
     ///
     /// Only the first wait costs a system call. The function ignores timeouts and rate limits. It
     /// returns `Ready` until a read finds no data. If several tasks wait with this function or

@@ -19,10 +19,10 @@ use crate::time::sleep;
 
 /// A TCP connection: an ordered byte stream in both directions.
 ///
-/// Its operations take `&self`, so threads can share it. Each direction can be shut down
-/// separately. The bytes of one `write` stay together only if no other thread writes at the same
-/// time. Dropping the stream closes the connection; the system still delivers the bytes already
-/// written, if the peer accepts them.
+/// The operations of a stream take `&self`, so threads can share it. Each direction can be shut
+/// down separately. The bytes of one `write` stay together only if no other thread writes at the
+/// same time. Dropping the stream closes the connection; the system still delivers the bytes
+/// already written, if the peer accepts them.
 ///
 /// The futures of `read` and `write` occupy 64 bytes. The `poll_` functions of `futures_io` keep no
 /// state.

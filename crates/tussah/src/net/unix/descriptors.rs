@@ -9,7 +9,7 @@ use crate::net::tcp::{Limited as _, Verb, transfer};
 
 /// A received message that may carry descriptors.
 ///
-/// The descriptors are close-on-exec. They are closed when this value is dropped.
+/// The descriptors are close-on-exec. Dropping this value closes the descriptors.
 #[derive(Debug)]
 pub struct ReceivedFds {
     /// Number of bytes in the buffer. Zero means the end of a stream, or an empty datagram.

@@ -22,8 +22,8 @@ use crate::net::tcp::{Extra, Freed, Limited, Pauses, Verb, time_limits, transfer
 /// A connection between Unix sockets: an ordered byte stream in both directions that can also carry
 /// descriptors.
 ///
-/// Its operations take `&self`, like those of [`TcpStream`](crate::net::TcpStream). The stream and
-/// references to it implement [`AsyncRead`](futures_io::AsyncRead) and
+/// The operations of a stream take `&self`, as in [`TcpStream`](crate::net::TcpStream). The stream
+/// and references to it implement [`AsyncRead`](futures_io::AsyncRead) and
 /// [`AsyncWrite`](futures_io::AsyncWrite), for one thread per direction.
 ///
 /// # Examples

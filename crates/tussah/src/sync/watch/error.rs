@@ -2,7 +2,8 @@
 
 use std::{error::Error, fmt};
 
-/// The error returned when a value is sent but there are no receivers. It contains the value.
+/// The error returned when a value is sent but there are no receivers. The error contains the
+/// value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
 
