@@ -13,9 +13,9 @@ pub struct Axis {
     pub name: String,
     /// True if the axis is logarithmic.
     pub is_logarithmic: bool,
-    /// The range of the values; by default, that of the points.
+    /// The range of the values; by default, the range of the points.
     pub range: Option<(f64, f64)>,
-    /// The values at which a number is drawn, and the text of each; by default, round numbers.
+    /// The values that are labeled on the axis, with their labels; by default, round numbers.
     pub ticks: Vec<(f64, String)>,
     /// Returns the text of a number at the axis.
     pub show: fn(f64) -> String,

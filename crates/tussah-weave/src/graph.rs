@@ -177,7 +177,8 @@ pub struct Edge {
     pub after: Option<Expr>,
     /// True if the edge closes a cycle.
     pub back: bool,
-    /// The condition under which the edge exists. Its nodes have conditions of their own.
+    /// The condition under which the edge exists. The nodes of the edge have conditions of their
+    /// own.
     pub condition: Option<Expr>,
     /// The type of the items, if signatures specify it.
     pub item: Option<Type>,
@@ -309,8 +310,8 @@ pub enum Step {
         node: String,
         /// The full path of the module.
         module: String,
-        /// The types for a generic module. The edges of the node determine those that the test does
-        /// not state.
+        /// The types for a generic module. The edges of the node determine the types that the test
+        /// does not state.
         types: Vec<Type>,
         /// The arguments.
         args: Vec<Arg>,

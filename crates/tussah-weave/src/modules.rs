@@ -143,12 +143,12 @@ fn can_clone() -> bool {
     serde(rename_all = "lowercase")
 )]
 pub enum Parallelism {
-    /// Any items.
+    /// Any items at the same time.
     #[default]
     Element,
-    /// All of them; the output leaves in the order of the input.
+    /// Any items at the same time, but the output has the order of the input.
     Ordered,
-    /// Items of different flows.
+    /// Items of different flows at the same time, but only one item of each flow.
     Flow,
     /// One item at a time.
     Serial,
@@ -171,8 +171,8 @@ pub enum Body {
     Blocking,
 }
 
-/// Returns the number of a port in the types of the expansions of macros: a hash of its name
-/// (FNV-1a), because a name cannot be the parameter of a type.
+/// Returns the number that stands for a port in the types that macros generate. It is a hash of the
+/// port's name (FNV-1a), because a name cannot be a parameter of a type.
 #[doc(hidden)]
 #[must_use]
 pub const fn port_number(name: &str) -> u64 {

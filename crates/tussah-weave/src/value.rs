@@ -124,7 +124,8 @@ pub enum Value {
     Path(String),
     /// A host and a port, such as `127.0.0.1:8080` or `[::1]:80`.
     Address(String),
-    /// The name of a parameter that has a Rust type. Its value exists only in the compiled program.
+    /// The name of a parameter that has a Rust type. The parameter's value exists only in the
+    /// compiled program.
     Rust(String),
 }
 

@@ -1,4 +1,4 @@
-//! Fused chains: the modules that calls alone can feed.
+//! Fused chains: the modules that can get all of their items by calls.
 
 use super::build::Builder;
 use super::ports::spell_edge;

@@ -1,4 +1,4 @@
-//! Ports that have to be connected, and calls that cannot be made.
+//! Ports that have to be connected, and calls that cannot be created.
 
 use std::collections::BTreeSet;
 

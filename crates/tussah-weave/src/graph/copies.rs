@@ -9,8 +9,8 @@ use crate::expr::Expr;
 type Present = (usize, BTreeSet<String>);
 
 impl Graph {
-    /// Returns the first two edges of each output that exist at the same time. The second one needs
-    /// a copy of each item.
+    /// Returns the first two edges of each output that exist at the same time. The second edge
+    /// needs a copy of each item.
     ///
     /// Edges of an output under different conditions are not among them, even if both conditions
     /// may hold.

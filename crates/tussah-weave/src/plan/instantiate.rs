@@ -22,7 +22,7 @@ impl Graph {
     ///
     /// Returns an error if a parameter has no value or a value of the wrong kind, or if an
     /// expression cannot be evaluated. Also returns an error if a condition leaves a required port
-    /// unconnected, or if conditions give the rejected items of an instance two ways.
+    /// unconnected, or if conditions give the rejected items of an instance two destinations.
     pub fn instantiate(
         &self,
         args: &BTreeMap<String, Value>,
