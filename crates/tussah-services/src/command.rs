@@ -85,8 +85,8 @@ async fn any([int, term]: &[Signals; 2]) {
 pub struct Messages(Said);
 
 impl Messages {
-    /// Prints what the program logs by `tracing`, unless it has a subscriber: warnings, and what
-    /// the standard modules log from the level INFO on.
+    /// Prints the program's `tracing` messages, unless the program has a subscriber: all warnings,
+    /// and messages of the standard modules from level INFO on.
     pub fn to_stderr() -> Self {
         Diagnostics::install_for_modules();
         Self(Said)

@@ -1,9 +1,10 @@
 //! A router of the Gnutella network: a flow graph that passes on the packets of its peers.
 //!
-//! The graph is that of the packet router of Welsh, Culler and Brewer, "SEDA" (SOSP 2001), section
+//! The graph follows the packet router of Welsh, Culler and Brewer, "SEDA" (SOSP 2001), section
 //! 5.2: a server that talks to the peers, a router, and a catcher that keeps the node connected.
 //! Pings and queries go to all other peers. Pongs, query hits and pushes go back along the path of
-//! what they answer. `docs/gnutella.md` describes the limits and the answers to bad peers.
+//! the packets that they answer. `docs/gnutella.md` describes the limits and the answers to bad
+//! peers.
 
 mod catcher;
 mod cli;

@@ -2,8 +2,8 @@
 //!
 //! The server sends the first minute of a video at once, and then five seconds of it every five
 //! seconds (section 5.2 of Upadhyaya, Pai and Midkiff, "Expressing and Exploiting Concurrency in
-//! Networked Applications with Aspen", PPoPP 2007). It admits a stream only if the disk of its
-//! video can read it in time. An admitted stream is never late while the disk keeps its rate;
+//! Networked Applications with Aspen", PPoPP 2007). The server admits a stream only if the disk of
+//! its video can read it in time. An admitted stream is never late while the disk keeps its rate;
 //! `docs/video.md` explains why.
 
 mod cli;

@@ -12,9 +12,9 @@ const TICKS_PER_MS: u64 = 90;
 /// The ticks after which a clock begins again.
 const WRAP: u64 = 1 << 33;
 
-/// Returns the duration of a stream in milliseconds, from its first and its last bytes. It is the
-/// difference of the first and the last clock reference (PCR, section 2.4.3.5) of the first program
-/// clock that is found.
+/// Returns the duration of a stream in milliseconds, from its first and its last bytes. The
+/// duration is the difference of the first and the last clock reference (PCR, section 2.4.3.5) of
+/// the first program clock that is found.
 ///
 /// Returns `None` if the bytes are not a transport stream, or contain fewer than two references. A
 /// clock that is set to another time within the stream makes the result wrong.

@@ -21,17 +21,17 @@ use super::response::Response;
 /// The limits of a [`Backend`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Bound, in connections: those open at the same time; 5 by default. An idle connection
-    /// occupies a process of php-fpm, so this must not exceed its `pm.max_children`, which is 5 on
-    /// Debian.
+    /// Bound, in connections: the maximum number that are open at the same time; 5 by default. An
+    /// idle connection occupies a process of php-fpm, so this must not exceed its
+    /// `pm.max_children`, which is 5 on Debian.
     pub connections: usize,
-    /// Bound, in requests: those that wait for a connection; 1024 by default.
+    /// Bound, in requests: the maximum number that wait for a connection; 1024 by default.
     pub waiting: usize,
-    /// How long a request waits for a free connection; 10 s by default.
+    /// The maximum time that a request waits for a free connection; 10 s by default.
     pub queue: Duration,
-    /// How long the application server may take to accept a connection; 5 s by default.
+    /// The maximum time that the application server takes to accept a connection; 5 s by default.
     pub connect: Duration,
-    /// How long the application may neither read nor send a byte; 60 s by default.
+    /// The maximum time for which the application neither reads nor sends a byte; 60 s by default.
     pub silence: Duration,
     /// The limits of the head of a response.
     pub head: cgi::Limits,

@@ -38,7 +38,7 @@ pub enum Failure {
     Length {
         /// The value of `Content-Length`.
         expected: u64,
-        /// The number of bytes, up to the first one too many.
+        /// The number of bytes received; the count stops at the first surplus byte.
         found: u64,
     },
     /// The body of the request could not be read.

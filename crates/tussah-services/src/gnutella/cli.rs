@@ -16,11 +16,11 @@ use crate::units::{size, some_duration};
 ///
 /// The router accepts peers, and connects to further hosts while it has fewer than four. It passes
 /// pings and queries on to all other peers. Pongs, query hits and pushes go back along the path of
-/// what they answer.
+/// the packets that they answer.
 ///
 /// With --share, the router answers queries with the files of a directory, and serves them over
 /// HTTP. /search?q=WORDS sends a query, and shows the files that were found. /status shows the
-/// peers, the counters, and the graph. Only this machine may use both.
+/// peers, the counters, and the graph. Only clients on this machine may use these two paths.
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = AFTER)]
 pub struct Arguments {
@@ -30,7 +30,7 @@ pub struct Arguments {
     /// Address for files, /search and /status over HTTP; port 0 takes a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6347")]
     http: SocketAddrV4,
-    /// Host to connect to first; several times for several hosts
+    /// Host to connect to first; repeatable
     #[arg(short, long = "peer", value_name = "HOST:PORT", value_parser = host)]
     peers: Vec<String>,
     /// File with further hosts, one HOST:PORT in a line
@@ -42,27 +42,27 @@ pub struct Arguments {
     /// Number of peers to keep, 0 to 100 [default: 4]
     #[arg(long, value_name = "N")]
     keep: Option<usize>,
-    /// Peers that are connected at a time, from --keep to 10000 [default: 100]
+    /// Maximum number of connected peers, from --keep to 10000 [default: 100]
     #[arg(long, value_name = "N")]
     limit_peers: Option<usize>,
-    /// Peers of each address, 1 to 10000 [default: 16]
+    /// Maximum number of peers from each address, 1 to 10000 [default: 16]
     #[arg(long, value_name = "N")]
     limit_each: Option<usize>,
-    /// Bytes that may wait for a peer to accept them, 64KiB to 1GiB; a peer with more is cut off
-    /// [default: 1MiB]
+    /// Maximum number of bytes that wait until a peer accepts them, 64KiB to 1GiB; a peer with more
+    /// is disconnected [default: 1MiB]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     limit_queue: Option<u64>,
-    /// How many hops a packet travels, 1 to 7 [default: 7]
+    /// Maximum number of hops of a packet, 1 to 7 [default: 7]
     #[arg(long, value_name = "N")]
     ttl: Option<u8>,
-    /// Routes that are remembered for each of pings, queries and servents, 1 to 2^31
+    /// Maximum number of remembered routes, for each of pings, queries and servents, 1 to 2^31
     /// [default: 100000]
     #[arg(long, value_name = "N")]
     routes: Option<usize>,
-    /// How long a peer may send nothing [default: 2m]
+    /// Time after which a peer that sends nothing is disconnected [default: 2m]
     #[arg(long, value_name = "TIME", value_parser = some_duration)]
     silence: Option<Duration>,
-    /// How long the router takes leave of its peers when it shuts down [default: 5s]
+    /// Time limit for the last packets and downloads when the router shuts down [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = some_duration)]
     drain: Option<Duration>,
     /// Log the end of each connection, with its reason
@@ -71,7 +71,7 @@ pub struct Arguments {
     /// Number of workers [default: one for each CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
-    /// Make the search for each query take this time longer, to measure the router
+    /// Additional time that the search for each query takes, to measure the router
     #[arg(long, value_name = "TIME", value_parser = some_duration)]
     bottleneck: Option<Duration>,
 }

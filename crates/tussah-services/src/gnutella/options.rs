@@ -19,33 +19,33 @@ pub struct Options {
     /// The number of peers to keep. The router connects to further hosts while it has fewer. The
     /// range is 0 to 100.
     pub keep: usize,
-    /// Bound, in peers: those that are connected at a time. The range is 1 to 10,000, and at least
-    /// `keep`.
+    /// Bound, in peers: the maximum number that are connected at the same time. The range is 1 to
+    /// 10,000, and at least `keep`.
     pub peers_max: usize,
-    /// Bound, in peers: those of each address. The range is 1 to 10,000.
+    /// Bound, in peers: the maximum from each address. The range is 1 to 10,000.
     pub each_max: usize,
-    /// Bound, in bytes: the packets that wait for a peer to accept them. A peer with more is cut
-    /// off. The range is 64 KiB to 1 GiB.
+    /// Bound, in bytes: the packets that wait for a peer to accept them. A peer with more is
+    /// disconnected. The range is 64 KiB to 1 GiB.
     pub queue: usize,
     /// Bound, in hops: how far a packet travels, from its sender to its last receiver. The range is
     /// 1 to 7.
     pub ttl: u8,
-    /// Bound, in routes: those that are remembered for pings, for queries and for servents. The
-    /// range is 1 to 2^31.
+    /// Bound, in routes: the maximum number that are remembered, for each of pings, queries and
+    /// servents. The range is 1 to 2^31.
     pub routes: usize,
-    /// The time for which a peer may send nothing.
+    /// The time after which a peer that sends nothing is disconnected.
     pub silence: Duration,
     /// A directory with files to share.
     pub share: Option<PathBuf>,
-    /// The time for which the router may take leave of its peers when it shuts down.
+    /// The time limit for the last packets and downloads when the router shuts down.
     pub drain: Duration,
     /// True if [`Gnutella::run`](super::Gnutella::run) logs the end of each connection, with its
     /// reason.
     pub verbose: bool,
     /// The number of workers; `None` means one for each CPU.
     pub workers: Option<usize>,
-    /// The time that the search for a query takes in addition, as in section 5.2.2 of the SEDA
-    /// paper. It is for measurements.
+    /// The additional time that the search for each query takes, as in section 5.2.2 of the SEDA
+    /// paper. The additional time is for measurements.
     pub bottleneck: Option<Duration>,
 }
 

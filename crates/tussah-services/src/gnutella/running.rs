@@ -47,8 +47,7 @@ impl Gnutella {
         Self { options }
     }
 
-    /// Starts the router in the current runtime. Lists the shared files first, during which this
-    /// blocks.
+    /// Starts the router in the current runtime. Blocks while it lists the shared files.
     ///
     /// # Errors
     /// Returns an error if an option is out of range, if the directory with shared files cannot be
@@ -82,8 +81,8 @@ impl Gnutella {
         })
     }
 
-    /// Runs the router in its own runtime until SIGTERM or Ctrl-C. It then takes leave of its
-    /// peers, for up to [`Options::drain`]; a second signal quits immediately.
+    /// Runs the router in its own runtime until SIGTERM or Ctrl-C. The router then sends the last
+    /// packets to its peers, for up to [`Options::drain`]; a second signal quits immediately.
     ///
     /// # Errors
     /// Returns the errors of [`start`](Self::start).
@@ -123,8 +122,8 @@ impl Running {
         &self.graph
     }
 
-    /// Shuts down the router: it sends each peer what is queued for it and a Bye, and closes the
-    /// connections. Clients that are getting files go on. All of this may take
+    /// Shuts down the router: it sends each peer its queued packets and a Bye, and closes the
+    /// connections. Clients may finish their downloads. All of this takes at most
     /// [`Options::drain`].
     pub async fn stop(&self) {
         let drain = self.node.options.drain;
@@ -180,7 +179,7 @@ pub enum GnutellaError {
     Share(SiteError),
     /// An address cannot be bound, or the file with hosts or the shared directory cannot be read.
     Start(String),
-    /// The graph cannot be made.
+    /// The graph cannot be created.
     Graph(String),
 }
 

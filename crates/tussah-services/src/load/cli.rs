@@ -32,8 +32,8 @@ use crate::units::show_count;
 /// delayed.
 ///
 /// First all clients connect, a few at a time so that the server's accept queue does not overflow.
-/// Then they make requests for the duration of --warm-up, which are not counted. The measurement
-/// then starts, and counts every request that ends before it stops.
+/// Then, for the duration of --warm-up, they make requests that do not count. The measurement then
+/// starts, and counts every request that ends before it stops.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_long_help = MORE)]
 pub struct Arguments {

@@ -1,4 +1,4 @@
-//! The items that requests are.
+//! Requests, as items of a graph.
 
 use std::fmt;
 use std::ops::Deref;

@@ -1,4 +1,4 @@
-//! The items that responses are.
+//! Responses, as items of a graph.
 
 use std::fmt;
 use std::fs::File;
@@ -139,8 +139,8 @@ impl Response {
     }
 
     /// Adds a header field. The server itself adds the date, its name, the type and length of the
-    /// body, and the fields about the connection. It ignores these fields here, and fields with
-    /// invalid bytes.
+    /// body, and the fields about the connection. If the response contains these fields, the server
+    /// ignores them; it also ignores fields with invalid bytes.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.fields.push((name.into(), value.into()));

@@ -31,40 +31,41 @@ pub struct Arguments {
     #[arg(short, long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
     /// Directory inside DIR that is on a disk of its own, and the rate at which the disk reads
-    /// chunks; several times for several disks
+    /// chunks; repeatable
     ///
     /// Without a rate, the disk is measured when the server starts. The streams of a disk together
-    /// never need more than its rate. A disk `.` is that of DIR itself.
+    /// never need more than its rate. The path `.` stands for the disk of DIR itself.
     #[arg(short, long, value_name = "PATH[=RATE]", value_parser = disk)]
     disk: Vec<DiskOptions>,
     /// Bit rate of videos that do not state theirs [default: 8Mbit/s]
     ///
     /// MP4 files and MPEG transport streams state their duration, and so their mean rate. A file
-    /// VIDEO.rate next to VIDEO, with a text such as 1.5Mbit/s, comes before both.
+    /// VIDEO.rate next to VIDEO, with a text such as 1.5Mbit/s, takes precedence over both.
     #[arg(short, long, value_name = "RATE", value_parser = read_rate)]
     rate: Option<u64>,
-    /// How much of a video is sent at once [default: 60s]
+    /// Length of the part of a video that is sent at once [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = some_duration)]
     ahead: Option<Duration>,
-    /// How much of a video is read and sent at a time after that [default: 5s]
+    /// Length of each part that is read and sent after that [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = some_duration)]
     chunk: Option<Duration>,
-    /// Streams for each client address [default: 16]
+    /// Maximum number of streams for each client address [default: 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit_streams: Option<u32>,
-    /// Connections that are open at a time [default: 10000]
+    /// Maximum number of open connections [default: 10000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     limit_connections: Option<u32>,
-    /// How long a client may read nothing [default: 30s]
+    /// Time after which a client that reads nothing is disconnected [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = some_duration)]
     patience: Option<Duration>,
-    /// How long streams may continue when the server shuts down [default: 30s]
+    /// Time for which streams may continue when the server shuts down [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = some_duration)]
     drain: Option<Duration>,
     /// Number of workers [default: one for each CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
-    /// Make each disk as slow as its rate, to measure the server without these disks
+    /// Make each disk as slow as its stated rate, so that a measurement can use one fast disk in
+    /// place of several
     #[arg(long)]
     simulate_disks: bool,
 }

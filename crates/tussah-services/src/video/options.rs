@@ -19,14 +19,15 @@ pub struct Options {
     pub disks: Vec<DiskOptions>,
     /// The bit rate of files that do not state theirs, in bytes per second; at least 1,000.
     pub rate: u64,
-    /// How much of a video is sent at once.
+    /// The length of the part of a video that is sent at once.
     pub ahead: Duration,
-    /// How much of a video is read and sent at a time, and the time between two such chunks. Must
-    /// be longer than zero, and not longer than `ahead`.
+    /// The length of each chunk that is read and sent after that, and the time between two chunks.
+    /// This length must be longer than zero, and not longer than `ahead`.
     pub chunk: Duration,
     /// Bound, in streams: the maximum for each client address.
     pub each: usize,
-    /// Bound, in connections: those that are open at a time. The range is 1 to 1,000,000.
+    /// Bound, in connections: the maximum number that are open at the same time. The range is 1 to
+    /// 1,000,000.
     pub connections: usize,
     /// The time for which a client may read nothing before its connection is closed.
     pub patience: Duration,

@@ -47,8 +47,8 @@ impl Video {
         Self { options }
     }
 
-    /// Starts the server in the current runtime. Measures each disk without a stated rate for half
-    /// a second, during which this blocks.
+    /// Starts the server in the current runtime. Blocks for half a second for each disk without a
+    /// stated rate, to measure the disk.
     ///
     /// # Errors
     /// Returns an error if an option is out of range, if the directory or a disk cannot be opened,
@@ -85,9 +85,9 @@ impl Video {
         })
     }
 
-    /// Runs the server in its own runtime until SIGTERM or Ctrl-C. It then accepts no further
-    /// connections, and streams continue for up to [`Options::drain`]; a second signal quits
-    /// immediately.
+    /// Runs the server in its own runtime until SIGTERM or Ctrl-C. The server then accepts no
+    /// further connections, and streams continue for up to [`Options::drain`]; a second signal
+    /// quits immediately.
     ///
     /// # Errors
     /// Returns the errors of [`start`](Self::start).
@@ -195,7 +195,7 @@ pub enum VideoError {
     Disk(String),
     /// The address cannot be bound, or a limit of the listener is out of range.
     Listen(String),
-    /// The graph cannot be made.
+    /// The graph cannot be created.
     Graph(String),
 }
 

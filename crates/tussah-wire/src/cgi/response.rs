@@ -29,8 +29,8 @@ impl Default for Limits {
 
 /// The head of a CGI response.
 ///
-/// It owns no text: the accessors for text take the buffer that was parsed, and panic if the buffer
-/// is shorter than the head.
+/// A head stores positions instead of text: the accessors for text take the buffer that was parsed,
+/// and panic if the buffer is shorter than the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CgiHead {
     /// The status to send to the client: the value of the `Status` field. Without the field, the
@@ -63,7 +63,8 @@ impl CgiHead {
         (!self.location.is_absent()).then(|| trim(self.location.of(bytes)))
     }
 
-    /// Returns the fields for the client in order, as names and values. This parses the head again.
+    /// Returns the fields for the client in order, as names and values. The call parses the head
+    /// again.
     ///
     /// The iterator skips `Status`, `Content-Length`, and the fields about the connection, which
     /// only the server may set (RFC 9110, section 7.6.1).

@@ -32,7 +32,7 @@ const LONG: u32 = 1 << 31;
 
 /// An iterator over the pairs of a whole stream, as names and values.
 ///
-/// It ends after the first error.
+/// The iterator ends after the first error.
 ///
 /// ```
 /// use tussah_wire::fastcgi::Pairs;

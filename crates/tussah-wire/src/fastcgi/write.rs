@@ -5,8 +5,8 @@ use std::num::NonZeroU16;
 use super::pairs::push_pair;
 use super::{HEADER_BYTES, MAX_CONNS, MAX_REQS, MPXS_CONNS, Record, VERSION};
 
-/// Bound, in bytes: the content of one record that is sent, so that its length fits in 16 bits and
-/// is a multiple of eight (section 3.3).
+/// Bound, in bytes: the maximum content of a sent record. The length of the content fits in 16
+/// bits, and is a multiple of eight (section 3.3).
 pub const CONTENT_BYTES_MAX: usize = u16::MAX as usize & !7;
 
 /// The number of a record that belongs to no request (section 3.3).

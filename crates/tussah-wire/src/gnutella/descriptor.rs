@@ -37,7 +37,7 @@ impl Default for Limits {
 /// The kind of a descriptor (section 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Looks for servents. A router sends it to all peers except its sender.
+    /// Looks for servents. A router sends a ping to all peers except the ping's sender.
     Ping,
     /// A response to a ping, which goes back along the path of the ping.
     Pong,
@@ -45,7 +45,7 @@ pub enum Kind {
     Bye,
     /// A request for a connection, which goes back along the path of a query hit.
     Push,
-    /// Looks for files. A router sends it to all peers except its sender.
+    /// Looks for files. A router sends a query to all peers except the query's sender.
     Query,
     /// A response to a query, which goes back along the path of the query.
     QueryHits,
@@ -95,13 +95,13 @@ impl Kind {
 /// The header of a descriptor, without the length of its payload (section 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The identifier. A response has that of its request.
+    /// The identifier. A response has the identifier of its request.
     pub id: Guid,
     /// The kind of descriptor.
     pub kind: Kind,
-    /// How many more times the descriptor may be sent.
+    /// The number of times that the descriptor may still be sent.
     pub ttl: u8,
-    /// How many times the descriptor has been forwarded.
+    /// The number of times that the descriptor has been forwarded.
     pub hops: u8,
 }
 
@@ -184,7 +184,7 @@ impl<'b> Descriptor<'b> {
     ///
     /// # Errors
     ///
-    /// Refuses a payload that is over the limit as soon as the header has arrived. Close the
+    /// Refuses a payload that exceeds the limit, as soon as the header has arrived. Close the
     /// connection, because the sender is probably out of step (section 3.1).
     pub fn parse(bytes: &'b [u8], limits: &Limits) -> Result<Option<Self>, Malformed> {
         let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else {

@@ -39,13 +39,13 @@ const VERSION_MIN: (u8, u8) = (0, 6);
 
 /// One part of the handshake.
 ///
-/// It owns no text: the accessors for text take the buffer that was parsed, and panic if the buffer
-/// is shorter than this part.
+/// This type stores positions instead of text: the accessors for text take the buffer that was
+/// parsed, and panic if the buffer is shorter than the part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handshake {
     /// The status of an answer, or `None` for a request to connect.
     pub status: Option<Status>,
-    /// The major and minor version. Later versions than 0.6 are accepted as well.
+    /// The major and minor version. Versions later than 0.6 are accepted as well.
     pub version: (u8, u8),
     fields_start: u16,
     len: u16,
@@ -58,7 +58,7 @@ impl Handshake {
         self.len.into()
     }
 
-    /// Returns all fields in order, as names and values, without interpreting them. This parses
+    /// Returns all fields in order, as names and values, without interpreting them. The call parses
     /// them again.
     ///
     /// A value that is folded over several lines contains the line ends.
@@ -124,13 +124,14 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Option<Handshake>, Malform
     line::head_within(bytes, len_max, |seen| part(seen, limits.fields_max))
 }
 
-/// Appends the start of a request to connect. Further fields can be added to it, and an end.
+/// Appends the start of a request to connect. The caller appends further fields, if any, and the
+/// end.
 pub fn connect(out: &mut Vec<u8>) -> HeadWriter<'_> {
     out.extend_from_slice(b"GNUTELLA CONNECT/0.6\r\n");
     HeadWriter::go_on(out)
 }
 
-/// Appends the start of an answer. Further fields can be added to it, and an end.
+/// Appends the start of an answer. The caller appends further fields, if any, and the end.
 ///
 /// ```
 /// use tussah_wire::gnutella::handshake;

@@ -35,7 +35,7 @@ pub struct Pong<'b> {
     pub address: Ipv4Addr,
     /// The number of shared files.
     pub files: u32,
-    /// The length of all shared files, in kilobytes.
+    /// The total length of the shared files, in kilobytes.
     pub kilobytes: u32,
     /// Further data, such as a GGEP block.
     pub extension: &'b [u8],
@@ -45,7 +45,7 @@ pub struct Pong<'b> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Query<'b> {
     /// The minimum speed of a servent that answers, in kbit/s. If bit 7 is set, the number stands
-    /// for flags instead. They are big-endian, so this is their bit 15.
+    /// for flags instead. The flags are big-endian, so this is bit 15 of the flags.
     pub min_speed: u16,
     /// The words to look for, separated by spaces, without NUL.
     pub criteria: &'b [u8],
@@ -56,7 +56,8 @@ pub struct Query<'b> {
 /// A request that a servent behind a firewall connects to another one (section 3.2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Push<'b> {
-    /// The servent that has the file. A router looks for the path of this servent's query hits.
+    /// The servent that has the file. A router sends the request back along the path of this
+    /// servent's query hits.
     pub servent: Guid,
     /// The number of the file.
     pub index: u32,
@@ -71,7 +72,7 @@ pub struct Push<'b> {
 /// The reason for the end of a connection, from "Introducing New Bye (0x02) Packet in Gnutella 0.4"
 /// by Raphael Manfredi, section 2.
 ///
-/// It is sent with TTL 1 and hops 0.
+/// A bye is sent with TTL 1 and hops 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bye<'b> {
     /// The class of reason: 2xx for an orderly end, 4xx for an error of the receiver, and 5xx for

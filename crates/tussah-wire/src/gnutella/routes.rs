@@ -12,9 +12,9 @@ const NOWHERE: u32 = u32::MAX;
 ///
 /// A router has a table for each kind of descriptor that it remembers:
 ///
-/// - one of pings and one of queries, with [`insert`](Self::insert). An identifier that is in the
-///   table marks a duplicate. A response goes to the peer that the request came from.
-/// - one of servents, with [`update`](Self::update), from the query hits that passed. A push goes
+/// - one of pings and one of queries, filled by [`insert`](Self::insert). An identifier that is in
+///   the table marks a duplicate. A response goes to the peer that the request came from.
+/// - one of servents, filled by [`update`](Self::update) from the query hits that pass. A push goes
 ///   to the peer that sent the latest one.
 ///
 /// The table is bounded: when it is full, a new entry evicts the oldest one. Entries that are older

@@ -121,7 +121,7 @@ pub enum Version {
 
 /// The head of a request.
 ///
-/// It owns no text: the accessors for text take the buffer that was parsed.
+/// A head stores positions instead of text: the accessors for text take the buffer that was parsed.
 ///
 /// # Panics
 ///
@@ -245,7 +245,7 @@ impl Head {
         self.field(Field::Host, bytes)
     }
 
-    /// Returns all fields in order, as names and values. This parses the head again.
+    /// Returns all fields in order, as names and values. The call parses the head again.
     pub fn fields<'b>(&self, bytes: &'b [u8]) -> Fields<'b> {
         Fields::new(&bytes[..self.len()], self.fields_start.into())
     }

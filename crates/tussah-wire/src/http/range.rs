@@ -66,11 +66,11 @@ impl Ranges {
     ///
     /// As section 14.2 permits, the field is ignored in these cases:
     ///
-    /// - It is malformed, or its unit is not bytes.
-    /// - It has more than [`RANGES_MAX`] ranges.
-    /// - It asks for more bytes than the representation has, which only overlapping ranges can do.
-    ///   Such ranges serve no purpose, and a small request could cause a lot of work (section
-    ///   17.15).
+    /// - The field is malformed, or its unit is not bytes.
+    /// - The field has more than [`RANGES_MAX`] ranges.
+    /// - The field asks for more bytes than the representation has, which only overlapping ranges
+    ///   can do. Such ranges serve no purpose, and a small request could cause a lot of work
+    ///   (section 17.15).
     ///
     /// An empty representation has no ranges and is sent whole.
     ///

@@ -138,8 +138,8 @@ pub struct Requests {
 pub struct Within {
     /// The number of these requests.
     pub count: u64,
-    /// The share of these requests among all requests that ended, or had been due for longer than
-    /// `within_ms` at the end; from 0 to 1.
+    /// The share of these requests, from 0 to 1. It is a share of all requests that ended, or that
+    /// had been due for longer than `within_ms` at the end of the measurement.
     pub share: f64,
     /// The goodput: the number of these requests per second.
     pub per_s: f64,

@@ -18,8 +18,8 @@ pub struct Reply {
     /// The value of `Content-Type`.
     pub media_type: String,
     /// Further fields. The server adds its name, the type and the length of the body, the date, and
-    /// the fields about the connection. The server ignores these fields here, and fields with
-    /// invalid bytes.
+    /// the fields about the connection. If the response contains these fields, the server ignores
+    /// them; it also ignores fields with invalid bytes.
     pub fields: Vec<(String, String)>,
     /// The body.
     pub body: ReplyBody,

@@ -107,7 +107,7 @@ impl Request {
         found.map(|(_, value)| value)
     }
 
-    /// Returns the complete body. It is empty if it is [streamed](Route::streams).
+    /// Returns the complete body. The result is empty if the body is [streamed](Route::streams).
     #[must_use]
     pub fn body(&self) -> &[u8] {
         &self.body
@@ -197,7 +197,7 @@ impl Route {
         }
     }
 
-    /// Cancels requests of any method when their clients disconnect, even in the handler. This is
+    /// Cancels requests of any method when their clients disconnect, even in the handler. Use it
     /// for handlers that may stop at any `.await`, such as a search by POST.
     #[must_use]
     pub fn cancellable(mut self) -> Self {

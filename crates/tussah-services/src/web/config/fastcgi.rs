@@ -16,7 +16,7 @@ pub struct FastCgi {
     pub address: Address,
     /// The paths that the application answers.
     pub paths: FastCgiPaths,
-    /// The connections, their queue and the time limits.
+    /// The limits on connections, on their queue, and on times.
     pub options: Options,
     /// True to divide a path such as `/a.php/b` into the script `/a.php` and the path info `/b`.
     /// Otherwise the whole path is the name of the script.
@@ -24,14 +24,15 @@ pub struct FastCgi {
     /// True to keep bodies in temporary files, so that a slow client occupies no connection: long
     /// bodies of requests until they have arrived, and up to 1 GiB of a response.
     pub buffering: bool,
-    /// Further variables for the application. Each one replaces another variable of its name.
+    /// Further variables for the application. Each of them replaces a variable of the same name.
     pub params: Vec<(String, String)>,
 }
 
 /// The paths that a FastCGI application answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FastCgiPaths {
-    /// The scripts whose names have this end, such as `.php`. They must be files of the site.
+    /// The scripts whose names end with this suffix, such as `.php`. The scripts must be files of
+    /// the site.
     Suffix(String),
     /// All paths that begin with this text, such as `/app/`. `SCRIPT_NAME` is the text without its
     /// last slash, and `PATH_INFO` is the rest of the path. The application needs no file.

@@ -55,7 +55,7 @@ pub struct Config {
     /// The application that runs the scripts of the site, such as php-fpm; `None` runs none. The
     /// server then answers paths that end in `.php` with their output instead of their text.
     pub php: Option<Address>,
-    /// The FastCGI applications. `php` stands for one more, with default limits.
+    /// The FastCGI applications. The field `php` adds one more application, with default limits.
     pub fastcgi: Vec<FastCgi>,
     /// True to serve the page `/work`, which does the amount of work that its query states.
     pub work: bool,
@@ -71,7 +71,7 @@ pub struct Config {
     pub log: Log,
     /// The messages on standard error.
     pub diagnostics: Diagnostics,
-    /// The page with the counters of every stage.
+    /// The status page, which shows the counters of every stage.
     pub status: Status,
     /// The options for serving files.
     pub site: SiteOptions,
@@ -130,10 +130,11 @@ impl fmt::Display for ListenAddress {
 /// The objects that have a color of their own. Events of one color run one at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Colors {
-    /// Each connection.
+    /// Each connection has its own color.
     #[default]
     Connection,
-    /// None: all connections share one color. Use this to measure the gain from colors.
+    /// No object has its own color: all connections share one. Use this to measure the gain from
+    /// colors.
     One,
 }
 
@@ -165,7 +166,7 @@ pub enum CacheKind {
     /// Shards, one for each worker, each with its own color.
     #[default]
     Sharded,
-    /// None: every request reads its file.
+    /// There is no cache: every request reads its file.
     None,
 }
 
@@ -236,8 +237,8 @@ pub struct Timeouts {
     /// The time limit for a request's head, from its first byte to its last, and for the TLS
     /// handshake.
     pub head: Duration,
-    /// The time limit for the whole body of a request. A streamed body has no limit in total, but
-    /// the server gives up after it has waited this long for less than `rate` times this long.
+    /// The time limit for the whole body of a request. A streamed body has no total limit, but the
+    /// server gives up if it receives less than `rate` times this time while it waits this long.
     pub body: Duration,
     /// The time limit from a response to the next request.
     pub idle: Duration,
@@ -347,7 +348,7 @@ pub enum DiagnosticsFormat {
     Json,
 }
 
-/// The page with the counters of every stage.
+/// The status page, which shows the counters of every stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// The path; `None` disables the page.

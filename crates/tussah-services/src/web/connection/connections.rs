@@ -1,5 +1,5 @@
-//! The open connections of the process. Each open connection has a place. The configuration limits
-//! the number of places, whatever configuration a connection began with.
+//! The open connections of the process. Each open connection has a place, whatever configuration it
+//! began with. The current configuration limits the number of places.
 //!
 //! # Making room
 //! When all places are taken, an idle connection gives up its own ([`Connection::make_room`]): of

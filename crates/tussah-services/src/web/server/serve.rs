@@ -109,9 +109,9 @@ impl Web {
         Running::start(self.config, self.routes, open, Box::new(wire))
     }
 
-    /// Runs the server in its own runtime until SIGTERM or Ctrl-C. It then shuts down and finishes
-    /// the requests in flight; a second signal quits immediately. SIGHUP reloads the configuration
-    /// and the certificates, and reopens the logs.
+    /// Runs the server in its own runtime until SIGTERM or Ctrl-C. The server then shuts down and
+    /// finishes the requests in flight; a second signal quits immediately. SIGHUP reloads the
+    /// configuration and the certificates, and reopens the logs.
     ///
     /// Diagnostics go to standard error according to [`Config::diagnostics`], unless the program
     /// has set its own `tracing` subscriber. If the process has only one OS thread, the C library's

@@ -32,7 +32,7 @@ pub enum Dotfiles {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteOptions {
     /// The index files of a directory, in order of preference; the paths are relative to the
-    /// directory. They may be [scripts](Self::scripts).
+    /// directory. Index files may be [scripts](Self::scripts).
     pub index: Vec<String>,
     /// True if directories without an index file are listed. Otherwise, such directories are not
     /// found.
@@ -44,17 +44,19 @@ pub struct SiteOptions {
     /// The codings of compressed copies next to a file. Among codings that a client prefers
     /// equally, the first one is used.
     pub precompressed: Codings,
-    /// The ends of the names of scripts, such as `.php`. A script is run, and its text is not
+    /// The suffixes of the names of scripts, such as `.php`. A script is run, and its text is not
     /// served.
     pub scripts: Vec<String>,
-    /// The file to serve where nothing is found and the last segment of the path has no dot, for
-    /// applications that do their own routing. A script takes all paths where nothing is found, as
-    /// with nginx's `try_files $uri $uri/ /index.php?$args`. The path is relative to the root.
+    /// The file to serve if nothing is found and the last segment of the path has no dot, for
+    /// applications that do their own routing. If the file is a script, it serves all paths at
+    /// which nothing is found, as with nginx's `try_files $uri $uri/ /index.php?$args`. The path is
+    /// relative to the root.
     pub fallback: Option<String>,
-    /// The error pages, by status code. The paths are relative to the root. They must not be
+    /// The error pages, by status code. The paths are relative to the root. Error pages must not be
     /// scripts.
     pub error_pages: BTreeMap<u16, String>,
-    /// Additional media types by file extension, without the dot. They override the built-in types.
+    /// Additional media types by file extension, without the dot. These types override the built-in
+    /// types.
     pub types: BTreeMap<String, String>,
     /// The value of `Cache-Control` for pages for which no rule sets one.
     pub cache_control: Option<String>,

@@ -43,8 +43,8 @@ pub enum RetryAfter {
 
 /// The head of a response.
 ///
-/// It owns no text: the accessors for text take the buffer that was parsed, and panic if the buffer
-/// is shorter than the head.
+/// A head stores positions instead of text: the accessors for text take the buffer that was parsed,
+/// and panic if the buffer is shorter than the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseHead {
     /// The framing of the body.
@@ -76,7 +76,7 @@ impl ResponseHead {
         (!span.is_absent()).then(|| span.of(bytes))
     }
 
-    /// Returns all fields in order, as names and values. This parses the head again.
+    /// Returns all fields in order, as names and values. The call parses the head again.
     pub fn fields<'b>(&self, bytes: &'b [u8]) -> Fields<'b> {
         Fields::new(&bytes[..self.len()], self.fields_start.into())
     }

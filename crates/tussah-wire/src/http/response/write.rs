@@ -11,7 +11,8 @@ use crate::http::syntax::{TOKEN, run, text_len};
 
 /// A writer that appends the head of a response to a buffer (RFC 9112, section 4).
 ///
-/// It rejects every byte that could end a line, so that no value can inject a field or a response.
+/// The writer rejects every byte that could end a line, so that no value can inject a field or a
+/// response.
 ///
 /// ```
 /// use tussah_wire::http::{Status, response::HeadWriter};
@@ -52,8 +53,8 @@ impl<'o> HeadWriter<'o> {
     /// # Errors
     ///
     /// Returns an error if the name is not a token, or if the value has surrounding white space or
-    /// control characters other than tab. These include CR and LF. Nothing is appended in that
-    /// case.
+    /// control characters other than tab. Control characters include CR and LF. Nothing is appended
+    /// in that case.
     pub fn field(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<(), FieldInvalid> {
         let (name, value) = (name.as_bytes(), value.as_ref());
         if name.is_empty() || run(name, 0, TOKEN) < name.len() {
