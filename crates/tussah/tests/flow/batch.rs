@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tussah::flow::{Args, AsyncOut, Batch, Dropped, Flow, Graph, Module, Out, Via, module};
 use tussah::sync::Barrier;
 
@@ -29,23 +30,43 @@ impl Numbers {
     }
 }
 
-/// Sends each batch as text. Fails for batches with a 4, and panics for batches with a 7.
-fn handle<'b>(batch: impl Iterator<Item = u64> + 'b) -> (Vec<u64>, Result<(), Vec<u64>>) {
-    let taken: Vec<_> = batch.collect();
-    let has = |digit| taken.iter().any(|number| number % 10 == digit);
-    assert!(!has(7), "{taken:?}");
-    let result = if has(4) { Err(taken.clone()) } else { Ok(()) };
-    (taken, result)
+/// The batches that a module has taken.
+#[derive(Clone, Default)]
+struct Taken(Arc<Mutex<Vec<Vec<u64>>>>);
+
+impl Taken {
+    /// Notes a batch. Fails for batches with a 4, and panics for batches with a 7.
+    fn handle<'b>(
+        &self,
+        batch: impl Iterator<Item = u64> + 'b,
+    ) -> (Vec<u64>, Result<(), Vec<u64>>) {
+        let taken: Vec<_> = batch.collect();
+        self.0.lock().push(taken.clone());
+        assert!(!has(7, &taken), "{taken:?}");
+        let result = if has(4, &taken) {
+            Err(taken.clone())
+        } else {
+            Ok(())
+        };
+        (taken, result)
+    }
 }
 
-#[derive(Default)]
-struct Serial;
+fn has(digit: u64, batch: &[u64]) -> bool {
+    batch.iter().any(|number| number % 10 == digit)
+}
+
+struct Serial(Taken);
 
 #[module]
 impl Serial {
+    fn init(taken: Taken) -> Self {
+        Self(taken)
+    }
+
     fn run(&mut self, items: &mut Batch<u64>, out: &impl Out<Vec<u64>>) -> Result<(), Vec<u64>> {
         assert!((1..=100).contains(&items.len()) && !items.is_empty());
-        let (taken, result) = handle(items.take(MOST));
+        let (taken, result) = self.0.handle(items.take(MOST));
         let last = taken.last().expect("a batch is not empty");
         assert_eq!(items.flow().key(), Some(&(last % 10).into()));
         out.send(taken);
@@ -53,31 +74,37 @@ impl Serial {
     }
 }
 
-#[derive(Default)]
-struct Element;
+struct Element(Taken);
 
 #[module]
 impl Element {
+    fn init(taken: Taken) -> Self {
+        Self(taken)
+    }
+
     async fn run(
         &self,
         items: &mut Batch<'_, u64>,
         out: &impl AsyncOut<Vec<u64>>,
     ) -> Result<(), Vec<u64>> {
         tussah::yield_now().await;
-        let (taken, result) = handle(items.take(MOST));
+        let (taken, result) = self.0.handle(items.take(MOST));
         tussah::yield_now().await;
         out.send(taken).await;
         result
     }
 }
 
-#[derive(Default)]
-struct Blocks;
+struct Blocks(Taken);
 
 #[module(blocking)]
 impl Blocks {
+    fn init(taken: Taken) -> Self {
+        Self(taken)
+    }
+
     fn run(&self, items: &mut Batch<u64>, out: &impl Out<Vec<u64>>) -> Result<(), Vec<u64>> {
-        let (taken, result) = handle(items.take(MOST));
+        let (taken, result) = self.0.handle(items.take(MOST));
         out.send(taken);
         result
     }
@@ -99,17 +126,26 @@ impl Sink {
     }
 }
 
-/// Sends items through a module, and returns what arrives at `out`, `failed` and `dropped`, and the
-/// counts of items that were handled, failed, and ended by a panic.
-fn through<M: Module>(items: u64) -> ([Vec<String>; 3], [u64; 3]) {
-    let notes = [(); 3].map(|()| Notes::default());
+/// The ends of the items of a module.
+struct Ends {
+    taken: Vec<Vec<u64>>,
+    /// The notes of what arrives at `out`, `failed` and `dropped`.
+    notes: [Vec<String>; 3],
+    /// The numbers of items that were handled, failed, and ended by a panic.
+    counts: [u64; 3],
+}
+
+/// Sends items through a module.
+fn through<M: Module>(workers: usize, items: u64) -> Ends {
+    let (notes, taken) = ([(); 3].map(|()| Notes::default()), Taken::default());
     let [out, failed, dropped] = &notes;
-    let counts = runtime(2).block_on(async {
+    let counts = runtime(workers).block_on(async {
         let mut graph = Graph::new("g");
         graph
             .add::<Numbers>("numbers", Args::new().with("items", items))
             .expect("it is new");
-        graph.add::<M>("module", Args::new()).expect("it is new");
+        let args = Args::new().with("taken", taken.clone());
+        graph.add::<M>("module", args).expect("it is new");
         graph.add::<Sink>("out", out.args()).expect("it is new");
         graph
             .add::<Note<Vec<u64>>>("failed", failed.args())
@@ -135,46 +171,66 @@ fn through<M: Module>(items: u64) -> ([Vec<String>; 3], [u64; 3]) {
         running.drain().await;
         [stats.finished, stats.failed, stats.panicked]
     });
-    (notes.map(|notes| notes.take()), counts)
+    let taken = std::mem::take(&mut *taken.0.lock());
+    Ends {
+        taken,
+        notes: notes.map(|notes| notes.take()),
+        counts,
+    }
 }
 
+/// Checks the ends of all items, whatever batches they come in.
 fn each_item_ends_once<M: Module>() {
     // A serial module may panic five times a minute.
     let items = 50;
-    let ([out, failed, dropped], [finished, failures, panics]) = through::<M>(items);
-    let number = |text: &String| {
-        let digits = text
-            .split_once("Some(")
-            .map_or(&**text, |(_, digits)| digits);
-        digits
-            .split(')')
-            .next()
-            .expect("it is not empty")
-            .parse::<u64>()
-            .expect("a number")
+    let Ends {
+        taken,
+        notes: [out, mut failed, dropped],
+        counts,
+    } = through::<M>(2, items);
+    let sorted = |numbers: &mut dyn Iterator<Item = u64>| {
+        let mut numbers: Vec<_> = numbers.collect();
+        numbers.sort_unstable();
+        numbers
     };
-    let mut ends: Vec<u64> = out.iter().chain(&dropped).map(number).collect();
-    ends.sort_unstable();
-    assert_eq!(ends, (0..items).collect::<Vec<_>>(), "{out:?} {dropped:?}");
-    assert!(
-        dropped.iter().all(|text| text.contains("Panicked")),
-        "{dropped:?}"
+    let all = sorted(&mut taken.iter().flatten().copied());
+    assert_eq!(all, (0..items).collect::<Vec<_>>(), "{taken:?}");
+    let (breaks, handled): (Vec<_>, Vec<_>) = taken.iter().partition(|batch| has(7, batch));
+    let number = |text: &String| text.parse().expect("a number");
+    let out = sorted(&mut out.iter().map(number));
+    assert_eq!(out, sorted(&mut handled.iter().copied().flatten().copied()));
+    let number = |text: &String| {
+        assert!(text.contains("reason: Panicked"), "{text}");
+        let (_, digits) = text.split_once("Some(").expect("it can be cloned");
+        let (digits, _) = digits.split_once(')').expect("it ends");
+        digits.parse().expect("a number")
+    };
+    let dropped = sorted(&mut dropped.iter().map(number));
+    assert_eq!(
+        dropped,
+        sorted(&mut breaks.iter().copied().flatten().copied())
     );
-    assert_eq!((finished, panics), (items, 5));
-    let numbers = failed.iter().map(|batch| batch.split(',').count() as u64);
-    assert_eq!(numbers.sum::<u64>() + dropped.len() as u64, failures);
-    assert!(
-        !failed.is_empty() && failed.iter().all(|batch| batch.contains('4')),
-        "{failed:?}"
-    );
-    assert!(dropped.len() > 5, "{dropped:?}");
+    let fails = handled.iter().filter(|batch| has(4, batch));
+    let mut expected: Vec<_> = fails.clone().map(|batch| format!("{batch:?}")).collect();
+    expected.sort();
+    failed.sort();
+    assert_eq!(failed, expected);
+    let failures = fails.map(|batch| batch.len()).sum::<usize>() + dropped.len();
+    assert_eq!(counts, [items, failures as u64, breaks.len() as u64]);
 }
 
 #[test]
 fn a_serial_module_takes_batches_in_order() {
     each_item_ends_once::<Serial>();
-    let ([out, ..], _) = through::<Serial>(4);
-    assert_eq!(out, ["0", "1", "2", "3"]);
+    // With one worker, the source sends all items first.
+    let ends = through::<Serial>(1, 9);
+    assert_eq!(ends.taken, [[0, 1, 2], [3, 4, 5], [6, 7, 8]]);
+    let [out, failed, dropped] = ends.notes;
+    assert_eq!(out, ["0", "1", "2", "3", "4", "5"]);
+    assert_eq!(
+        (&*failed, dropped.len()),
+        (&["[3, 4, 5]".to_owned()][..], 3)
+    );
 }
 
 #[test]

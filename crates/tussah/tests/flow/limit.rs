@@ -9,7 +9,7 @@ use tussah::flow::{
 };
 use tussah::sync::Semaphore;
 
-use super::{Below, Note, Notes, turns};
+use super::{Below, Note, Notes, in_time, turns};
 use crate::{by_hand, runtime};
 
 /// The number of items between two modules, and the most there have been.
@@ -289,7 +289,8 @@ fn what_an_end_an_alarm_and_a_tick_send_counts_in_a_limit() {
 
 #[test]
 fn an_alarm_that_is_set_holds_no_place() {
-    runtime(1).block_on_spawned(async {
+    let (clock, runtime) = by_hand();
+    runtime.block_on_spawned(async move {
         let mut graph = Graph::new("g");
         graph.add::<AtAlarm>("alarm", Args::new()).expect("free");
         graph
@@ -304,7 +305,7 @@ fn an_alarm_that_is_set_holds_no_place() {
         let running = graph.start().expect("it is whole");
         turns().await;
         assert_eq!(running.stats("alarm").expect("it exists").finished, 10);
-        running.stop().await;
+        in_time(&clock, running.stop()).await;
     });
 }
 

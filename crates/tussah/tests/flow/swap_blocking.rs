@@ -162,13 +162,14 @@ fn swaps_of_modules_that_block_lose_no_item() {
         edge.expect("both exist");
         connect(&mut graph, "module", "note");
         let running = graph.start().expect("it is whole");
-        let mut swaps = 0;
-        while running.stats("note").expect("it exists").finished < ITEMS {
+        // The items may arrive before this thread runs again.
+        loop {
             let swapped = running.swap::<ScaleInOrder>("module", by(1, &open())).await;
             swapped.expect("it fits");
-            swaps += 1;
+            if running.stats("note").expect("it exists").finished >= ITEMS {
+                break;
+            }
         }
-        assert!(swaps > 0);
         running.drain().await;
     });
     let numbers: Vec<_> = (0..ITEMS).map(|number| number.to_string()).collect();

@@ -62,7 +62,8 @@ fn serve(module: &str, reply: &str, clients: impl FnOnce(SocketAddr) + Send + 's
         let address = address(&notes).await;
         let clients = tussah::spawn_blocking(move || clients(address));
         clients.await.expect("the clients got what they expect");
-        running.stop().await;
+        // Flows that have not ended by then end silently.
+        running.stop_within(Duration::from_secs(600)).await;
     });
     ends
 }
@@ -257,8 +258,9 @@ fn a_connection_is_read_only_while_there_is_room() {
     assert!(notes.take()[1..].iter().all(|note| note == "59999"));
 }
 
-#[test]
-fn a_port_that_is_taken_stops_the_whole_graph() {
+/// Starts a graph with a free port and one that is taken, and returns whether the error is about
+/// the second one, and the first one is free again.
+fn stops_the_whole_graph() -> bool {
     let (taken, free) = (
         TcpListener::bind("127.0.0.1:0").expect("there is a free port"),
         TcpListener::bind("127.0.0.1:0").expect("there is a free port"),
@@ -279,16 +281,16 @@ fn a_port_that_is_taken_stops_the_whole_graph() {
     let graph = graph(&text, &all(), &Params::new());
     let error = runtime(1).block_on(async { graph.start().map(|_| ()) });
     let error = error.expect_err("a port is taken").to_string();
-    assert!(
-        error.starts_with("the instance `second` could not be made: "),
-        "{error}"
-    );
-    assert!(
-        error.contains(&taken_at) && error.contains("in use"),
-        "{error}"
-    );
-    // The first one listens no more.
-    assert!(TcpStream::connect(free_at).is_err());
+    assert!(error.contains("in use"), "{error}");
+    error.starts_with("the instance `second` could not be made: ")
+        && error.contains(&taken_at)
+        && TcpStream::connect(free_at).is_err()
+}
+
+#[test]
+fn a_port_that_is_taken_stops_the_whole_graph() {
+    // Another program may take the free port, before or after the graph has it.
+    assert!((0..5).any(|_| stops_the_whole_graph()));
 }
 
 /// Answers each line of one connection after the other, and notes it.
