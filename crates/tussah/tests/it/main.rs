@@ -34,7 +34,10 @@ mod time;
 mod udp;
 mod unix;
 
+use std::net::Ipv6Addr;
+
 use common::{by_hand, idle, run, runtime};
+use socket2::{Domain, SockAddr, Socket, Type};
 
 /// Runs a future as a thread of a runtime with one worker, whose driver exists from the first wait
 /// on: for tests that count descriptors.
@@ -45,4 +48,19 @@ where
     F::Output: Send + 'static,
 {
     runtime(1).block_on_spawned(future)
+}
+
+/// A port that refuses TCP connections at all addresses of this machine while its socket is kept.
+/// One that was given back could become another test's.
+fn refusing() -> (Socket, u16) {
+    let socket = Socket::new(Domain::IPV6, Type::STREAM, None).expect("a socket");
+    socket.set_only_v6(false).expect("set");
+    let any = std::net::SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
+    socket.bind(&any.into()).expect("there is a port");
+    let address = socket
+        .local_addr()
+        .as_ref()
+        .ok()
+        .and_then(SockAddr::as_socket);
+    (socket, address.expect("it is bound").port())
 }

@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Waker};
 
-use tussah::{
-    Color, Colored, Nursery, Scope, scope, scope_in, spawn, sync::oneshot, time::sleep, yield_now,
-};
+use tussah::{Color, Colored, Nursery, Scope, scope, scope_in, spawn, sync::oneshot, yield_now};
 
 use crate::runtime;
 
@@ -335,12 +333,14 @@ async fn children_of_a_nursery_borrow() {
 #[tussah::test]
 async fn a_nursery_gives_children_as_they_end() {
     let mut nursery = Nursery::default();
+    let (go, wait) = oneshot::async_channel::<()>();
     nursery.spawn(async {
-        sleep(std::time::Duration::from_millis(5)).await;
+        wait.await.expect("it is told");
         Ok::<_, Infallible>("slow")
     });
     nursery.spawn(async { Ok("fast") });
     assert_eq!(nursery.next().await, Some(Ok("fast")));
+    go.send(()).expect("it waits");
     assert_eq!(nursery.next().await, Some(Ok("slow")));
     assert_eq!(nursery.next().await, None);
     assert!(nursery.is_empty());

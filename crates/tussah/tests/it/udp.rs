@@ -27,6 +27,19 @@ fn pair() -> (UdpSocket, UdpSocket) {
     (a, b)
 }
 
+/// Makes the system refuse what others send to the socket, as if there were none. A port that was
+/// given back could become another test's.
+fn become_deaf(socket: &UdpSocket) {
+    socket.connect(address(socket)).expect("it is there");
+}
+
+/// A socket at whose port nobody is.
+fn deaf() -> UdpSocket {
+    let socket = socket();
+    become_deaf(&socket);
+    socket
+}
+
 #[test]
 fn datagrams_arrive_whole_with_their_source() {
     run(async {
@@ -87,11 +100,8 @@ fn a_datagram_that_is_too_long_is_cut_off() {
 fn a_closed_port_is_reported() {
     run(async {
         let a = socket();
-        let gone = {
-            let socket = socket();
-            address(&socket)
-        };
-        a.connect(gone).expect("it is an address");
+        let gone = deaf();
+        a.connect(address(&gone)).expect("it is an address");
         a.send(b"hello").await.expect("nothing is known yet");
         let error = a.recv(&mut [0; 16]).await.expect_err("nobody is there");
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
@@ -115,7 +125,7 @@ fn a_waiting_sender_learns_that_the_port_is_closed() {
             let a = a.clone();
             async move { a.recv(&mut [0; 16]).await }
         });
-        drop(gone);
+        become_deaf(&gone);
         while !waits.is_finished() {
             // It may be this call that gets the error.
             if a.send(b"hello").await.is_err() {
@@ -174,7 +184,7 @@ fn an_error_in_a_batch_is_not_lost() {
         let (a, b) = pair();
         let to_a = address(&a);
         b.send(b"one").await.expect("sent");
-        drop(b);
+        become_deaf(&b);
         a.send(b"x").await.expect("nothing is known yet");
         let mut buffers = [[0; 8]; 4];
         let mut slots = buffers.each_mut().map(|buffer| RecvSlot::new(buffer));

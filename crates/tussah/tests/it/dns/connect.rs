@@ -9,7 +9,7 @@ use tussah::net::{ConnectError, TcpStream};
 
 use super::server::{Reply, Server, a, aaaa, bytes, is_a, zone};
 use super::{builder, sockets_to};
-use crate::{by_hand, runtime};
+use crate::{by_hand, refusing, runtime};
 
 /// A host with these IPv4 addresses, and `::1`.
 fn host(addresses: &[[u8; 4]]) -> Server {
@@ -98,8 +98,7 @@ fn a_silent_address_is_followed_by_the_next_after_the_delay() {
 #[test]
 fn all_fail() {
     let server = host(&[[127, 0, 0, 1], [127, 0, 0, 3]]);
-    let (listener, port) = listen();
-    drop(listener);
+    let (_socket, port) = refusing();
     let (_clock, runtime) = by_hand();
     runtime.block_on(async {
         let resolver = builder([&server]).build();

@@ -29,10 +29,13 @@ fn saying(code: ResponseCode) -> Server {
     })
 }
 
-/// A port where nobody listens.
-fn nobody() -> SocketAddr {
+/// A port where nobody listens while the socket is kept: it hears but itself. A port that was given
+/// back could become another test's.
+fn nobody() -> (UdpSocket, SocketAddr) {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
-    socket.local_addr().expect("it is bound")
+    let address = socket.local_addr().expect("it is bound");
+    socket.connect(address).expect("it is there");
+    (socket, address)
 }
 
 #[test]
@@ -119,14 +122,14 @@ fn nobody_answers() {
 fn a_server_that_is_not_there_is_followed_by_the_next() {
     let server = truth();
     runtime(1).block_on(async {
-        let servers = [nobody(), server.address];
+        let (_socket, gone) = nobody();
+        let servers = [gone, server.address];
         let resolver = Resolver::builder().servers(servers).build();
         let found = resolver
             .lookup_a("host.test")
             .await
             .expect("the second has it");
         assert_eq!(found.as_slice(), ips(&["192.0.2.1"]));
-        let gone = nobody();
         let resolver = Resolver::builder().servers([gone]).build();
         let error = resolver
             .lookup_a("host.test")

@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::size_of_val;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +14,7 @@ use tussah::net::{KeepAlive, RateLimit, Shutdown, TcpListener, TcpStream};
 use tussah::{OpError, spawn};
 
 use super::{narrow_pair, pair, pattern, poll_once, run, until};
-use crate::by_hand;
+use crate::{by_hand, refusing};
 
 #[test]
 fn large_transfers_both_ways_arrive_whole() {
@@ -296,9 +297,8 @@ fn options_are_kept() {
 #[test]
 fn a_refused_connection_says_with_whom() {
     run(1, async {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = listener.local_addr()?;
-        drop(listener);
+        let (_socket, port) = refusing();
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
         let error = TcpStream::connect(address)
             .await
             .expect_err("nobody is there");

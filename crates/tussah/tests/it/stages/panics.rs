@@ -243,6 +243,7 @@ fn a_stage_that_its_handler_closes_notifies_the_program() -> Result<(), BuildErr
         stage.sender().try_send(0).expect("it is open");
         stage.settled().await;
         let why = "its handler panicked 6 times within 60s";
+        told.until(1).await;
         assert_eq!(told.take(), [why]);
         let stats = stage.stats();
         assert_eq!((stats.gate, stats.closed.as_deref()), ("closed", Some(why)));
@@ -291,6 +292,7 @@ fn a_handler_that_cannot_be_made_anew_closes_its_stage_at_once() -> Result<(), B
             caller.settled().await;
             stage.settled().await;
             let expected = format!("its handler panicked, and could not be made anew: {expected}");
+            told.until(1).await;
             assert_eq!(told.take(), std::slice::from_ref(&expected));
             let stats = stage.stats();
             assert_eq!(stats.closed.as_deref(), Some(&*expected));

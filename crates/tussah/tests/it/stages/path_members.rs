@@ -294,6 +294,7 @@ fn an_event_that_returns_to_an_inner_entry_stays_in_the_outer_path() -> Result<(
         })?;
         outer.sender().send(2).await.expect("it is open");
         door.until(1).await;
+        until(&inner, |stats| stats.finished == 2).await;
         idle().await;
         // The inner path of each round has ended, except that of the last.
         assert_eq!((outer.stats().in_service, inner.stats().finished), (1, 2));
