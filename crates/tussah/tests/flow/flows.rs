@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tussah::ManualClock;
 use tussah::flow::{Args, AsyncOut, Flow, Graph, Out, Via, Wake, WhenFull, module};
 use tussah::sync::{Barrier, Mutex};
 
-use super::{Note, Notes};
+use super::{Note, Notes, turns};
 use crate::{by_hand, runtime};
 
 /// Sends numbers in the flows 0, 1 and 2, and then ends these flows.
@@ -384,6 +385,47 @@ fn a_flow_sleeps_until_its_alarm() {
     assert_eq!(notes.sorted(), ["[0, 3]", "[1, 4]", "[2, 5]"]);
 }
 
+/// Sets an alarm for the number 0, and lets its time pass for another number.
+struct Passes(Notes, ManualClock);
+
+#[module]
+impl Passes {
+    fn init(notes: Notes, clock: ManualClock) -> Self {
+        Self(notes, clock)
+    }
+
+    fn run(&self, number: u64, _state: &mut u64, wake: &Wake) {
+        match number {
+            0 => wake.after(Duration::from_secs(1)),
+            _ => self.1.advance(Duration::from_secs(1)),
+        }
+    }
+
+    fn wake(&self, _state: &mut u64) {
+        self.0.add("woken");
+    }
+}
+
+/// The worker handles both numbers before it has time for the alarm.
+#[test]
+fn the_time_of_an_alarm_begins_with_the_call_that_sets_it() {
+    let (clock, runtime) = by_hand();
+    let notes = Notes::default();
+    runtime.block_on_spawned(async move {
+        let mut graph = Graph::new("g");
+        let args = notes.args().with("clock", clock);
+        graph.add::<Passes>("passes", args).expect("it is new");
+        let running = graph.start().expect("it is whole");
+        let input = running.input("passes").expect("it takes numbers");
+        for number in [0u64, 1] {
+            input.send(number).await;
+        }
+        turns().await;
+        assert_eq!(notes.take(), ["woken"]);
+        running.drain().await;
+    });
+}
+
 /// Passes numbers on in a flow for each, and closes that at once.
 #[derive(Default)]
 struct Split;
@@ -491,6 +533,9 @@ fn a_panic_ends_the_alarm_of_its_flow() {
         graph.add::<Alarm>("alarm", notes.args()).expect("free");
         graph.connect("seconds", "alarm").expect("both exist");
         let running = graph.start().expect("it is whole");
+        while running.stats("alarm").expect("it exists").finished < 3 {
+            tussah::yield_now().await;
+        }
         while notes.0.lock().is_empty() {
             clock.advance(Duration::from_millis(1));
             tussah::yield_now().await;

@@ -18,7 +18,7 @@ use crate::flow::wake::Wake;
 use crate::flow::way::Way;
 use crate::stage::{Batch, Handler, Sender};
 use crate::sync::Limit;
-use crate::time::sleep;
+use crate::time::{add, now, sleep_until};
 
 pub(crate) struct Flows<M: Module, W> {
     pub(crate) module: M,
@@ -128,9 +128,11 @@ impl<M: PerFlow, W: Way> Flows<M, W> {
         let flow = flow.clone().without_permit();
         let (sender, limit) = (Arc::clone(&self.sender), self.limit.clone());
         let keepers = Arc::clone(&self.keepers);
+        // Counted from now, however long the thread waits for a worker.
+        let at = add(now(), after);
         let later = async move {
             let goes_off = async {
-                sleep(after).await;
+                sleep_until(at).await;
                 let flow = flow.limited(limit.as_ref()).await;
                 let item = item(number);
                 // A stage that is closed handles no flow any more.
