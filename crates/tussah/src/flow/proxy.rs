@@ -10,7 +10,7 @@ use super::dropped::{Dropped, reason};
 use super::edge::{Edge, Ends, Erased, Inlet, Push, Wait};
 use super::error::GraphError;
 use super::flows::{Flow, Parcel};
-use super::install::{Instance as _, Planned};
+use super::install::{Instance as _, Planned, Run};
 use super::keepers::Keepers;
 use super::module::Module;
 use super::running::Running;
@@ -131,17 +131,26 @@ impl Running {
         };
         let interposed = (port.interpose)(&*port.inlet, &detour, &*own.inlet);
         let interposed = interposed.ok_or_else(wanted)??;
-        let runtime = self.network.handle();
-        let tickers = installed.tickers.into_iter().map(|it| runtime.spawn(it));
-        let tickers: Vec<_> = tickers.collect();
-        let aborts = tickers.iter().map(|ticker| ticker.abort_handle()).collect();
-        self.tickers.lock().extend(tickers);
         made.is_kept = true;
         Ok(Proxy {
             interposed,
             made,
-            aborts,
+            aborts: self.tick(installed.tickers),
         })
+    }
+
+    /// Starts the ticks of a proxy, which end with the graph or through the returned handles.
+    fn tick(&self, tickers: Vec<Run>) -> Vec<AbortHandle> {
+        let runtime = self.network.handle();
+        let tickers = tickers.into_iter().map(|ticker| runtime.spawn(ticker));
+        let tickers: Vec<_> = tickers.collect();
+        let aborts = tickers.iter().map(|ticker| ticker.abort_handle());
+        let aborts = aborts.collect();
+        let mut all = self.tickers.lock();
+        // Those of removed proxies have ended.
+        all.retain(|ticker| !ticker.is_finished());
+        all.extend(tickers);
+        aborts
     }
 }
 
@@ -371,3 +380,6 @@ impl<T: Send + 'static, I: Send + 'static> Handler for Pass<T, I> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
