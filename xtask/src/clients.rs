@@ -1,5 +1,5 @@
 //! Tests `tussah web` with curl, wrk and a browser, over real sockets and with the example site,
-//! and compares it with nginx.
+//! and compares it with nginx. Tests `tussah video` with a browser.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,6 +11,7 @@ mod browser;
 mod curl;
 mod packages;
 mod server;
+mod video;
 mod wrk;
 
 use packages::Packages;
@@ -33,7 +34,7 @@ struct Client {
     check: fn(&Place, &str) -> anyhow::Result<Vec<String>>,
 }
 
-const CLIENTS: [Client; 3] = [
+const CLIENTS: [Client; 4] = [
     Client {
         name: "curl",
         programs: &["curl"],
@@ -48,11 +49,19 @@ const CLIENTS: [Client; 3] = [
     },
     Client {
         name: "browser",
-        programs: &["chromium", "chromium-browser", "google-chrome"],
+        programs: BROWSERS,
         package: "chromium",
         check: browser::check,
     },
+    Client {
+        name: "video",
+        programs: BROWSERS,
+        package: "chromium",
+        check: video::check,
+    },
 ];
+
+const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
 
 /// Builds the server, and runs every client that is installed or that may be installed.
 ///

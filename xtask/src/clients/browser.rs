@@ -1,6 +1,7 @@
 //! Tests with headless Chromium: every page has to load with all its resources, and the console has
 //! to stay empty.
 
+use std::path::Path;
 use std::process::Command;
 
 use super::output;
@@ -25,20 +26,9 @@ pub(super) fn check(place: &Place, program: &str) -> anyhow::Result<Vec<String>>
             let picture = place.folder.join(format!("{scheme}-{number}.png"));
             let profile = place.folder.join(format!("profile-{scheme}-{number}"));
             let mut browser = Command::new(program);
-            // The sandbox is not available to root, nor in containers.
-            browser.args([
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-dev-shm-usage",
-            ]);
-            browser.args([
-                "--ignore-certificate-errors",
-                "--no-proxy-server",
-                "--enable-logging=stderr",
-            ]);
-            browser.args(["--window-size=1000,1200", "--timeout=20000"]);
-            browser.arg(format!("--user-data-dir={}", profile.display()));
+            headless(&mut browser, &profile);
+            browser.args(["--ignore-certificate-errors", "--window-size=1000,1200"]);
+            browser.arg("--timeout=20000");
             browser.arg(format!("--screenshot={}", picture.display()));
             let printed = output(browser.arg(server.url.clone() + page))?;
             let told = printed
@@ -58,6 +48,19 @@ pub(super) fn check(place: &Place, program: &str) -> anyhow::Result<Vec<String>>
         );
     }
     Ok(failures)
+}
+
+/// Adds the options of a browser without a window, which prints its console on standard error.
+pub(super) fn headless(browser: &mut Command, profile: &Path) {
+    // The sandbox is not available to root, nor in containers.
+    browser.args([
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+    ]);
+    browser.args(["--no-proxy-server", "--enable-logging=stderr"]);
+    browser.arg(format!("--user-data-dir={}", profile.display()));
 }
 
 /// Returns the problems in the requests of a browser that has loaded every page with an empty

@@ -1,6 +1,6 @@
-//! The server under test and its site, which is a copy of the example.
+//! The servers under test, and the site of the web server, which is a copy of the example.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -79,12 +79,27 @@ impl Place {
         if tls {
             command.args(["--tls-cert", "cert.pem", "--tls-key", "key.pem"]);
         }
+        let scheme = if tls { "https://" } else { "http://" };
+        self.start(command, scheme, log)
+    }
+
+    /// Starts a video server for a folder. Two seconds of a video are sent at once, and then one
+    /// second at a time. The log is what the server prints on standard error.
+    pub(super) fn serve_videos(&self, videos: &Path) -> anyhow::Result<Server> {
+        let log = self.folder.join("video.log");
+        let mut command = Command::new(&self.tussah);
+        command.arg("video").arg(videos).stderr(File::create(&log)?);
+        command.args(["--listen", "127.0.0.1:0", "--disk", ".=1MB/s"]);
+        command.args(["--ahead", "2s", "--chunk", "1s"]);
+        self.start(command, "http://", log)
+    }
+
+    fn start(&self, mut command: Command, scheme: &str, log: PathBuf) -> anyhow::Result<Server> {
         command.current_dir(&self.folder).stdout(Stdio::piped());
         let mut child = command.spawn().context("cannot start the server")?;
         let mut out = BufReader::new(child.stdout.take().expect("it was piped above"));
         let mut line = String::new();
         out.read_line(&mut line)?;
-        let scheme = if tls { "https://" } else { "http://" };
         let url = line.split(' ').find(|word| word.starts_with(scheme));
         let url = url.ok_or_else(|| anyhow!("expected the server's address: {line}"))?;
         Ok(Server {
