@@ -144,3 +144,15 @@ fn files_that_are_kept_open_leave_descriptors() {
         }
     }
 }
+
+/// The system would end a process that does not handle the signal.
+#[test]
+fn a_log_at_the_limit_for_files() {
+    let server = Site::new().serve("--log-file {}/log");
+    server.limit_files(1000);
+    until("a log at its limit", || {
+        assert_eq!(server.get("/a.txt").status, 200);
+        server.said().contains("File too large")
+    });
+    assert_eq!(server.get("/a.txt").status, 200);
+}

@@ -242,6 +242,15 @@ impl Process {
         prlimit(Some(self.pid()), Resource::Nofile, limit).expect("a limit may be lowered");
     }
 
+    /// Limits the length of its files.
+    pub fn limit_files(&self, bytes: u64) {
+        let limit = Rlimit {
+            current: Some(bytes),
+            maximum: Some(bytes),
+        };
+        prlimit(Some(self.pid()), Resource::Fsize, limit).expect("a limit may be lowered");
+    }
+
     /// Returns the memory of the process, in bytes, without files.
     pub fn memory_bytes(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
