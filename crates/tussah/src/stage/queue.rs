@@ -95,6 +95,14 @@ impl<E> Queue<E> {
         }
     }
 
+    /// Notes that an event of a class was taken and not served.
+    pub(crate) fn refund(&mut self, class: usize) {
+        match self {
+            Queue::Lanes(lanes) => lanes.refund(class),
+            Queue::Keyed(keyed) => keyed.refund(class),
+        }
+    }
+
     /// Returns the oldest event of a queue with one class.
     pub(crate) fn first(&self) -> Option<&Event<E>> {
         match self {

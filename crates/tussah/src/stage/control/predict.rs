@@ -91,6 +91,8 @@ pub struct Predict {
     room: [u64; CLASSES_MAX],
     /// For each class, its recent share of the capacity.
     taken: [f64; CLASSES_MAX],
+    /// For each class, the recent rate of its arrivals, as a share of the capacity.
+    wanted: [f64; CLASSES_MAX],
     /// The time in the queue above which an event is overdue in overload.
     sojourn_ns_max: u64,
     /// The time at which the state last changed between normal and overload.
@@ -135,6 +137,7 @@ impl Predict {
             servlets: 1,
             room: [u64::MAX >> 1; CLASSES_MAX],
             taken: [0.0; CLASSES_MAX],
+            wanted: [0.0; CLASSES_MAX],
             sojourn_ns_max: u64::MAX,
             since_ns: 0,
             sojourn_ns_max_since: u64::MAX,

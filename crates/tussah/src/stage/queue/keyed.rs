@@ -61,6 +61,8 @@ pub(crate) trait Keyed<E>: Send {
     fn open(&mut self, order: Order) -> Option<usize>;
     /// Takes the next event of the key that was opened last.
     fn take_one(&mut self) -> Option<Event<E>>;
+    /// Notes that an event of a class was taken and not served.
+    fn refund(&mut self, _class: usize) {}
     /// Moves events of that key to `batch` until it holds `most`.
     fn take_many(&mut self, batch: &mut Batch<E>, most: usize) {
         while batch.len() < most
@@ -174,6 +176,9 @@ impl<E, K: Hash + Eq, F: Fn(&E) -> K> ByKey<E, K, F> {
             Some(event) => {
                 let class = event.class_of().among(classes);
                 key.listed = Some((class, ticket));
+                if self.ready[class].is_empty() {
+                    self.turns.came(class);
+                }
                 push(&mut self.ready[class].entries, Listing { place, ticket });
                 self.next_ticket += 1;
             }
@@ -306,6 +311,10 @@ where
         let ready = &self.ready;
         self.turns.took(class, 1, |class| !ready[class].is_empty());
         Some(event)
+    }
+
+    fn refund(&mut self, class: usize) {
+        self.turns.refund(class);
     }
 
     fn release(&mut self, place: usize) {

@@ -67,6 +67,9 @@ impl<E> Lanes<E> {
     pub(crate) fn push(&mut self, event: Event<E>) -> usize {
         let at = self.lane(&event);
         let lane = &mut self.lanes[at];
+        if lane.len == 0 {
+            self.turns.came(at);
+        }
         lane.len += 1;
         self.len += 1;
         match lane.chunks.back_mut() {
@@ -83,6 +86,9 @@ impl<E> Lanes<E> {
     pub(crate) fn push_front(&mut self, event: Event<E>) -> usize {
         let at = self.lane(&event);
         let lane = &mut self.lanes[at];
+        if lane.len == 0 {
+            self.turns.came(at);
+        }
         lane.len += 1;
         self.len += 1;
         match lane.chunks.front_mut() {
@@ -130,6 +136,11 @@ impl<E> Lanes<E> {
         {
             self.spare.push(chunk);
         }
+    }
+
+    /// Notes that an event of a class was taken and not served.
+    pub(crate) fn refund(&mut self, class: usize) {
+        self.turns.refund(class);
     }
 
     /// Returns the class to take from next.

@@ -7,11 +7,12 @@ use crate::stage::event::Classes;
 ///
 /// With shares, this is start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996). Each event
 /// costs one unit divided by the share of its class. Of the classes that wait, the one that has
-/// been charged least is next.
+/// been charged least is next. A class that begins to wait is charged at least as much as the class
+/// that was served last, so it saves nothing for later.
 pub(super) struct Turns {
     classes: Classes,
     lines: Vec<Line>,
-    /// The charge at which the latest event started.
+    /// The charge of a class when its latest event was taken; the largest of all classes.
     started: f64,
 }
 
@@ -22,6 +23,9 @@ struct Line {
     /// The charge for all events of the class until now.
     charged: f64,
 }
+
+/// Bound, in charges: the charges begin at 0 again from here on, so that they stay exact.
+const CHARGED_MAX: f64 = 1024.0;
 
 impl Turns {
     pub(super) fn new(classes: Classes) -> Self {
@@ -44,14 +48,34 @@ impl Turns {
         starved.or_else(|| waiting.next())
     }
 
+    /// Notes that a class begins to wait.
+    #[inline]
+    pub(super) fn came(&mut self, class: usize) {
+        let line = &mut self.lines[class];
+        line.charged = line.charged.max(self.started);
+    }
+
+    /// Takes back the charge for an event that was taken and not served.
+    pub(super) fn refund(&mut self, class: usize) {
+        let share = self.classes.share(class);
+        if share > 0 {
+            self.lines[class].charged -= 1.0 / f64::from(share);
+        }
+    }
+
     /// Counts events of a class that were taken. `waits` tells which classes have events left.
     pub(super) fn took(&mut self, class: usize, events: usize, waits: impl Fn(usize) -> bool) {
         let share = self.classes.share(class);
         if share > 0 {
             let line = &mut self.lines[class];
-            // A class that needed less than its share saves nothing for later.
             self.started = self.started.max(line.charged);
-            line.charged = self.started + events as f64 / f64::from(share);
+            line.charged += events as f64 / f64::from(share);
+            if self.started >= CHARGED_MAX {
+                let started = std::mem::take(&mut self.started);
+                self.lines
+                    .iter_mut()
+                    .for_each(|line| line.charged -= started);
+            }
             return;
         }
         self.lines[class].passed_over = 0;
@@ -93,9 +117,44 @@ mod tests {
     }
 
     #[test]
+    fn a_class_that_is_served_in_runs_gets_its_share() {
+        let mut turns = Turns::new(Classes::by_share(&[3, 1]));
+        let mut served = [0; 2];
+        while served[0] + served[1] < 40_000 {
+            let class = turns.next(|_| true).expect("both wait");
+            let events = [100, 1][class];
+            (0..events).for_each(|_| turns.took(class, 1, |_| true));
+            served[class] += events;
+        }
+        assert!((29_900..=30_100).contains(&served[0]), "{served:?}");
+    }
+
+    #[test]
+    fn an_event_that_was_not_served_costs_nothing() {
+        let mut turns = Turns::new(Classes::by_share(&[1, 1]));
+        let mut served = [0; 2];
+        for _ in 0..1000 {
+            let class = turns.next(|_| true).expect("both wait");
+            (0..8).for_each(|_| turns.took(class, 1, |_| true));
+            (0..7).for_each(|_| turns.refund(class));
+            served[class] += 1;
+        }
+        assert_eq!(served, [500, 500]);
+    }
+
+    #[test]
+    fn large_shares_stay_exact() {
+        let mut turns = Turns::new(Classes::by_share(&[u32::MAX, u32::MAX, 1]));
+        (0..100_000).for_each(|_| turns.took(2, 1, |class| class == 2));
+        (turns.came(0), turns.came(1));
+        assert_eq!(serve(&mut turns, 1000, [true, true, false]), [500, 500, 0]);
+    }
+
+    #[test]
     fn a_class_lends_what_it_does_not_need_and_saves_nothing() {
         let mut turns = Turns::new(Classes::by_share(&[4, 2, 1]));
         assert_eq!(serve(&mut turns, 300, [false, true, true]), [0, 200, 100]);
+        turns.came(0);
         let [first, ..] = serve(&mut turns, 700, [true; 3]);
         assert!((400..=401).contains(&first), "{first}");
     }

@@ -144,17 +144,20 @@ impl<E> State<E> {
             let Some(event) = self.queue.take_one(run.order) else {
                 return;
             };
+            let class = self.class(&event);
             let Some(event) = self.count_out(event) else {
+                self.queue.refund(class);
                 continue;
             };
             if (1..=now_ns).contains(&event.deadline_ns()) {
+                self.queue.refund(class);
                 self.counts.expired += 1;
                 run.dropped.push((event, Reason::Expired));
                 continue;
             }
-            let class = self.class(&event);
             let departure = departure(&event, class, self.credits, now_ns);
             if asks && self.controllers.on_dequeue(&departure) == Verdict::Shed {
+                self.queue.refund(class);
                 self.counts.shed += 1;
                 self.scarcity.reject();
                 run.dropped.push((event, Reason::Shed));
@@ -180,6 +183,11 @@ impl<E> State<E> {
         self.in_service -= known;
         run.taken -= known;
         let own = count - known as usize;
+        for (at, event) in back.iter().enumerate() {
+            if !(here - own..here).contains(&at) {
+                self.queue.refund(self.class(event));
+            }
+        }
         if own > 0 {
             self.let_in_own(&mut back, here - own..here, run);
         }

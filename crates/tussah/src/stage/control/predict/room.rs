@@ -92,9 +92,12 @@ impl Predict {
     pub(super) fn share(&mut self, sample: &Sample<'_>, per_ns: f64) {
         let able = per_ns * sample.interval_ns as f64;
         let weight = able / (able + TAKEN_WINDOW);
-        for (taken, class) in self.taken.iter_mut().zip(sample.classes) {
+        let able = able.max(f64::MIN_POSITIVE);
+        let means = self.taken.iter_mut().zip(&mut self.wanted);
+        for ((taken, wanted), class) in means.zip(sample.classes) {
             let let_in = class.arrived.saturating_sub(class.refused) as f64;
-            *taken += weight * (let_in / able.max(f64::MIN_POSITIVE) - *taken);
+            *taken += weight * (let_in / able - *taken);
+            *wanted += weight * (class.arrived as f64 / able - *wanted);
         }
     }
 
@@ -102,17 +105,25 @@ impl Predict {
     pub(super) fn allot(&mut self, sample: &Sample<'_>, per_ns: f64) {
         let budget_ns = self.wait_budget_ns(per_ns);
         let lowest = usize::from(self.lowest);
-        let has_shares = sample.classes.first().is_some_and(|class| class.share > 0);
+        let shares: f64 = sample
+            .classes
+            .iter()
+            .map(|class| f64::from(class.share))
+            .sum();
         let mut above = 0.0_f64;
         for class in 0..=lowest {
             let mut wait_ns = budget_ns;
-            if !has_shares {
+            let goes_first = if shares > 0.0 {
+                let share = sample.classes.get(class).map_or(0, |class| class.share);
+                self.wanted[class] * shares < f64::from(share)
+            } else {
                 // Events of higher classes that arrive in the meantime go first.
                 wait_ns *= (1.0 - above).max(0.0);
                 above += self.taken[class];
-            }
-            if !has_shares && class < lowest {
-                // Servers that lower classes keep busy find their queue full more often than if
+                class < lowest
+            };
+            if goes_first {
+                // Servers that other classes keep busy find their queue full more often than if
                 // this class were alone.
                 wait_ns *= 2.0;
             }

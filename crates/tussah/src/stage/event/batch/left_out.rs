@@ -17,6 +17,7 @@ impl<E> Batch<E> {
         let left_out = self.untime(events);
         self.left_out += left_out;
         self.marked.left_out += left_out;
+        self.forget_served(left_out);
     }
 
     /// Marks the last `events` taken events as failed, for example because of an error or a
@@ -29,8 +30,13 @@ impl<E> Batch<E> {
         self.failed += failed;
         self.marked.failed += failed;
         self.fail_paths(events);
-        // They count as failed even if they are cancelled.
-        let served = self.served.len().saturating_sub(failed as usize);
+        self.forget_served(failed);
+    }
+
+    /// Lets the last taken events count as what the handler has marked them, even if they are
+    /// cancelled.
+    fn forget_served(&mut self, events: u64) {
+        let served = self.served.len().saturating_sub(events as usize);
         self.served.truncate(served);
     }
 

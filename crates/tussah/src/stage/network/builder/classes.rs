@@ -28,6 +28,10 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// can serve in time with the share of the class, and with what the other classes leave. So the
     /// excess of a class is rejected, and the other classes keep their shares.
     ///
+    /// In a keyed stage, shares apply among keys, because the events of a key stay in order.
+    /// Without a target, a class can fill the queue and leave no room for the others; bound it
+    /// with [`class_queue`](Self::class_queue).
+    ///
     /// # Panics
     /// Panics if there are no shares, or more than 8.
     ///
