@@ -483,9 +483,8 @@ fn pipeline_keeps_lines_for_a_server_that_is_gone() {
     let root = tempfile::tempdir().expect("there is room for temporary files");
     let (log, lost) = (root.path().join("log"), root.path().join("lost"));
     fs::write(&log, log_line("a")).expect("it can be written");
-    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-    let to = listener.local_addr().expect("it listens").to_string();
-    drop(listener);
+    let (_socket, port) = crate::refusing();
+    let to = format!("127.0.0.1:{port}");
     let graph = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/examples/pipeline/pipeline.weave"

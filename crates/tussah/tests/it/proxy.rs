@@ -9,6 +9,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
 use crate::examples::{complaints, example};
+use crate::refusing;
 use origin::{LARGE, Origin, bytes, checksum};
 
 /// A proxy that runs.
@@ -245,9 +246,8 @@ fn errors_are_reported(program: &str) {
         let found = (answer.status, answer.text().contains(text));
         assert_eq!(found, expected, "{}{}", answer.head, answer.text());
     };
-    let nobody = TcpListener::bind("127.0.0.1:0").expect("there is a port");
-    let address = nobody.local_addr().expect("it has one");
-    drop(nobody);
+    let (_socket, port) = refusing();
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
     check(proxy.get(&format!("http://{address}/")), 502, "efused");
     check(proxy.get("http://nosuch.invalid/"), 502, "no such name");
     check(proxy.get("/small"), 400, "a URL that begins with http://");

@@ -1,7 +1,7 @@
 //! The catcher, which keeps a router connected.
 
 use std::fs;
-use std::net::{SocketAddrV4, TcpListener};
+use std::net::SocketAddrV4;
 
 use tussah_wire::gnutella::{Payload, Pong};
 
@@ -70,11 +70,7 @@ fn hosts_come_from_a_file_and_from_other_peers() {
     });
     let full = shown(full.address());
     net.expect_peers(2, 1);
-    // Nothing listens here any more.
-    let none = {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        listener.local_addr().expect("an address")
-    };
+    let (_socket, none) = crate::refusing();
     let directory = tempfile::tempdir().expect("there is room");
     let path = directory.path().join("hosts");
     fs::write(&path, format!("# hosts\n{none}\n\n{full}\n")).expect("there is room");

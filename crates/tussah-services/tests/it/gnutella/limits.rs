@@ -187,9 +187,11 @@ fn a_peer_that_floods_the_router_does_not_keep_others_from_it() {
             for id in 100..120 {
                 other.expect_nothing(id);
             }
+            while net.count("packets/duplicates") <= 1000 {
+                thread::yield_now();
+            }
         }));
         over.store(true, Ordering::Relaxed);
         served.expect("the other peer is served");
     });
-    assert!(net.count("packets/duplicates") > 1000);
 }

@@ -115,7 +115,7 @@ fn clients_honor_retry_after() {
     // The clients would wait for an hour.
     let server = answer("3600");
     let summary_of = |server: &Server, options: &str| {
-        let arguments = format!("{} -c 3 -d 300ms --retry-pause 0s {options}", server.url());
+        let arguments = format!("{} -c 3 -d 1s --retry-pause 0s {options}", server.url());
         summary(&arguments).requests.rejected
     };
     assert_eq!(summary_of(&server, "--honor-retry-after"), 3);
@@ -130,10 +130,8 @@ fn clients_honor_retry_after() {
 
 #[test]
 fn a_refused_connection_is_an_error() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let port = listener.local_addr().expect("it is bound").port();
-    drop(listener);
-    let (status, text) = ended(&format!("http://127.0.0.1:{port} -c 2 -n 2"));
+    let (_socket, address) = crate::refusing();
+    let (status, text) = ended(&format!("http://{address} -c 2 -n 2"));
     assert_eq!(status, 1, "{text}");
     assert!(text.contains("cannot connect: "), "{text}");
     assert!(text.contains("Connection refused"), "{text}");

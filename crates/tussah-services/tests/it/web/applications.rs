@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::fs::{self, Permissions};
 use std::iter;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -50,6 +50,18 @@ impl Drop for Process {
 
 /// Starts nginx, with the configuration that its package recommends for PHP and further rules.
 fn start_nginx(directory: &Path, root: &Path, php: &Address, rules: &str) -> (Process, SocketAddr) {
+    // Another test may take the port first.
+    let started = (0..10).find_map(|_| try_nginx(directory, root, php, rules));
+    started.expect("nginx starts; its log says why it does not")
+}
+
+/// The same at a port that was free a moment ago. nginx ends if it is not.
+fn try_nginx(
+    directory: &Path,
+    root: &Path,
+    php: &Address,
+    rules: &str,
+) -> Option<(Process, SocketAddr)> {
     let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = free.local_addr().expect("it is bound");
     drop(free);
@@ -75,9 +87,15 @@ http {{
     let file = directory.join("nginx.conf");
     fs::write(&file, config).expect("a file");
     let mut command = Command::new("/usr/sbin/nginx");
-    let nginx = Process::start(command.arg("-c").arg(file), "nginx-light");
-    wait_for("nginx", || TcpStream::connect(address).ok());
-    (nginx, address)
+    let mut nginx = Process::start(command.arg("-c").arg(file), "nginx-light");
+    // It writes the file of its number when it listens.
+    let pid = directory.join("pid");
+    let listens = wait_for("nginx", || {
+        let has_ended = nginx.0.try_wait().expect("it is ours").is_some();
+        let listens = fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n'));
+        (has_ended || listens).then_some(listens && !has_ended)
+    });
+    listens.then_some((nginx, address))
 }
 
 fn requests() -> Vec<Vec<u8>> {

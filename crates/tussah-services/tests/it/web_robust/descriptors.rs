@@ -11,7 +11,7 @@ use super::process::{Site, bytes, until};
 
 #[test]
 fn connections_over_the_limit_get_503() {
-    let server = Site::new().serve("--limit-connections 3 --timeout-linger 200ms");
+    let server = Site::new().serve("--limit-connections 3 --timeout-linger 10s");
     let sockets = server.sockets();
     let mut clients: Vec<_> = (0..3).map(|_| server.connect()).collect();
     for client in &mut clients {

@@ -9,7 +9,7 @@ use std::time::Instant;
 use rustix::process::Signal;
 
 use super::client::{Client, request};
-use super::process::{PATIENCE, Process, Site, pause};
+use super::process::{PATIENCE, Process, Site, pause, until};
 
 /// Returns the output of a command that ends, and its exit status.
 #[track_caller]
@@ -87,6 +87,8 @@ fn a_socket_that_is_left_over() {
     let socket = directory.path().join("web.sock");
     let there = format!("--listen unix:{}", socket.display());
     drop(UnixListener::bind(&socket).expect("the path is free"));
+    // A child that another test is about to start has the listener a little longer.
+    until("nobody listens", || UnixStream::connect(&socket).is_err());
     assert!(socket.exists());
     let start = || {
         let site = Site::new();

@@ -46,7 +46,7 @@ fn new_connections_have_the_new_configuration() {
         Some("one")
     );
     let mut busy = server.connect();
-    busy.send(request("/work?wait=1000ms", ""));
+    busy.send(request("/work?wait=4000ms", ""));
     let mut half = server.connect();
     half.send("GET /a.txt HTTP/1.1\r\n");
     assert_eq!(name(&server), "one");
@@ -140,11 +140,13 @@ fn listeners_come_and_go() {
     assert_eq!(tcp.ask(&request("/a.txt", "")).status, 200);
     // One that can't be had.
     let other = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let taken = other.local_addr().expect("it is bound");
-    let taken = format!("listen = [\"127.0.0.1:0\", \"{taken}\"]");
+    let of_other = other.local_addr().expect("it is bound");
+    let taken = format!("listen = [\"127.0.0.1:0\", \"{of_other}\"]");
     reload(&mut server, &taken, "is in use by");
     assert_eq!(unix.ask(&request("/a.txt", "")).status, 200);
     drop(other);
+    // A child that another test is about to start has the listener a little longer.
+    until("nobody listens", || TcpStream::connect(of_other).is_err());
     reload(&mut server, &taken, LOADED);
     reload(
         &mut server,

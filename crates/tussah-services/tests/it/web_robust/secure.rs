@@ -153,7 +153,12 @@ fn invalid_handshakes_are_refused() {
         client.vanish();
     }
     server.expect_sockets(sockets);
-    assert_eq!(connect(&server).ask(&request("/a.txt", "")).status, 200);
+    // On a busy machine, a handshake may take longer than there is time for.
+    until("others are served", || {
+        let mut client = connect(&server);
+        let sent = client.stream.write_all(request("/a.txt", "").as_bytes());
+        sent.is_ok() && client.next().is_ok_and(|answer| answer.status == 200)
+    });
 }
 
 #[test]

@@ -180,7 +180,7 @@ fn files_are_sent_in_large_pieces() {
 
 #[test]
 fn a_connection_without_requests() {
-    let server = Site::new().serve("--timeout-idle 300ms --timeout-linger 200ms");
+    let server = Site::new().serve("--timeout-idle 1s --timeout-linger 200ms");
     let mut silent = server.connect();
     silent.expect_end();
     let mut once = server.connect();

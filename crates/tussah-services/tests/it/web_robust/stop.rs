@@ -140,7 +140,7 @@ fn shutdown_waits_for_requests_in_flight() {
     let mut idle = server.connect();
     assert_eq!(idle.ask(&request("/a.txt", "")).status, 200);
     let mut page = server.connect();
-    page.send(request("/work?wait=1000ms", ""));
+    page.send(request("/work?wait=4000ms", ""));
     let mut half = server.connect();
     half.send("GET /a.txt HTT");
     let mut reading = server.connect();

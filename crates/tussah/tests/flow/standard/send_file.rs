@@ -18,7 +18,8 @@ struct Parts;
 
 #[module]
 impl Parts {
-    fn run(&self, line: Message, out: &impl Out<FilePart>) {
+    // The state is empty: it keeps the lines of a flow in order.
+    fn run(&self, line: Message, _order: &mut (), out: &impl Out<FilePart>) {
         let text = line.text().into_owned();
         let mut words = text.split(' ');
         let mut part = FilePart::whole(line.peer, words.next().expect("a name"));
