@@ -97,7 +97,7 @@ impl FromStr for Request {
             bytes: bytes[..head.len()].to_vec(),
             head,
             body: Vec::new(),
-            pipe: None,
+            stream: None,
             client: None,
             ends: None,
         };

@@ -149,7 +149,7 @@ impl DirectHandler for Receive {
                 Body::Read(body) => body,
                 _ => Vec::new(),
             },
-            pipe: None,
+            stream: None,
             client: connection.stream.peer(),
             ends: None,
         };

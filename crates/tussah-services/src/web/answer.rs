@@ -7,7 +7,7 @@ pub(crate) mod php;
 pub(crate) mod reply;
 pub(crate) mod request_body;
 pub(crate) mod route;
-mod spool;
+pub(crate) mod spool;
 pub(crate) mod status;
 pub(crate) mod work;
 

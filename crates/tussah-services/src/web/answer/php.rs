@@ -18,8 +18,8 @@ use known::Known;
 
 use super::reply::{Reply, ReplyBody, ReplyStream};
 use super::request_body::RequestBody;
-use super::route::{Ends, Request, Route, Routes};
-use super::spool::{self, Output};
+use super::route::{Answer, Ends, Request, Route, Routes};
+use super::spool::{self, Arrival, Output};
 use crate::fastcgi::{Backend, Failure, Response};
 use crate::web::config::{Config, FastCgi, FastCgiPaths};
 use crate::web::site::{Codings, Found, Missing, Site, SiteError, is_exhausted};
@@ -82,34 +82,49 @@ pub(crate) fn route(
     };
     // A script cannot tell a dropped request from a broken connection, and PHP ends it only when it
     // next writes. Only GET and HEAD are therefore cancelled, as in other routes.
-    let route = Route::new(handler).of_application().streams();
+    let route = Route::with_answer(handler).of_application().streams();
     Ok(routes
         .route_with(&application.paths.route(), route)
         .limit(backend.limit()))
 }
 
-/// Answers a request with the output of its script.
-async fn run(scripts: Arc<Scripts>, request: Request) -> Reply {
+/// Answers a request with the output of its script, once its body has arrived.
+async fn run(scripts: Arc<Scripts>, mut request: Request) -> Answer {
     let script = match script(&scripts, &request.path).await {
         Ok(script) => script,
-        Err(status) => return Reply::status(status),
+        Err(status) => return Answer::Reply(Reply::status(status)),
     };
-    match ask(&scripts, request, &script).await {
-        Ok(reply) => reply,
-        Err(failure) => {
-            let script = String::from_utf8_lossy(&script.name);
-            let backend = scripts.backend.address();
-            let status = failure.status();
-            let code = status.code();
-            if let Failure::Body(_) = failure {
-                // The client's fault, or it has left.
-                tracing::info!(%backend, ?script, "answered {code}: {failure}");
-            } else {
-                tracing::warn!(%backend, ?script, "answered {code}: {failure}");
-            }
-            Reply::status(status)
+    let body = spool::with_len(request.take_body(), scripts.application.buffering).await;
+    let body = match body {
+        Arrival::Here(body) => body,
+        Arrival::Later(keeping) => {
+            let kept = async move {
+                let kept = keeping.await;
+                kept.map_err(|failure| report(&scripts, &script.name, &failure))
+            };
+            return Answer::Later(Box::pin(kept));
         }
+    };
+    let reply = ask(&scripts, request, body, &script).await;
+    Answer::Reply(reply.unwrap_or_else(|failure| {
+        let status = report(&scripts, &script.name, &failure);
+        Reply::status(status)
+    }))
+}
+
+/// Reports a failure to the log, and returns the status of the response.
+fn report(scripts: &Scripts, name: &[u8], failure: &Failure) -> Status {
+    let script = String::from_utf8_lossy(name);
+    let backend = scripts.backend.address();
+    let status = failure.status();
+    let code = status.code();
+    if let Failure::Body(_) = failure {
+        // The client's fault, or it has left.
+        tracing::info!(%backend, ?script, "answered {code}: {failure}");
+    } else {
+        tracing::warn!(%backend, ?script, "answered {code}: {failure}");
     }
+    status
 }
 
 /// A script, as the variables name it.
@@ -176,8 +191,12 @@ async fn find(scripts: &Arc<Scripts>, name: &[u8]) -> Result<Vec<u8>, Status> {
 }
 
 /// Sends a request to the application.
-async fn ask(scripts: &Scripts, mut request: Request, script: &Script) -> Result<Reply, Failure> {
-    let body = spool::with_len(request.take_body(), scripts.application.buffering).await?;
+async fn ask(
+    scripts: &Scripts,
+    request: Request,
+    body: RequestBody,
+    script: &Script,
+) -> Result<Reply, Failure> {
     let len = body.announced_len().unwrap_or(0);
     let Ends {
         remote,

@@ -59,6 +59,11 @@ impl RequestBody {
         matches!(self.kind, Kind::Piped(_))
     }
 
+    #[cfg(test)]
+    pub(super) fn is_in_file(&self) -> bool {
+        matches!(self.kind, Kind::InFile(_))
+    }
+
     /// Returns the length of the whole body, in bytes, if the client has announced it.
     #[must_use]
     pub fn announced_len(&self) -> Option<u64> {

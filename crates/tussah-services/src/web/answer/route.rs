@@ -1,20 +1,21 @@
 //! Dynamic content: routes and requests.
 
+mod answering;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tussah::sync::Limit;
 use tussah_wire::http::head::Head;
-use tussah_wire::http::{Framing, Method, target};
+use tussah_wire::http::{Method, target};
 
+pub(crate) use self::answering::{Answer, Answering};
 use super::reply::Reply;
 use super::request_body::RequestBody;
-use crate::web::connection::pipe::Reader;
 
 /// A request, as a handler receives it. A clone has no [streamed](Route::streams) body, because
 /// only one reader can take it.
@@ -24,9 +25,9 @@ pub struct Request {
     /// The bytes of the head.
     pub(crate) bytes: Vec<u8>,
     pub(crate) path: Vec<u8>,
-    /// The body, unless it is in `pipe`.
+    /// The body, unless it is in `stream`.
     pub(crate) body: Vec<u8>,
-    pub(crate) pipe: Option<Reader>,
+    pub(crate) stream: Option<Box<RequestBody>>,
     pub(crate) client: Option<IpAddr>,
     /// The addresses of the connection, if the route needs them and there are any.
     pub(crate) ends: Option<Ends>,
@@ -39,7 +40,7 @@ impl Clone for Request {
             bytes: self.bytes.clone(),
             path: self.path.clone(),
             body: self.body.clone(),
-            pipe: None,
+            stream: None,
             client: self.client,
             ends: self.ends,
         }
@@ -116,14 +117,8 @@ impl Request {
     /// Takes the body as a stream, whether or not it is [streamed](Route::streams). Afterwards, the
     /// body is empty. In a clone of the request, a streamed body is empty from the beginning.
     pub fn take_body(&mut self) -> RequestBody {
-        match self.pipe.take() {
-            Some(pipe) => {
-                let len = match self.head.framing {
-                    Framing::Length(len) => Some(len),
-                    _ => None,
-                };
-                RequestBody::piped(pipe, len)
-            }
+        match self.stream.take() {
+            Some(stream) => *stream,
             None => RequestBody::whole(std::mem::take(&mut self.body)),
         }
     }
@@ -143,7 +138,6 @@ fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     }
 }
 
-pub(crate) type Answering = Pin<Box<dyn Future<Output = Reply> + Send>>;
 type Handler = Arc<dyn Fn(Request) -> Answering + Send + Sync>;
 
 /// An async function that answers requests, with its options.
@@ -187,8 +181,21 @@ impl Route {
         F: Fn(Request) -> A + Send + Sync + 'static,
         A: Future<Output = Reply> + Send + 'static,
     {
+        Self::with(move |request| Answering::Reply(Box::pin(handler(request))))
+    }
+
+    /// Creates a route whose handler may let a request wait for its body.
+    pub(crate) fn with_answer<F, A>(handler: F) -> Self
+    where
+        F: Fn(Request) -> A + Send + Sync + 'static,
+        A: Future<Output = Answer> + Send + 'static,
+    {
+        Self::with(move |request| Answering::Answer(Box::pin(handler(request))))
+    }
+
+    fn with(handler: impl Fn(Request) -> Answering + Send + Sync + 'static) -> Self {
         Self {
-            handler: Arc::new(move |request| Box::pin(handler(request))),
+            handler: Arc::new(handler),
             is_cancellable: false,
             target: None,
             waits: false,

@@ -10,6 +10,7 @@ use tussah_wire::http::{Framing, Status};
 use super::pipe::Pipe;
 use super::response::Response;
 use super::state::Connection;
+use crate::web::answer::request_body::RequestBody;
 use crate::web::server::counts::OTHER;
 
 /// Bound, in bytes: the first read of a request, which is enough for those of browsers. The buffer
@@ -68,6 +69,8 @@ pub(crate) enum Body {
     /// The connection's thread reads the body while its handler reads from this pipe. Meanwhile,
     /// only the thread writes to the connection.
     Piped(Arc<Pipe>),
+    /// The body was piped, and has been kept.
+    Kept(RequestBody),
 }
 
 /// The reason for reading a body.
@@ -91,6 +94,8 @@ pub(crate) enum Next {
     Body,
     /// Send the rest of the response.
     Write,
+    /// Continue with a request whose piped body has been kept, or is refused.
+    Kept,
     /// Continue: the request has been answered, and the next request has begun to arrive. Or the
     /// same request begins again with another [path](Exchange::redirected).
     Again,
@@ -314,6 +319,17 @@ impl Exchange {
         self.key.clear();
         self.redirected = Some(path);
         self.next = Next::Again;
+        self.give_back();
+    }
+
+    /// Begins the request again with its body, which was piped, or refuses it with this status.
+    pub(crate) fn resume(mut self: Box<Self>, body: Result<RequestBody, Status>) {
+        self.key.clear();
+        self.body = match body {
+            Ok(body) => Body::Kept(body),
+            Err(status) => Body::Refused(status),
+        };
+        self.next = Next::Kept;
         self.give_back();
     }
 

@@ -268,6 +268,12 @@ async fn go_on(
 ) -> After {
     let after = match exchange.next {
         Next::Again => After::Parse,
+        Next::Kept => {
+            if let Some(feed) = feed.take() {
+                feed.give_back(&mut exchange.input);
+            }
+            After::Parse
+        }
         Next::Read => read_more(stream, server, exchange).await,
         Next::Body => match body::read(stream, server, exchange).await {
             Ok(rest) => {

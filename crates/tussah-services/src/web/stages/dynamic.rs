@@ -11,14 +11,17 @@ use std::task::{Context, Poll};
 
 use futures_lite::FutureExt as _;
 use tussah::stage::{Batch, Direct, DirectHandler, Handler};
-use tussah_wire::http::{Method, Status};
+use tussah_wire::http::{Framing, Method, Status};
 
 use super::admission::{self, cancel, detach};
 use crate::web::answer;
 use crate::web::answer::reply::{Reply, ReplyBody};
-use crate::web::answer::route::{Answering, Request};
+use crate::web::answer::request_body::RequestBody;
+use crate::web::answer::route::{Answer, Answering, Request};
+use crate::web::answer::spool::Keeping;
 use crate::web::connection::exchange::{Body, Exchange};
 use crate::web::connection::pipe::Reader;
+use crate::web::connection::state::NONE;
 use crate::web::server::Server;
 
 /// The stage.
@@ -38,11 +41,19 @@ impl<S: DirectHandler<Event = Box<Exchange>>> Handler for Dynamic<S> {
             let Some(exchange) = self.begin(&mut serving) else {
                 continue;
             };
-            let mut reply = self.reply(exchange).await;
+            let answer = self.answer(exchange).await;
             let Some(mut exchange) = serving.1.take() else {
                 continue;
             };
             detach(&exchange);
+            let mut reply = match answer {
+                Answer::Reply(reply) => reply,
+                Answer::Later(keeping) => {
+                    batch.leave_out(1);
+                    keep(exchange, keeping);
+                    continue;
+                }
+            };
             if reply.status.code() < 200 {
                 tracing::error!(status = %reply.status, "a handler returned a status below 200; answered 500 instead");
                 reply = Reply::status(Status::INTERNAL_SERVER_ERROR);
@@ -98,13 +109,13 @@ impl<S> Dynamic<S> {
         Some(exchange)
     }
 
-    /// Calls the handler and returns its response.
-    async fn reply(&self, exchange: &mut Exchange) -> Reply {
+    /// Calls the handler and returns its result.
+    async fn answer(&self, exchange: &mut Exchange) -> Answer {
         let (_, route) = &self.server.routes.all()[self.route];
         let request = request(&self.server, exchange, route.is_application);
         // A panic affects only this request, and the panic hook has reported it.
         let answering = catch_unwind(AssertUnwindSafe(|| (route.handler)(request)));
-        let reply = match answering {
+        let answer = match answering {
             Ok(answering) => {
                 AssertUnwindSafe(AtWork(Some(answering)))
                     .catch_unwind()
@@ -112,8 +123,18 @@ impl<S> Dynamic<S> {
             }
             Err(panic) => Err(panic),
         };
-        reply.unwrap_or_else(|_| Reply::status(Status::INTERNAL_SERVER_ERROR))
+        answer.unwrap_or_else(|_| Answer::Reply(Reply::status(Status::INTERNAL_SERVER_ERROR)))
     }
+}
+
+/// Waits for the body of a request outside of the stage, and lets the request begin again. Clients
+/// that send slowly would otherwise occupy all of the stage's servlets.
+fn keep(exchange: Box<Exchange>, keeping: Keeping) {
+    if let Some(connection) = &exchange.connection {
+        // It has not been served yet, and must not come behind those that have.
+        connection.last.store(NONE, Ordering::Relaxed);
+    }
+    tussah::spawn(async move { exchange.resume(keeping.await) });
 }
 
 /// A request in service. If its client disconnects, it is cancelled: the stage drops its handler's
@@ -134,11 +155,11 @@ impl Drop for Serving<'_> {
 struct AtWork(Option<Answering>);
 
 impl Future for AtWork {
-    type Output = Reply;
+    type Output = Answer;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Reply> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
         let answering = self.0.as_mut().expect("it is there until it is dropped");
-        answering.as_mut().poll(cx)
+        answering.poll(cx)
     }
 }
 
@@ -152,9 +173,20 @@ impl Drop for AtWork {
 /// Returns the request for the handler.
 fn request(server: &Server, exchange: &mut Exchange, needs_ends: bool) -> Request {
     let head = *exchange.head();
-    let (body, pipe) = match &mut exchange.body {
+    let (body, stream) = match &mut exchange.body {
         Body::Read(body) => (std::mem::take(body), None),
-        Body::Piped(pipe) => (Vec::new(), Some(Reader::new(pipe))),
+        Body::Piped(pipe) => {
+            let len = match head.framing {
+                Framing::Length(len) => Some(len),
+                _ => None,
+            };
+            let piped = RequestBody::piped(Reader::new(pipe), len);
+            (Vec::new(), Some(Box::new(piped)))
+        }
+        body @ Body::Kept(_) => match std::mem::replace(body, Body::Read(Vec::new())) {
+            Body::Kept(kept) => (Vec::new(), Some(Box::new(kept))),
+            _ => (Vec::new(), None),
+        },
         _ => (Vec::new(), None),
     };
     let connection = exchange.connection.as_ref();
@@ -166,7 +198,7 @@ fn request(server: &Server, exchange: &mut Exchange, needs_ends: bool) -> Reques
         bytes: exchange.input.filled()[..head.len()].to_vec(),
         path: exchange.path().to_vec(),
         body,
-        pipe,
+        stream,
         client,
         ends,
     }

@@ -48,14 +48,19 @@ fn in_use(server: &Server) -> u64 {
     page["limits"][0]["in_use"].as_u64().expect("a limit")
 }
 
+/// Returns a number of the stage of the scripts.
+fn of_stage(server: &Server, name: &str) -> usize {
+    let page = status(server);
+    let mut stages = page["stages"].as_array().expect("a list").iter();
+    let stage = stages.find(|stage| stage["name"] == "fastcgi *.php");
+    let number = stage.and_then(|stage| stage[name].as_u64());
+    number.expect("the stage has this number") as usize
+}
+
 /// Waits until the stage of the scripts has received this many requests.
 fn wait_for_requests(server: &Server, count: usize) {
     wait_for("the requests", || {
-        let page = status(server);
-        let mut stages = page["stages"].as_array().expect("a list").iter();
-        let stage = stages.find(|stage| stage["name"] == "fastcgi *.php")?;
-        let arrived = stage["arrived"].as_u64().expect("a number");
-        (arrived >= count as u64).then_some(())
+        (of_stage(server, "arrived") >= count).then_some(())
     });
 }
 
@@ -87,6 +92,42 @@ fn slow_uploads_leave_the_application_to_others() {
         (in_use(&server) == 0).then_some(())
     });
     clients.iter_mut().for_each(end_upload);
+}
+
+/// The stage has learned from short requests how few it serves at the same time. Uploads whose
+/// bodies arrive are not among them.
+#[test]
+fn slow_uploads_leave_the_stage_to_others() {
+    let php = Php::start();
+    let server = start(&php, true);
+    let mut client = server.connect();
+    wait_for("a stage with few servlets", || {
+        assert_eq!(client.get("/short.php", "").text(), "short");
+        (of_stage(&server, "servlets_allowed") < CLIENTS).then_some(())
+    });
+    let (uploads, before) = (2 * CLIENTS, of_stage(&server, "arrived"));
+    let mut clients = begin_uploads(&server, CLIENTS);
+    let chunk = format!("{UPLOAD:x}\r\n");
+    let head = request("PUT", "/echo.php", "Transfer-Encoding: chunked\r\n");
+    let mut chunked: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
+    for client in &mut chunked {
+        client.send([head.as_bytes(), chunk.as_bytes(), &bytes(UPLOAD)].concat());
+    }
+    wait_for_requests(&server, before + uploads);
+    assert_eq!(client.get("/short.php", "").text(), "short");
+    clients.iter_mut().for_each(end_upload);
+    for client in &mut chunked {
+        // The request behind the body is answered too.
+        client.send(
+            [
+                b"\r\n0\r\n\r\n",
+                request("GET", "/short.php", "").as_bytes(),
+            ]
+            .concat(),
+        );
+        assert_same(&client.answer().body, &bytes(UPLOAD));
+        assert_eq!(client.answer().text(), "short");
+    }
 }
 
 #[test]
