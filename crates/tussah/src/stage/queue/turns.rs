@@ -146,7 +146,8 @@ mod tests {
     fn large_shares_stay_exact() {
         let mut turns = Turns::new(Classes::by_share(&[u32::MAX, u32::MAX, 1]));
         (0..100_000).for_each(|_| turns.took(2, 1, |class| class == 2));
-        (turns.came(0), turns.came(1));
+        turns.came(0);
+        turns.came(1);
         assert_eq!(serve(&mut turns, 1000, [true, true, false]), [500, 500, 0]);
     }
 
