@@ -33,7 +33,7 @@ fn become_deaf(socket: &UdpSocket) {
     socket.connect(address(socket)).expect("it is there");
 }
 
-/// A socket at whose port nobody is.
+/// A socket that refuses all datagrams from others.
 fn deaf() -> UdpSocket {
     let socket = socket();
     become_deaf(&socket);

@@ -72,66 +72,39 @@ fn by_shares(rates: &[f64], shares: &[u32], step: Step) -> Vec<f64> {
         .collect()
 }
 
+/// Rates, shares, and the rates of the answers that are due.
+type Case = ([f64; 3], [u32; 3], [f64; 3]);
+
+const CASES: [Case; 7] = [
+    ([800.0, 800.0, 800.0], [4, 2, 1], [457.0, 229.0, 114.0]),
+    ([800.0, 800.0, 800.0], [1, 2, 4], [114.0, 229.0, 457.0]),
+    // The first class needs less than its share.
+    ([100.0, 1000.0, 1000.0], [4, 2, 1], [100.0, 467.0, 233.0]),
+    ([100.0, 200.0, 3000.0], [4, 2, 1], [100.0, 200.0, 500.0]),
+    ([600.0, 50.0, 3000.0], [8, 1, 1], [600.0, 50.0, 150.0]),
+    ([480.0, 10.0, 7200.0], [3, 1, 1], [480.0, 10.0, 310.0]),
+    ([7200.0, 10.0, 120.0], [3, 1, 1], [670.0, 10.0, 120.0]),
+];
+
 #[test]
 fn classes_get_their_shares_in_overload() {
+    let computes = Step::Compute(exponential(2.5));
     // Where handlers wait, the capacity is less certain. So is the room of a class beside another
     // class that floods the stage.
-    let waits = Some((Step::Hold(0, exponential(10.0)), 0.85..1.15));
-    for (rates, shares, expected, waits) in [
-        (
-            [800.0, 800.0, 800.0],
-            [4, 2, 1],
-            [457.0, 229.0, 114.0],
-            &waits,
-        ),
-        (
-            [800.0, 800.0, 800.0],
-            [1, 2, 4],
-            [114.0, 229.0, 457.0],
-            &waits,
-        ),
-        // The first class needs less than its share.
-        (
-            [100.0, 1000.0, 1000.0],
-            [4, 2, 1],
-            [100.0, 467.0, 233.0],
-            &waits,
-        ),
-        (
-            [100.0, 200.0, 3000.0],
-            [4, 2, 1],
-            [100.0, 200.0, 500.0],
-            &waits,
-        ),
-        (
-            [600.0, 50.0, 3000.0],
-            [8, 1, 1],
-            [600.0, 50.0, 150.0],
-            &None,
-        ),
-        (
-            [480.0, 10.0, 7200.0],
-            [3, 1, 1],
-            [480.0, 10.0, 310.0],
-            &None,
-        ),
-        (
-            [7200.0, 10.0, 120.0],
-            [3, 1, 1],
-            [670.0, 10.0, 120.0],
-            &None,
-        ),
-    ] {
-        let computes = (Step::Compute(exponential(2.5)), 0.92..1.08);
-        for (step, range) in [&computes].into_iter().chain(waits) {
-            let found = by_shares(&rates, &shares, step.clone());
-            for (found, expected) in found.iter().zip(expected) {
-                let ratio = found / expected;
-                assert!(
-                    range.contains(&ratio),
-                    "{rates:?} by {shares:?}, {step:?}: {ratio}"
-                );
-            }
+    let waits = Step::Hold(0, exponential(10.0));
+    let tests = [
+        (computes, 0.92..1.08, &CASES[..]),
+        (waits, 0.85..1.15, &CASES[..4]),
+    ];
+    for (step, range, cases) in tests {
+        for (rates, shares, expected) in cases {
+            let found = by_shares(rates, shares, step.clone());
+            let ratios = found.iter().zip(expected).map(|(found, due)| found / due);
+            let ratios: Vec<_> = ratios.collect();
+            assert!(
+                ratios.iter().all(|ratio| range.contains(ratio)),
+                "{rates:?} by {shares:?}, {step:?}: {ratios:?}"
+            );
         }
     }
 }
