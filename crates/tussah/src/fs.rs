@@ -1,40 +1,40 @@
-//! File operations that never block a worker. They use io_uring, or the blocking pool on kernels
-//! without io_uring.
+//! File operations that never block a worker. The operations use io_uring or, on kernels without
+//! it, the blocking pool.
 //!
 //! A [`File`] reads and writes at offsets. Each operation owns its buffer until the kernel has
-//! finished with it. A [`Cursor`] adds a position and implements the traits of `futures_io`. The
-//! free functions take a path and work like the functions of the same names in `std::fs`.
+//! finished with it. A [`Cursor`] adds a position to a file, and implements the traits of
+//! `futures_io`. The free functions take a path, and work like their counterparts in `std::fs`.
 //! [`Handle::driver`](crate::Handle::driver) reports which backend a runtime uses.
 //!
 //! # Order
 //! Operations that change a file (`write_at`, `append`, `set_len`, `sync_all`, `sync_data`) run one
 //! at a time, in the order in which their futures were first polled. Reads are not ordered, and
-//! neither are operations through another `File` with the same path.
+//! neither are operations on different `File`s with the same path.
 //!
 //! # Cancellation
 //! Dropping a future discards its result. The operation's buffer is dropped as soon as the kernel
 //! no longer uses it.
 //!
 //! - A read is cancelled in the kernel.
-//! - A change that has started is completed. A change that still waits in the file's queue is
+//! - A change that has started is completed. A change that is still waiting in the file's queue is
 //!   discarded. To find out whether a change was made, await the future.
-//! - When the runtime ends, operations that have started get more time: half a second per worker
-//!   with io_uring, or until the shutdown deadline on the blocking pool. Operations that have not
-//!   ended by then are abandoned.
+//! - When the runtime shuts down, operations that have started may continue: for half a second per
+//!   worker with io_uring, or until the shutdown deadline on the blocking pool. Operations that are
+//!   still running after that are abandoned.
 //!
-//! If an operation outlives its future, it keeps its memory until it has ended. Per open file,
-//! there is at most one such write. In addition, there may be reads that the kernel has not
-//! cancelled yet, and any number of closes and of operations that change names, such as `rename`
-//! and `remove_file`. If a program starts many such operations and drops their futures, it must
-//! limit their number itself.
+//! An operation that outlives its future keeps its memory until it ends. At most one write per open
+//! file can outlive its future. Reads that the kernel has not cancelled yet can also outlive their
+//! futures, as can any number of closes and of operations that change names, such as `rename` and
+//! `remove_file`. A program that starts many such operations and drops their futures must limit
+//! their number itself.
 //!
 //! # Errors
 //! Each error names the operation and its object:
-//! `open /x/y: No such file or directory (os error 2)`. Its [`kind`](std::io::Error::kind) is that
-//! of the system's error, and [`OpError`](crate::OpError) provides the error number. If the runtime
-//! shuts down in the meantime, the operation fails with an error that says so. If the kernel does
-//! not release an operation within half a second during that shutdown, for example because a
-//! network file system hangs, the operation never completes.
+//! `open /x/y: No such file or directory (os error 2)`. The error has the
+//! [`kind`](std::io::Error::kind) of the system's error, and [`OpError`](crate::OpError) provides
+//! the error number. If the runtime shuts down during an operation, the operation fails with an
+//! error that says so. If the kernel does not release an operation within half a second of
+//! shutdown, for example because a network file system hangs, the operation never completes.
 //!
 //! # Panics
 //! All operations panic if they are first polled outside a runtime.

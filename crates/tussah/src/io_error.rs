@@ -9,7 +9,7 @@ use std::io;
 ///
 /// If the operating system caused an [`io::Error`] of this crate, the error contains an `OpError`.
 /// The outer error has the same [`kind`](io::Error::kind) as the system's error. The error number
-/// is available here, because an [`io::Error`] cannot carry both a number and a message.
+/// is in the `OpError`, because an [`io::Error`] cannot carry both a number and a message.
 ///
 /// # Examples
 /// ```
@@ -50,7 +50,7 @@ impl OpError {
         &self.object
     }
 
-    /// Returns the error number, as in errno(3), or `None` if the error did not come from the
+    /// Returns the error number (see errno(3)), or `None` if the error did not come from the
     /// system.
     #[must_use]
     pub fn raw_os_error(&self) -> Option<i32> {

@@ -11,16 +11,17 @@
 //! The four parts below run on one scheduler, and one program can mix them freely.
 //!
 //! - **Threads** ([`spawn`], [`scope()`]) are `async` computations. A thread runs as a sequence of
-//!   events, one from each await to the next.
+//!   events: one event from each await to the next.
 //! - **Colored state** ([`Colored`]) is a value with a color of its own. `value.with(|v| ..).await`
 //!   runs a closure on it: immediately if the value is idle, otherwise after the events already
 //!   queued. No reference leaves the closure, and no OS thread blocks.
 //! - **Events** ([`post_in`], [`after`], [`every`], [`Callback`]) are closures that run in a color
-//!   you name. The module [`events`] also calls closures for descriptors, signals and child
+//!   you name. The module [`events`] also provides callbacks for descriptors, signals and child
 //!   processes.
 //! - **Stages** ([`stage::Network`]) are handlers behind bounded queues. Controllers adjust each
 //!   stage to its load and reject events that it cannot serve in time. A [graph](flow) builds
-//!   stages from serial modules, and runs them in parallel as far as their signatures allow.
+//!   stages from serial modules, and runs these modules in parallel as far as their signatures
+//!   allow.
 //!
 //! [`net`], [`fs`], [`process`], [`signal`] and [`time`] provide I/O and timers; [`sync`] provides
 //! locks and channels.
@@ -53,13 +54,13 @@
 //!
 //! [`#[tussah::main]`](main) starts a runtime with one worker per CPU. [`Runtime::builder`]
 //! provides all settings, such as the scheduling policy. The functions of this crate use the
-//! current runtime; the methods of [`Handle`] do the same from any OS thread.
+//! current runtime; the corresponding methods of [`Handle`] work on any OS thread.
 //!
 //! # Stream adapters
 //! Byte streams implement the traits of `futures_io`, and item streams implement `Stream` of
 //! `futures_core`. Adapters such as `lines`, `BufReader` and `take` come from
-//! [`futures-lite`](https://docs.rs/futures-lite/2) 2. So does `future::or`, which races two
-//! futures: the first one to be ready wins, and the other one is dropped.
+//! [`futures-lite`](https://docs.rs/futures-lite/2) 2. The same crate provides `future::or`, which
+//! races two futures: the first to complete wins, and the other is dropped.
 //!
 //! ```
 //! use futures_lite::{AsyncBufReadExt, StreamExt, future, io::BufReader};
@@ -91,7 +92,7 @@
 //!
 //! # Other executors
 //! Most futures of this crate can also be polled by another executor, or outside any runtime.
-//! Workers of this runtime then call the wakers of that executor, so these wakers must not block.
+//! tussah's workers then call the other executor's wakers, which must therefore not block.
 //!
 //! # Further reading
 //! The repository contains:

@@ -74,8 +74,8 @@ impl<T: 'static> LocalKey<T> {
     ///
     /// # Panics
     ///
-    /// If the returned future is polled inside [`with`](Self::with) of the same local, it panics.
-    /// If `future` panics, the panic propagates and the local gets its previous value back.
+    /// Polling the returned future inside [`with`](Self::with) of the same local panics. If
+    /// `future` panics, the local's previous value is restored, and the panic propagates.
     pub fn scope<F: Future>(&'static self, value: T, future: F) -> Scoped<T, F> {
         Scoped {
             key: self,
@@ -88,8 +88,8 @@ impl<T: 'static> LocalKey<T> {
     ///
     /// # Panics
     ///
-    /// Panics if called inside [`with`](Self::with) of the same local. If `f` panics, the panic
-    /// propagates and the local gets its previous value back.
+    /// Panics if called inside [`with`](Self::with) of the same local. If `f` panics, the local's
+    /// previous value is restored, and the panic propagates.
     #[track_caller]
     pub fn sync_scope<R>(&'static self, value: T, f: impl FnOnce() -> R) -> R {
         let mut value = Some(value);
@@ -97,7 +97,7 @@ impl<T: 'static> LocalKey<T> {
         f()
     }
 
-    /// Calls `f` with the value.
+    /// Calls `f` with a reference to the local's value.
     ///
     /// # Panics
     ///
@@ -110,7 +110,7 @@ impl<T: 'static> LocalKey<T> {
         }
     }
 
-    /// Calls `f` with the value if the local is set.
+    /// Calls `f` with a reference to the local's value, if the local is set.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl<T: 'static> LocalKey<T> {
             .ok_or(AccessError(()))
     }
 
-    /// Returns a copy of the value.
+    /// Returns a copy of the local's value.
     ///
     /// # Panics
     ///

@@ -1,8 +1,9 @@
-//! Standard modules for graphs: networks, files, and modules for items of any type.
+//! Standard modules for graphs: network and file modules, and generic modules for items of any
+//! type.
 //!
 //! These modules use only the public interface, so a program can define its own modules in the same
-//! way. [`standard`] lists them for graphs from text. Generic modules must be listed once for each
-//! item type: [`generic`] and [`by_field`] do that for the types of a program.
+//! way. [`standard`] provides them to graphs written in Weave. For its own item types, a program
+//! adds the generic modules with [`generic`] and [`by_field`], once for each type.
 //!
 //! ```
 //! use tussah::flow::{Out, Params, module};
@@ -52,8 +53,8 @@ pub use self::net::{FilePart, Peer, Reply, SendFile, TcpListen, TcpSend, UdpList
 
 use crate::flow::{Fields, Modules};
 
-/// Returns the standard modules: all modules that are not generic, and the generic modules for the
-/// item types of those.
+/// Returns the standard modules: all non-generic modules, and the generic modules for the item
+/// types that those modules use.
 #[must_use]
 pub fn standard() -> Modules {
     Modules::new()
@@ -75,7 +76,7 @@ pub fn standard() -> Modules {
         .and(generic::<u64>())
 }
 
-/// Returns the generic modules for items of type `T`, and for failed attempts at such items.
+/// Returns the generic modules for items of the types `T` and [`Attempt<T>`].
 ///
 /// [`Join`] is not included, because it has two type parameters.
 #[must_use]

@@ -8,7 +8,7 @@ use tussah_core::file::{self, OpenHow};
 use super::file::File;
 use crate::io_error::context;
 
-/// Options for opening a file: those of `std::fs::OpenOptions`, and direct I/O.
+/// Options for opening a file, like those of `std::fs::OpenOptions`, plus direct I/O.
 ///
 /// # Examples
 /// ```
@@ -30,7 +30,7 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// Creates options with all access disabled.
+    /// Creates options with default values, which permit neither reading nor writing.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -48,40 +48,40 @@ impl OpenOptions {
         self
     }
 
-    /// Sets whether all writes append to the end of the file, including writes with an offset.
-    /// Default: false. To append with a single write, use [`File::append`].
+    /// Sets whether all writes, even those with an offset, append to the end of the file. Default:
+    /// false. If only some writes should append, use [`File::append`] instead.
     pub fn append(&mut self, append: bool) -> &mut Self {
         self.how.append = append;
         self
     }
 
-    /// Sets whether the file is truncated. Default: false.
+    /// Sets whether opening truncates an existing file. Default: false.
     pub fn truncate(&mut self, truncate: bool) -> &mut Self {
         self.how.truncate = truncate;
         self
     }
 
-    /// Sets whether the file is created if it does not exist. Default: false.
+    /// Sets whether opening creates the file if it does not exist. Default: false.
     pub fn create(&mut self, create: bool) -> &mut Self {
         self.how.create = create;
         self
     }
 
-    /// Sets whether the file is created, and opening fails if it exists. Default: false.
+    /// Sets whether opening creates the file, and fails if the file already exists. Default: false.
     pub fn create_new(&mut self, create_new: bool) -> &mut Self {
         self.how.create_new = create_new;
         self
     }
 
-    /// Sets whether I/O bypasses the page cache (`O_DIRECT`). If so, the offset, the length and the
-    /// address of each buffer must be multiples of the file system's alignment; see
-    /// [`AlignedBuf`](super::AlignedBuf). Default: false.
+    /// Sets whether I/O bypasses the page cache (`O_DIRECT`). With direct I/O, the address and the
+    /// length of each buffer and its offset in the file must be multiples of the file system's
+    /// alignment; see [`AlignedBuf`](super::AlignedBuf). Default: false.
     pub fn direct(&mut self, direct: bool) -> &mut Self {
         self.how.direct = direct;
         self
     }
 
-    /// Sets additional flags of open(2). An access mode in these flags is ignored. Default: 0.
+    /// Sets additional flags for open(2). Any access mode in `flags` is ignored. Default: 0.
     pub fn custom_flags(&mut self, flags: i32) -> &mut Self {
         self.how.custom_flags = flags;
         self
@@ -97,14 +97,14 @@ impl OpenOptions {
     ///
     /// # Errors
     /// Returns `InvalidInput` if the options contradict each other or the path contains a NUL byte,
-    /// and otherwise the errors of open(2).
+    /// or any error of open(2).
     ///
     /// # Panics
     /// Panics outside a runtime.
     ///
     /// # Cancellation
-    /// If the file is opened after the future was dropped, it is closed again, but may have been
-    /// created or truncated.
+    /// Even after the future is dropped, the system may open the file, and thereby create or
+    /// truncate it. The file is then closed immediately.
     pub async fn open(&self, path: impl AsRef<Path>) -> io::Result<File> {
         let path = path.as_ref();
         match file::open(path, &self.how).await {

@@ -62,7 +62,7 @@ pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 /// Reads a whole file as UTF-8.
 ///
 /// # Errors
-/// Returns `InvalidData` if the file is not valid UTF-8, and otherwise the errors of [`read`].
+/// Returns `InvalidData` if the file is not valid UTF-8, or any error from [`read`].
 ///
 /// # Panics
 /// Panics outside a runtime.
@@ -74,25 +74,25 @@ pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
     })
 }
 
-/// Writes a whole file. If the file does not exist, creates it; otherwise replaces its contents.
+/// Writes a whole file: creates it, or replaces its contents if it already exists.
 ///
 /// # Errors
 /// Returns any error from [`File::create`] and [`File::write_all_at`]. After an error, the file may
-/// contain a part of the contents.
+/// contain only part of the contents.
 ///
 /// # Panics
 /// Panics outside a runtime.
 ///
 /// # Cancellation
-/// The file may then be empty, or contain a part or all of the contents.
+/// If the future is dropped, the file may be empty, or contain some or all of the contents.
 pub async fn write(path: impl AsRef<Path>, content: impl IoBuf) -> io::Result<()> {
     let file = File::create(path).await?;
     file.write_all_at(content, 0).await.0?;
     file.close().await
 }
 
-/// Copies the contents and permissions of a file, and returns its length in bytes. The kernel
-/// copies the data, on the blocking pool.
+/// Copies the contents and permissions of a file, and returns the number of bytes copied. The copy
+/// runs on the blocking pool, and the kernel moves the data.
 ///
 /// # Errors
 /// Returns any error from `std::fs::copy`.
@@ -101,8 +101,8 @@ pub async fn write(path: impl AsRef<Path>, content: impl IoBuf) -> io::Result<()
 /// Panics outside a runtime.
 ///
 /// # Cancellation
-/// If the copy has started, it is completed, unless the runtime's shutdown reaches its deadline
-/// first.
+/// A copy that has started continues after the future is dropped, unless the runtime's shutdown
+/// reaches its deadline first.
 ///
 /// # Examples
 /// ```

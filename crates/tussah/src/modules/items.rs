@@ -10,7 +10,7 @@ use crate::flow::{Fields, Value};
 
 /// A message with its peer: a line, a frame or a datagram.
 ///
-/// Graphs can name the fields `text` and `size`.
+/// In graphs, a message has the fields `text` and `size`.
 #[derive(Clone)]
 pub struct Message {
     /// The bytes of the message, without the line ending or the frame length.
@@ -20,7 +20,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Creates a message from a peer, or to a peer.
+    /// Creates a message that comes from a peer or is to be sent to it.
     #[must_use]
     pub fn new(peer: Peer, bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
@@ -68,10 +68,10 @@ impl Fields for Message {
     }
 }
 
-/// A failed item, on its way to [`Retry`](super::Retry) and back.
+/// An item that a module failed to process, on its way to [`Retry`](super::Retry) and back.
 ///
-/// A module that can fail returns an attempt as its error. Items to be retried arrive at a separate
-/// input port.
+/// A module that can fail returns an attempt as its error, and receives items to retry at a
+/// separate input port.
 ///
 /// ```
 /// use tussah::flow::module;
@@ -108,7 +108,7 @@ pub struct Attempt<T> {
 }
 
 impl<T> Attempt<T> {
-    /// Creates an attempt for an item whose first attempt has failed.
+    /// Creates an `Attempt` for an item that has failed once.
     #[must_use]
     pub fn first(item: T, why: impl fmt::Display) -> Self {
         Self {
@@ -118,7 +118,7 @@ impl<T> Attempt<T> {
         }
     }
 
-    /// Returns the attempt after one more failure.
+    /// Records another failure, and the reason for it.
     #[must_use]
     pub fn failed(self, why: impl fmt::Display) -> Self {
         Self {

@@ -5,14 +5,16 @@ use std::path::PathBuf;
 use crate::flow::{AsyncOut, module};
 use crate::fs::read_dir;
 
-/// Sends the paths of the regular files in a directory, in no particular order, and ends.
+/// Sends the path of each regular file in a directory, in no particular order, then ends.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
 /// | `directory` | path | the directory; its subdirectories are not listed |
 ///
-/// Outputs: `out`, `PathBuf`, which starts with `directory`; `error`, optional: the reason why an
-/// entry is missing, as text.
+/// | port | items | meaning |
+/// |---|---|---|
+/// | output `out` | `PathBuf` | the path of a file, including `directory` |
+/// | output `error`, optional | text | the reason why an entry is missing |
 #[module]
 pub struct DirectoryList {
     directory: PathBuf,

@@ -12,10 +12,14 @@ use crate::modules::{Attempt, Message};
 /// |---|---|---|
 /// | `file` | path | the file, which is created if it does not exist |
 ///
-/// Inputs: `run` takes [`Message`], `again` takes [`Attempt<Message>`]. Outputs: `failed` and
-/// `again_failed`, [`Attempt<Message>`], for [`Retry`](crate::modules::Retry). After a failure, a
-/// part of the line may be in the file. The module writes one line at a time, in order, on an OS
-/// thread. It does not wait until the line is on the disk.
+/// | port | items | meaning |
+/// |---|---|---|
+/// | input `run` | [`Message`] | a message to append |
+/// | input `again` | [`Attempt<Message>`] | a message to retry |
+/// | outputs `failed` and `again_failed` | [`Attempt<Message>`] | a message that could not be appended, for [`Retry`](crate::modules::Retry) |
+///
+/// The module writes one line at a time, in order, on an OS thread. It does not wait until the line
+/// has reached the disk. After a failure, the file may contain part of the line.
 pub struct FileAppend {
     file: OpenFile,
 }

@@ -16,10 +16,13 @@ use crate::spawn_blocking;
 /// | `file` | path | the file, which may be a pipe or `/dev/stdin` |
 /// | `longest` | size, default 64 KiB | the maximum length of a line |
 ///
-/// Outputs: `out`, [`Message`] without the line ending and without a peer; `error`, optional: the
-/// reason why the file could not be read to its end, as text. The reason is a system error or a
-/// line that is too long. If `error` has no edge, the source fails instead. The source reads only
-/// while the graph has room for its lines.
+/// | port | items | meaning |
+/// |---|---|---|
+/// | output `out` | [`Message`] | a line, without its line ending and without a peer |
+/// | output `error`, optional | text | the reason why the file could not be read to its end: a system error, or a line that is too long |
+///
+/// If the output `error` is not connected, a file that cannot be read to its end makes the source
+/// fail. The source reads only while the graph has room for more lines.
 #[module]
 pub struct FileLines {
     file: Arc<OpenFile>,

@@ -7,8 +7,12 @@ use crate::modules::{Attempt, Message};
 
 /// Writes each message to standard output as a line.
 ///
-/// Input: `run` takes [`Message`]. Output: `failed`, [`Attempt<Message>`] for a line that could not
-/// be written. The module writes one line at a time, in order, on an OS thread.
+/// | port | items | meaning |
+/// |---|---|---|
+/// | input `run` | [`Message`] | a message to write |
+/// | output `failed` | [`Attempt<Message>`] | a message that could not be written |
+///
+/// The module writes one line at a time, in order, on an OS thread.
 #[derive(Default)]
 pub struct LinesOut;
 

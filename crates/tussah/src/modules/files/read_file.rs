@@ -7,12 +7,12 @@ use super::root::Root;
 use crate::flow::{Out, Size, module};
 use crate::modules::Attempt;
 
-/// The contents of a file, with its path.
+/// The contents and the path of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Contents {
-    /// The path, as it was requested.
+    /// The path of the file, as requested.
     pub path: PathBuf,
-    /// The bytes of the file.
+    /// The contents of the file.
     pub bytes: Vec<u8>,
 }
 
@@ -23,9 +23,14 @@ pub struct Contents {
 /// | `root` | path, optional | the directory of the files; paths that start with `/` or lead out of it by `..` are refused |
 /// | `longest` | size, default 16 MiB | the maximum size of a file |
 ///
-/// Inputs: `run` takes `PathBuf`, `again` takes [`Attempt<PathBuf>`]. Outputs: `out`, [`Contents`];
-/// `failed` and `again_failed`: [`Attempt<PathBuf>`]. The module follows symbolic links, and reads
-/// up to 20 files at a time on OS threads.
+/// | port | items | meaning |
+/// |---|---|---|
+/// | input `run` | `PathBuf` | the path of a file to read |
+/// | input `again` | [`Attempt<PathBuf>`] | a path to retry |
+/// | output `out` | [`Contents`] | the contents and the path of the file |
+/// | outputs `failed` and `again_failed` | [`Attempt<PathBuf>`] | the path of a file that could not be read, for [`Retry`](crate::modules::Retry) |
+///
+/// The module follows symbolic links, and reads up to 20 files at a time on OS threads.
 pub struct ReadFile {
     root: Root,
     longest: u64,

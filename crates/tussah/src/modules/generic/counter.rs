@@ -10,8 +10,13 @@ use crate::flow::{Out, module};
 /// |---|---|---|
 /// | `every` | duration, above 0 | the time between two reports |
 ///
-/// Input: `run` takes `T`. Outputs: `out`, optional, the same items in order; `total`: the number
-/// of items so far, as `u64`. The module counts one item at a time.
+/// | port | items | meaning |
+/// |---|---|---|
+/// | input `run` | `T` | an item to count |
+/// | output `out`, optional | `T` | the same items, in order |
+/// | output `total` | `u64` | the number of items so far |
+///
+/// The module counts one item at a time.
 #[module]
 pub struct Counter<T> {
     total: u64,

@@ -13,9 +13,13 @@ use crate::flow::{Dropped, OpenFile, module};
 /// |---|---|---|
 /// | `file` | path | the file, which is created if it does not exist |
 ///
-/// Inputs: `run` takes [`Dropped<T>`], and writes the reason and the item; `lost` takes `T`. The
-/// module writes items with `Debug`, one at a time, on an OS thread. Output: `failed`, the reason
-/// why a line could not be written, as text.
+/// | port | items | meaning |
+/// |---|---|---|
+/// | input `run` | [`Dropped<T>`] | a dropped item; the line contains the reason and the item |
+/// | input `lost` | `T` | a lost item; the line contains the item |
+/// | output `failed` | text | the reason why a line could not be written |
+///
+/// The module formats items with `Debug`, and writes one line at a time on an OS thread.
 pub struct DeadLetter<T> {
     file: OpenFile,
     of: PhantomData<fn(T)>,

@@ -12,9 +12,13 @@ use crate::time::sleep;
 /// |---|---|---|
 /// | `time` | duration | the delay of each item |
 ///
-/// Input: `run` takes `T`. Output: `out`, the same items. At most 1,000 items are delayed at a
-/// time; then senders wait. On an edge with a delay (`after`), items without room are dropped
-/// instead.
+/// | port | items | meaning |
+/// |---|---|---|
+/// | input `run` | `T` | an item to delay |
+/// | output `out` | `T` | the same items |
+///
+/// The module delays at most 1,000 items at a time; beyond that, senders wait. By contrast, an edge
+/// with a delay (`after`) drops items for which there is no room.
 #[module]
 pub struct Delay<T> {
     time: Duration,

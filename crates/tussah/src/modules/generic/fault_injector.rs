@@ -19,8 +19,13 @@ use crate::time::sleep;
 /// | `delay` | duration, default 0 | the delay |
 /// | `seed` | count, default 0 | the seed of the random choices |
 ///
-/// Input: `run` takes `T`. Outputs, of the same type: `out`, and `lost`, optional. The module
-/// handles any number of items at a time, and delays at most 1,000 of them.
+/// | port | items | meaning |
+/// |---|---|---|
+/// | input `run` | `T` | an item |
+/// | output `out` | `T` | the items that are not lost |
+/// | output `lost`, optional | `T` | the lost items |
+///
+/// The module handles any number of items at a time, and delays at most 1,000 of them.
 #[module]
 pub struct FaultInjector<T> {
     lose: f64,

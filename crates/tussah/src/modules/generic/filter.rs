@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use crate::flow::{Fields, Out, Value, module};
 
-/// Sends items whose field has a given value to one port, and all others to another.
+/// Sends each item to one of two ports, depending on the value of one of its fields.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
@@ -12,10 +12,14 @@ use crate::flow::{Fields, Out, Value, module};
 /// | `is` | text, optional | the value of the field |
 /// | `at_least`, `at_most` | number, optional | the range of the field; sizes in bytes, durations in seconds |
 ///
-/// Input: `run` takes `T` with [`Fields`]. Outputs: `out` for items that meet all given conditions;
-/// `rest`, optional, for all other items, including those without the field. To sort items into
-/// more than two groups, connect `rest` to another filter. The module handles any number of items
-/// at a time.
+/// | port | items | meaning |
+/// |---|---|---|
+/// | input `run` | `T` with [`Fields`] | an item |
+/// | output `out` | `T` | the items that meet all given conditions |
+/// | output `rest`, optional | `T` | all other items, including those without the field |
+///
+/// The module handles any number of items at a time. To sort items into more than two groups,
+/// connect `rest` to another filter.
 #[module]
 pub struct Filter<T> {
     field: String,

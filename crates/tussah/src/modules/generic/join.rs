@@ -5,23 +5,30 @@ use std::marker::PhantomData;
 
 use crate::flow::{Out, module};
 
-/// Sends pairs of items from two inputs. In each flow, it pairs the first items, then the second
-/// ones, and so on.
+/// Combines the items of two inputs into pairs. In each flow, the module pairs the first item of
+/// each input, then the second item of each, and so on.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
 /// | `room` | count from 1 to 1,024, default 1,024 | the maximum number of items in a flow that wait for a partner |
 ///
-/// Inputs: `run` takes `A`, `other` takes `B`. Outputs: `out`, `(A, B)`; `alone` and `other_alone`,
-/// optional, for items without a partner. An item has no partner if its flow has ended, or if it is
-/// the oldest one when `room` is exceeded. The module handles one item of each flow at a time.
+/// | port | items | meaning |
+/// |---|---|---|
+/// | input `run` | `A` | the first items of the pairs |
+/// | input `other` | `B` | the second items of the pairs |
+/// | output `out` | `(A, B)` | the pairs |
+/// | outputs `alone` and `other_alone`, optional | `A` and `B` | the items without a partner |
+///
+/// An item remains without a partner if its flow ends first. If `room` is exceeded, the oldest
+/// waiting item of the flow also remains without one. The module handles the items of a flow one at
+/// a time.
 #[module]
 pub struct Join<A, B> {
     room: usize,
     of: PhantomData<fn(A, B)>,
 }
 
-/// The items of a flow that wait for a partner in a [`Join`].
+/// The items of one flow that wait for partners in a [`Join`].
 pub struct Waiting<A, B> {
     these: VecDeque<A>,
     others: VecDeque<B>,

@@ -5,17 +5,21 @@ use std::marker::PhantomData;
 
 use crate::flow::{Out, module};
 
-/// Logs each item with `tracing`, at level info with the target `tussah::modules`.
+/// Logs each item with `tracing`, at level info and with the target `tussah::modules`.
 ///
-/// `tussah run` prints the lines on standard error. A program of your own needs a subscriber, such
-/// as one from the crate `tracing-subscriber`.
+/// `tussah run` prints the log to standard error. Your own programs need a subscriber, such as one
+/// from the crate `tracing-subscriber`.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
 /// | `label` | text, optional | the field `label` of the log lines |
 ///
-/// Input: `run` takes `T`. Output: `out`, optional, the same items. The module logs any number of
-/// items at a time.
+/// | port | items | meaning |
+/// |---|---|---|
+/// | input `run` | `T` | an item to log |
+/// | output `out`, optional | `T` | the same items |
+///
+/// The module logs any number of items at a time.
 #[module]
 pub struct Logger<T> {
     label: String,

@@ -12,7 +12,7 @@ use crate::modules::Attempt;
 use crate::stage::sim::Random;
 use crate::time::sleep;
 
-/// Sends failed items back after a pause. The pause doubles with each failure of an item.
+/// Sends failed items back after a pause. The pause doubles each time the item fails.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
@@ -22,13 +22,18 @@ use crate::time::sleep;
 /// | `jitter` | number from 0 to 1, default 0 | the maximum share by which a pause is shortened at random |
 /// | `seed` | count | the seed of the random pauses; random by default, and 0 in virtual time |
 ///
-/// With `jitter`, items that failed at the same time do not return at the same time.
+/// With `jitter`, items that failed at the same time return at different times.
 ///
-/// Input: `run` takes [`Attempt<T>`]. Outputs, of the same type: `out` for items to try again,
-/// `lost` for items that have used up their attempts. At most 1,000 items wait at a time; then
-/// senders wait. Waiting items are part of the graph, so draining the graph waits for them.
+/// | port | items | meaning |
+/// |---|---|---|
+/// | input `run` | [`Attempt<T>`] | a failed item |
+/// | output `out` | [`Attempt<T>`] | the items to retry |
+/// | output `lost` | [`Attempt<T>`] | the items that have used up their attempts |
 ///
-/// The edge back to the failing module closes a cycle, so it needs room of its own:
+/// At most 1,000 items wait at a time; beyond that, senders wait. Draining the graph also waits for
+/// paused items.
+///
+/// The edge back to the failing module closes a cycle, so it needs its own queue:
 /// `send.failed -> retry -> send.again via queue(1000, when_full: shed)`.
 #[module]
 pub struct Retry<T> {

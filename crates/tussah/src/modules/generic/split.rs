@@ -5,17 +5,21 @@ use std::marker::PhantomData;
 
 use crate::flow::{Fields, Key, Out, Value, module};
 
-/// Sends each item in a flow that is named by one of its fields.
+/// Assigns each item to a flow that is named by one of the item's fields.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
 /// | `by` | text | the field |
 /// | `flows` | count, at least 1, default 10,000 | the maximum number of open flows |
 ///
-/// Input: `run` takes `T` with [`Fields`]. Output: `out`, the same items in order; an item without
-/// the field belongs to no flow. If a new flow would exceed `flows`, the flow that has been without
-/// items for the longest time ends. Flows do not end with the source, so later modules get no `end`
-/// for them when the graph is drained. The module handles one item at a time.
+/// | port | items | meaning |
+/// |---|---|---|
+/// | input `run` | `T` with [`Fields`] | an item |
+/// | output `out` | `T` | the same items, in order; an item without the field belongs to no flow |
+///
+/// If a new flow exceeds `flows`, the module ends the flow that has been without items for the
+/// longest time. Flows stay open when the source ends, so later modules receive no `end` for them
+/// when the graph is drained. The module handles one item at a time.
 #[module]
 pub struct Split<T> {
     by: String,

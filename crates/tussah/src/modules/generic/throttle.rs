@@ -6,15 +6,20 @@ use std::time::{Duration, Instant};
 use crate::flow::{AsyncOut, Rate, module};
 use crate::time::{now, sleep_until};
 
-/// Sends items on in order at a limited rate. Senders wait.
+/// Forwards items in order, at a limited rate. Senders wait.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
 /// | `rate` | rate, from 1/day to 1 G/s | the maximum number of items per second |
 /// | `burst` | count, at least 1, default 1 | the maximum number of items that may pass at once after a pause |
 ///
-/// Input: `run` takes `T`. Output: `out`, the same items. The module handles one item at a time,
-/// with the generic cell rate algorithm (ITU-T I.371, Annex A).
+/// | port | items | meaning |
+/// |---|---|---|
+/// | input `run` | `T` | an item |
+/// | output `out` | `T` | the same items, in order |
+///
+/// The module handles one item at a time, and limits their rate with the generic cell rate
+/// algorithm (ITU-T I.371, Annex A).
 #[module]
 pub struct Throttle<T> {
     period: Duration,

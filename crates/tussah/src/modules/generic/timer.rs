@@ -5,15 +5,18 @@ use std::time::Duration;
 use crate::flow::{AsyncOut, module};
 use crate::time::interval;
 
-/// Sends the numbers 0, 1, 2 and so on, one in each interval `every`, starting immediately.
+/// Sends the numbers 0, 1, 2 and so on at regular intervals, starting immediately.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
 /// | `every` | duration, above 0 | the time between two items |
 /// | `count` | count, optional | the number of items; by default, the source does not end |
 ///
-/// Output: `out`, `u64`. While the receiver has no room, the timer waits; it then sends the missed
-/// numbers.
+/// | port | items | meaning |
+/// |---|---|---|
+/// | output `out` | `u64` | the numbers |
+///
+/// While the receiver has no room, the timer waits; it then sends the missed numbers.
 #[module]
 pub struct Timer {
     every: Duration,

@@ -119,7 +119,8 @@ impl Drop for CutOff<'_> {
 const PIECE_MAX: u64 = 64 << 10;
 
 impl Peer {
-    /// Returns the peer of messages without a source, such as the lines of a file.
+    /// Returns a placeholder for messages that do not come from a network, such as the lines of a
+    /// file.
     #[must_use]
     pub fn nobody() -> Self {
         Self(Kind::Nobody)
@@ -133,7 +134,7 @@ impl Peer {
         Self(Kind::Udp(Arc::clone(socket), address))
     }
 
-    /// Returns the address of the peer, or `None` for no one.
+    /// Returns the address of the peer, or `None` if there is no peer.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         match &self.0 {

@@ -5,22 +5,28 @@ use std::time::Duration;
 use crate::flow::{AsyncOut, module};
 use crate::modules::{Attempt, Message};
 
-/// Sends each message to its peer. For a connection from [`TcpListen`](super::TcpListen), it sends
-/// a line or a frame, according to the framing of that source. For a peer of
-/// [`UdpListen`](super::UdpListen), it sends a datagram from that socket.
+/// Sends each message to its peer. To a connection of [`TcpListen`](super::TcpListen), it sends a
+/// line or a frame, depending on the framing of that source. To a peer of
+/// [`UdpListen`](super::UdpListen), it sends a datagram from the socket of that source.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
 /// | `patience` | duration, default 10 s | the maximum time until a peer takes a message |
 ///
-/// Input: `run` takes [`Message`]. Outputs: `sent`, optional: the [`Message`], once the system has
-/// accepted it; `failed`, [`Attempt<Message>`] for a message whose peer has gone. Both are in the
-/// flow of the message. The module writes one message of each flow at a time, in order. It does not
-/// escape line feeds in messages for a connection with lines.
+/// | port | items | meaning |
+/// |---|---|---|
+/// | input `run` | [`Message`] | a message to send |
+/// | output `sent`, optional | [`Message`] | a message that the system has accepted |
+/// | output `failed` | [`Attempt<Message>`] | a message that could not be sent |
 ///
-/// If a connection does not take a message within `patience`, it is closed; if `patience` is zero,
-/// it is closed as soon as the system's buffers are full. It is also closed if writing fails, or if
-/// the graph is stopped meanwhile, because the peer may have a part of the message.
+/// Items at both outputs stay in the flow of the message. The module writes the messages of a flow
+/// one at a time, in order. It does not escape line feeds in a message, even if the connection uses
+/// lines.
+///
+/// If a connection does not accept a message within `patience`, the module closes it; if `patience`
+/// is zero, the module does so as soon as the system's buffers are full. The module also closes a
+/// connection if writing fails, or if the graph is stopped during a write, because the peer may
+/// have received part of the message.
 #[module]
 pub struct Reply {
     patience: Duration,

@@ -11,21 +11,21 @@ use crate::fs::File;
 use crate::modules::Attempt;
 use crate::modules::files::Root;
 
-/// A file, or a part of one, on its way to a peer.
+/// A file, or part of one, to be sent to a peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FilePart {
     /// The peer, which must be a connection.
     pub peer: Peer,
     /// The path of the file.
     pub path: PathBuf,
-    /// The position of the first byte in the file.
+    /// The offset in the file of the first byte to send, in bytes.
     pub from: u64,
-    /// The number of bytes, or `None` for all bytes up to the end of the file.
+    /// The number of bytes to send, or `None` to send the rest of the file.
     pub len: Option<u64>,
 }
 
 impl FilePart {
-    /// Creates an item that stands for a whole file.
+    /// Creates a `FilePart` that covers a whole file.
     #[must_use]
     pub fn whole(peer: Peer, path: impl Into<PathBuf>) -> Self {
         Self {
@@ -45,17 +45,21 @@ impl FilePart {
 /// | `root` | path, optional | the directory of the files; paths that start with `/` or lead out of it by `..` are refused |
 /// | `patience` | duration, default 10 s | the maximum time in which the next 64 KiB are read and sent |
 ///
-/// Input: `run` takes [`FilePart`]. Outputs: `sent`, optional: the [`FilePart`] with the number of
-/// its bytes, once the system has accepted all of them; `failed`, [`Attempt<FilePart>`]. The module
-/// sends one file of each flow at a time, in order. It follows symbolic links.
+/// | port | items | meaning |
+/// |---|---|---|
+/// | input `run` | [`FilePart`] | the file, or part of one, to send |
+/// | output `sent`, optional | [`FilePart`] | a part of which the system has accepted all bytes, with their number in `len` |
+/// | output `failed` | [`Attempt<FilePart>`] | a part that could not be sent completely |
 ///
-/// On a connection with lines, the bytes of the file are sent as they are. On a connection with
-/// lengths, the part is one frame, which has less than 4 GiB.
+/// The module sends the files of a flow one at a time, in order. It follows symbolic links.
+///
+/// On a connection with lines, the module sends the file unchanged. On a connection with lengths,
+/// it sends the part as one frame, which must be shorter than 4 GiB.
 ///
 /// Nothing is sent if the file is missing, is not a regular file, or is shorter than the requested
-/// part. A part may have been sent if the file is truncated meanwhile, if the peer does not take
-/// it, or if the graph is stopped. The connection is then closed, because the peer could not tell
-/// the next message from the rest of the file.
+/// part. Some bytes may have been sent if the file is truncated during the transfer, if the peer
+/// reads too slowly, or if the graph is stopped. In these three cases the connection is closed,
+/// because the peer could not tell the next message from the rest of the file.
 #[module]
 pub struct SendFile {
     root: Root,

@@ -25,13 +25,17 @@ use crate::time::{sleep, timeout};
 /// | `longest` | size, default 64 KiB | the maximum length of a message; a longer one closes the connection |
 /// | `idle` | duration, optional | the time without input after which a connection is closed |
 ///
-/// A length consists of four bytes, the most significant first. A line ends with a line feed; a
-/// carriage return before it is not part of the line.
+/// A frame starts with its length in four bytes, most significant byte first. A line ends with a
+/// line feed; a carriage return before the line feed is not part of the line.
 ///
-/// Outputs: `out`, [`Message`], whose peer is the connection; `listening`, optional: the address,
-/// sent once. If the graph has no room for messages of a connection, the source stops reading from
-/// it. The flow ends when the client has finished sending. The connection stays open for replies as
-/// long as a message or a module holds its [`Peer`].
+/// | port | items | meaning |
+/// |---|---|---|
+/// | output `out` | [`Message`] | a received message, whose peer is the connection |
+/// | output `listening`, optional | `SocketAddr` | the address of the listener, sent once |
+///
+/// While the graph has no room for a connection's messages, the source does not read from that
+/// connection. The flow of a connection ends when the client has finished sending. The connection
+/// stays open for replies as long as a message or a module holds its [`Peer`].
 #[module]
 pub struct TcpListen {
     listener: Arc<TcpListener>,

@@ -21,13 +21,18 @@ use crate::time::timeout;
 /// | `patience` | duration, default 10 s | the maximum time for each step: connect, send, answer |
 /// | `longest` | size, default 64 KiB | the maximum length of an answer |
 ///
-/// Inputs: `run` takes [`Message`], `again` takes [`Attempt<Message>`]. Outputs: `out` and `sent`,
-/// optional: [`Message`]; `failed` and `again_failed`: [`Attempt<Message>`], for
-/// [`Retry`](crate::modules::Retry). If `out` has an edge, the module waits for one answer to each
-/// message before it sends the next. It sends the answer to `out`, with the peer of the message.
+/// | port | items | meaning |
+/// |---|---|---|
+/// | input `run` | [`Message`] | a message to send |
+/// | input `again` | [`Attempt<Message>`] | a message to retry |
+/// | output `out`, optional | [`Message`] | the answer to a message, with the peer of that message |
+/// | output `sent`, optional | [`Message`] | a message that counts as sent |
+/// | outputs `failed` and `again_failed` | [`Attempt<Message>`] | a message that could not be sent, for [`Retry`](crate::modules::Retry) |
 ///
-/// A message goes to `sent` when it counts as sent. With answers, this is after its answer;
-/// otherwise, it is when the system has accepted the message. The message is lost if the server
+/// If `out` is connected, the module waits for one answer to each message before it sends the next.
+///
+/// If the module waits for answers, a message counts as sent once its answer has arrived.
+/// Otherwise, a message counts as sent once the system has accepted it, and is lost if the server
 /// ends before reading it.
 #[module]
 pub struct TcpSend {

@@ -22,9 +22,13 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// |---|---|---|
 /// | `listen` | address | the address; port 0 selects a free port |
 ///
-/// Outputs: `out`, [`Message`], whose peer is the sender; `listening`, optional: the address, sent
-/// once. Datagrams belong to no flow. While the graph has no room, the system buffers as many
-/// datagrams as fit into the socket's buffer, and drops the rest.
+/// | port | items | meaning |
+/// |---|---|---|
+/// | output `out` | [`Message`] | a received datagram, whose peer is the sender |
+/// | output `listening`, optional | `SocketAddr` | the address of the socket, sent once |
+///
+/// Datagrams belong to no flow. While the graph has no room, the system buffers as many datagrams
+/// as fit into the socket's buffer, and drops the rest.
 #[module]
 pub struct UdpListen {
     socket: Arc<UdpSocket>,
@@ -72,9 +76,13 @@ impl UdpListen {
 /// |---|---|---|
 /// | `to` | address | the receiver |
 ///
-/// Input: `run` takes [`Message`]. Outputs: `sent`, optional: the [`Message`], once the system has
-/// accepted it; `failed`, [`Attempt<Message>`] for a message that the system did not accept, such
-/// as one of more than 65,507 bytes. The module sends any number of messages at a time.
+/// | port | items | meaning |
+/// |---|---|---|
+/// | input `run` | [`Message`] | a message to send |
+/// | output `sent`, optional | [`Message`] | a message that the system has accepted |
+/// | output `failed` | [`Attempt<Message>`] | a message that the system has not accepted, such as one of more than 65,507 bytes |
+///
+/// The module sends any number of messages at a time.
 #[module]
 pub struct UdpSend {
     socket: UdpSocket,
