@@ -1,9 +1,9 @@
 //! The interface between a stage and its controllers: samples in, settings out.
 //!
-//! A controller never sleeps, reads a clock or draws a random number. Time and randomness are
-//! parameters, so tests can simulate a controller. The stage calls its controllers under its own
-//! lock, on the OS thread that queues an event or ends a batch. A controller must therefore return
-//! quickly and must not call the stage. An idle stage does not call its controllers.
+//! A controller never sleeps, reads a clock or draws a random number. The stage passes it the time
+//! and random numbers, so tests can simulate a controller. The stage holds its lock while it calls
+//! a controller, on the OS thread that queues an event or ends a batch. A controller must therefore
+//! return quickly and must not call the stage. An idle stage does not call its controllers.
 //!
 //! Each setting has one owner: building a stage fails if two controllers own the same setting.
 
@@ -44,8 +44,8 @@ use super::event::Class;
 
 /// A policy that adjusts settings of one stage while it runs.
 ///
-/// If a controller panics, the stage stops calling it. The controller's settings then stay as they
-/// are, and the stage admits all events.
+/// If a controller panics, the stage stops calling it. The controller's settings then keep their
+/// current values. If it owned admission, the stage now admits all events that fit into the queue.
 ///
 /// # Examples
 /// This controller adds one servlet for each hundred queued events, up to eight:
@@ -74,32 +74,32 @@ pub trait Controller: Send + 'static {
     /// Returns the name of the controller in logs and tables.
     fn name(&self) -> &'static str;
 
-    /// Returns the settings that the controller owns. The stage ignores other settings that it
-    /// returns.
+    /// Returns the settings that the controller owns. The stage ignores any other setting that
+    /// [`sample`](Self::sample) returns.
     fn owns(&self) -> Owns;
 
     /// Returns how often the stage passes a sample to the controller.
     fn cadence(&self) -> Cadence;
 
-    /// Returns whether the controller reads the response times in [`ClassSample`]. If it returns
-    /// false, the stage does not measure them, which saves a little work for each batch, and they
-    /// stay zero.
+    /// Returns whether the controller reads the response times in [`ClassSample`]. If not, the
+    /// stage does not measure these times, and they stay zero. This saves a little work for each
+    /// batch.
     fn looks_at_responses(&self) -> bool {
         false
     }
 
     /// Returns whether the stage must currently call [`on_dequeue`](Self::on_dequeue). The stage
-    /// asks once for each batch.
+    /// checks this once per batch.
     fn looks_at_departures(&self) -> bool {
         true
     }
 
-    /// Receives a sample, and returns the settings to change. `now_ns` counts from the start of the
-    /// stage's network.
+    /// Receives a sample, and returns the settings to change. `now_ns` is the time in nanoseconds
+    /// since the process created its first network.
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings;
 
-    /// Returns the rule by which the controller currently admits events of `class`, for the log.
-    /// The stage calls this before and after each sample, and only on the owner of
+    /// Returns the controller's current admission rule for events of `class`, which the log shows.
+    /// The stage calls this before and after each sample, and only on the controller that owns
     /// [`Owns::ADMISSION`].
     fn rule(&self, _class: Class) -> Rule {
         Rule::All
@@ -107,52 +107,52 @@ pub trait Controller: Send + 'static {
 
     /// Returns the latency target that the controller currently aims for, if it has one. The
     /// effective target may exceed the configured target. The stage calls this before and after
-    /// each sample, and only on the owner of [`Owns::ADMISSION`].
+    /// each sample, and only on the controller that owns [`Owns::ADMISSION`].
     fn effective_target(&self) -> Option<Duration> {
         None
     }
 
-    /// Returns the number of events that the controller would have rejected so far if it did not
-    /// only [observe](Mode::Observe). The stage calls this only on the owner of
+    /// Returns the number of events that an [observing](Mode::Observe) controller would otherwise
+    /// have rejected so far. The stage calls this only on the controller that owns
     /// [`Owns::ADMISSION`].
     fn would_reject(&self) -> u64 {
         0
     }
 
-    /// Decides whether to admit an arriving event. The stage calls this only on the owner of
-    /// [`Owns::ADMISSION`], and only for events that fit into the queue.
+    /// Decides whether to admit an arriving event. The stage calls this only on the controller that
+    /// owns [`Owns::ADMISSION`], and only for events that fit into the queue.
     ///
-    /// A sender of many events requests admission for several events of a class in advance, and
-    /// returns the part that it does not use. The controller may therefore admit more events than
-    /// arrive, but never fewer.
+    /// A sender of many events requests admission for several events of a class in advance, and may
+    /// send fewer. The controller may therefore admit more events than arrive, but never fewer.
     fn on_enqueue(&mut self, _arrival: &Arrival) -> Admission {
         Admission::Admit
     }
 
-    /// Returns how many of the next `most` events to admit at once. Each of these events costs one
-    /// credit and belongs to no cohort; `first` describes the first of them.
+    /// Returns how many of the next `most` events to admit in one step. Each of these events costs
+    /// one credit and has no cohort of its own; `first` describes the first event.
     ///
     /// The stage calls [`on_enqueue`](Self::on_enqueue) for each of the remaining events. The
-    /// default implementation returns 0, so the stage calls it for every event. Count only events
-    /// that `on_enqueue` would admit.
+    /// default implementation returns 0, so the stage calls `on_enqueue` for every event. The
+    /// returned number must not include an event that `on_enqueue` would reject.
     fn on_enqueue_many(&mut self, _first: &Arrival, _most: u64) -> u64 {
         0
     }
 
-    /// Returns whether to shed a queued event early, because [`on_dequeue`](Self::on_dequeue) would
-    /// shed it if it left the queue now. If an event is overdue, then every event that has been
-    /// queued for longer must be overdue, too.
+    /// Returns whether a queued event is overdue, that is, whether [`on_dequeue`](Self::on_dequeue)
+    /// would shed it if it left the queue now. The stage then sheds it early. If an event is
+    /// overdue, every event of its class that has been queued for longer must also be overdue.
     ///
     /// The stage calls this while [`looks_at_departures`](Self::looks_at_departures) returns true.
     /// Each time a servlet takes events, the stage passes the oldest event of every class except
-    /// the highest. At each sample, it passes a sojourn time of `u64::MAX`; if the result is true,
-    /// it then also checks the oldest event of each class every 25 ms. Keyed stages never call it.
+    /// class 0. At each sample, it passes a sojourn time of `u64::MAX`; if the result is true, it
+    /// then also checks the oldest event of each class every 25 ms. Keyed stages never call this
+    /// method.
     fn is_overdue(&self, _departure: &Departure) -> bool {
         false
     }
 
     /// Decides whether to serve an event that leaves the queue. The stage calls this only on the
-    /// owner of [`Owns::ADMISSION`].
+    /// controller that owns [`Owns::ADMISSION`].
     fn on_dequeue(&mut self, _departure: &Departure) -> Verdict {
         Verdict::Serve
     }
@@ -169,8 +169,8 @@ impl Owns {
     pub const SERVLETS: Owns = Owns(1);
     /// The maximum number of events in a batch.
     pub const BATCH: Owns = Owns(2);
-    /// Admission: the threshold and the order of the queue, and the hooks of [`Controller`] for
-    /// arrivals and departures.
+    /// Admission: the threshold and the order of the queue, and the decisions of [`Controller`]
+    /// about arriving and departing events.
     pub const ADMISSION: Owns = Owns(4);
     /// The minimum time between two reads from sockets; see
     /// [`Sockets::control_reads`](super::net::Sockets::control_reads).
@@ -237,15 +237,15 @@ impl fmt::Debug for Owns {
 }
 
 /// The conditions under which a controller receives a sample. The interval must have passed since
-/// the last sample, and one of the two counts must have been reached. A count of zero is ignored.
-/// If both counts are zero, only the interval matters, and it is at least 1 ns.
+/// the last sample, and at least one of the two event counts must have been reached. A count of
+/// zero is ignored. If both counts are zero, only the interval matters, and it is at least 1 ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cadence {
     /// The minimum time between two samples, in nanoseconds.
     pub interval_ns: u64,
-    /// The number of events that must have been offered since the last sample.
+    /// The number of events that must have arrived since the last sample.
     pub arrived: u64,
-    /// The number of events that must have finished since the last sample.
+    /// The number of events that must have finished since the last sample, including failed events.
     pub finished: u64,
 }
 
@@ -267,16 +267,16 @@ impl Cadence {
 pub struct Settings {
     /// The number of servlets that may be busy at the same time; from one to `Servlets::max`.
     pub servlets: Option<usize>,
-    /// The maximum number of events in a batch; from one to the stage's own bound.
+    /// The maximum number of events in a batch; from one to the maximum set for the stage.
     pub batch: Option<usize>,
-    /// The maximum number of credits in the queue; from one to the stage's own bound.
+    /// The maximum number of credits in the queue; from one to the maximum set for the stage.
     pub threshold: Option<u64>,
     /// The order in which events of one class are served.
     pub order: Option<Order>,
     /// The minimum time between two reads from sockets, in nanoseconds; 0 for no minimum.
     pub pace_ns: Option<u64>,
     /// The maximum number of bytes in the write queue of each socket; at most the bound in the
-    /// options of the sockets.
+    /// sockets' options.
     pub outgoing_max: Option<u64>,
     /// The reason for the change, if the numbers in the sample do not show it.
     pub why: Why,
@@ -299,20 +299,20 @@ pub struct Arrival {
     pub class: Class,
     /// The cost of the event.
     pub credits: u32,
-    /// The cohort of the event: a number set by its sender, or a random number. All events of a
-    /// user share one cohort, so that the stage accepts or rejects them together.
+    /// The cohort of the event: a number set by its sender, or a random number. If a sender gives
+    /// all events of a user the same cohort, a controller can admit or reject them together.
     pub cohort: u16,
     /// The number of credits in the queue, without this event.
     pub queue_len: u64,
     /// The part of `queue_len` that is served before this event: the credits of its class and of
-    /// all higher classes. If the classes have shares, it is the part that is served before the
-    /// queued events of its class have left.
+    /// all higher classes. If the classes have shares, this is the part that is served by the time
+    /// all queued events of its class have left.
     pub ahead: u64,
     /// The number of events in service.
     pub in_service: u64,
     /// The time of the arrival, in nanoseconds since the process created its first network.
     pub now_ns: u64,
-    /// A random number of 64 bits.
+    /// A random 64-bit number.
     pub random: u64,
 }
 

@@ -1,16 +1,16 @@
-//! Errors of creating or finding stages and edges.
+//! Errors from creating or finding stages and edges.
 
 use std::fmt;
 
 use super::control::Owns;
 
-/// The error of creating or finding a stage or an edge.
+/// The error returned when a stage or an edge cannot be created or found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum BuildError {
     /// The network already has a stage with this name.
     NameTaken {
-        /// The name that is taken.
+        /// The name that another stage has.
         name: String,
     },
     /// The network has no stage with this name.
@@ -51,8 +51,8 @@ pub enum BuildError {
     },
     /// The edge would close a cycle of awaited sends and calls, which can deadlock.
     Cycle {
-        /// The names of the stages in the cycle, starting at the source of the new edge and ending
-        /// there.
+        /// The names of the stages in the cycle, which starts and ends at the source of the new
+        /// edge.
         path: Vec<String>,
     },
     /// An edge or a proxy would lead to a stage of another network.
@@ -85,7 +85,7 @@ pub enum BuildError {
         /// The name of the stage.
         stage: String,
     },
-    /// The stage is closed: it was destroyed, or its handler panicked too often.
+    /// The stage is closed, for example because it was destroyed or its handler panicked too often.
     Closed {
         /// The name of the stage.
         stage: String,
@@ -94,7 +94,7 @@ pub enum BuildError {
     Handler {
         /// The name of the stage.
         stage: String,
-        /// The error from that function.
+        /// The error that the function returned.
         why: String,
     },
 }

@@ -131,17 +131,17 @@ impl<E> Event<E> {
         self
     }
 
-    /// Drops the event if no handler has taken it before this deadline. `time` counts from the
-    /// first time that the event is queued, or from the first [call](super::Call) with it.
+    /// Sets a deadline: if no handler takes the event within `time`, it is dropped. `time` counts
+    /// from the moment when the event is first queued or first passed in a [call](super::Call).
     ///
     /// A queued event ends within a millisecond of its deadline, or within 100 ns per queued event
     /// if that is longer, even if its stage is paused or busy. If a servlet has already taken the
-    /// event, it ends when the handler reaches it: the [batch](super::Batch) skips late events. The
-    /// runtime's timers may delay the drop callback further. A runtime that has ended has no
-    /// timers; a queued event then ends with its stage.
+    /// event, it ends when the handler reaches it, because the [batch](super::Batch) skips late
+    /// events. The runtime's timers may delay the drop callback further. Once the runtime has
+    /// ended, it has no timers, and a queued event ends with its stage.
     ///
-    /// The deadline also applies in other networks to which the event is sent. If their runtimes
-    /// have manual clocks, these must be the same clock.
+    /// The deadline still applies if the event is sent to another network. If the runtimes of the
+    /// two networks have manual clocks, they must share one clock.
     #[must_use]
     pub fn within(mut self, time: Duration) -> Self {
         self.more().within = Some(time);
@@ -156,20 +156,20 @@ impl<E> Event<E> {
         self
     }
 
-    /// Sets a callback for the case that the event ends without being handled. The new callback
-    /// replaces an earlier one.
+    /// Sets a callback that is called if the event ends without being handled. It replaces any
+    /// earlier callback.
     ///
     /// `f` is called if the event ends in a queue or its handler panics. It is also called if the
     /// runtime ends while a handler that took the event with [`next`](super::Batch::next) is in the
-    /// middle of its batch. It is not called if the owner of the event drops it, or if a handler
-    /// takes the event and drops it. No lock is held during the call, and a panic in `f` is caught.
+    /// middle of its batch. It is not called if the owner of the event drops it, such as a handler
+    /// that has taken it. No lock is held during the call, and a panic in `f` is caught.
     #[must_use]
     pub fn on_drop(mut self, f: impl FnOnce(Reason) + Send + 'static) -> Self {
         *self.more().on_drop.get_mut() = Some(Box::new(f));
         self
     }
 
-    /// Traces the event through all stages under this number; 0 means no trace. The trace includes
+    /// Traces the event through all stages as trace `number`; 0 means no trace. The trace includes
     /// events that a handler sends between taking this event and taking the next one.
     /// [`Network::traces`](super::Network::traces) returns the recorded spans.
     #[must_use]

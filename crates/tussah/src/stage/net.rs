@@ -2,7 +2,7 @@
 //!
 //! [`Sockets`] serves listeners, makes connections, and sends their events to a stage as
 //! [`SocketEvent`]s. An event reports, for example, a new connection, a packet, the end of the
-//! peer's data, or a closed connection. Most events carry a [`Connection`], on which the stage
+//! peer's data, or a closed connection. Most events carry a [`Connection`], through which the stage
 //! responds. This is the *asyncSocket* layer of SEDA (SOSP 2001, section 4.1).
 //!
 //! ```
@@ -92,18 +92,18 @@
 //!
 //! # Scheduling
 //!
-//! SEDA uses three stages for all sockets (`readStage`, `writeStage`, `listenStage`). Each of them
-//! alternates between its queue of requests and the system's queue of readiness, switching after a
-//! timeout.
+//! SEDA uses three stages for all sockets (`readStage`, `writeStage`, `listenStage`). Each of these
+//! stages alternates between its queue of requests and the system's queue of readiness events, and
+//! switches after a timeout.
 //!
-//! Here each connection is a thread that both reads and writes. Each poll starts with the direction
-//! that came second in the previous poll, and both directions share the poll's budget, so neither
-//! starves the other. Connections take turns like all threads; if several become ready at once,
-//! they start in random order.
+//! In this module, each connection is a thread that both reads and writes. Each poll starts with
+//! the direction that came second in the previous poll, and both directions share the poll's
+//! budget, so neither starves the other. Connections take turns like all threads; if several become
+//! ready at once, they start in random order.
 //!
 //! [`SocketStats`] contains the counts that SEDA's three stages would show. The network's
-//! [graph](super::Network::graph) also contains them: it shows the queues of the sockets as stages,
-//! with edges to the stages that receive the events.
+//! [graph](super::Network::graph) also contains these counts: it shows the queues of the sockets as
+//! stages, with edges to the stages that receive the events.
 
 mod address;
 mod buffer;

@@ -19,7 +19,7 @@ use crate::stage::send::here;
 /// A run of events in the order in which they were queued, which queues hand over as a whole.
 pub(crate) type Chunk<E> = VecDeque<Event<E>>;
 
-/// The events that a handler receives at once; at most the stage's batch size.
+/// The events that a handler receives in one call; at most as many as the stage's batch size.
 ///
 /// A handler takes events one by one with [`next`](Self::next), or with
 /// [`next_event`](Self::next_event), which keeps their metadata. It may also reorder the remaining
@@ -27,14 +27,13 @@ pub(crate) type Chunk<E> = VecDeque<Event<E>>;
 /// combine several into one.
 ///
 /// Events that the handler does not take return to the head of the queue. A handler may leave more
-/// events than it received. The queue takes as many additional events as it has room for, and the
-/// others end as [shed](Reason::Shed). For an event that the handler created or gave a deadline,
-/// the deadline counts from its arrival in the queue. A batch skips events that are
+/// events than it received. The queue accepts additional events while it has room, and
+/// [sheds](Reason::Shed) the rest. If the handler created an event or set its deadline, the
+/// deadline counts from the event's arrival in the queue. A batch skips events that are
 /// [cancelled](crate::stage::CancelHandle) or whose deadline has passed.
 ///
-/// If the handler panics, the events that it has not taken return to the head of the queue. For the
-/// events that it has taken, the drop callbacks are called, unless the events were
-/// [settled](Self::settle).
+/// If the handler panics, the events that it has not taken return to the head of the queue. The
+/// batch calls the drop callbacks of taken events, except those that were [settled](Self::settle).
 pub struct Batch<E> {
     /// The chunk from which events are taken; the later chunks are in `more`.
     head: Chunk<E>,
@@ -114,7 +113,7 @@ impl<E> Default for Batch<E> {
 }
 
 impl<E> Batch<E> {
-    /// Creates a batch from these events, for a call.
+    /// Creates a batch of these events, for example to pass it in a call.
     pub fn of(events: impl IntoIterator<Item = impl Into<Event<E>>>) -> Self {
         let head: Chunk<E> = events.into_iter().map(Into::into).collect();
         Self {
@@ -125,8 +124,8 @@ impl<E> Batch<E> {
         }
     }
 
-    /// Returns the number of remaining events. Some of them may still be skipped because their
-    /// deadline passes.
+    /// Returns the number of remaining events. The batch may still skip some of these events,
+    /// because their deadlines pass or they are cancelled.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -141,7 +140,7 @@ impl<E> Batch<E> {
     }
 
     /// Takes the value of the next event. The batch keeps the metadata. If the handler panics
-    /// before the event is [settled](Self::settle), the batch calls the drop callback.
+    /// before the event is [settled](Self::settle), the batch calls the event's drop callback.
     #[expect(
         clippy::should_implement_trait,
         reason = "an iterator would have no `retain` between two events"
@@ -170,7 +169,8 @@ impl<E> Batch<E> {
         Some(value)
     }
 
-    /// Takes the next event with its metadata (deadline, drop callback, trace), to send it on.
+    /// Takes the next event with its metadata (deadline, drop callback, trace), for example to send
+    /// it to another stage.
     #[inline(always)]
     pub fn next_event(&mut self) -> Option<Event<E>> {
         loop {
@@ -191,7 +191,7 @@ impl<E> Batch<E> {
         }
     }
 
-    /// Returns a token that shows whether the event taken last has been cancelled.
+    /// Returns a token that shows whether the most recently taken event has been cancelled.
     #[must_use]
     pub fn cancellation(&self) -> CancellationToken {
         CancellationToken::of(self.cancel.as_ref())
@@ -208,7 +208,7 @@ impl<E> Batch<E> {
     }
 
     /// Returns the remaining events that are neither late nor cancelled, in the order in which they
-    /// will be taken. Use it to inspect or reorder them.
+    /// will be taken. Use the slice to inspect or reorder them.
     ///
     /// # Examples
     /// Sort short jobs to the front:
@@ -236,8 +236,8 @@ impl<E> Batch<E> {
         self.contiguous()
     }
 
-    /// Drops the events for which `keep` returns false; these count as finished. If `keep` panics,
-    /// no event is dropped.
+    /// Drops the remaining events for which `keep` returns false; these count as finished. If
+    /// `keep` panics, no event is dropped.
     pub fn retain(&mut self, mut keep: impl FnMut(&mut Event<E>) -> bool) {
         // The handler goes on with the event that it took last.
         let before = self.traces.any.then(|| (here::trace(), here::path()));

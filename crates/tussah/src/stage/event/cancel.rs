@@ -124,10 +124,10 @@ impl Cancel {
 /// | with another handler | The handler continues, and can check a [`CancellationToken`]. |
 /// | already ended | None. |
 ///
-/// Spawned threads and blocking work of the handler continue. If the event is cancelled before its
-/// batch has ended or been [settled](crate::stage::Batch::settle), it counts as
-/// [`cancelled`](crate::stage::observe::StageStats::cancelled), not as finished. No mean,
-/// percentile or controller uses its time in that case.
+/// Threads and blocking jobs that the handler has started continue. If the event is cancelled
+/// before its batch ends or is [settled](crate::stage::Batch::settle), it counts as
+/// [`cancelled`](crate::stage::observe::StageStats::cancelled), not as finished. Its time is then
+/// excluded from every mean and percentile and hidden from controllers.
 ///
 /// To cancel a request when the caller stops waiting for the response, use
 /// [`Sender::ask`](crate::stage::Sender::ask).

@@ -1,13 +1,13 @@
 //! The classes of events.
 
-/// Bound, in classes of a stage: an event stores its class in one byte, and samples contain an
-/// array of this length.
+/// Bound, in classes: the maximum for one stage. An event stores its class in one byte, and each
+/// sample uses an array of this length.
 pub const CLASSES_MAX: usize = 8;
 
 /// The class of an event within its stage; 0 is served first, unless the classes have shares.
 ///
-/// A stage has one class by default (`StageBuilder::classes`, `StageBuilder::class_shares`). If a
-/// stage does not have an event's class, the event counts as one of the last class.
+/// A stage has one class by default (`StageBuilder::classes`, `StageBuilder::class_shares`). If the
+/// stage has fewer classes, the event counts as one of the stage's last class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Class(pub u8);
 

@@ -6,9 +6,9 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The queue has no room for the event, or no room for its class.
+    /// The queue is full, or already contains the maximum number of events of this class.
     Full,
-    /// The queue contains too many events with the same key.
+    /// The queue already contains the maximum number of events with the same key.
     KeyFull,
     /// The controller with this name rejected the event.
     Rejected(&'static str),
@@ -71,8 +71,8 @@ pub enum Reason {
     Shed,
     /// The event's deadline passed before a handler took it.
     Expired,
-    /// The event's [`CancelHandle`](super::CancelHandle) cancelled it, before a handler took it or
-    /// together with the handler's future.
+    /// The event's [`CancelHandle`](super::CancelHandle) cancelled it before a handler took it, or
+    /// while the handler's future ran, which was then dropped.
     Cancelled,
     /// The handler panicked after taking the event.
     Panicked,

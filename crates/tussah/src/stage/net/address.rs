@@ -1,11 +1,11 @@
-//! The address of one end of a socket.
+//! The local or the peer's address of a socket.
 
 use std::fmt;
 use std::net::SocketAddr;
 
 use crate::net::unix::{self, Shown};
 
-/// The address of one end of a socket.
+/// The local or the peer's address of a socket.
 #[derive(Clone, Debug)]
 pub enum Address {
     /// The address of a TCP socket.

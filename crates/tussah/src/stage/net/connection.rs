@@ -148,7 +148,7 @@ impl Connection {
         self.shared.id
     }
 
-    /// Returns the address of this side.
+    /// Returns the local address of the connection.
     #[must_use]
     pub fn local(&self) -> &Address {
         &self.shared.local
@@ -163,9 +163,9 @@ impl Connection {
     /// Queues bytes for writing, without waiting. Returns the number of the packet, counted from 1.
     ///
     /// # Errors
-    /// Returns the bytes in the error if the queue is full, or if the connection is closed or
-    /// closing. If the queue is full, the [configured action](super::SocketOptions::when_full) has
-    /// already been taken.
+    /// Returns an error that contains the bytes if the queue is full, or if the connection is
+    /// closed or closing. If the queue is full, the [configured
+    /// action](super::SocketOptions::when_full) has already been taken.
     pub fn try_send(&self, bytes: impl Into<Buffer>) -> Result<u64, PushError<Buffer>> {
         let shared = &self.shared;
         shared.writes.look();
@@ -191,10 +191,9 @@ impl Connection {
         shared.outgoing.push_numbered(bytes.into(), bytes_max).await
     }
 
-    /// Closes the connection gracefully: writes the queued bytes, and accepts no more. The
-    /// connection ends when the peer has finished sending, too, or when
-    /// [`linger`](super::SocketOptions::linger) has passed. Packets that arrive in the meantime are
-    /// dropped.
+    /// Closes the connection gracefully: writes the queued bytes, and accepts no more bytes to
+    /// send. The connection ends when the peer has also finished sending, or after
+    /// [`linger`](super::SocketOptions::linger). Packets that arrive in the meantime are dropped.
     pub fn close(&self) {
         self.shared.outgoing.end();
     }
@@ -204,15 +203,15 @@ impl Connection {
         self.shared.outgoing.break_off();
     }
 
-    /// Returns the length of the write queue, in bytes and buffers, and the counters of written
-    /// data.
+    /// Returns the length of the write queue, in bytes and buffers, and the counters of data
+    /// written.
     #[must_use]
     pub fn outgoing(&self) -> OutgoingStats {
         self.shared.outgoing.stats()
     }
 
     /// Returns the data that the stage attaches to the connection. The first call creates the data
-    /// with its default value; it is dropped with the last handle.
+    /// with its default value; the data is dropped with the last handle.
     ///
     /// # Panics
     /// Panics if an earlier call created data of another type.

@@ -20,11 +20,10 @@ pub enum SocketEvent {
     /// [`Sockets::connect`](super::Sockets::connect) returned, and the error names the peer and the
     /// reason.
     NotConnected(u64, io::Error),
-    /// Bytes have arrived: at least 1, at most 16 KB. Packet boundaries are those of the system's
-    /// reads.
+    /// Bytes have arrived: at least 1, at most 16 KB. Each packet contains the bytes of one read.
     Packet(Connection, Vec<u8>),
-    /// All packets up to this number have been passed to the system; [`Connection::send`] returns
-    /// these numbers. This event is only sent if
+    /// All packets up to this number have been written to the socket; [`Connection::send`] returns
+    /// the number of a packet. This event is sent only if
     /// [`SocketOptions::completions`](super::SocketOptions::completions) is on. One event may cover
     /// several packets: subtract the previous number to count them.
     Sent(Connection, u64),
@@ -35,7 +34,7 @@ pub enum SocketEvent {
     Closed(Connection, CloseReason),
     /// A server could not accept a connection, because the process or the system has run out of
     /// descriptors or memory. The server keeps trying. It sends this event for the first failure,
-    /// and then not again until a connection has been accepted.
+    /// and not again until it has accepted a connection.
     AcceptFailed(Server, io::Error),
     /// A server has stopped: it was [closed](Server::close), or it failed with this error. This is
     /// the last event of the server.

@@ -23,18 +23,18 @@ const LINGER_S_MAX: u64 = 2;
 /// The action to take when a controller of the stage rejects an event. Default:
 /// [`Drop`](Self::Drop).
 ///
-/// This applies only to packets and new connections that a controller rejects. If the stage's queue
-/// is full, every event waits. The other events of a connection always wait, and are never dropped.
+/// This applies only to packets and new connections. The other events of a connection wait until
+/// the stage admits them, and are never dropped. If the stage's queue is full, every event waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenRejected {
-    /// Drop and count the event. The connection continues without the packet, as if the network had
-    /// lost it. A new connection is closed.
+    /// Drop the event, and count it as refused. The connection continues without the packet, as if
+    /// the network had lost it. A new connection is closed.
     #[default]
     Drop,
     /// Close the connection after writing its queued bytes.
     Close,
-    /// Wait until the event is admitted. Retries start 1 ms apart and slow down to 100 ms. Until
-    /// then, the connection reads nothing.
+    /// Wait until the event is admitted. The pause before a retry grows from 1 ms to 100 ms. Until
+    /// the event is admitted, the connection reads nothing.
     Wait,
 }
 
@@ -87,8 +87,8 @@ impl Default for SocketOptions {
 
 impl SocketOptions {
     /// Bound, in connections: the maximum number of simultaneous connections, including connection
-    /// attempts; 10,000 by default, at least 1. At the bound, servers stop accepting, so that
-    /// clients wait in the system's queue, and connecting fails.
+    /// attempts; 10,000 by default, at least 1. At the bound, servers stop accepting, so clients
+    /// wait in the system's accept queue, and new connection attempts fail.
     pub fn connections_max(mut self, connections: usize) -> Self {
         self.connections_max = connections.max(1);
         self
@@ -102,7 +102,7 @@ impl SocketOptions {
     }
 
     /// Bound, in bytes: the maximum length of a connection's write queue; 256 KiB by default. A
-    /// longer buffer only fits into an empty queue.
+    /// longer buffer is accepted only if the queue is empty.
     pub fn outgoing_bytes_max(mut self, bytes: usize) -> Self {
         self.outgoing = self.outgoing.bytes_max(bytes);
         self
@@ -170,8 +170,8 @@ impl SocketOptions {
         self
     }
 
-    /// Sets a function that returns the color of a connection's thread from the connection's
-    /// number. By default, each thread has its own color.
+    /// Sets a function that maps the number of a connection to the color of its thread. By default,
+    /// each thread has its own color.
     pub fn color(mut self, color: impl Fn(u64) -> Color + Send + Sync + 'static) -> Self {
         self.color = Some(Arc::new(color));
         self

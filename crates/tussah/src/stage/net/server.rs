@@ -95,9 +95,10 @@ impl Server {
         &self.shared.local
     }
 
-    /// Stops accepting, and closes the listener; [`SocketEvent::Stopped`] reports the end. Existing
-    /// connections continue. However, if the first event of an accepted connection has not been
-    /// queued yet, because the stage is full or rejects it, that connection is closed.
+    /// Stops accepting, and closes the listener; the last event of the server is
+    /// [`SocketEvent::Stopped`]. Existing connections continue. However, if the first event of an
+    /// accepted connection has not been queued yet, because the stage is full or rejects it, that
+    /// connection is closed.
     pub fn close(&self) {
         self.shared.close();
     }

@@ -65,7 +65,7 @@ pub(super) fn all(
 
 impl Network {
     /// Shows the runtime's own queues as stages in the [graph](Self::graph) and in
-    /// [recordings](Self::record). No events can be sent to them. Their names are:
+    /// [recordings](Self::record). Events cannot be sent to these stages. Their names are:
     ///
     /// - `runtime.workers`: colors that are ready to run;
     /// - `runtime.files`: file operations in the kernel;

@@ -51,8 +51,8 @@ impl Sockets {
         Ok(Self::of(set, SocketOptions::default()))
     }
 
-    /// Returns a handle of the same sockets that uses other options for new ones. Connections of
-    /// that handle have a bound of their own.
+    /// Returns a handle of the same set of sockets that uses `options` for new sockets. The
+    /// returned handle has its own bound on the number of connections.
     #[must_use]
     pub fn with(&self, options: SocketOptions) -> Self {
         Self::of(Arc::clone(&self.set), options)
@@ -197,7 +197,7 @@ impl Sockets {
     }
 
     /// Adds a controller to the queue `NAME.read`, such as an
-    /// [`InputRate`](crate::stage::control::policy::InputRate). The controller also controls the
+    /// [`InputRate`](crate::stage::control::policy::InputRate). The controller also applies to the
     /// reads of handles with other options.
     ///
     /// The controller can own [`Owns::PACE`]: the minimum time between two reads on all connections
@@ -221,8 +221,8 @@ impl Sockets {
     }
 
     /// Adds a controller to the queue `NAME.write`, such as an
-    /// [`OutgoingBound`](crate::stage::control::policy::OutgoingBound). The controller also
-    /// controls the writes of handles with other options.
+    /// [`OutgoingBound`](crate::stage::control::policy::OutgoingBound). The controller also applies
+    /// to the writes of handles with other options.
     ///
     /// The controller can own [`Owns::OUTGOING`]: the maximum number of bytes in each write queue.
     /// [`SocketOptions::outgoing_bytes_max`] still applies. The controller receives a sample when
@@ -266,13 +266,14 @@ impl Sockets {
         self.set.close();
     }
 
-    /// Waits until no server, connection or connection attempt is left. By then, their last events
-    /// have been sent to the stages.
+    /// Waits until no server, connection or connection attempt is left, and their last events have
+    /// been sent to the stages.
     pub async fn settled(&self) {
         self.set.settled().await;
     }
 
-    /// Returns the statistics of all sockets, including those of handles with other options.
+    /// Returns the statistics of all sockets in the set, including sockets of handles with other
+    /// options.
     #[must_use]
     pub fn stats(&self) -> SocketStats {
         self.set.stats()

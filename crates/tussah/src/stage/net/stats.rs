@@ -1,6 +1,6 @@
 //! Statistics of sockets.
 
-/// The current state and the counters of a queue of system operations, like those of a stage.
+/// The current state and the counters of a queue of operations, similar to those of a stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IoStats {
@@ -21,11 +21,11 @@ pub struct IoStats {
     pub refused: u64,
     /// The number of operations that failed.
     pub failed: u64,
-    /// The number of operations that a limit delayed.
+    /// The number of operations that a rate limit or a controller delayed.
     pub delayed: u64,
 }
 
-/// The current state and the counters of all sockets of a [`Sockets`](super::Sockets).
+/// The current state and the counters of a set of [`Sockets`](super::Sockets).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SocketStats {

@@ -10,9 +10,10 @@ pub(super) struct Marked {
 }
 
 impl<E> Batch<E> {
-    /// Leaves the times of the last `events` taken events out of every mean and percentile, and
-    /// hides them from controllers. The events still count as finished. Use it for events whose
-    /// time depends on something outside of the service, such as a client that sends slowly.
+    /// Excludes the times of the `events` most recently taken events from every mean and
+    /// percentile, and hides them from controllers. The events still count as finished. Use this
+    /// for events whose time depends on something outside the service, such as a client that sends
+    /// slowly.
     pub fn leave_out(&mut self, events: u64) {
         let left_out = self.untime(events);
         self.left_out += left_out;
@@ -20,10 +21,10 @@ impl<E> Batch<E> {
         self.forget_served(left_out);
     }
 
-    /// Marks the last `events` taken events as failed, for example because of an error or a
-    /// timeout. They count as [`failed`](crate::stage::observe::StageStats::failed). No mean,
-    /// percentile or controller uses their times, because failures do not show how fast the stage
-    /// can be.
+    /// Marks the `events` most recently taken events as failed, for example because of an error or
+    /// a timeout. They count as [`failed`](crate::stage::observe::StageStats::failed). Their times
+    /// are excluded from every mean and percentile and hidden from controllers, because failures do
+    /// not show how fast the stage can be.
     pub fn fail(&mut self, events: u64) {
         let timed = self.untime(events);
         let failed = timed + self.keep_left_out(events - timed);
