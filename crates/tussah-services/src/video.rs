@@ -1,10 +1,10 @@
 //! A server for video on demand: a flow graph in which each stream is a flow.
 //!
-//! The server sends the first minute of a video at once, and then five seconds of it every five
+//! The server sends the first minute of a video at once, and then another five seconds every five
 //! seconds (section 5.2 of Upadhyaya, Pai and Midkiff, "Expressing and Exploiting Concurrency in
-//! Networked Applications with Aspen", PPoPP 2007). The server admits a stream only if the disk of
-//! its video can read it in time. An admitted stream is never late while the disk keeps its rate;
-//! `docs/video.md` explains why.
+//! Networked Applications with Aspen", PPoPP 2007). The server admits a stream only if the disk
+//! that holds the video can read it in time. An admitted stream is never late as long as the disk
+//! sustains its rate; `docs/video.md` explains why.
 
 mod cli;
 mod disk;

@@ -32,7 +32,7 @@ pub struct Video {
     options: Options,
 }
 
-/// A running video server. Dropping it does not stop it.
+/// A running video server. Dropping this handle does not stop the server.
 #[derive(Debug)]
 pub struct Running {
     graph: flow::Running,
@@ -47,15 +47,15 @@ impl Video {
         Self { options }
     }
 
-    /// Starts the server in the current runtime. Blocks for half a second for each disk without a
-    /// stated rate, to measure the disk.
+    /// Starts the server in the current runtime. For each disk whose rate is not stated, this
+    /// blocks for half a second to measure the rate.
     ///
     /// # Errors
     /// Returns an error if an option is out of range, if the directory or a disk cannot be opened,
     /// or if the address cannot be bound.
     ///
     /// # Panics
-    /// Panics outside of a runtime.
+    /// Panics if polled outside of a runtime.
     pub async fn start(self) -> Result<Running, VideoError> {
         let options = self.options;
         check(&options)?;
@@ -85,12 +85,12 @@ impl Video {
         })
     }
 
-    /// Runs the server in its own runtime until SIGTERM or Ctrl-C. The server then accepts no
-    /// further connections, and streams continue for up to [`Options::drain`]; a second signal
-    /// quits immediately.
+    /// Runs the server in its own runtime until SIGTERM or Ctrl-C. The server then stops accepting
+    /// connections, and lets streams continue for up to [`Options::drain`]. A second signal makes
+    /// it quit immediately.
     ///
     /// # Errors
-    /// Returns the errors of [`start`](Self::start).
+    /// Returns the same errors as [`start`](Self::start).
     pub fn run(self) -> Result<(), VideoError> {
         let command = Command {
             name: "tussah video",
@@ -111,14 +111,14 @@ impl Running {
         self.address
     }
 
-    /// Returns the running graph, for observation.
+    /// Returns the server's running graph, for monitoring.
     #[must_use]
     pub fn graph(&self) -> &flow::Running {
         &self.graph
     }
 
-    /// Shuts down the server: it accepts no further connections, and streams continue for up to
-    /// [`Options::drain`].
+    /// Shuts down the server. The server stops accepting connections, and lets streams continue for
+    /// up to [`Options::drain`].
     pub async fn stop(&self) {
         let drain = self.library.options.drain;
         self.graph.stop_within(drain).await;
@@ -181,11 +181,11 @@ impl Ready {
 /// The sender of the address of the listener.
 pub(super) type Address = Mutex<Option<oneshot::Sender<SocketAddr>>>;
 
-/// The reason why a server cannot be started.
+/// An error that prevents a video server from starting.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum VideoError {
-    /// The runtime or its signals are not available.
+    /// The runtime or its signal handlers cannot be created.
     Runtime(io::Error),
     /// An option is out of range.
     Option(String),

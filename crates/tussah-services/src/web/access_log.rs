@@ -1,9 +1,9 @@
-//! The access log: requests and their results.
+//! The access log, which records requests and their results.
 //!
 //! Lines are collected in memory, and an OS thread writes them in batches, so that no worker waits
-//! for a disk. If the disk is too slow or full, lines are lost. The diagnostics report this
-//! immediately. Once the log can be written again, it states the number of lost lines and the
-//! reason.
+//! for a disk. If the disk is too slow or full, lines are lost. The diagnostics report this loss
+//! immediately. Once the log can be written again, a line in the log states the number of lost
+//! lines and the reason.
 
 mod line;
 #[cfg(test)]
@@ -65,7 +65,7 @@ struct Pending {
 }
 
 impl AccessLog {
-    /// Opens a log, appending to its file, and starts its OS thread.
+    /// Opens a log, whose file is appended to, and starts the OS thread that writes it.
     ///
     /// # Errors
     /// Returns an error if the file cannot be opened, or the OS thread cannot be started.
@@ -115,7 +115,7 @@ impl AccessLog {
         })
     }
 
-    /// Logs a request. Blocks only on a lock that is held for a short time.
+    /// Logs a request. This blocks only on a lock that is held briefly.
     pub fn log(&self, record: &Record<'_>) {
         thread_local! {
             static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -138,8 +138,8 @@ impl AccessLog {
         });
     }
 
-    /// Reopens the file by its name: later lines go to the file that now has this name. If that
-    /// file cannot be opened, the log keeps the old file.
+    /// Reopens the file by name, for use after log rotation: later lines go to the file that has
+    /// the name now. If that file cannot be opened, the log continues in the old file.
     pub fn reopen(&self) {
         let mut pending = self.shared.pending.lock();
         pending.reopen_at = Some(pending.lines.len());
@@ -147,8 +147,8 @@ impl AccessLog {
         self.shared.wanted.notify_one();
     }
 
-    /// Writes the remaining lines and closes the log; later lines are lost. Blocks the OS thread
-    /// for at most five seconds, and returns whether all lines were written.
+    /// Writes the remaining lines and closes the log; later lines are lost. Blocks the calling OS
+    /// thread for at most five seconds, and returns whether all lines were written.
     pub fn close(&self) -> bool {
         let Some(writer) = self.writer.lock().take() else {
             return true;

@@ -10,10 +10,10 @@ use tussah_wire::http::date::unix_seconds;
 
 use crate::web::config::LogFormat;
 
-/// The data of a request for the log.
+/// The data about a request that the access log records.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// The client's address; `None` if it is unknown: on a Unix socket, or after a reset.
+    /// The client's address; `None` if it is unknown, as on a Unix socket or after a reset.
     pub client: Option<IpAddr>,
     /// The authenticated user, if there is one.
     pub user: Option<&'a [u8]>,

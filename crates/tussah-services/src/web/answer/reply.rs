@@ -10,16 +10,16 @@ use std::sync::Arc;
 use futures_lite::{Stream, StreamExt as _};
 use tussah_wire::http::Status;
 
-/// The response of a handler.
+/// The response that a handler returns.
 #[derive(Debug)]
 pub struct Reply {
     /// The status. A status below 200 is not final, so the server sends 500 instead.
     pub status: Status,
     /// The value of `Content-Type`.
     pub media_type: String,
-    /// Further fields. The server adds its name, the type and the length of the body, the date, and
-    /// the fields about the connection. If the response contains these fields, the server ignores
-    /// them; it also ignores fields with invalid bytes.
+    /// Additional header fields. The server itself sends its name, the type and the length of the
+    /// body, the date, and the fields about the connection. It ignores these fields here, and also
+    /// any field with invalid bytes.
     pub fields: Vec<(String, String)>,
     /// The body.
     pub body: ReplyBody,
@@ -46,7 +46,7 @@ impl Reply {
         }
     }
 
-    /// Creates a response with status 200, whose body is made while it is sent (see
+    /// Creates a response with status 200 and a body that is generated while it is sent (see
     /// [`ReplyStream`]).
     pub fn stream(
         media_type: impl Into<String>,
@@ -58,7 +58,8 @@ impl Reply {
         }
     }
 
-    /// Creates a response with a status, and with the status's name as the body.
+    /// Creates a plain-text response with a status, whose body is the code and the name of that
+    /// status.
     #[must_use]
     pub fn status(status: Status) -> Self {
         Self {
@@ -67,7 +68,7 @@ impl Reply {
         }
     }
 
-    /// Adds a field.
+    /// Adds a header field.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.fields.push((name.into(), value.into()));
@@ -81,28 +82,28 @@ impl Reply {
 pub enum ReplyBody {
     /// Bytes in memory.
     Bytes(Vec<u8>),
-    /// A body that is made while it is sent.
+    /// A body that is generated while it is sent.
     Stream(ReplyStream),
 }
 
-/// A body that is made while it is sent.
+/// A body that is generated while it is sent.
 ///
-/// The server polls the stream only when the client has accepted the chunks before, so a slow
-/// client slows the stream down. The handler has returned by then, so the route's admission control
-/// no longer counts the request. [`Config::drain`](crate::web::config::Config::drain) limits the
-/// stream during a shutdown.
+/// The server polls the stream for another chunk only when the client has accepted the previous
+/// chunks, so a slow client slows the stream down. The handler returns before the body is sent, so
+/// the route's admission control no longer counts the request. During a shutdown,
+/// [`Config::drain`](crate::web::config::Config::drain) limits how long the stream may continue.
 ///
-/// Without a [length](Self::with_len), the server sends each chunk as a chunk of HTTP/1.1, and
-/// closes the connection after the response to a client of HTTP/1.0. A response to HEAD, or with a
-/// status such as 204, has no body. The server then polls the stream until its end or its first
-/// byte.
+/// If no [length](Self::with_len) is announced, the server sends the body in the chunked transfer
+/// coding of HTTP/1.1. To an HTTP/1.0 client, it marks the end of the body by closing the
+/// connection. A response to HEAD, or one with a status such as 204, has no body. In this case, the
+/// server polls the stream only until it ends or yields its first byte.
 ///
 /// # Cancellation
-/// If the client disconnects, the stream is dropped, whatever the method of the request.
+/// If the client disconnects, the server drops the stream, whatever the request's method.
 ///
 /// # Errors
 /// If the stream fails, or its length differs from the announced length, the server closes the
-/// connection, so that the client notices that the body is incomplete. The server does not log the
+/// connection. The client can thus detect that the body is incomplete. The server does not log the
 /// error.
 ///
 /// ```
@@ -137,7 +138,7 @@ impl Chunk {
 }
 
 impl ReplyStream {
-    /// Creates a body from a stream of its chunks. Empty chunks have no effect.
+    /// Creates a body from a stream of chunks. Empty chunks have no effect.
     pub fn new(chunks: impl Stream<Item = io::Result<Vec<u8>>> + Send + 'static) -> Self {
         Self {
             chunks: Box::pin(chunks.map(|chunk| chunk.map(Chunk::Bytes))),
@@ -156,7 +157,7 @@ impl ReplyStream {
         }
     }
 
-    /// Announces the total length, in bytes, as `Content-Length`.
+    /// Sets the total length of the body, in bytes, which the server announces as `Content-Length`.
     #[must_use]
     pub fn with_len(mut self, len: u64) -> Self {
         self.len = Some(len);

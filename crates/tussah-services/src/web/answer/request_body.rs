@@ -17,7 +17,7 @@ use crate::web::connection::pipe::Reader;
 /// connection after the response.
 ///
 /// # Errors
-/// A read fails if the rest of the body is missing:
+/// A read fails if the rest of the body cannot be received:
 ///
 /// | kind of the error | reason |
 /// |---|---|

@@ -17,8 +17,8 @@ pub(crate) use self::answering::{Answer, Answering};
 use super::reply::Reply;
 use super::request_body::RequestBody;
 
-/// A request, as a handler receives it. A clone has no [streamed](Route::streams) body, because
-/// only one reader can take it.
+/// A request, as passed to a handler. A clone has no [streamed](Route::streams) body, because only
+/// one reader can take such a body.
 #[derive(Debug)]
 pub struct Request {
     pub(crate) head: Head,
@@ -62,24 +62,24 @@ impl Request {
         self.head.method
     }
 
-    /// Returns the name of the method as sent, even for [`Method::Other`].
+    /// Returns the name of the method as the client sent it, even for [`Method::Other`].
     #[must_use]
     pub fn method_name(&self) -> &str {
         str::from_utf8(self.head.method_text(&self.bytes)).expect("a method is ASCII")
     }
 
-    /// Returns the path as sent: not decoded, and with all dot segments.
+    /// Returns the path as the client sent it, without decoding it or removing dot segments.
     #[must_use]
     pub fn raw_path(&self) -> &[u8] {
         self.head.path(&self.bytes)
     }
 
-    /// Returns the segments of the path, without dot segments and empty segments. Each segment is
-    /// decoded separately: the segments of `/users/a%2Fb` are `users` and `a/b`. The last segment
-    /// is empty if the path ends with a slash. Invalid UTF-8 is replaced.
+    /// Returns the segments of the path, omitting dot segments and, except at the end, empty
+    /// segments. Each segment is decoded separately: the segments of `/users/a%2Fb` are `users` and
+    /// `a/b`. If the path ends with a slash, the last segment is empty. Invalid UTF-8 is replaced.
     ///
-    /// A segment may contain any character, including slashes, `..` and control characters: never
-    /// use one in the path of a file.
+    /// A segment can contain any characters, even `/../` and control characters, so never use a
+    /// segment in a file path.
     pub fn segments(&self) -> impl Iterator<Item = String> {
         let segments = target::segments(self.raw_path());
         let segments = segments.into_iter().flatten();
@@ -87,20 +87,20 @@ impl Request {
     }
 
     /// Returns the decoded path, without dot segments. Invalid UTF-8 is replaced. Encoded slashes,
-    /// backslashes and control characters stay encoded (`%2F`, `%5C`, `%0A`); use
-    /// [`segments`](Self::segments) to distinguish them from `%252F`.
+    /// backslashes and control characters stay encoded (`%2F`, `%5C`, `%0A`). Use
+    /// [`segments`](Self::segments) to distinguish a `%2F` that the client sent from a `%252F`.
     #[must_use]
     pub fn path(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.path)
     }
 
-    /// Returns the pairs of the query, decoded.
+    /// Returns the decoded names and values of the query.
     pub fn query(&self) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
         let raw = self.head.query(&self.bytes).unwrap_or_default();
         target::query(raw).map(|(name, value)| (text(name), text(value)))
     }
 
-    /// Returns the value of the first field with this name, ignoring case.
+    /// Returns the value of the first header field with the given name, ignoring case.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         let mut fields = self.head.fields(&self.bytes);
@@ -115,7 +115,7 @@ impl Request {
     }
 
     /// Takes the body as a stream, whether or not it is [streamed](Route::streams). Afterwards, the
-    /// body is empty. In a clone of the request, a streamed body is empty from the beginning.
+    /// body of the request is empty. In a clone of a request, a streamed body is always empty.
     pub fn take_body(&mut self) -> RequestBody {
         match self.stream.take() {
             Some(stream) => *stream,
@@ -123,8 +123,8 @@ impl Request {
         }
     }
 
-    /// Returns the address of the client, if it is known. Behind a trusted proxy, this is the
-    /// address that the proxy specifies.
+    /// Returns the address of the client, if it is known. If the request came through a trusted
+    /// proxy, this is the address that the proxy specifies.
     #[must_use]
     pub fn client(&self) -> Option<IpAddr> {
         self.client
@@ -148,12 +148,12 @@ type Handler = Arc<dyn Fn(Request) -> Answering + Send + Sync>;
 /// # Cancellation
 /// If a client disconnects before it has received the response, its request is cancelled.
 ///
-/// - A queued request ends immediately and frees its room in the queue.
-/// - A request in a handler is cancelled by dropping the handler's future at its next `.await`.
+/// - A queued request leaves the queue immediately.
+/// - If the handler is already running for the request, its future is dropped at the next `.await`.
 ///   This applies to GET and HEAD, which are safe to cancel (RFC 9110, section 9.2.1), and to other
 ///   methods if the route is [`cancellable`](Self::cancellable).
-/// - Work that a handler has spawned, or passed to [`tussah::spawn_blocking`], continues. Use one
-///   of these for work that must be completed.
+/// - Work that a handler has spawned, or passed to [`tussah::spawn_blocking`], continues. Work that
+///   must run to completion should therefore be spawned.
 ///
 /// ```
 /// use tussah_services::web::{Reply, Request, Route, Web, config::Config};
@@ -175,7 +175,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// Creates a route as [`Web::route`](crate::web::Web::route) does.
+    /// Creates a route from a handler, as [`Web::route`](crate::web::Web::route) does.
     pub fn new<F, A>(handler: F) -> Self
     where
         F: Fn(Request) -> A + Send + Sync + 'static,
@@ -204,15 +204,16 @@ impl Route {
         }
     }
 
-    /// Cancels requests of any method when their clients disconnect, even in the handler. Use it
-    /// for handlers that may stop at any `.await`, such as a search by POST.
+    /// Cancels requests of any method when their clients disconnect, even while the handler is
+    /// running. Use this for handlers that can safely stop at any `.await`, such as a search by
+    /// POST.
     #[must_use]
     pub fn cancellable(mut self) -> Self {
         self.is_cancellable = true;
         self
     }
 
-    /// Sets the latency target of this route, in place of
+    /// Sets the latency target of this route, which overrides
     /// [`Config::target`](crate::web::config::Config::target).
     #[must_use]
     pub fn target(mut self, target: Duration) -> Self {
@@ -220,22 +221,24 @@ impl Route {
         self
     }
 
-    /// Declares that the handler may wait for any length of time, as for a long poll. The route
-    /// then has no target: long response times do not count as overload, and each request starts
-    /// immediately. Only the number of connections bounds the requests in service.
+    /// Declares that the handler may wait for any length of time, as in a long poll. The route then
+    /// has no latency target: long response times do not count as overload, and each request enters
+    /// the handler immediately. Only the limit on connections bounds the number of requests in
+    /// service.
     #[must_use]
     pub fn waits(mut self) -> Self {
         self.waits = true;
         self
     }
 
-    /// Passes a long body to the handler while it arrives, instead of keeping it whole: the handler
-    /// reads it by [`Request::take_body`]. A body is long if it has more than 64 KiB, or if the
-    /// client does not announce its length.
+    /// Passes a long body to the handler as it arrives, instead of buffering it whole. The handler
+    /// reads such a body with [`Request::take_body`]. A body is long if it exceeds 64 KiB, or if
+    /// the client does not announce its length.
     ///
     /// The server admits a request before it reads a long body. If the client waits for `100
-    /// Continue`, the server sends that when the handler first reads. The time of such a request
-    /// depends on the client, so it does not count as the route's response time.
+    /// Continue`, the server sends it when the handler first reads from the body. The duration of
+    /// such a request depends on the client, so it does not count toward the route's response
+    /// times.
     ///
     /// ```
     /// use futures_lite::AsyncReadExt as _;
@@ -291,10 +294,10 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// Adds a route for a path, with any method. A path that ends in `/*` matches all paths with
-    /// that prefix. A path such as `*.php` matches the paths of scripts with this extension, even
-    /// if more segments follow, unless another route matches. A later route for the same path
-    /// replaces an earlier one.
+    /// Adds a route that handles requests of any method for a path. A path that ends in `/*`
+    /// matches all paths with that prefix. A path such as `*.php` matches the paths of scripts with
+    /// this extension, even if more segments follow, unless another route matches. A later route
+    /// for the same path replaces an earlier one.
     #[must_use]
     pub fn route<F, A>(self, path: &str, handler: F) -> Self
     where
@@ -304,7 +307,7 @@ impl Routes {
         self.route_with(path, Route::new(handler))
     }
 
-    /// Adds a route with options.
+    /// Adds a configured [`Route`] for a path.
     #[must_use]
     pub fn route_with(mut self, path: &str, route: Route) -> Self {
         if let Some((_, same)) = self.all.iter_mut().find(|(other, _)| other == path) {
