@@ -16,7 +16,7 @@ use super::value::{Raw, Value};
 pub struct Arguments {
     /// The configuration file.
     pub config: Option<PathBuf>,
-    /// True to print and check the configuration instead of serving.
+    /// True to print and check the configuration instead of starting the server.
     pub check_config: bool,
     pub(super) values: Vec<Given>,
 }

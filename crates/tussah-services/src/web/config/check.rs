@@ -5,11 +5,12 @@ use crate::web::access_log::AccessLog;
 use crate::web::server::tls::Reloadable;
 
 impl Config {
-    /// Opens the site, the certificate, its key and the access log as the server would. A log that
-    /// does not exist is not created.
+    /// Checks that the server could open the site, the certificate with its key, and the access
+    /// log. A missing log file is not created.
     ///
     /// # Errors
-    /// Returns the errors that would make a server with this configuration fail, one sentence each.
+    /// Returns the errors that would prevent a server with this configuration from starting, as one
+    /// sentence each.
     pub fn check(&self) -> Result<(), Vec<String>> {
         let mut problems = Vec::new();
         if let Err(error) = self.open_site() {

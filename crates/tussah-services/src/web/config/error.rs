@@ -68,9 +68,9 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All errors of a configuration. Each error has a line with its place, its key, what was expected
-/// and what was found. The lines are in the order of the sources. The `Debug` form is the `Display`
-/// form, for programs that return it from `main`.
+/// All errors in a configuration. Each error is one line, which states the place, the key, what was
+/// expected and what was found. The lines are in the order of the sources. The `Debug` form is the
+/// same as the `Display` form, for programs that return this error from `main`.
 pub struct ConfigErrors(pub(super) Vec<Problem>);
 
 impl fmt::Display for ConfigErrors {

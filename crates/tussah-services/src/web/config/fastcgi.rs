@@ -9,33 +9,37 @@ use super::value::{Raw, Read, Value};
 use crate::fastcgi::{Address, Options};
 use crate::web::site::{Site, SiteError};
 
-/// A FastCGI application that answers some paths of a site.
+/// A FastCGI application that handles some paths of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FastCgi {
     /// The address of the application.
     pub address: Address,
-    /// The paths that the application answers.
+    /// The paths that the application handles.
     pub paths: FastCgiPaths,
-    /// The limits on connections, on their queue, and on times.
+    /// The limits on connections to the application, on requests that wait for a connection, and on
+    /// waiting times.
     pub options: Options,
-    /// True to divide a path such as `/a.php/b` into the script `/a.php` and the path info `/b`.
-    /// Otherwise the whole path is the name of the script.
+    /// True to split a path such as `/a.php/b` into the script `/a.php` and the path info `/b`.
+    /// Otherwise, the whole path is the name of the script.
     pub path_info: bool,
-    /// True to keep bodies in temporary files, so that a slow client occupies no connection: long
-    /// bodies of requests until they have arrived, and up to 1 GiB of a response.
+    /// True to buffer bodies in temporary files, so that a slow client does not occupy a connection
+    /// to the application. A file holds a long request body until it is complete, or up to 1 GiB of
+    /// a response.
     pub buffering: bool,
-    /// Further variables for the application. Each of them replaces a variable of the same name.
+    /// Additional variables for the application. Each one overrides the server's variable of the
+    /// same name.
     pub params: Vec<(String, String)>,
 }
 
-/// The paths that a FastCGI application answers.
+/// The paths that a FastCGI application handles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FastCgiPaths {
-    /// The scripts whose names end with this suffix, such as `.php`. The scripts must be files of
+    /// The scripts whose names end with this suffix, such as `.php`. Each script must be a file of
     /// the site.
     Suffix(String),
-    /// All paths that begin with this text, such as `/app/`. `SCRIPT_NAME` is the text without its
-    /// last slash, and `PATH_INFO` is the rest of the path. The application needs no file.
+    /// All paths that begin with this prefix, such as `/app/`. `SCRIPT_NAME` is the prefix without
+    /// its final slash, and `PATH_INFO` is the rest of the path. The site needs no files at these
+    /// paths.
     Prefix(String),
 }
 

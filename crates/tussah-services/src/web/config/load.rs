@@ -15,8 +15,8 @@ use super::value::{Raw, Value};
 /// configuration.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// The origins of the values that are not defaults, by the names of their keys: the line of a file,
-/// an option or a variable.
+/// The origins of all non-default values, by key. An origin is a line of a file, a command-line
+/// option or an environment variable.
 #[derive(Clone, Debug, Default)]
 pub struct Origins(BTreeMap<&'static str, Origin>);
 
@@ -27,9 +27,9 @@ impl Origins {
 }
 
 impl Config {
-    /// Combines a configuration from its sources. The command line overrides the environment
-    /// (`TUSSAH_WEB_*`), which overrides the file, which overrides the defaults. A list or table
-    /// comes completely from one source.
+    /// Loads a configuration from all of its sources. The command line overrides the environment
+    /// (`TUSSAH_WEB_*`), which overrides the file, which overrides the defaults. Lists and tables
+    /// are not merged: each one comes entirely from one source.
     ///
     /// # Errors
     /// Returns the errors in all sources, even in values that another source overrides.
@@ -37,8 +37,7 @@ impl Config {
         Self::load_from(arguments, std::env::vars_os())
     }
 
-    /// Combines a configuration like [`load`](Self::load), but takes the environment from a
-    /// parameter.
+    /// Loads a configuration like [`load`](Self::load), but takes the environment as a parameter.
     ///
     /// # Errors
     /// Returns the same errors as [`load`](Self::load).

@@ -20,12 +20,12 @@ use ipnet::{AddrParseError, IpNet};
 pub enum Peers {
     /// Clients whose addresses are in a network.
     Network(IpNet),
-    /// Clients of a Unix socket, which have no address.
+    /// Clients on a Unix socket, which have no address.
     Unix,
 }
 
 impl Peers {
-    /// Returns whether a client belongs to the group, by its address if it has one.
+    /// Returns whether a client with this address, or with none, belongs to the group.
     #[must_use]
     pub fn contains(&self, address: Option<IpAddr>) -> bool {
         match (self, address) {

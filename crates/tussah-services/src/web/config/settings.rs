@@ -36,46 +36,47 @@ pub struct Config {
     pub listen: Vec<ListenAddress>,
     /// The number of workers; `None` means one for each CPU.
     pub workers: Option<usize>,
-    /// The objects that have a color of their own.
+    /// The assignment of colors to connections.
     pub colors: Colors,
-    /// The latency target of each route that has no target of its own. The server rejects a request
-    /// with 503 if it cannot answer the request in time.
+    /// The latency target of every route that does not set its own. The server rejects requests
+    /// that it cannot answer in time, with status 503.
     pub target: Duration,
     /// The mode of the routes' overload control.
     pub overload: Mode,
-    /// The handling of a dynamic request whose client has closed its side of the connection.
+    /// The handling of dynamic requests whose clients have half-closed the connection.
     pub half_close: HalfClose,
     /// The time limit for finishing requests in flight during a shutdown.
     pub drain: Duration,
     /// The value of the header field `Server`; `None` omits the field.
     pub server_header: Option<String>,
-    /// The proxies whose `X-Forwarded-For` is trusted. List every proxy on this machine; see
-    /// [`Status::from`].
+    /// The proxies whose `X-Forwarded-For` field the server trusts. Include every proxy that runs
+    /// on this machine; see [`Status::from`].
     pub trusted_proxies: Vec<Peers>,
-    /// The application that runs the scripts of the site, such as php-fpm; `None` runs none. The
-    /// server then answers paths that end in `.php` with their output instead of their text.
+    /// The address of the FastCGI application that runs the site's PHP scripts, such as php-fpm.
+    /// With `None`, the server does not run scripts. Otherwise, it answers a path that ends in
+    /// `.php` with the output of the script instead of its source.
     pub php: Option<Address>,
-    /// The FastCGI applications. The field `php` adds one more application, with default limits.
+    /// The FastCGI applications. The field `php` adds another application, with default limits.
     pub fastcgi: Vec<FastCgi>,
-    /// True to serve the page `/work`, which does the amount of work that its query states.
+    /// True to serve the page `/work`, which does the amount of work that the query specifies.
     pub work: bool,
     /// The page cache.
     pub cache: Cache,
     /// The limits on a client's requests.
     pub limits: Limits,
-    /// The time limits for a client.
+    /// The time limits for clients.
     pub timeouts: Timeouts,
-    /// The files for TLS; without them the server speaks plain HTTP.
+    /// The certificate and key files for TLS; without them, the server speaks plain HTTP.
     pub tls: Tls,
     /// The access log.
     pub log: Log,
-    /// The messages on standard error.
+    /// The settings for messages on standard error.
     pub diagnostics: Diagnostics,
     /// The status page, which shows the counters of every stage.
     pub status: Status,
     /// The options for serving files.
     pub site: SiteOptions,
-    /// The sources of the values, for [`show`](Self::show). Set this field only through
+    /// The origins of the values, which [`show`](Self::show) prints. Set this field only through
     /// `..Default::default()`.
     pub origins: Origins,
 }
@@ -112,7 +113,7 @@ impl Default for Config {
 /// An address at which a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddress {
-    /// A TCP port; with port 0 the system chooses a free one.
+    /// A TCP address; if its port is 0, the operating system chooses a free port.
     Tcp(SocketAddr),
     /// A Unix socket.
     Unix(PathBuf),
@@ -127,23 +128,22 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-/// The objects that have a color of their own. Events of one color run one at a time.
+/// The assignment of colors to connections. Events of one color run one at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Colors {
     /// Each connection has its own color.
     #[default]
     Connection,
-    /// No object has its own color: all connections share one. Use this to measure the gain from
-    /// colors.
+    /// All connections share one color. Use this to measure the gain from colors.
     One,
 }
 
-/// The handling of a dynamic request whose client has closed its side of the connection (FIN). The
+/// The handling of a dynamic request whose client has half-closed the connection (sent a FIN). The
 /// server cannot tell a client that has left from one that merely has nothing more to send, such as
 /// `nc -N`. A reset always cancels the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HalfClose {
-    /// The request is cancelled, since the client has most likely left.
+    /// The request is cancelled, because the client has most likely left.
     #[default]
     Cancel,
     /// The request is answered.
@@ -160,10 +160,10 @@ impl HalfClose {
     }
 }
 
-/// The stage that caches pages.
+/// The kind of page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheKind {
-    /// Shards, one for each worker, each with its own color.
+    /// The cache consists of shards: one for each worker, each with its own color.
     #[default]
     Sharded,
     /// There is no cache: every request reads its file.
@@ -173,12 +173,12 @@ pub enum CacheKind {
 /// The settings of the page cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
-    /// The stage that holds the cache.
+    /// The kind of page cache.
     pub kind: CacheKind,
     /// Bound, in bytes: the total size of the cached pages, 200 MB by default.
     pub bytes: u64,
-    /// Bound, in bytes: the largest file whose contents are cached, 128 KB by default. Larger files
-    /// stay open; over TCP without TLS, the system sends them without copying.
+    /// Bound, in bytes: the largest file whose contents are cached, 128 KB by default. The cache
+    /// keeps larger files open; over TCP without TLS, the kernel sends them without copying.
     pub file_bytes: u64,
 }
 
@@ -195,26 +195,28 @@ impl Default for Cache {
 /// The limits on a client's requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound, in bytes: the length of a request's head, 16 KiB by default, at most 65,535; a longer
-    /// head gets status 431. The target may have 8 KiB; a longer target gets status 414.
+    /// Bound, in bytes: the length of a request's head, 16 KiB by default, and at most 65,535; a
+    /// longer head gets status 431. The request target may be up to 8 KiB long; a longer target
+    /// gets status 414.
     pub head_bytes: u64,
-    /// Bound, in fields: the number of fields in a request's head, 100 by default; more get status
-    /// 431.
+    /// Bound, in fields: the number of fields in a request's head, 100 by default; a head with more
+    /// fields gets status 431.
     pub headers: usize,
     /// Bound, in bytes: the length of a request's body, 1 MiB by default; a longer body gets status
-    /// 413. Unless its route [streams](crate::web::Route::streams) bodies, the server reads the
-    /// body of a dynamic request completely before it admits the request. All bodies together may
-    /// therefore take `connections` times this much memory.
+    /// 413. Unless the route [streams](crate::web::Route::streams) bodies, the server reads the
+    ///      whole body of a dynamic request before it admits the request. All bodies together may
+    ///      therefore occupy up to `connections` times this amount of memory.
     pub body_bytes: u64,
-    /// Bound, in connections: the open connections of the process, 20,000 by default. At the limit,
-    /// a new connection evicts an idle one; if there is none, the new connection gets 503.
+    /// Bound, in connections: the number of open connections of the process, 20,000 by default. At
+    /// the limit, a new connection evicts an idle one; if none is idle, the new connection gets
+    /// status 503.
     pub connections: usize,
-    /// Bound, in requests: the number on one connection, after which the server closes it;
-    /// unlimited by default.
+    /// Bound, in requests: the number of requests on one connection, after which the server closes
+    /// the connection; unlimited by default.
     pub requests: Option<usize>,
-    /// Bound, in percent of the workers' time: the time that rejections for overload may take, 25
-    /// by default; `None` for no bound. Beyond it, a client that retries early waits until its turn
-    /// or its `Retry-After`, and the server accepts connections more slowly.
+    /// Bound, in percent of the workers' time: the share that rejections for overload may take, 25
+    /// by default; `None` for no bound. Beyond this share, a client that retries early waits for
+    /// its turn or until its `Retry-After`, and the server accepts connections more slowly.
     pub rejecting: Option<usize>,
 }
 
@@ -231,25 +233,27 @@ impl Default for Limits {
     }
 }
 
-/// The time limits for a client.
+/// The time limits for clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// The time limit for a request's head, from its first byte to its last, and for the TLS
-    /// handshake.
+    /// The time limit for receiving a request's head, from its first byte to its last, and for the
+    /// TLS handshake.
     pub head: Duration,
-    /// The time limit for the whole body of a request. A streamed body has no total limit, but the
-    /// server gives up if it receives less than `rate` times this time while it waits this long.
+    /// The time limit for receiving the whole body of a request. A streamed body has no total
+    /// limit. The server gives up on it if, over this much waiting time, the client sends nothing
+    /// or less than `rate` on average.
     pub body: Duration,
-    /// The time limit from a response to the next request.
+    /// The time for which a connection may be idle between a response and the next request.
     pub idle: Duration,
-    /// The time for which a client may stall while reading a response, before its connection is
-    /// reset.
+    /// The time for which a client may stall while reading a response before the server resets the
+    /// connection.
     pub write: Duration,
-    /// The minimum rate at which a client reads a response, on average over `write`, or sends a
-    /// streamed body, in bytes per second.
+    /// The minimum rate, in bytes per second, at which a client must read a response (averaged over
+    /// `write`) or send a streamed body (averaged over `body`). `None` means no minimum.
     pub rate: Option<u64>,
-    /// The time for which a client may continue to send after the server has closed its side.
-    /// During a shutdown, it is also the time limit for a request that is on its way.
+    /// The time for which a client may continue to send after the server has closed its side of the
+    /// connection. During a shutdown, the server also waits up to this long on each idle
+    /// connection, because a request may already be on its way.
     pub linger: Duration,
 }
 
@@ -266,12 +270,12 @@ impl Default for Timeouts {
     }
 }
 
-/// The files for TLS: both or none.
+/// The certificate and key files for TLS; set both or neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// The certificate with its chain, PEM.
+    /// The file that contains the certificate and its chain, in PEM format.
     pub cert: Option<PathBuf>,
-    /// The certificate's private key, PEM.
+    /// The file that contains the certificate's private key, in PEM format.
     pub key: Option<PathBuf>,
 }
 
@@ -280,7 +284,7 @@ pub struct Tls {
 pub enum LogFile {
     /// Standard output.
     Stdout,
-    /// A file, to which the log is appended.
+    /// A file, to which log lines are appended.
     Path(PathBuf),
 }
 
@@ -298,7 +302,7 @@ impl fmt::Display for LogFile {
 pub enum LogFormat {
     /// NCSA's common log format.
     Common,
-    /// The same format with the referrer and the user agent.
+    /// The common log format, extended with the referrer and the user agent.
     #[default]
     Combined,
 }
@@ -306,23 +310,23 @@ pub enum LogFormat {
 /// The settings of the access log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Log {
-    /// The destination; `None` disables the log.
+    /// The destination of the log; `None` disables the log.
     pub file: Option<LogFile>,
     /// The format.
     pub format: LogFormat,
 }
 
-/// The settings of the messages on standard error. Only [`Web::run`](crate::web::Web::run) applies
-/// them, and only if the program has no `tracing` subscriber of its own.
+/// The settings for messages on standard error. Only [`Web::run`](crate::web::Web::run) applies
+/// them, and only if the program has not set its own `tracing` subscriber.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
     /// The most detailed level of messages to write.
     pub level: DiagnosticsLevel,
-    /// The format. A reload does not change it.
+    /// The format of messages. A reload does not change the format.
     pub format: DiagnosticsFormat,
 }
 
-/// The level of messages; each level includes those before it.
+/// The level of messages; each level includes all levels listed before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DiagnosticsLevel {
     /// No messages.
@@ -338,26 +342,26 @@ pub enum DiagnosticsLevel {
     Debug,
 }
 
-/// The format of messages, one on each line.
+/// The format of messages; each message is one line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DiagnosticsFormat {
-    /// Text for people.
+    /// Text, for people to read.
     #[default]
     Text,
-    /// A JSON object for programs.
+    /// A JSON object, for programs to parse.
     Json,
 }
 
 /// The status page, which shows the counters of every stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// The path; `None` disables the page.
+    /// The path of the status page; `None` disables the page.
     pub path: Option<String>,
-    /// The clients that may see the page; for others it does not exist. For a client of a
-    /// [trusted](Config::trusted_proxies) proxy, the address that the proxy specifies decides. For
-    /// clients of any other proxy the page does not exist. However, an untrusted proxy that adds
-    /// neither `X-Forwarded-For` nor `Forwarded` looks like a client. If it runs on this machine,
-    /// every client sees the page through it.
+    /// The clients that may see the page; for other clients, the page does not exist. A client
+    /// behind a [trusted](Config::trusted_proxies) proxy is identified by the address that the
+    /// proxy specifies. Clients behind any other proxy never see the page. However, the server
+    /// mistakes an untrusted proxy that adds neither `X-Forwarded-For` nor `Forwarded` for a
+    /// client. If such a proxy runs on this machine, all of its clients can see the page.
     pub from: Vec<Peers>,
 }
 

@@ -12,8 +12,8 @@ use crate::units;
 use crate::web::site::{Codings, FieldRule};
 
 impl Config {
-    /// Returns the whole configuration as TOML, with the origin of each value. This text, read as a
-    /// configuration file, gives the same configuration.
+    /// Returns the whole configuration as TOML, with the origin of each value. Loading this text as
+    /// a configuration file yields the same configuration.
     #[must_use]
     pub fn show(&self) -> String {
         let mut page = String::new();
