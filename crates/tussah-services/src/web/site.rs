@@ -1,8 +1,8 @@
-//! A directory of files as a site: the file at a path, and its metadata.
+//! A site: a directory in which files, with their metadata, are looked up by path.
 //!
 //! Unless it follows all symbolic links ([`Symlinks::All`]), a [`Site`] opens files only beneath
-//! the directory: `..`, symbolic links and renames cannot lead out of it. The functions block only
-//! on the file system, and [`Site::try_look_up`] never waits for a disk.
+//! its directory: `..`, symbolic links and renames cannot lead out of the directory. The functions
+//! block only on the file system, and [`Site::try_look_up`] never waits for a disk.
 //!
 //! ```
 //! # let root = tempfile::tempdir()?;
@@ -60,7 +60,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Opens a directory, and determines how the kernel opens files beneath it.
+    /// Opens a directory, and detects which method of opening files beneath it the kernel supports.
     ///
     /// # Errors
     /// Returns an error if the directory does not exist, or if the fallback or an error page is not
@@ -121,13 +121,13 @@ impl Site {
         self.root.beneath()
     }
 
-    /// Looks up a path; may block on disk I/O. The path must be decoded and normalized, beginning
-    /// with a slash and without dot segments. Any other path is not found.
+    /// Looks up a path; may block on disk I/O. The path must be decoded and normalized: it begins
+    /// with a slash and has no dot segments. Any other path is not found.
     ///
-    /// Compressed copies are files next to the original file. The first coding in `preferred` that
-    /// has a copy is used. A copy that is older than the file is stale and ignored. The comparison
-    /// ignores fractions of a second, because unpacking an archive may write both files within one
-    /// second, in either order.
+    /// Compressed copies are files next to the original file. The first coding in `preferred` for
+    /// which a copy exists is used. A copy that is older than the file is stale, so it is ignored.
+    /// The comparison ignores fractions of a second, because unpacking an archive may write both
+    /// files within one second, in either order.
     ///
     /// # Errors
     /// Returns an error if nothing is found or a system call fails; never [`Missing::WouldBlock`].
@@ -138,13 +138,15 @@ impl Site {
     /// Looks up a path as [`look_up`](Self::look_up) does, but never waits for a disk.
     ///
     /// # Errors
-    /// Returns the same errors. Also returns [`Missing::WouldBlock`] for a listing, for a name that
-    /// is not in the kernel's cache, and if the kernel does not support lookups without waiting.
+    /// Returns the same errors as [`look_up`](Self::look_up). Also returns [`Missing::WouldBlock`]
+    /// for a listing, for a name that is not in the kernel's cache, and if the kernel does not
+    /// support lookups without waiting.
     pub fn try_look_up(&self, path: &[u8], preferred: Codings) -> Result<Found, Missing> {
         self.find(path, preferred, Wait::Never)
     }
 
-    /// Returns the operator's page for an error, if there is one. This may block on disk I/O.
+    /// Returns the error page that the operator has set for a status code, if any. This may block
+    /// on disk I/O.
     ///
     /// # Errors
     /// Returns an error if the page can no longer be opened.
@@ -160,7 +162,7 @@ impl Site {
     }
 
     /// Returns the header fields that the operator's rules add to the response for a path. An error
-    /// response gets these fields without `Cache-Control`.
+    /// response gets these fields except `Cache-Control`.
     #[must_use]
     pub fn fields(&self, path: &[u8]) -> Vec<(&str, &str)> {
         rules::fields(
@@ -348,7 +350,7 @@ impl From<Unopened> for Missing {
     }
 }
 
-/// The reason why a directory cannot be served.
+/// The reason that a directory cannot be served.
 #[derive(Debug)]
 pub struct SiteError {
     root: PathBuf,

@@ -13,10 +13,10 @@ use tussah::OpError;
 
 use crate::web::config::ListenAddress;
 
-/// Explains why an address cannot be bound. If the system permits, the sentence names the process
-/// that uses the address.
+/// Returns a sentence that explains why an address cannot be bound. If the system permits, the
+/// sentence also names the process that uses the address.
 ///
-/// The function searches `/proc`, which may take a while with many processes.
+/// The function searches `/proc`, which can take a while if there are many processes.
 #[must_use]
 pub fn explain(address: &ListenAddress, error: &io::Error) -> String {
     let reason = match (error.kind(), address) {

@@ -28,7 +28,7 @@ use crate::web::site::{Site, SiteError};
 use crate::web::stages::graph::{AcceptStage, Wire};
 use listen::{Accepting, Listening};
 
-/// A running server. Dropping it closes its listeners and abandons its connections.
+/// A running web server. Dropping it closes its listeners and abandons its connections.
 pub struct Running {
     current: Arc<RwLock<Arc<Instance>>>,
     listening: Vec<Listening>,
@@ -58,7 +58,7 @@ pub(crate) struct Instance {
 /// The outcome of stopping a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped {
-    /// The number of connections that did not end in time, and were cut off.
+    /// The number of connections that were cut off because they did not end in time.
     pub cut: usize,
 }
 
@@ -107,19 +107,20 @@ impl Running {
         })
     }
 
-    /// Returns the addresses of the listeners, with the ports that the system chose.
+    /// Returns the addresses of the listeners, including any port that the system chose.
     pub fn addresses(&self) -> impl Iterator<Item = &ListenAddress> {
         self.listening.iter().map(Listening::address)
     }
 
-    /// Returns the network of stages, for observation. Each [`reload`](Self::reload) replaces this
-    /// network.
+    /// Returns the server's network of stages, for monitoring. Each [`reload`](Self::reload)
+    /// replaces this network.
     #[must_use]
     pub fn network(&self) -> Network {
         self.current.read().network.clone()
     }
 
-    /// Returns the number of open connections, under any configuration.
+    /// Returns the number of open connections, including those that still use an earlier
+    /// configuration.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.shared.connections.count()
@@ -130,19 +131,19 @@ impl Running {
         self.accepting.none().await;
     }
 
-    /// Reopens the access log, for use after log rotation.
+    /// Reopens the access log, as required after log rotation.
     pub fn reopen_log(&self) {
         if let Some(log) = &self.current.read().server.log {
             log.reopen();
         }
     }
 
-    /// Applies a new configuration to new connections. Open connections end after their current
+    /// Applies a new configuration to new connections. Each open connection ends after its current
     /// request. The number of workers stays the same.
     ///
     /// # Errors
-    /// Returns any error from [`Web::start`](super::serve::Web::start). After an error, nothing has
-    /// changed.
+    /// Returns any error from [`Web::start`](super::serve::Web::start). If reloading fails, the
+    /// current configuration stays in effect.
     pub async fn reload(&mut self, config: Config) -> Result<(), WebError> {
         let before = Arc::clone(&self.current.read());
         let log = before
@@ -192,8 +193,8 @@ impl Running {
 
     /// Shuts down the server gracefully. The server accepts no further connections, serves one more
     /// request from each client that has already connected, and finishes requests in flight.
-    /// [`Config::drain`] limits the time. A connection from before a [`reload`](Self::reload) has
-    /// the limit of its own configuration.
+    /// [`Config::drain`] limits how long this takes. For connections that were accepted before a
+    /// [`reload`](Self::reload), the limit in their own configuration applies.
     pub async fn stop(mut self) -> Stopped {
         self.ending.retain(|ending| !ending.is_finished());
         close(self.listening).await;

@@ -49,16 +49,15 @@ impl Web {
         }
     }
 
-    /// Adds a route: an async function that answers requests for a path, with any method. A path
-    /// that ends in `/*` matches all paths with that prefix, and `*.php` matches scripts with this
-    /// extension. The function receives complete
-    /// requests, with their bodies.
+    /// Adds a route: an async function that answers requests of any method for a path. A path that
+    /// ends in `/*` matches all paths with that prefix. A path such as `*.php` matches scripts with
+    /// that extension. The function receives complete requests, including their bodies.
     ///
-    /// Each route has its own queue and admission. If more requests arrive than the route can
-    /// answer within [`Config::target`], the server rejects the rest with 503. Other routes are not
-    /// affected. `Retry-After` tells a rejected client when to retry. These times follow the order
-    /// of the rejections. The next request for the route on the same connection then goes ahead of
-    /// other requests.
+    /// Each route has its own queue and admission control. If more requests arrive than the route
+    /// can answer within [`Config::target`], the server rejects the rest with status 503. Other
+    /// routes are not affected. `Retry-After` tells a rejected client when to retry. The retry
+    /// times follow the order of the rejections. A client that retries at its time, on the same
+    /// connection, goes ahead of other clients of the route.
     ///
     /// If a client disconnects before it has received the response, its request is cancelled; see
     /// [`Route`].
@@ -71,15 +70,15 @@ impl Web {
         self.route_with(path, Route::new(handler))
     }
 
-    /// Adds a route with options; otherwise the same as [`route`](Self::route).
+    /// Adds a route like [`route`](Self::route), but with options.
     #[must_use]
     pub fn route_with(mut self, path: &str, route: Route) -> Self {
         self.routes = self.routes.route_with(path, route);
         self
     }
 
-    /// Lists a limited resource on the status page: its users, the waiting requests, and their
-    /// waiting times. Of two limits with the same name, the page lists the later one.
+    /// Adds a limited resource to the status page, which shows its users, the waiting requests, and
+    /// their waiting times. A later limit with the same name replaces an earlier one.
     #[must_use]
     pub fn limit(mut self, limit: &Limit) -> Self {
         self.routes = self.routes.limit(limit);
@@ -103,23 +102,24 @@ impl Web {
     /// be bound.
     ///
     /// # Panics
-    /// Panics outside of a runtime.
+    /// Panics if polled outside of a runtime.
     pub async fn start(self) -> Result<Running, WebError> {
         let open: OpenSite = Config::open_site;
         Running::start(self.config, self.routes, open, Box::new(wire))
     }
 
     /// Runs the server in its own runtime until SIGTERM or Ctrl-C. The server then shuts down and
-    /// finishes the requests in flight; a second signal quits immediately. SIGHUP reloads the
-    /// configuration and the certificates, and reopens the logs.
+    /// finishes the requests in flight; a second signal makes it quit immediately. SIGHUP reloads
+    /// the configuration and the certificates, and reopens the logs.
     ///
     /// Diagnostics go to standard error according to [`Config::diagnostics`], unless the program
-    /// has set its own `tracing` subscriber. If the process has only one OS thread, the C library's
-    /// allocator is limited to as many arenas as workers
+    /// has set its own `tracing` subscriber. If the process has only one OS thread, this function
+    /// limits the C library's allocator to one arena per worker
     /// ([`bound_arenas`](tussah::heap::bound_arenas)).
     ///
     /// # Errors
-    /// Returns any error from [`start`](Self::start), and an error if every listener has failed.
+    /// Returns any error from [`start`](Self::start). Also returns an error if every listener has
+    /// failed.
     pub fn run(mut self) -> Result<(), WebError> {
         let _said = Said;
         let diagnostics = Diagnostics::install(&self.config.diagnostics);
@@ -265,16 +265,16 @@ fn bound_arenas(workers: Option<usize>) {
     }
 }
 
-/// The reason why a server cannot be started. The `Debug` form is the same as the `Display` form,
-/// for programs that return this error from `main`.
+/// An error that prevents a web server from starting or from continuing. The `Debug` form is the
+/// same as the `Display` form, for programs that return this error from `main`.
 #[non_exhaustive]
 pub enum WebError {
-    /// The runtime or its signals are not available.
+    /// The runtime or its signal handlers cannot be created.
     Runtime(io::Error),
-    /// The directory, or a page in it that the configuration names, cannot be served.
+    /// The directory of the site, or a page in it that the configuration names, cannot be opened.
     Site(SiteError),
-    /// An address cannot be bound. The text states the reason, and the process that uses the
-    /// address, if it is known.
+    /// An address cannot be bound, or every listener has failed. The text states the reason and, if
+    /// known, the process that uses the address.
     Listen(String),
     /// The certificates cannot be used.
     Tls(TlsError),

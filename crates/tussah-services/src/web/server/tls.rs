@@ -16,7 +16,7 @@ use rustls::{InconsistentKeys, ServerConfig};
 /// be one of these.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// The TLS configuration of a server, which can be reloaded.
+/// The TLS configuration of a server, which can be reloaded from its files.
 #[derive(Debug)]
 pub struct Reloadable {
     certificate: PathBuf,
@@ -48,7 +48,8 @@ impl Reloadable {
     /// Reads both files again.
     ///
     /// # Errors
-    /// Returns any error from [`open`](Self::open). After an error, nothing has changed.
+    /// Returns any error from [`open`](Self::open). If reloading fails, the current certificate
+    /// stays in use.
     pub fn reload(&self) -> Result<(), TlsError> {
         let new = load(&self.certificate, &self.key)?;
         *self.current.write() = new;
@@ -160,7 +161,7 @@ fn unexpected(file: &Path, expected: Expected, found: &[(SectionKind, Vec<u8>)])
     }
 }
 
-/// The reason why TLS cannot use these files.
+/// An error in a certificate file or a key file.
 #[derive(Debug)]
 pub struct TlsError {
     file: PathBuf,

@@ -9,12 +9,12 @@ use rustix::fs::Stat;
 /// stored in its owner.
 const TAG_MAX: usize = 3 * 16 + 4;
 
-/// A strong entity tag with its quotes. For a file it consists of the time of the last change
-/// (`ctime`), the length and the inode.
+/// A strong entity tag, including its quotes. The tag of a file consists of the time of its last
+/// change (`ctime`), its length and its inode number.
 ///
-/// The modification time is not enough, because a program that copies files may set it. Other
-/// contents with the same length and modification time would then get the same tag. Only the kernel
-/// sets the time of change, whenever it writes contents, length or times.
+/// The modification time is not sufficient, because a program that copies files can set it. Two
+/// versions with the same length and modification time would then get the same tag. Only the kernel
+/// sets `ctime`, whenever the contents, the length or the times of the file change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct EntityTag {
     bytes: [u8; TAG_MAX],
@@ -33,7 +33,7 @@ impl EntityTag {
         Self { bytes, len }
     }
 
-    /// Returns the tag as in a header field, quotes included.
+    /// Returns the tag as it appears in a header field, including the quotes.
     #[must_use]
     pub fn as_str(&self) -> &str {
         str::from_utf8(&self.bytes[..usize::from(self.len)]).expect("a tag is ASCII")

@@ -22,30 +22,30 @@ pub enum Found {
         /// index file or the fallback.
         path: Vec<u8>,
     },
-    /// A directory whose path lacks the final slash.
+    /// A directory, but its path in the request lacks the final slash.
     Redirect {
-        /// The percent-encoded path with the final slash. It has exactly one leading slash, so that
-        /// it never names another host. The caller appends the query.
+        /// The percent-encoded path with the final slash. It has exactly one leading slash, so it
+        /// never names another host. The caller appends the query.
         location: String,
     },
-    /// The listing of a directory, whose media type is [`LISTING_TYPE`](super::LISTING_TYPE).
+    /// A page that lists a directory; its media type is [`LISTING_TYPE`](super::LISTING_TYPE).
     Listing(Vec<u8>),
 }
 
-/// The reason why nothing can be served at a path.
+/// The reason that a path cannot be served.
 #[derive(Debug)]
 pub enum Missing {
-    /// The file does not exist or is not visible: hidden files, and links that leave the root. The
-    /// status is 404.
+    /// The file does not exist, is hidden, or can be reached only by a link that leaves the root.
+    /// The status is 404.
     NotFound,
-    /// The process may not read the file. The status is 403.
+    /// The process has no permission to read the file. The status is 403.
     Forbidden,
     /// The path names a socket, pipe or device. The status is 403.
     NotAFile,
     /// The lookup would have to wait for a disk; repeat it where blocking is allowed. Only
     /// [`Site::try_look_up`](super::Site::try_look_up) returns this.
     WouldBlock,
-    /// The disk failed, or there are no free descriptors: the status is 500 or 503.
+    /// The disk failed (status 500), or the system lacks descriptors or memory (status 503).
     Io(io::Error),
 }
 
@@ -79,18 +79,18 @@ impl From<Errno> for Missing {
 /// A regular file that is open for reading.
 #[derive(Debug)]
 pub struct Opened {
-    /// The file, at its beginning. Reading blocks, as with any file.
+    /// The file, positioned at its beginning. Reading blocks, as with any file.
     pub file: File,
     /// The metadata.
     pub meta: Meta,
 }
 
-/// The metadata of a file in a response.
+/// The metadata of a file that is served.
 #[derive(Clone, Debug)]
 pub struct Meta {
     /// The length in bytes when the file was opened. The file may have become shorter since then.
     pub len: u64,
-    /// The time of the last change of the contents.
+    /// The time at which the contents last changed.
     pub modified: SystemTime,
     /// A strong tag: different contents have different tags. The only exception is a file that was
     /// changed in place, to contents of the same length, within one tick of the file system's
@@ -100,10 +100,11 @@ pub struct Meta {
     pub(crate) device: u64,
     /// The value of `Content-Type`, including the charset.
     pub media_type: Arc<str>,
-    /// The coding of the bytes in the file, for `Content-Encoding`.
+    /// The content coding of the bytes in the file, for `Content-Encoding`.
     pub coding: Option<Coding>,
-    /// True if a client that accepts other codings would have received another file. The response
-    /// then needs `Vary: Accept-Encoding`; otherwise it is the same for every set of codings.
+    /// True if a client that accepts other codings would receive another file. The response then
+    /// needs `Vary: Accept-Encoding`. Otherwise, the response is the same whatever codings a client
+    /// accepts.
     pub vary: bool,
 }
 

@@ -12,7 +12,7 @@ use super::root::{Root, Wait};
 use crate::html::Escaped;
 use crate::units::show_len;
 
-/// The media type of the page.
+/// The media type of a page that lists a directory.
 pub const LISTING_TYPE: &str = "text/html; charset=utf-8";
 
 /// Bound, in entries: those of one page, about 300 KB. Each entry costs a few system calls. The

@@ -21,7 +21,7 @@ pub enum Symlinks {
 /// The treatment of names that begin with a dot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dotfiles {
-    /// Names that begin with a dot do not exist, except `.well-known`.
+    /// Names that begin with a dot, except `.well-known`, appear not to exist.
     #[default]
     Hidden,
     /// Names that begin with a dot are served like any other name.
@@ -34,18 +34,17 @@ pub struct SiteOptions {
     /// The index files of a directory, in order of preference; the paths are relative to the
     /// directory. Index files may be [scripts](Self::scripts).
     pub index: Vec<String>,
-    /// True if directories without an index file are listed. Otherwise, such directories are not
-    /// found.
+    /// True to list directories that have no index file. Otherwise, such directories are not found.
     pub listing: bool,
     /// The symbolic links to follow.
     pub symlinks: Symlinks,
     /// The treatment of names that begin with a dot.
     pub dotfiles: Dotfiles,
-    /// The codings of compressed copies next to a file. Among codings that a client prefers
-    /// equally, the first one is used.
+    /// The codings for which compressed copies may exist next to a file. Among codings that a
+    /// client prefers equally, the first one is used.
     pub precompressed: Codings,
-    /// The suffixes of the names of scripts, such as `.php`. A script is run, and its text is not
-    /// served.
+    /// The suffixes of the names of scripts, such as `.php`. A script is run, and its source is
+    /// never served.
     pub scripts: Vec<String>,
     /// The file to serve if nothing is found and the last segment of the path has no dot, for
     /// applications that do their own routing. If the file is a script, it serves all paths at
@@ -58,9 +57,9 @@ pub struct SiteOptions {
     /// Additional media types by file extension, without the dot. These types override the built-in
     /// types.
     pub types: BTreeMap<String, String>,
-    /// The value of `Cache-Control` for pages for which no rule sets one.
+    /// The default value of `Cache-Control`, for pages for which no rule sets it.
     pub cache_control: Option<String>,
-    /// The rules that add header fields by path. Later rules override earlier ones.
+    /// The rules that add header fields to responses, by path. Later rules override earlier ones.
     pub rules: Vec<FieldRule>,
 }
 

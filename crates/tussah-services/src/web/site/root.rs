@@ -23,9 +23,9 @@ pub(super) enum Wait {
 /// The method of opening files beneath the root, which depends on the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beneath {
-    /// Use openat2(2), which can avoid waiting for a disk (Linux 5.12).
+    /// Use openat2(2), which can avoid waiting for a disk (Linux 5.12 or later).
     Kernel,
-    /// Use openat2(2) on a kernel where it cannot avoid waiting for a disk (Linux 5.6).
+    /// Use openat2(2) on a kernel where it cannot avoid waiting for a disk (Linux 5.6 to 5.11).
     KernelWaits,
     /// Open one component at a time, because openat2(2) is missing or forbidden. Each step may wait
     /// for a disk.

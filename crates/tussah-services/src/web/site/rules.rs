@@ -30,9 +30,9 @@ pub struct FieldRule {
 }
 
 impl FieldRule {
-    /// Creates a rule for all paths that match. In a pattern, `*` stands for any characters,
-    /// including slashes, and `?` for any single character. An empty value removes a field that an
-    /// earlier rule set.
+    /// Creates a rule for all paths that match a pattern. In a pattern, `*` stands for any sequence
+    /// of characters, including slashes, and `?` for any single character. An empty value removes a
+    /// field that an earlier rule set.
     ///
     /// # Errors
     /// Returns an error if the pattern cannot match any path, or if a field cannot be set.
@@ -49,13 +49,13 @@ impl FieldRule {
         })
     }
 
-    /// Returns the pattern as given.
+    /// Returns the pattern that was passed to [`new`](Self::new).
     #[must_use]
     pub fn pattern(&self) -> &str {
         &self.pattern
     }
 
-    /// Returns the fields as given.
+    /// Returns the fields that were passed to [`new`](Self::new).
     #[must_use]
     pub fn fields(&self) -> &[(String, String)] {
         &self.fields
@@ -128,16 +128,16 @@ fn check_field(name: &str, value: &str) -> Result<(), FieldRuleError> {
     Ok(())
 }
 
-/// The reason why a rule is invalid.
+/// The reason that a rule is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldRuleError {
     /// The pattern cannot match any path, because paths begin with a slash.
     Pattern,
-    /// The name is not a field name.
+    /// The name is not a valid field name.
     Name(String),
     /// The server sets this field itself.
     Own(String),
-    /// The field's value cannot be sent.
+    /// The value is not a valid field value.
     Value(String),
 }
 
