@@ -11,7 +11,7 @@ pub(super) const TTL_MAX: u32 = 24 * 60 * 60;
 
 /// The addresses of a name, in the order in which to try them.
 ///
-/// There is at least one.
+/// The list is never empty.
 ///
 /// # Examples
 /// ```
@@ -70,8 +70,8 @@ impl Addresses {
     }
 
     /// Returns the time for which the addresses remain valid, in whole seconds, at most one day.
-    /// This is the shortest TTL of the records (RFC 1035, section 3.2.1), minus the time that they
-    /// have spent in the cache.
+    /// This is the shortest TTL of the records (RFC 1035, section 3.2.1), minus the time that the
+    /// records have spent in the cache.
     #[must_use]
     pub fn ttl(&self) -> Duration {
         Duration::from_secs(self.ttl_seconds.into())
@@ -161,21 +161,22 @@ pub struct Srv {
     /// The priority. Servers with a lower number are tried first.
     pub priority: u16,
     /// The relative weight of this server among servers of equal priority: clients should choose
-    /// each server in proportion to its weight. Zero means a very small share of the clients.
+    /// each server in proportion to its weight. A server of weight zero gets a very small share of
+    /// the clients.
     pub weight: u16,
     /// The port of the service.
     pub port: u16,
-    /// The host name, fully qualified with a final dot. `.` means that the service is not
+    /// The fully qualified host name, with a final dot. `.` means that the service is not
     /// available.
     pub target: String,
 }
 
-/// An MX record: the destination of mail (RFC 1035, section 3.3.9).
+/// An MX record: a mail server of a domain (RFC 1035, section 3.3.9).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mx {
     /// The preference. Hosts with a lower number are tried first (RFC 5321, section 5.1).
     pub preference: u16,
-    /// The host name, fully qualified with a final dot. `.` means that the domain accepts no mail
+    /// The fully qualified host name, with a final dot. `.` means that the domain accepts no mail
     /// (RFC 7505).
     pub exchange: String,
 }
@@ -184,7 +185,7 @@ pub struct Mx {
 /// encoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Txt {
-    /// The strings, as they were sent.
+    /// The strings as the server sent them.
     pub strings: Vec<Vec<u8>>,
 }
 

@@ -51,17 +51,17 @@ pub enum IpStrategy {
 /// The order in which the resolver queries servers, one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerOrder {
-    /// In the order of the list.
+    /// The order in which the servers are listed.
     #[default]
     Listed,
-    /// Starting with a different server each time: `rotate` in resolv.conf(5).
+    /// A rotating order: each query starts with the next server (`rotate` in resolv.conf(5)).
     Rotate,
 }
 
 /// A builder for a [`Resolver`].
 ///
-/// If the program does not set a value, it comes from `/etc/resolv.conf`, or is the default of
-/// resolv.conf(5). If servers are set, the resolver does not read that file.
+/// A value that the program does not set comes from `/etc/resolv.conf`, or else is the default of
+/// resolv.conf(5). If the program sets servers, the resolver does not read that file.
 ///
 /// # Examples
 /// ```
@@ -129,8 +129,8 @@ impl ResolverBuilder {
         self
     }
 
-    /// Sets the minimum number of dots in a name that is tried unchanged first. A name with fewer
-    /// dots is first completed from the search list. Default: 1.
+    /// Sets the number of dots that a name must contain to be looked up unchanged first. A name
+    /// with fewer dots is first completed from the search list. Default: 1.
     pub fn ndots(mut self, dots: usize) -> Self {
         self.ndots = Some(dots);
         self
@@ -183,7 +183,8 @@ impl ResolverBuilder {
         self
     }
 
-    /// Creates the resolver in the current runtime. The first lookup reads the files.
+    /// Creates the resolver in the current runtime. Its first lookup reads `/etc/resolv.conf` and
+    /// the hosts file.
     ///
     /// # Panics
     /// Panics outside a runtime.

@@ -84,7 +84,7 @@ impl Error {
         Self::new(name, asked, Failure { server, reason })
     }
 
-    /// Returns the name to resolve, as given by the caller.
+    /// Returns the name that the caller passed to the lookup.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
@@ -136,7 +136,7 @@ impl Error {
         matches!(self.reason(), Reason::Refused)
     }
 
-    /// Returns whether the server's response does not answer the question.
+    /// Returns whether the server's response was malformed or did not answer the question.
     #[must_use]
     pub fn is_malformed(&self) -> bool {
         matches!(self.reason(), Reason::Malformed(_))

@@ -19,30 +19,30 @@ use super::error::{Error, Reason};
 /// A DNS resolver. It looks up names in the hosts file, in its cache, and by querying servers (a
 /// stub resolver: RFC 1034, section 5.3.1).
 ///
-/// Clones share one cache. Connecting by name uses [`Resolver::current`].
+/// Clones share one cache. Functions that connect to a host name use [`Resolver::current`].
 ///
 /// - Literal addresses and names in the domain `localhost` (RFC 6761, section 6.3) are resolved
 ///   without a server. Names in the domain `invalid` never exist.
 /// - A name in the hosts file has only the addresses listed there.
 /// - A name without a final dot is completed as described in resolv.conf(5). If a candidate does
-///   not exist, has no such records, or all servers fail or refuse, the next candidate is tried. If
-///   no server answers, no further candidate is tried.
+///   not exist or has no records of the requested type, or if all servers fail or refuse, the next
+///   candidate is tried. If no server answers, no further candidate is tried.
 /// - Answers are cached for their TTL, and negative answers for the time that the zone specifies
 ///   (RFC 2308, section 5).
 /// - Identical concurrent queries are sent only once. The number of lookups is unlimited; at most
 ///   128 queries are in flight.
-/// - A query is sent over UDP from a random port with a random ID, and again after a third of a
-///   second. If the answer is truncated, the query is repeated over TCP. Responses from other
-///   addresses or to other queries are ignored (RFC 5452, section 9). Only the requested records of
-///   an answer are used. If a server does not answer, or its answer is unusable, the next server is
-///   queried.
-/// - The first lookup reads the files. To apply later changes, create a new resolver. DNSSEC is not
-///   supported.
+/// - A query is sent over UDP from a random port with a random ID, and sent again if no answer
+///   arrives within a third of a second. If the answer is truncated, the query is repeated over
+///   TCP. Responses from other addresses or to other queries are ignored (RFC 5452, section 9).
+///   Only the requested records of an answer are used. If a server does not answer, or its answer
+///   is unusable, the next server is queried.
+/// - The first lookup reads the configuration files. To apply later changes to these files, create
+///   a new resolver. DNSSEC is not supported.
 ///
 /// # Cancellation
 /// Dropping the future of a lookup closes its sockets immediately, unless another lookup waits for
 /// the same answer. If a lookup is made outside the resolver's runtime, it runs as a thread in that
-/// runtime; dropping its future aborts the thread.
+/// runtime; dropping its future aborts that thread.
 ///
 /// # Errors
 /// All lookups return [`Error`].
@@ -111,8 +111,8 @@ impl Resolver {
         ResolverBuilder::new()
     }
 
-    /// Returns the shared resolver of the current runtime, which connecting by name uses. It is
-    /// created on first use, as with [`new`](Self::new).
+    /// Returns the shared resolver of the current runtime, which functions that connect to a host
+    /// name use. The first use creates it with [`new`](Self::new).
     ///
     /// # Panics
     /// Panics outside a runtime.
@@ -142,11 +142,12 @@ impl Resolver {
         }
     }
 
-    /// Looks up the addresses of a name. By default, it queries both families in parallel.
+    /// Looks up the addresses of a name. By default, it queries IPv4 and IPv6 addresses in
+    /// parallel.
     ///
     /// # Errors
-    /// See [`Resolver`]. If the lookup of only one family fails, the addresses of the other are
-    /// returned.
+    /// See [`Resolver`]. If the lookup of only one family fails, the addresses of the other family
+    /// are returned.
     pub async fn lookup_ip(&self, name: &str) -> Result<Addresses, Error> {
         self.run(
             name,
@@ -171,8 +172,9 @@ impl Resolver {
         self.one_family(name, RecordType::AAAA).await
     }
 
-    /// Looks up a service, such as `_imaps._tcp.example.com` (RFC 2782). Returns the records by
-    /// priority, and then by decreasing weight. It does not make the weighted random choice.
+    /// Looks up a service, such as `_imaps._tcp.example.com` (RFC 2782). Returns the records in
+    /// order of priority, and then of decreasing weight. The weighted random choice is left to the
+    /// caller.
     ///
     /// # Errors
     /// See [`Resolver`].
@@ -222,9 +224,9 @@ impl Resolver {
         .await
     }
 
-    /// Looks up the names of an address (PTR records: RFC 1035, section 3.5; RFC 3596, section
-    /// 2.5), each with a final dot. The owner of the address can claim any name, so look up the
-    /// addresses of the name before you trust it.
+    /// Looks up the host names of an IP address (PTR records: RFC 1035, section 3.5; RFC 3596,
+    /// section 2.5), each with a final dot. The owner of an address can claim any name. Before you
+    /// trust a name, check that it resolves to the address.
     ///
     /// # Errors
     /// See [`Resolver`].

@@ -7,8 +7,8 @@ use tussah_core::{AsColor, ColorRef, Handle, quietly};
 
 use super::refused::{Parcel, Refused, unpack};
 
-/// A closure with a color that can be called many times, from anywhere. Each call is an event of
-/// that color.
+/// A closure with a color, which can be called many times and by any OS thread. Each call is an
+/// event of that color.
 ///
 /// The color and the priority are set when the callback is created. A function that takes a
 /// callback therefore does not need to know the color in which it runs (`cwrap` and `cpwrap` of
@@ -72,7 +72,7 @@ impl<A: Send + 'static> Callback<A> {
     /// Creates a callback with a priority, in the current runtime.
     ///
     /// A priority influences the order among colors, never the order of events within a color. A
-    /// color has the priority of the callback that was fired last.
+    /// color has the priority of the callback that was last fired in it.
     ///
     /// # Panics
     /// Panics if called outside a runtime.

@@ -46,17 +46,17 @@ impl From<u32> for ChildId {
 
 /// Calls a callback once with the exit status of a child, after the child has exited.
 ///
-/// This function is libasync's `chldcb`. Waiting reaps the child, so no zombie remains. The
-/// callback is then unregistered.
+/// This function is libasync's `chldcb`. Waiting reaps the child, so no zombie remains. After its
+/// call, the callback is unregistered.
 ///
-/// The registration takes ownership of a [`Child`], so take its pipes first. To unregister the
-/// callback, pass the child's [PID](Child::id). Unregistering drops the `Child`; its documentation
-/// describes the effects. For a child started by other code, such as [`std::process::Command`],
-/// pass the PID, and make sure that nothing else waits for the child.
+/// The registration takes ownership of a [`Child`], so take the child's pipes out of it first. To
+/// unregister the callback, pass the child's [PID](Child::id). Unregistering drops the `Child`; its
+/// documentation describes the effects. For a child started by other code, such as
+/// [`std::process::Command`], pass the PID, and make sure that nothing else waits for the child.
 ///
-/// Registering another callback for the same child replaces this one, and `None` unregisters it, as
-/// with [`on_readable`](super::on_readable). A callback registered by PID takes over the [`Child`]
-/// of the previous registration.
+/// Registering another callback for the same child replaces the previous one, and `None`
+/// unregisters it, as with [`on_readable`](super::on_readable). A callback registered by PID takes
+/// over the [`Child`] of the previous registration.
 ///
 /// A registration costs one descriptor (pidfd_open(2)), one thread and one table entry. Nothing
 /// runs until the child exits.

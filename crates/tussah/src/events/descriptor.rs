@@ -31,7 +31,7 @@ pub trait Sealed {
     /// Returns the descriptor's runtime and number, or `None` if it was closed.
     fn place(&self) -> Option<(Handle, RawFd)>;
 
-    /// Waits until an attempt would not block.
+    /// Waits until an operation in this direction would not block.
     fn ready(&self, direction: Direction) -> impl Future<Output = io::Result<()>> + Send;
 }
 
@@ -87,18 +87,18 @@ impl Sealed for Writer {
 ///   callback does not read. Each call is a separate event, which joins the end of the color's
 ///   queue.
 /// - The event itself checks for readiness before it calls the callback. If another callback has
-///   read the data in the meantime, there is no call.
-/// - Registering another callback for the same descriptor replaces this one, and `None` unregisters
-///   it. Reading and writing are registered separately.
+///   read the data in the meantime, the callback is not called.
+/// - Registering another callback for the same descriptor replaces the previous one, and `None`
+///   unregisters it. Reading and writing are registered separately.
 /// - If code in the callback's own color unregisters or replaces the callback, it is not called
-///   again. If other code does so, a call in progress completes and is the last one.
+///   again. If code outside this color does so, a call in progress completes and is the last call.
 /// - If the callback panics, only that call ends.
 /// - The descriptor stays open, and the callback stays alive, until the callback is unregistered or
 ///   the runtime ends. A callback that owns its descriptor must therefore unregister itself.
 ///
 /// A registration costs one thread and one table entry. Each call costs a system call (poll(2)) and
-/// one pass through the color's queue. Nothing runs while the descriptor is not ready. Where you
-/// can use `read().await`, it is cheaper, because it waits only if no data is available.
+/// one pass through the color's queue. Nothing runs while the descriptor is not ready. Prefer
+/// `read().await` where you can: it is cheaper, because it waits only if no data is available.
 ///
 /// If the runtime is shut down, the callback is dropped.
 ///

@@ -50,22 +50,22 @@ impl PostOptions {
     }
 
     /// Sets a callback that runs in the event's color if the event is dropped without running. The
-    /// callback gets the reason. The closure has already been dropped by then.
+    /// callback receives the reason. The closure has already been dropped by then.
     pub fn on_drop(mut self, f: impl FnOnce(DropReason) + Send + 'static) -> Self {
         self.on_drop = Some(Box::new(f));
         self
     }
 
-    /// Sets the maximum number of posts in the color's queue, from now on. If the queue is at that
-    /// limit, this post is rejected; see
+    /// Sets the maximum number of posts in the color's queue, for this post and all later posts. If
+    /// the queue has reached that limit, this post is rejected; see
     /// [`ColorRef::set_depth_max`](crate::ColorRef::set_depth_max).
     pub fn depth_max(mut self, events: u32) -> Self {
         self.depth_max = Some(events);
         self
     }
 
-    /// Sets the priority of the color from this post on. It influences the order among colors,
-    /// never the order of events within a color; see
+    /// Sets the priority of the color when the event is posted. The priority influences the order
+    /// among colors, never the order of events within a color; see
     /// [`ColorRef::set_priority`](crate::ColorRef::set_priority).
     pub fn priority(mut self, priority: i8) -> Self {
         self.priority = Some(priority);

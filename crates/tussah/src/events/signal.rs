@@ -18,17 +18,18 @@ const LOOK_MS: u64 = 20;
 /// This function is libasync's `sigcb` (Zeldovich 2002, table 2.1). The call is an ordinary event
 /// of the callback's color, so the restrictions of signal handlers do not apply. If signals are
 /// delivered faster than the callback is called, several deliveries may be merged into one call.
-/// Unregistering does not restore the signal's default action. See [`crate::signal`] for both
+/// Unregistering does not restore the signal's default action. [`crate::signal`] describes both
 /// behaviors.
 ///
-/// Registering another callback replaces this one, and `None` unregisters it, as with
-/// [`on_readable`](super::on_readable). Callbacks of other runtimes are not affected: each runtime
-/// gets every delivery.
+/// Registering another callback for the same signal replaces the previous one, and `None`
+/// unregisters it, as with [`on_readable`](super::on_readable). Callbacks of other runtimes are not
+/// affected: each runtime gets every delivery.
 ///
 /// A registration costs one pipe, one thread and one table entry. Nothing runs between signals.
 ///
 /// # Errors
-/// Same as [`signal`](crate::signal::signal()). After an error, the previous registration stays.
+/// Same as [`signal`](crate::signal::signal()). After an error, the previous callback remains
+/// registered.
 ///
 /// # Panics
 /// Panics if called with `None` outside a runtime; use

@@ -20,8 +20,8 @@ impl TimerHandle {
     /// Cancels the timer: an event of the timer's color drops the closure. If the timer has ended,
     /// this has no effect.
     ///
-    /// If `cancel` is called in the timer's color, the closure is not called afterwards. If it is
-    /// called elsewhere, a call in progress completes and is the last one.
+    /// If `cancel` is called in the timer's color, the closure is not called afterwards. If
+    /// `cancel` is called outside that color, a call in progress completes and is the last call.
     pub fn cancel(&self) {
         if let Some(thread) = &self.thread {
             thread.abort();
