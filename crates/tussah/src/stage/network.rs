@@ -36,8 +36,9 @@ pub(crate) use self::table::{ALWAYS, Known};
 
 /// A network of stages. It is cheap to clone; clones refer to the same network.
 ///
-/// A network keeps its stages until they are [destroyed](Stage::destroy) or its runtime ends. [The
-/// module](super#when-a-handler-is-dropped) documents what happens when the last handle is dropped.
+/// A network keeps its stages until they are [destroyed](Stage::destroy), the network is
+/// [closed](Self::close), or its runtime ends. [The module](super#when-a-handler-is-dropped)
+/// documents what happens when the last handle is dropped.
 #[derive(Clone)]
 pub struct Network {
     pub(crate) inner: Arc<Inner>,
@@ -60,7 +61,7 @@ impl Network {
     /// Creates a network on the current runtime.
     ///
     /// # Panics
-    /// Panics outside of a runtime; use [`on`](Self::on) there.
+    /// Panics if called outside a runtime; use [`on`](Self::on) there.
     #[track_caller]
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
@@ -110,8 +111,8 @@ impl Network {
     /// Finds a stage by its name.
     ///
     /// # Errors
-    /// Returns an error if there is no such stage, together with the names of all stages. Returns
-    /// an error if the stage takes events of another type, together with both types.
+    /// Returns [`BuildError::NotFound`] if there is no such stage, and [`BuildError::WrongType`] if
+    /// the stage takes events of another type.
     pub fn find<E: Send + 'static>(&self, name: &str) -> Result<Stage<E>, BuildError> {
         let table = self.inner.table.lock();
         let known = table.find(name)?;

@@ -104,8 +104,8 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Declares that the stage's events free resources that other stages consume: it writes
-    /// responses, closes connections or returns buffers. If the network has a governor
+    /// Declares that the stage frees resources that other stages consume, for example by writing
+    /// responses, closing connections or returning buffers. If the network has a governor
     /// ([`Network::govern`]), such a stage gets servlets before other stages of the same priority.
     pub fn frees_resources(mut self) -> Self {
         self.rank.frees_resources = true;
@@ -127,8 +127,8 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Sets the maximum number of events in a batch; 100 by default, at least 1. If it is 1,
-    /// cancelling an event drops the future of its [`Handler`](crate::stage::Handler).
+    /// Sets the maximum number of events in a batch; 100 by default, at least 1. If the maximum is
+    /// 1, cancelling an event drops the future of its [`Handler`](crate::stage::Handler).
     pub fn batch(mut self, events: usize) -> Self {
         self.batch_max = events.max(1);
         self
@@ -148,10 +148,11 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// Sets the latency target: the time from an event's arrival to the end of its batch.
     ///
     /// With a target, the default controllers reject events that would miss it, and keep batches
-    /// short enough; see [`AutoTarget`](crate::stage::control::AutoTarget), also for handlers that
-    /// wait. Without a target, the stage refuses events only at the bounds of its queue. The target
-    /// does not affect a [controller](Self::controller) that you add, which replaces the default
-    /// controllers for its settings. The target has no effect in a [manual](Self::manual) stage.
+    /// short enough; see [`AutoTarget`](crate::stage::control::AutoTarget), in particular if
+    /// handlers wait. Without a target, the stage refuses only events that exceed a bound of its
+    /// queue. The target does not affect a [controller](Self::controller) that you add, which
+    /// replaces the default controllers for the settings that it owns. The target has no effect in
+    /// a [manual](Self::manual) stage.
     pub fn target(mut self, target: Duration) -> Self {
         self.target = Some(target);
         self
@@ -160,7 +161,7 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// Sets the mode of the [target](Self::target): on, observing or off; [`Mode::On`] by default.
     ///
     /// [`StageStats::would_reject`](crate::stage::observe::StageStats::would_reject) counts the
-    /// events that the stage would have rejected while observing. To change the mode while the
+    /// events that an observing stage would otherwise have rejected. To change the mode while the
     /// stage runs, add an [`AutoTarget`](crate::stage::control::AutoTarget) instead. If a
     /// controller that you add owns servlets or admission, both [`Mode::Observe`] and [`Mode::Off`]
     /// turn the target off.
@@ -225,23 +226,24 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Sets a callback for each event that ends in the queue, which also gets the reason. The
+    /// Sets a callback that receives each event that ends in the queue, with the reason. The
     /// callback runs before the event's own drop callback, while no lock is held.
     pub fn on_drop(mut self, f: impl Fn(E, Reason) + Send + Sync + 'static) -> Self {
         self.on_drop = Some(Guarded::new(Box::new(f)));
         self
     }
 
-    /// Sets a callback for the case that the stage closes because its serial handler panicked too
-    /// often ([`restarts`](Self::restarts)) or could not be created again. The callback gets the
-    /// reason; it can create another stage, for example, or exit the program. It runs on a worker,
-    /// while no lock is held. A panic in the callback is caught.
+    /// Sets a callback that is called if the stage closes because its serial handler panicked too
+    /// often ([`restarts`](Self::restarts)) or could not be created again. The callback receives
+    /// the reason; for example, it can create another stage or exit the program. It runs on a
+    /// worker, while no lock is held. A panic in the callback is caught.
     pub fn on_close(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_close = Some(Guarded::new(Box::new(f)));
         self
     }
 
-    /// Sets a function that reduces an event when a controller degrades it.
+    /// Sets a function that changes an event to need less work, for events that a controller
+    /// decides to [degrade](crate::stage::control::Admission::Degrade).
     pub fn degrade(mut self, f: impl Fn(&mut E) + Send + Sync + 'static) -> Self {
         self.degrade = Some(Guarded::new(Box::new(f)));
         self
@@ -250,8 +252,8 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// Sets how often a serial handler may be created again after a panic, including a handler that
     /// was [swapped](Stage::swap_serial) in; five times per minute by default.
     ///
-    /// The next panic closes the stage ([`on_close`](Self::on_close)). If a stage must survive any
-    /// number of panics, catch them in its handler, or allow more restarts.
+    /// A panic beyond this limit closes the stage ([`on_close`](Self::on_close)). If a stage must
+    /// survive any number of panics, catch them in its handler, or allow more restarts.
     pub fn restarts(mut self, restarts: Restarts) -> Self {
         self.restarts = restarts;
         self
@@ -295,8 +297,8 @@ impl<E: Send + 'static> StageBuilder<E> {
         self.create(Kind::Async, 1)?.with_serial(make)
     }
 
-    /// Creates the stage with a handler that blocks its OS thread, in the runtime's pool. The
-    /// handler cannot await. The handler can send with
+    /// Creates the stage with a handler that may block, and runs on OS threads of the runtime's
+    /// blocking pool. The handler cannot await. It can send with
     /// [`Sender::try_send`](crate::stage::Sender::try_send) or
     /// [`send_or`](crate::stage::Sender::send_or), and wait for room with
     /// [`Handle::block_on`](crate::Handle::block_on).
@@ -335,7 +337,8 @@ impl<E: Send + 'static> StageBuilder<E> {
         self.blocking_in(Pool::Runtime, make)
     }
 
-    /// Creates the stage like [`blocking`](Self::blocking), in a pool that stages may share.
+    /// Creates the stage like [`blocking`](Self::blocking), but runs the handler in `pool`, which
+    /// several stages may share.
     ///
     /// # Errors
     /// Returns the same errors as [`handler`](Self::handler).

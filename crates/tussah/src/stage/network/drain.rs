@@ -8,7 +8,7 @@ use super::table::{Edge, Known};
 impl Network {
     /// Drains all stages, each after the stages that send to it or call it. A stage accepts events
     /// until all its senders have been drained, so no admitted event is lost. Stages created in the
-    /// meantime are drained, too. In the end all stages are closed, which [drops their
+    /// meantime are drained, too. Finally, all stages are closed, which [drops their
     /// handlers](crate::stage#when-a-handler-is-dropped); the network still shows them.
     ///
     /// In a cycle, the stage that was created first is drained first. It then refuses events from
@@ -24,7 +24,7 @@ impl Network {
     ///
     /// # Cancellation
     /// If the future is dropped, the stage that is being drained and those already drained admit no
-    /// more events. The other stages stay open, and another call continues with them.
+    /// more events. The other stages stay open, and another call drains them.
     ///
     /// # Examples
     /// ```
@@ -81,15 +81,15 @@ impl Network {
         }
     }
 
-    /// Drops all queued events, calls their drop callbacks, and forgets all stages. Returns the
-    /// number of dropped events.
+    /// Drops all queued events, calls their drop callbacks, and removes all stages from the
+    /// network. Returns the number of dropped events.
     ///
     /// Running batches continue to their end. If their handlers [hand
     /// over](crate::stage#what-a-handler-sends) more events, these are dropped, too, but not
-    /// counted here. The handlers are dropped even if stages refer to each other or to the network
-    /// in a cycle. Only this method and the [end of the
+    /// included in the returned number. The handlers are dropped even if stages refer to each other
+    /// or to the network in a cycle. Only this method and the [end of the
     /// runtime](crate::stage#when-a-handler-is-dropped) free such a network.
-    /// [Sockets](crate::stage::net) are forgotten but not closed.
+    /// [Sockets](crate::stage::net) are removed from the network but not closed.
     ///
     /// # Examples
     /// ```

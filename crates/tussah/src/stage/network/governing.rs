@@ -89,19 +89,19 @@ struct Seen {
 
 impl Network {
     /// Installs a governor, which distributes servlets among all stages and finds the cause of an
-    /// overload. The new governor replaces an earlier one.
+    /// overload. It replaces any earlier governor.
     ///
     /// The governor makes a plan at most every 10 ms while stages are active; an idle network runs
     /// nothing. The plan limits the servlets of each stage, in addition to the stage's own
-    /// controllers and its manager of servlets. The number of busy servlets does not exceed the
-    /// governor's bound or the number of stages, whichever is larger. If a plan moves servlets from
-    /// one stage to another, the receiving stage gets them when the other stage has finished its
-    /// batches. There is one exception: a new stage gets its first servlet at once, because all
-    /// other servlets may be waiting for that stage. Until another stage gives one up, each new
-    /// stage may exceed the bound by one servlet.
+    /// controllers and its [`ThreadManager`](crate::stage::control::ThreadManager). The number of
+    /// busy servlets does not exceed the governor's bound or the number of stages, whichever is
+    /// larger. If a plan moves servlets from one stage to another, the second stage gets them when
+    /// the first stage has finished its batches. As an exception, a new stage gets its first
+    /// servlet immediately, because all other servlets may be waiting for that stage. Each new
+    /// stage may therefore exceed the bound by one servlet until another stage gives up a servlet.
     ///
-    /// [`overload`](Self::overload) returns the cause of an overload. Each change of the cause is
-    /// logged as a warning.
+    /// [`overload`](Self::overload) returns the cause of an overload. Each new cause is logged as a
+    /// warning, and the end of the overload at level `info`.
     ///
     /// # Examples
     /// ```
@@ -148,7 +148,7 @@ impl Network {
         }
     }
 
-    /// Returns the cause of the overload, if the governor's last plan found one.
+    /// Returns the cause of the overload, if the governor's last plan found an overload.
     #[must_use]
     pub fn overload(&self) -> Option<Cause> {
         self.inner.governing.cause.lock().clone()

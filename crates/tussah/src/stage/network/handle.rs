@@ -84,7 +84,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
         self.shared.release(inner);
     }
 
-    /// Changes the maximum number of credits in the queue. Events that are already queued stay.
+    /// Changes the maximum number of credits in the queue. Events that are already queued stay in
+    /// the queue, even if they exceed the new maximum.
     pub fn set_queue_max(&self, credits: u64) {
         let mut inner = self.shared.lock();
         inner.state.set_queue_max(credits);
@@ -104,16 +105,16 @@ impl<E: Send + 'static, C> Stage<E, C> {
 
     /// Stops admission, and waits until all admitted events have been handled.
     ///
-    /// If the stage is paused, it resumes. If it has no handler yet
-    /// ([`Declared`](crate::stage::Declared)) but queued events, this waits until the stage gets a
-    /// handler, which may be forever. [`destroy`](Self::destroy) does not wait for a handler.
+    /// If the stage is paused, it resumes. If it has queued events but no handler yet
+    /// ([`Declared`](crate::stage::Declared)), this waits until the stage gets a handler, which may
+    /// never happen. [`destroy`](Self::destroy) does not wait for a handler.
     ///
     /// Do not call this from the stage's own handler, which would wait for itself.
     /// [`Network::drain`] drains all stages.
     ///
     /// # Cancellation
     /// If the future is dropped, the stage continues draining: it handles its queued events, and
-    /// admits no others.
+    /// admits no new events.
     pub async fn drain(&self) {
         self.shared.close_for_draining();
         self.settled().await;
@@ -126,12 +127,12 @@ impl<E: Send + 'static, C> Stage<E, C> {
         self.shared.settled().await;
     }
 
-    /// Drains the stage for at most `within`, drops the remaining events, calls their drop
+    /// Drains the stage for up to `within`, then drops the remaining events, calls their drop
     /// callbacks, and removes the stage from the network. Its name is then free again, and its
     /// senders get errors. Returns the number of dropped events.
     ///
     /// Running batches continue to their end. The time is measured by the clock of the stage's
-    /// runtime, even if the caller runs in another one.
+    /// runtime, even if the caller runs in another runtime.
     ///
     /// # Cancellation
     /// If the future is dropped while the stage drains, the stage continues draining and stays in

@@ -14,9 +14,9 @@ use crate::stage::state::Kind;
 
 /// A stage that has no handler yet. Events sent to it are queued.
 ///
-/// Dropping this value does not change the stage; its queued events then end with
-/// [`Stage::destroy`] or with the network. If the handler cannot be created, the stage is removed
-/// from the network, its queued events are dropped, and their drop callbacks are called.
+/// Dropping this value does not change the stage; its queued events then end when the stage is
+/// [destroyed](Stage::destroy) or the network ends. If the handler cannot be created, the stage is
+/// removed from the network, its queued events are dropped, and their drop callbacks are called.
 pub struct Declared<E>(pub(crate) Stage<E>);
 
 impl<E: Send + 'static> Declared<E> {
@@ -37,13 +37,13 @@ impl<E: Send + 'static> Declared<E> {
         New(self.0).with_handler(make)
     }
 
-    /// Installs a handler that blocks its OS thread, in the runtime's pool. The servlets of the
-    /// stage are then OS threads; limit their number with
+    /// Installs a handler that may block, and runs on OS threads of the runtime's blocking pool.
+    /// The servlets of the stage are then OS threads; limit their number with
     /// [`servlets`](crate::stage::StageBuilder::servlets) when you build the stage.
     ///
     /// # Errors
     /// Returns the same errors as [`StageBuilder::handler`](crate::stage::StageBuilder::handler).
-    /// Also returns an error if another stage calls this one.
+    /// Also returns an error if another stage has a call edge to this stage.
     pub fn blocking<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
@@ -197,9 +197,11 @@ impl<E: Send + 'static, C> Stage<E, C> {
     ///
     /// The graph no longer shows the old handler's edges, and new edges that would have closed a
     /// cycle with them are allowed. Running batches may use the old edges until they end. If `make`
-    /// fails, or if the future is dropped, nothing of the new handler remains.
+    /// fails, or if the future is dropped, the old handler stays, and the new handler and its edges
+    /// are dropped.
     ///
-    /// Call edges that were created for the old handler's type now cost as much as calls by name.
+    /// Call edges that were created for the old handler's type become as slow as edges to a stage
+    /// found by name.
     ///
     /// # Errors
     /// Returns an error if `make` fails; the old handler then stays. Returns [`BuildError::Closed`]
@@ -235,8 +237,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// Replaces the handler like [`swap`](Self::swap), with a handler that processes one batch at a
     /// time. The stage then has one servlet.
     ///
-    /// The swap waits until no batch is running and no call of a serial handler is running. Calls
-    /// of the old handler continue concurrently with the new one if the old handler is not serial.
+    /// The swap waits until no batch is running and no call of a serial handler is running. If the
+    /// old handler is not serial, running calls of it continue concurrently with the new handler.
     ///
     /// # Errors
     /// Returns the same errors as [`swap`](Self::swap).

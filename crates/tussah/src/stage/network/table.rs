@@ -47,7 +47,7 @@ pub enum EdgeKind {
     Queue,
     /// The event enters the receiver's queue if there is room; the sender never waits.
     Offer,
-    /// The sender calls the receiver.
+    /// The sending stage calls the handler of the receiving stage.
     Call,
 }
 

@@ -58,8 +58,7 @@ pub struct Graph {
 pub struct Node {
     /// The stage's name.
     pub name: Arc<str>,
-    /// The name of the stage's event type, as the compiler prints it, with module paths. Drawings
-    /// omit the paths.
+    /// The name of the stage's event type, including module paths. Drawings omit the paths.
     pub event: &'static str,
     /// The current state and the counters of the stage.
     pub stats: StageStats,
@@ -92,8 +91,8 @@ impl Network {
             .collect()
     }
 
-    /// Returns the statistics of all stages, like [`stats`](Self::stats), each with the
-    /// distribution of its response times.
+    /// Returns the statistics of each stage, like [`stats`](Self::stats), and the distribution of
+    /// its response times.
     ///
     /// # Examples
     /// ```
@@ -140,10 +139,11 @@ impl Graph {
     /// Renders the graph in the [Graphviz](https://graphviz.org/doc/info/lang.html) language.
     ///
     /// Solid arrows are queues, dashed arrows are offers, and bold arrows with an empty head are
-    /// calls. An edge that passes through a proxy is gray. The label of a stage counts its finished
-    /// and refused events since the stage was created and, if not zero, those called, shed, expired
-    /// and cancelled. If a stage has refused or shed events, or has let them expire, it is red. If
-    /// a stage is closed because of its handler, the label shows the reason.
+    /// calls. An edge that passes through a proxy is gray. The label of a stage shows the numbers
+    /// of finished and refused events since the stage was created. It also shows the numbers of
+    /// called, shed, expired and cancelled events, unless they are zero. A stage is red if any of
+    /// its events were refused, were shed or expired. If a stage is closed because of its handler,
+    /// the label shows the reason.
     #[must_use]
     pub fn to_dot(&self) -> String {
         let mut out = String::new();
@@ -211,8 +211,8 @@ impl Graph {
         writeln!(out, "}}")
     }
 
-    /// Renders the graph as a JSON object with `network`, `stages` (each with its counters, times
-    /// in nanoseconds) and `edges`.
+    /// Renders the graph as a JSON object with the fields `network`, `stages` and `edges`. Each
+    /// stage has its counters, and its times in nanoseconds.
     #[must_use]
     pub fn to_json(&self) -> String {
         let stages: Vec<_> = self.nodes.iter().map(stage).collect();

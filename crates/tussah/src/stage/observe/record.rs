@@ -13,15 +13,16 @@ use super::stats::StageStats;
 use crate::stage::network::{Known, Network, Weak};
 use crate::stage::state::Digest;
 
-/// The columns that [`Network::record`] writes.
+/// The names of the CSV columns that [`Network::record`] writes.
 ///
 /// `time_s` is the time since the network was created, in seconds. The columns from `arrived` to
-/// `called` count events since the previous row of the same stage. The percentiles cover the events
-/// that finished since then, in nanoseconds. All other columns show current values, as in
-/// [`StageStats`].
+/// `called` count events since the previous row of the same stage. The percentiles are response
+/// times in nanoseconds, for the events that finished since that row. All other columns show
+/// current values, as in [`StageStats`].
 pub const COLUMNS: &str = "time_s,stage,queued,queue_len,queue_bytes,threshold,batch,servlets_busy,servlets_waiting,servlets_parked,servlets_target,arrived,admitted,refused,shed,expired,cancelled,finished,called,response_p50_ns,response_p99_ns";
 
-/// A recording, which continues until it is stopped or dropped. [`Network::record`] starts it.
+/// A recording of statistics, which continues until it is stopped or dropped. [`Network::record`]
+/// starts it.
 #[must_use = "dropping it ends the recording"]
 pub struct Recording<W> {
     thread: Option<JoinHandle<io::Result<W>>>,
@@ -33,8 +34,8 @@ impl Network {
     /// the [columns](COLUMNS).
     ///
     /// The rows are written on the runtime's blocking pool, one sample after the other. If the
-    /// writer is slow, samples are skipped. The recording ends on its own when the last handle of
-    /// the network is dropped.
+    /// writer is slow, samples are skipped. The recording also ends when the last handle of the
+    /// network is dropped.
     ///
     /// # Panics
     /// Panics if `interval` is zero.
@@ -89,10 +90,10 @@ impl Network {
 }
 
 impl<W> Recording<W> {
-    /// Takes a last sample, stops the recording, and returns the writer.
+    /// Writes a last row per stage, stops the recording, and returns the writer.
     ///
     /// # Errors
-    /// Returns the writer's error. The first error ends the recording.
+    /// Returns the first error of the writer, which ended the recording.
     pub async fn stop(mut self) -> io::Result<W> {
         self.stop.notify_one();
         let thread = self.thread.take().expect("it is taken here only");

@@ -7,7 +7,7 @@ use crate::stage::control::{Order, Owns, Resource, Servlets};
 use crate::stage::event::Event;
 use crate::stage::state::{Gate, State};
 
-/// The current state of a stage, and its counters since it was created. Counters are in events
+/// The current state of a stage, and its counters since it was created. Counters count events
 /// unless stated otherwise.
 #[derive(Clone, Debug)]
 pub struct StageStats {
@@ -22,22 +22,23 @@ pub struct StageStats {
     pub queue_len: u64,
     /// The maximum number of credits in the queue.
     pub queue_max: u64,
-    /// The current threshold; at most `queue_max`.
+    /// The current threshold of the queue, in credits; at most `queue_max`.
     pub threshold: u64,
     /// The number of events in the queue, by class.
     pub queued_by_class: Vec<u64>,
     /// The number of keys that have queued events or are being served; 0 in a stage without keys.
-    /// In a module with state for each flow, this counts the flows that are being served, and those
-    /// whose items wait for an earlier item of the same flow.
+    /// In a module with state for each flow, this counts the flows that are being served, and the
+    /// flows whose items wait for an earlier item of the same flow.
     pub keys: usize,
     /// The size of the queued events in bytes, not including heap memory that they own.
     pub queue_bytes: u64,
     /// The number of events in service: a servlet has taken them, and their batch has not ended.
     pub in_service: u64,
-    /// The counts of busy and parked servlets, the current limit on busy servlets, and the maximum
+    /// The numbers of busy and parked servlets, the current limit on busy servlets, and the maximum
     /// of this limit.
     pub servlets: Servlets,
-    /// The governor's maximum number of servlets, if it is below the target.
+    /// The governor's limit on busy servlets, if it is lower than the limit that the stage's
+    /// controllers set.
     pub cap: Option<usize>,
     /// The number of busy servlets whose handlers wait.
     pub waiting: usize,
@@ -49,21 +50,21 @@ pub struct StageStats {
     pub target: Option<Duration>,
     /// The order in which events of one class are served.
     pub order: Order,
-    /// The number of events offered.
+    /// The number of events that senders have offered to the stage.
     pub arrived: u64,
     /// The number of events that a bound or a controller refused.
     pub refused: u64,
     /// The number of events that a controller removed from the queue.
     pub shed: u64,
-    /// The events that the admission controller refused or shed, by the resource that was scarce at
-    /// that time. These events are a part of `refused` and `shed`, which also count those that
+    /// The number of events that the admission controller refused or shed, by the resource that was
+    /// scarce at that time. `refused` and `shed` include these events, and also count events that
     /// exceeded a bound.
     pub rejected_by: Vec<(Resource, u64)>,
-    /// The number of events that the admission controller would have rejected if it did not only
-    /// [observe](crate::stage::control::Mode::Observe).
+    /// The number of events that an [observing](crate::stage::control::Mode::Observe) admission
+    /// controller would otherwise have rejected.
     pub would_reject: u64,
-    /// The number of events whose deadline passed before the handler took them. An event of a call
-    /// that is not in a batch of a stage also counts as arrived.
+    /// The number of events whose deadline passed before the handler took them. If an event is
+    /// passed in a call without being in a stage's batch, it also counts as arrived.
     pub expired: u64,
     /// The number of events that were [cancelled](crate::stage::CancelHandle) before their batch
     /// ended.
@@ -78,11 +79,11 @@ pub struct StageStats {
     /// The number of times the handler panicked.
     pub panicked: u64,
     /// The number of events that a handler had taken, but not
-    /// [settled](crate::stage::Batch::settle), when it panicked. These events also count as
-    /// finished or cancelled.
+    /// [settled](crate::stage::Batch::settle), when the handler panicked. These events also count
+    /// as finished or cancelled.
     pub lost: u64,
-    /// The reason why the stage is closed, if its handler is the cause: it panicked too often, or
-    /// it could not be created again.
+    /// The reason why the stage is closed, if its handler panicked too often or could not be
+    /// created again.
     pub closed: Option<Arc<str>>,
     /// The number of batches that ended.
     pub batches: u64,
@@ -90,12 +91,12 @@ pub struct StageStats {
     /// batches.
     pub called: u64,
     /// The total duration of batches, including waits. If a batch contains cancelled or failed
-    /// events, only the share of its other events counts.
+    /// events, their share of its duration does not count.
     pub service: Duration,
     /// The part of `service` during which handlers computed.
     pub compute: Duration,
-    /// The response times since the stage was created, from an event's arrival to the end of its
-    /// batch. Percentiles are at most 1/16 too high.
+    /// A summary of the response times since the stage was created, from an event's arrival to the
+    /// end of its batch. Percentiles are at most 1/16 too high.
     pub response: Responses,
     /// The controllers, each with the settings that it owns.
     pub controllers: Vec<(&'static str, Owns)>,
@@ -104,7 +105,7 @@ pub struct StageStats {
 /// A summary of response times, from an event's arrival to the end of its batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Responses {
-    /// The number of measured events.
+    /// The number of events whose response times were measured.
     pub count: u64,
     /// The mean response time.
     pub mean: Duration,

@@ -14,13 +14,13 @@ use crate::stage::network::Network;
 use crate::stage::run::{Gone, Shared};
 use crate::stage::send::here;
 
-/// Bound, in spans of a network: older spans are dropped; about 300 KiB.
+/// Bound, in spans: a network keeps this many spans, about 300 KiB, and drops older spans.
 pub const SPANS_MAX: usize = 4096;
 
 /// The first number of the traces that the network chooses itself.
 const CHOSEN: u64 = 1 << 32;
 
-/// A visit of a traced event to a stage. Times are in nanoseconds since the process created its
+/// The visit of a traced event to a stage. Times are in nanoseconds since the process created its
 /// first network.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Span {
@@ -30,9 +30,11 @@ pub struct Span {
     pub stage: Arc<str>,
     /// The event's class.
     pub class: Class,
-    /// The time at which the event was queued. For an event of a call, it equals `begun_ns`.
+    /// The time at which the event was queued. If the event was passed in a call, this equals
+    /// `begun_ns`.
     pub queued_ns: u64,
-    /// The time at which the event's batch began. If no batch took the event, it equals `ended_ns`.
+    /// The time at which the event's batch began. If no handler took the event, this equals
+    /// `ended_ns`.
     pub begun_ns: u64,
     /// The time at which the event's batch ended or the event was dropped.
     pub ended_ns: u64,
@@ -49,8 +51,8 @@ pub enum SpanEnd {
     Dropped(Reason),
 }
 
-/// The most recent spans of a network, in the order in which they ended. Printing groups them by
-/// trace.
+/// The most recent spans of a network, in the order in which they ended. The `Display`
+/// implementation groups them by trace.
 #[derive(Clone, Debug, Default)]
 pub struct Traces {
     /// The spans.
@@ -60,10 +62,10 @@ pub struct Traces {
 }
 
 impl Network {
-    /// Traces one in `n` of the events that enter the network from now on; 0 stops tracing. Events
-    /// enter from outside the stages, for example from [sockets](crate::stage::net) or from the
-    /// sources of a [graph](crate::flow). Events marked as [traced](Event::traced) are always
-    /// traced.
+    /// Traces one in `n` events that enter the network after this call; 0 stops tracing. Events
+    /// enter the network from outside its stages, for example from [sockets](crate::stage::net) or
+    /// from the sources of a [graph](crate::flow). Events marked as [traced](Event::traced) are
+    /// always traced.
     ///
     /// Untraced events cost nothing. Traces that the network starts have numbers from 2^32 upward.
     ///

@@ -6,7 +6,8 @@ use crate::stage::event::{CLASSES_MAX, Class, Classes};
 impl<E: Send + 'static> StageBuilder<E> {
     /// Sets the number of classes, 1 to 8. Class 0 is served first. Higher classes delay a lower
     /// class but do not starve it: after 64 events of other classes, one event of a waiting class
-    /// is served. For classes that divide the capacity, see [`class_shares`](Self::class_shares).
+    /// is served. To divide the capacity among classes instead, use
+    /// [`class_shares`](Self::class_shares).
     ///
     /// # Panics
     /// Panics if `classes` is 0 or above 8.
@@ -21,13 +22,14 @@ impl<E: Send + 'static> StageBuilder<E> {
     }
 
     /// Creates one class for each share, 1 to 8, and divides the capacity among them: while events
-    /// of all classes wait, the stage serves them in proportion to the shares. The other classes
-    /// get what a class does not need. A share of 0 counts as 1.
+    /// of all classes wait, the stage serves them in proportion to the shares. Capacity that a
+    /// class does not need goes to the other classes. A share of 0 counts as 1.
     ///
     /// With a [target](Self::target), an overloaded stage admits as many events of each class as it
-    /// can serve in time with the share of the class, and with what the other classes leave. So it
-    /// rejects the excess of the class that sends too much. In simulations where handlers compute,
-    /// each class gets what is due to it, within 8 %. Three cases are less exact:
+    /// can serve in time with the share of the class and with capacity that other classes leave
+    /// unused. It therefore rejects only excess events of a class that sends too many. In
+    /// simulations whose handlers compute, each class gets the capacity due to it, to within 8 %.
+    /// Three cases are less exact:
     ///
     /// - If handlers wait for a scarce resource, a class that needs most of its share loses up to a
     ///   fifth of its events while another class sends many times the capacity.
@@ -35,8 +37,8 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// - A class with one hundredth of the shares or less gets more than its share.
     ///
     /// In a keyed stage, shares apply among keys, because the events of a key stay in order.
-    /// Without a target, a class can fill the queue and leave no room for the others; bound it
-    /// with [`class_queue`](Self::class_queue).
+    /// Without a target, one class can fill the queue and leave no room for the others; limit its
+    /// part of the queue with [`class_queue`](Self::class_queue).
     ///
     /// # Panics
     /// Panics if there are no shares, or more than 8.

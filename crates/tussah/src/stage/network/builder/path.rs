@@ -6,32 +6,32 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// Makes each batch last until the paths of its events have ended. The path of an event
     /// consists of the event and of all events that descend from it, in any stage.
     ///
-    /// Everything about the stage then covers whole paths: its [target](Self::target), its
-    /// controllers, its statistics and [draining](crate::stage::Stage::drain). The number of
-    /// [servlets](Self::servlets) bounds the number of paths. A limited stage later in the path
-    /// makes this stage reject events on arrival, and
-    /// [`rejected_by`](crate::stage::observe::StageStats::rejected_by) names that stage.
+    /// The stage's [target](Self::target), its controllers, its statistics and
+    /// [draining](crate::stage::Stage::drain) then apply to whole paths. The number of
+    /// [servlets](Self::servlets) bounds the number of open paths. If a later stage in the path is
+    /// a bottleneck, this stage rejects events on arrival, and
+    /// [`rejected_by`](crate::stage::observe::StageStats::rejected_by) names the later stage.
     ///
-    /// An event that a handler sends belongs to the path of the event that the handler took last
-    /// from its batch. An event that the handler takes with its metadata
+    /// An event that a handler sends belongs to the path of the event that the handler took most
+    /// recently from its batch. An event that the handler takes with its metadata
     /// ([`next_event`](crate::stage::Batch::next_event)) remains in its path wherever it is sent,
     /// even by a thread that the handler spawns. Values that such a thread sends belong to no path.
     ///
     /// A new event that is passed in a [call](crate::stage::Call) belongs to the path until the
     /// call returns. A call of this stage does not begin a path.
     ///
-    /// A path ends in whatever way its events end. If any of them failed
-    /// ([`Batch::fail`](crate::stage::Batch::fail)), or ended without being handled, the event
-    /// counts as [failed](crate::stage::observe::StageStats::failed) here. An event that returns to
-    /// this stage leaves its path, and is a new arrival.
+    /// A path ends when all its events have ended, in whatever way. If any of them failed
+    /// ([`Batch::fail`](crate::stage::Batch::fail)) or ended without being handled, this stage
+    /// counts the event that began the path as [failed](crate::stage::observe::StageStats::failed).
+    /// An event that returns to this stage leaves its path, and is a new arrival.
     ///
     /// The stage takes one event at a time, as with [`batch(1)`](Self::batch). In a keyed stage,
     /// the next event of a key waits until the path of the previous one has ended. In a serial
-    /// stage, this applies to all events.
+    /// stage, each event waits until the path of the previous event has ended.
     ///
     /// # Examples
-    /// A stage accepts orders for a store, which can handle eight at a time. Nine in ten of the
-    /// accepted orders are stored within 100 ms:
+    /// In this example, a stage accepts orders for a store, which can handle eight orders at a
+    /// time. Nine in ten accepted orders are stored within 100 ms:
     /// ```
     /// use std::time::Duration;
     /// use tussah::stage::{Batch, BuildError, Handler, Network, Sender, shed};
