@@ -4,11 +4,11 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-/// A value that names one or more addresses with a port.
+/// A value that can be converted to one or more socket addresses.
 ///
-/// A string contains an IP address and a port, with brackets around an IPv6 address:
+/// A string must contain an IP address and a port, with brackets around an IPv6 address:
 /// `127.0.0.1:80`, `[::1]:80`. Host names (`example.com:80`, or a pair of name and port) are
-/// accepted only for connecting. For other purposes, resolve them first.
+/// accepted only for connecting. For any other purpose, resolve host names first.
 ///
 /// # Examples
 /// ```
@@ -40,7 +40,7 @@ pub trait ToAddresses {
     }
 }
 
-/// The target of a connection.
+/// The target of a connection: one or more addresses, or a host name.
 ///
 /// # Examples
 /// ```
@@ -56,7 +56,7 @@ pub trait ToAddresses {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Target {
-    /// Addresses to try one after the other.
+    /// One or more addresses, which are tried in order.
     Addresses(Addresses),
     /// A host name to look up.
     #[cfg(feature = "dns")]
@@ -75,7 +75,7 @@ const NO_NAMES: &str = if cfg!(feature = "dns") {
     "names are not looked up without the feature `dns`"
 };
 
-/// Addresses to try one after the other.
+/// One or more addresses, which are tried in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addresses(List);
 

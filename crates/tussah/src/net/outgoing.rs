@@ -16,7 +16,8 @@ use crate::io_error;
 pub use options::{OutgoingOptions, WhenFull};
 pub use writer::BreakOff;
 
-/// A bounded queue of buffers for one peer. A separate thread writes them in order, many at a time.
+/// A bounded queue of buffers for one peer. A separate thread writes the buffers in order, many at
+/// a time.
 ///
 /// Clones refer to the same queue. After the last clone is dropped, the queued buffers are still
 /// written, and the stream is then closed for writing.
@@ -51,7 +52,7 @@ pub struct Outgoing<B> {
     _last: Arc<Last<B>>,
 }
 
-/// The error of a rejected buffer.
+/// The error returned when a buffer is rejected.
 pub struct PushError<B> {
     /// The rejected buffer.
     pub buffer: B,
@@ -68,8 +69,8 @@ pub struct OutgoingStats {
     pub buffers: usize,
     /// Number of accepted buffers.
     pub pushed: u64,
-    /// Number of buffers rejected because the queue was full, whether they were returned or ended
-    /// the connection.
+    /// Number of buffers rejected because the queue was full, including those for which the
+    /// connection was aborted.
     pub refused: u64,
     /// Number of accepted buffers that were dropped when the connection ended.
     pub lost: u64,
@@ -153,8 +154,8 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     /// particular order.
     ///
     /// # Errors
-    /// Returns the buffer if the queue is full and its options do not say to wait, or if writing
-    /// has ended.
+    /// Returns the buffer if writing has ended, or if the queue is full and the action for this
+    /// case is not [`WhenFull::Wait`].
     pub async fn push(&self, buffer: B) -> Result<(), PushError<B>> {
         let unbounded = || usize::MAX;
         self.push_numbered(buffer, unbounded).await.map(drop)
@@ -181,8 +182,8 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
         }
     }
 
-    /// Adds a buffer to the queue without waiting. With [`WhenFull::Wait`], the buffer is returned
-    /// if the queue is full.
+    /// Adds a buffer to the queue without waiting. If the queue is full, returns the buffer even
+    /// with [`WhenFull::Wait`].
     ///
     /// # Errors
     /// Returns the buffer if the queue is full or writing has ended.
@@ -218,9 +219,10 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     /// If the future is dropped, the writing thread still writes the queued buffers.
     ///
     /// # Errors
-    /// Returns the error that ended writing early. This is `TimedOut` if the peer was [too
-    /// slow](WhenFull::Close) or took too long to receive [the rest](OutgoingOptions::finish_max),
-    /// and `ConnectionAborted` after [`break_off`](Self::break_off).
+    /// Returns the error that ended writing early. The error is `TimedOut` if the peer was [too
+    /// slow](WhenFull::Close) or took too long to receive [the remaining
+    /// buffers](OutgoingOptions::finish_max), or `ConnectionAborted` after
+    /// [`break_off`](Self::break_off).
     pub async fn finish(&self) -> io::Result<()> {
         self.shared.finish();
         loop {
@@ -234,8 +236,8 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
         }
     }
 
-    /// Aborts the connection immediately: queued buffers are dropped, and further ones are
-    /// rejected. If writing has ended, this has no effect.
+    /// Aborts the connection immediately, drops the queued buffers, and rejects new ones. If
+    /// writing has ended, this has no effect.
     pub fn break_off(&self) {
         let kind = io::ErrorKind::ConnectionAborted;
         self.shared

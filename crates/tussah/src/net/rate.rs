@@ -12,11 +12,11 @@ const PIECES: f64 = 8.0;
 
 /// A limit on the read rate of one or several streams: in bytes, in reads, or in both.
 ///
-/// This type is SEDA's input rate limit (SOSP 2001, section 4.1). The rate is averaged over a
-/// moving window of one second, and reads are delayed while the average exceeds the limit. Unlike
-/// in SEDA, the delay is not fixed: it lasts until the average is back at the limit, so the
-/// long-term rate is met for any pattern of reads. After a pause, a whole window's allowance may be
-/// read at once.
+/// This type implements SEDA's input rate limit (SOSP 2001, section 4.1). The rate is averaged over
+/// a moving window of one second, and reads are delayed while the average exceeds the limit. Unlike
+/// in SEDA, the delay is not fixed: it lasts until the average has fallen to the limit, so the
+/// limit holds in the long term for any pattern of reads. After a pause, a whole window's allowance
+/// may be read at once.
 ///
 /// Unread data stays in the system's buffer. When the buffer is full, flow control stops the peer.
 ///
@@ -89,7 +89,7 @@ impl RateLimit {
         }
     }
 
-    /// Adds a limit on reads, so that many small messages also count.
+    /// Adds a limit in reads per second, to also slow down peers that send many small messages.
     ///
     /// # Panics
     /// Panics if the rate is 0.

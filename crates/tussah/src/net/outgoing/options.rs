@@ -15,16 +15,17 @@ const BYTES_MAX: usize = 256 * 1024;
 /// bytes.
 const BUFFERS_MAX: usize = 1024;
 
-/// The action to take if a buffer does not fit. Default: [`Wait`](Self::Wait).
+/// The action to take when a buffer does not fit into an outgoing queue. Default:
+/// [`Wait`](Self::Wait).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
     /// Wait for room, so that a slow peer slows down everything that feeds the queue.
     #[default]
     Wait,
-    /// Return and count the buffer, which never reaches the peer.
+    /// Return the buffer to the caller, and count it as rejected.
     Drop,
     /// Abort the connection because the peer is too slow, and drop the queued buffers. SEDA's
-    /// packet router needed this, too (SOSP 2001, section 5.2.2).
+    /// packet router also needed this action (SOSP 2001, section 5.2.2).
     Close,
 }
 
@@ -53,8 +54,8 @@ impl Default for OutgoingOptions {
 }
 
 impl OutgoingOptions {
-    /// Bound, in bytes: sets the capacity of the queue. Default: 256 KiB. A longer buffer only fits
-    /// into an empty queue.
+    /// Bound, in bytes: sets the capacity of the queue. Default: 256 KiB. A buffer that exceeds the
+    /// capacity fits only into an empty queue.
     pub fn bytes_max(self, bytes: usize) -> Self {
         Self {
             bytes_max: bytes,
@@ -70,15 +71,15 @@ impl OutgoingOptions {
         }
     }
 
-    /// Sets the action to take if a buffer does not fit. Default: [`WhenFull::Wait`].
+    /// Sets the action to take when a buffer does not fit. Default: [`WhenFull::Wait`].
     pub fn when_full(self, when_full: WhenFull) -> Self {
         Self { when_full, ..self }
     }
 
-    /// Sets the maximum time for writing the rest after the queue has stopped accepting buffers,
-    /// including after the last handle was dropped. The connection is then aborted, and the queued
-    /// buffers are dropped. By default there is no limit; if a peer does not read, the rest stays
-    /// in memory as long as the connection lasts.
+    /// Sets the maximum time for writing the remaining buffers after [`Outgoing::finish`] was
+    /// called or the last handle was dropped. When this time has elapsed, the connection is
+    /// aborted, and these buffers are dropped. By default there is no limit; if a peer does not
+    /// read, the remaining buffers stay in memory as long as the connection lasts.
     pub fn finish_max(self, time: Duration) -> Self {
         let finish_max = Some(time);
         Self { finish_max, ..self }
@@ -91,7 +92,7 @@ impl OutgoingOptions {
         held.buffers == 0 || few && held.bytes.saturating_add(len) <= self.bytes_max.min(bytes_max)
     }
 
-    /// Starts a thread that writes the pushed buffers.
+    /// Creates the queue, and starts a thread that writes its buffers to `writer`.
     ///
     /// # Panics
     /// Panics outside a runtime.
@@ -107,7 +108,8 @@ impl OutgoingOptions {
         outgoing
     }
 
-    /// Starts the writing thread in a color. Otherwise works like [`start`](Self::start).
+    /// Creates the queue, and starts its writing thread in a color. Otherwise works like
+    /// [`start`](Self::start).
     ///
     /// # Panics
     /// Same as [`spawn_in`](crate::spawn_in).

@@ -44,8 +44,8 @@ impl ConnectOptions {
         self
     }
 
-    /// Sets the time after which the next connection attempt starts while the previous one is still
-    /// running. Default: 250 ms; minimum: 10 ms (RFC 8305, section 5).
+    /// Sets how long a connection attempt may run before the next attempt starts in parallel.
+    /// Default: 250 ms; minimum: 10 ms (RFC 8305, section 5).
     pub fn attempt_delay(mut self, delay: Duration) -> Self {
         self.attempt_delay = Some(delay.max(Duration::from_millis(ATTEMPT_DELAY_MS_MIN)));
         self
@@ -155,9 +155,9 @@ impl Lost {
 
 /// The reasons why connecting to a host failed: the error of each address and each lookup.
 ///
-/// If connecting by name fails, the returned [`io::Error`] contains this error. The outer error has
-/// the kind of the last attempt, `TimedOut` if the total time was up, or the kind of the
-/// [`dns::Error`] if no address was found.
+/// If connecting by name fails, the returned [`io::Error`] contains this error. The kind of the
+/// outer error is `TimedOut` if the time limit was exceeded, the kind of the last attempt's error
+/// or, if no address was found, that of the [`dns::Error`].
 ///
 /// # Examples
 /// ```
@@ -195,7 +195,7 @@ impl ConnectError {
             .map(|(address, error)| (*address, error))
     }
 
-    /// Returns any error from the lookups.
+    /// Returns the errors of the lookups, if any.
     #[must_use]
     pub fn lookups(&self) -> &[dns::Error] {
         &self.0.lookups

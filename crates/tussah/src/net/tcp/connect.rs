@@ -76,10 +76,10 @@ static DEFAULT: ConnectOptions = ConnectOptions {
 impl TcpStream {
     /// Connects to an address, to the first reachable one of several addresses, or to a host name.
     ///
-    /// For a host name, [`Resolver::current`](crate::dns::Resolver::current) looks up the
-    /// addresses, both families in parallel. Connection attempts overlap: each starts 250 ms after
-    /// the previous one, or earlier if that one fails. The first connection to succeed is used
-    /// (Happy Eyeballs: RFC 8305). Connecting by name takes at most two minutes.
+    /// [`Resolver::current`](crate::dns::Resolver::current) looks up the addresses of a host name,
+    /// for IPv4 and IPv6 in parallel. Connection attempts overlap: each attempt starts 250 ms after
+    /// the previous one, or earlier if the previous one fails. The first connection to succeed is
+    /// used (Happy Eyeballs: RFC 8305). Connecting by name takes at most two minutes.
     ///
     /// # Cancellation
     /// Dropping the future closes the connection, or abandons the attempt.
@@ -87,7 +87,7 @@ impl TcpStream {
     /// # Errors
     /// Returns the error for the last address: `ConnectionRefused` if no process listens there,
     /// `TimedOut` if the peer does not answer within the system's limit of about two minutes, or
-    /// another error of the system. Connecting by name returns a
+    /// another error of the system. If the target is a host name, the error contains a
     /// [`ConnectError`](crate::net::ConnectError) with the error of each address. Returns
     /// `InvalidInput` if the target is neither an address nor a host name.
     ///
@@ -108,8 +108,7 @@ impl TcpStream {
     /// Same as [`connect`](Self::connect).
     ///
     /// # Errors
-    /// Returns `TimedOut` if the timeout elapses, and otherwise the errors of
-    /// [`connect`](Self::connect).
+    /// Returns `TimedOut` if the timeout elapses, or any error from [`connect`](Self::connect).
     ///
     /// # Panics
     /// Panics outside a runtime.
@@ -167,7 +166,7 @@ pub async fn connect(target: impl ToAddresses) -> io::Result<TcpStream> {
 }
 
 impl ConnectOptions {
-    /// Sets the local address. By default the system chooses one.
+    /// Sets the local address. By default, the system chooses the address.
     pub fn bind(self, local: SocketAddr) -> Self {
         let local = Some(local);
         Self { local, ..self }
@@ -187,7 +186,7 @@ impl ConnectOptions {
         }
     }
 
-    /// Sets keep-alive probes; see [`TcpStream::set_keep_alive`].
+    /// Enables keep-alive probes; see [`TcpStream::set_keep_alive`].
     pub fn keep_alive(self, keep_alive: KeepAlive) -> Self {
         let keep_alive = Some(keep_alive);
         Self { keep_alive, ..self }
@@ -230,8 +229,7 @@ impl ConnectOptions {
     /// Dropping the future closes the connection, or abandons the attempt.
     ///
     /// # Errors
-    /// Returns `TimedOut` if the timeout elapses, and otherwise the errors of
-    /// [`TcpStream::connect`].
+    /// Returns `TimedOut` if the timeout elapses, or any error from [`TcpStream::connect`].
     ///
     /// # Panics
     /// Panics outside a runtime.

@@ -49,7 +49,7 @@ impl Default for ListenOptions {
 
 impl ListenOptions {
     /// Bound, in connections: sets the length of the system's queue of pending connections.
-    /// Default: 1024. Further clients wait or are refused.
+    /// Default: 1024. When the queue is full, further clients wait or are refused.
     pub fn backlog(self, connections: u32) -> Self {
         Self {
             backlog: connections,
@@ -66,8 +66,8 @@ impl ListenOptions {
         }
     }
 
-    /// Sets whether several listeners of one user can share the port. The system distributes the
-    /// connections among them. Default: false.
+    /// Sets whether several listeners of the same user can share the port. The system distributes
+    /// the connections among these listeners. Default: false.
     pub fn reuse_port(self, on: bool) -> Self {
         Self {
             reuse_port: on,
@@ -91,9 +91,8 @@ impl ListenOptions {
         }
     }
 
-    /// Sets whether the listener's connections start with
-    /// [`TcpStream::set_nodelay`](super::TcpStream::set_nodelay) on, which saves a system call for
-    /// each connection. Default: false.
+    /// Sets whether accepted connections have [`TCP_NODELAY`](super::TcpStream::set_nodelay) set
+    /// from the start, which saves a system call for each connection. Default: false.
     pub fn nodelay(self, on: bool) -> Self {
         Self {
             nodelay: on,
@@ -101,10 +100,10 @@ impl ListenOptions {
         }
     }
 
-    /// Bound, in connections: sets the maximum number of open accepted streams. At the maximum,
-    /// accepting waits, and further clients stay in the system's queue. A split stream counts until
-    /// both halves are dropped. The listeners of [`bind_per_worker`](Self::bind_per_worker) share
-    /// the limit. Default: no limit.
+    /// Bound, in connections: sets the maximum number of open accepted streams. When the maximum is
+    /// reached, accepting waits, and further clients stay in the system's queue. A split stream
+    /// counts until both halves are dropped. The listeners of
+    /// [`bind_per_worker`](Self::bind_per_worker) share the limit. Default: no limit.
     ///
     /// # Panics
     /// Panics if the number is 0.
@@ -158,8 +157,8 @@ impl ListenOptions {
     /// accepting thread for each listener. The system distributes the connections among the
     /// listeners, each of which has its own queue.
     ///
-    /// The system does not consider which listener is busy. Accept from all of the listeners as
-    /// long as they exist: a connection queued for one listener never moves to another, and is
+    /// The system does not consider how busy each listener is. Accept from every listener for as
+    /// long as it exists: a connection queued for one listener never moves to another, and is
     /// refused when that listener is dropped.
     ///
     /// # Errors

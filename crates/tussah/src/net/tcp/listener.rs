@@ -25,13 +25,14 @@ use crate::net::socket::{Direction, Socket, internet};
 /// A TCP socket that accepts connections.
 ///
 /// If the process or the system has no descriptors or memory left for a connection, the listener
-/// stops accepting until there are some again. The first wait lasts 1 ms, and later ones up to one
-/// second; a wait ends early if a stream of this process is closed. A faulty connection never
-/// prevents accepting others. An error of [`accept`](Self::accept) therefore concerns the listener
-/// itself, so an accept loop may end there.
+/// pauses and then tries again. The first pause lasts 1 ms, and later pauses up to one second; a
+/// pause ends early if a stream of this process is closed. A faulty connection never prevents the
+/// listener from accepting others. An error of [`accept`](Self::accept) therefore concerns the
+/// listener itself, and an accept loop can treat it as final.
 ///
 /// # Examples
-/// This server starts a thread for each connection, and has at most a thousand connections:
+/// This server starts a thread for each connection, and accepts at most a thousand connections at a
+/// time:
 /// ```
 /// use tussah::net::{TcpListener, TcpStream};
 ///
@@ -84,7 +85,7 @@ pub struct AcceptStats {
     /// Number of connections that failed before they were accepted, as far as the system reports
     /// them.
     pub failed: u64,
-    /// Number of pauses because the system had no descriptors or memory left.
+    /// Number of times that accepting paused because no descriptors or memory were left.
     pub pauses: u64,
 }
 
@@ -138,7 +139,7 @@ impl TcpListener {
         }
     }
 
-    /// Takes over a standard library listener, and makes it non-blocking.
+    /// Takes ownership of a standard library listener, and makes it non-blocking.
     ///
     /// # Errors
     /// Returns the system's error.
@@ -156,7 +157,7 @@ impl TcpListener {
     }
 
     /// Waits for a connection and accepts it. If the number of connections is limited, also waits
-    /// until it is below the limit.
+    /// until the number is below the limit.
     ///
     /// The runtime distributes the listener's connections, and thus their events, over the workers
     /// in rotation, whichever thread accepts them. With one listener per worker
@@ -164,7 +165,7 @@ impl TcpListener {
     /// worker that first waits for them.
     ///
     /// # Cancellation
-    /// If the future is dropped early, no connection has been accepted.
+    /// If the future is dropped before it completes, no connection has been accepted.
     ///
     /// # Errors
     /// Returns the system's error if it concerns the listener itself, as opposed to a single
@@ -194,12 +195,11 @@ impl TcpListener {
         }
     }
 
-    /// Accepts a connection and starts a thread for it in a color. Each part of that thread between
-    /// two awaits is an event of that color, and runs on the worker where the color is at that
-    /// time.
+    /// Accepts a connection and starts a thread for it in a color. Each part of the thread between
+    /// two awaits is an event of that color, and runs on the color's current worker.
     ///
     /// # Cancellation
-    /// If the future is dropped early, no connection has been accepted.
+    /// If the future is dropped before it completes, no connection has been accepted.
     ///
     /// # Errors
     /// Same as [`accept`](Self::accept).
@@ -272,7 +272,7 @@ impl TcpListener {
     /// Sets the TTL (maximum hops) of packets sent by the listener's connections.
     ///
     /// # Errors
-    /// Returns `InvalidInput` for values other than 1 to 255, and otherwise the system's error.
+    /// Returns `InvalidInput` for values other than 1 to 255, or another error of the system.
     pub fn set_ttl(&self, hops: u32) -> io::Result<()> {
         let set = self.socket.set_ttl(hops);
         set.map_err(|error| self.failed("set an option of the listener at", error))

@@ -12,16 +12,16 @@ use crate::net::socket::{Direction, Socket, packet_options};
 
 /// Settings for detecting dead connections.
 ///
-/// By default, it takes about two minutes to detect one; with the system's own default, it takes
-/// two hours.
+/// Detecting a dead connection takes about two minutes with the default settings of this type, and
+/// about two hours with those of the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// Idle time before the first probe. The system counts whole seconds, from 1 to 32,767.
+    /// Idle time before the first probe, in whole seconds from 1 to 32,767.
     pub idle: Duration,
     /// Time between two probes, in whole seconds from 1 to 32,767.
     pub interval: Duration,
-    /// Bound, in probes: after this number of unanswered probes, 1 to 127, the connection is
-    /// broken, and operations return `TimedOut`.
+    /// Bound, in probes: the number of unanswered probes, from 1 to 127, after which the connection
+    /// is broken and operations return `TimedOut`.
     pub count: u32,
 }
 
@@ -55,8 +55,8 @@ impl Default for KeepAlive {
 /// # std::io::Result::Ok(())
 /// ```
 impl TcpStream {
-    /// Sets `TCP_NODELAY`: sends data immediately instead of waiting for an acknowledgement
-    /// (Nagle's algorithm, RFC 896).
+    /// Sets whether the system sends data immediately (`TCP_NODELAY`), without first waiting for an
+    /// acknowledgement (Nagle's algorithm, RFC 896).
     ///
     /// # Errors
     /// Returns the system's error.
@@ -72,10 +72,10 @@ impl TcpStream {
         self.ask(Socket::nodelay)
     }
 
-    /// Sets whether the system probes an idle peer to detect a dead connection, and how.
+    /// Sets whether and how the system probes an idle peer to detect a dead connection.
     ///
     /// # Errors
-    /// Returns `InvalidInput` for values out of range, and otherwise the system's error.
+    /// Returns `InvalidInput` for values out of range, or another error of the system.
     pub fn set_keep_alive(&self, keep_alive: Option<KeepAlive>) -> io::Result<()> {
         self.set(|socket| socket.set_keep_alive(keep_alive))
     }
@@ -89,12 +89,13 @@ impl TcpStream {
     }
 
     /// Sets what happens to unsent bytes when the stream is dropped. With `None`, the default, the
-    /// system continues to send them. With zero, it discards them, and the peer sees a reset.
+    /// system continues to send these bytes. With zero, the system discards the bytes and resets
+    /// the connection.
     ///
-    /// A longer time is rejected, because dropping the stream would block its worker for that time.
+    /// A longer time is rejected, because dropping the stream would block the worker for that time.
     ///
     /// # Errors
-    /// Returns `InvalidInput` for a time other than zero, and otherwise the system's error.
+    /// Returns `InvalidInput` for a time other than zero, or another error of the system.
     pub fn set_linger(&self, time: Option<Duration>) -> io::Result<()> {
         self.set(|socket| check_linger(time).and_then(|()| socket.set_linger(time)))
     }
@@ -109,8 +110,8 @@ impl TcpStream {
 
     packet_options!();
 
-    /// Returns and clears the connection's pending error, if any. The next operation then does not
-    /// report it.
+    /// Returns and clears the connection's pending error, if any. The next operation then no longer
+    /// reports this error.
     ///
     /// # Errors
     /// Returns the system's error.
@@ -120,7 +121,8 @@ impl TcpStream {
 
     time_limits!();
 
-    /// Limits the read rate, from the next operation on. Several streams may share a limit.
+    /// Sets or removes a limit on the read rate, starting with the next operation. Several streams
+    /// can share a limit.
     pub fn set_read_limit(&self, limit: Option<Arc<RateLimit>>) {
         if limit.is_some() || self.extra().is_some() {
             self.make_extra().set_limit(limit);

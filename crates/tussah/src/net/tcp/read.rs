@@ -16,12 +16,12 @@ impl TcpStream {
     /// `buffer` is empty.
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been read.
+    /// If the future is dropped before it completes, nothing has been read.
     ///
     /// # Errors
     /// Returns `ConnectionReset` if the peer reset the connection. Returns `TimedOut` after the
-    /// [read timeout](Self::set_read_timeout), or when the system has given up on the peer.
-    /// Otherwise returns the system's error.
+    /// [read timeout](Self::set_read_timeout), or when the system has given up on the peer. Returns
+    /// any other error of the system.
     pub fn read<'a>(
         &'a self,
         buffer: &'a mut [u8],
@@ -32,11 +32,10 @@ impl TcpStream {
     /// Fills `buffer`.
     ///
     /// # Cancellation
-    /// The bytes read so far are in `buffer`, but their number is lost.
+    /// If the future is dropped, the bytes read so far are in `buffer`, but their number is lost.
     ///
     /// # Errors
-    /// Returns `UnexpectedEof` if the stream ends first, and otherwise the errors of
-    /// [`read`](Self::read).
+    /// Returns `UnexpectedEof` if the stream ends first, or any error from [`read`](Self::read).
     pub fn read_exact<'a>(
         &'a self,
         buffer: &'a mut [u8],
@@ -56,7 +55,7 @@ impl TcpStream {
     /// Reads into several buffers, one after the other. Otherwise works like [`read`](Self::read).
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been read.
+    /// If the future is dropped before it completes, nothing has been read.
     ///
     /// # Errors
     /// Same as [`read`](Self::read).
@@ -67,10 +66,10 @@ impl TcpStream {
         self.transfer(Verb::Read, move || self.receive_vectored(buffers).map(Some))
     }
 
-    /// Reads the available data without consuming it.
+    /// Reads the available data without removing it from the stream.
     ///
     /// # Cancellation
-    /// Dropping the future changes nothing.
+    /// Dropping the future has no effect on the stream.
     ///
     /// # Errors
     /// Same as [`read`](Self::read).
@@ -87,8 +86,8 @@ impl TcpStream {
     /// Reads the available data without waiting.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if no data is available or the rate limit is exhausted, and otherwise
-    /// the system's error.
+    /// Returns `WouldBlock` if no data is available or the rate limit is exhausted, or another
+    /// error of the system.
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.extra() {
             Some(extra) if extra.delay(Direction::Read, false).is_some() => {
@@ -100,10 +99,11 @@ impl TcpStream {
         }
     }
 
-    /// Waits until the stream is readable: data, the end or an error is pending.
+    /// Waits until the stream is readable, that is, until data, the end of the stream or an error
+    /// is pending.
     ///
     /// # Cancellation
-    /// Dropping the future changes nothing.
+    /// Dropping the future has no effect on the stream.
     ///
     /// # Errors
     /// Same as [`read`](Self::read).
@@ -130,16 +130,16 @@ impl TcpStream {
         })
     }
 
-    /// Waits until the stream may be readable, according to the driver's last report. Use it if you
-    /// have no buffer yet.
+    /// Waits until the stream may be readable, according to the driver's last report. Use this
+    /// function to wait before you allocate a buffer.
     ///
-    /// Only the first wait costs a system call. The function ignores timeouts and rate limits. It
+    /// Only the first wait costs a system call. The function ignores timeouts and rate limits, and
     /// returns `Ready` until a read finds no data. If several tasks wait with this function or
     /// `poll_read`, only the last caller is woken.
     ///
     /// # Errors
-    /// Returns the system's error if the descriptor cannot be registered, and `Other` when the
-    /// runtime ends.
+    /// Returns the system's error if the descriptor cannot be registered, or `Other` if the runtime
+    /// ends.
     ///
     /// # Examples
     /// ```
@@ -163,11 +163,11 @@ impl TcpStream {
         done.map_err(|error| self.failed(Verb::Read, error))
     }
 
-    /// Waits until the peer has hung up at least as far as `hangup`, according to the driver's
-    /// reports.
+    /// Waits until the driver reports that the peer has hung up, at least to the extent of
+    /// `hangup`.
     ///
-    /// Unread data does not hide a hang-up from this function, as it does from a read. Only the
-    /// first wait costs a system call. If several tasks wait with this function,
+    /// Unlike a read, this function detects a hang-up even if there is unread data. Only the first
+    /// wait costs a system call. If several tasks wait with this function,
     /// [`poll_readable`](Self::poll_readable) or `poll_read`, only the last caller is woken.
     ///
     /// A peer that loses power or its network does not hang up. Only a timeout detects such a
@@ -200,23 +200,24 @@ impl TcpStream {
         done.map_err(|error| self.failed(Verb::Read, error))
     }
 
-    /// Returns whether the peer has hung up at least as far as `hangup`, without a system call.
-    /// Returns false before the first wait on the stream, because the driver reports nothing until
-    /// then.
+    /// Returns whether the peer has hung up, at least to the extent of `hangup`, without a system
+    /// call. Returns false before the first wait on the stream, because the driver reports nothing
+    /// until then.
     #[must_use]
     #[inline]
     pub fn has_hung_up(&self, hangup: Hangup) -> bool {
         self.socket().has_hung_up(hangup)
     }
 
-    /// Waits for data and reads it into an owned buffer, which is returned. Otherwise works like
+    /// Waits for data, reads it into an owned buffer, and returns the buffer. Otherwise works like
     /// [`read`](Self::read).
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been read, and the buffer is dropped.
+    /// If the future is dropped before it completes, nothing has been read, and the buffer is
+    /// dropped.
     ///
     /// # Errors
-    /// Same as [`read`](Self::read). The buffer is returned in any case.
+    /// Same as [`read`](Self::read). The buffer is returned even after an error.
     ///
     /// # Examples
     /// ```

@@ -26,8 +26,8 @@ use crate::net::socket::TRANSFER_MAX;
 /// Bound, in bytes: the buffer for reading a piece into the page cache, or for copying it.
 const SCRATCH_BYTES: usize = 64 * 1024;
 
-/// The error of a file that ended while it was being sent, because it was truncated or is shorter
-/// than the caller assumed.
+/// The error returned when a file ends before all requested bytes have been sent, because it was
+/// truncated or is shorter than the caller assumed.
 ///
 /// If [`TcpStream::send_file`] fails for this reason, it returns an [`io::Error`] of the kind
 /// `UnexpectedEof` that contains this error.
@@ -35,7 +35,7 @@ const SCRATCH_BYTES: usize = 64 * 1024;
 pub struct FileTruncated {
     /// Number of bytes sent.
     pub sent: u64,
-    /// Number of bytes that should have been sent.
+    /// Number of bytes that the caller requested.
     pub len: u64,
 }
 
@@ -44,19 +44,20 @@ impl TcpStream {
     /// nor changed.
     ///
     /// The worker does not block on the disk: the blocking pool first reads data that is not in
-    /// memory. If sendfile(2) does not support a file, such as some files in `/proc`, the file is
-    /// read and written instead. The file is sent in pieces, and other threads may write to the
-    /// stream between two pieces. Unlike the other operations, this one raises `SIGPIPE` if the
-    /// peer is gone. Rust programs ignore that signal by default.
+    /// memory. If sendfile(2) does not support a file, such as some files in `/proc`, this function
+    /// reads and writes the data instead. The file is sent in pieces, and other threads may write
+    /// to the stream between two pieces. Unlike the other operations of a stream, `send_file`
+    /// raises `SIGPIPE` if the peer has closed the connection. Rust programs ignore `SIGPIPE` by
+    /// default.
     ///
     /// # Cancellation
-    /// A part of the file may have been sent.
+    /// Part of the file may have been sent.
     ///
     /// # Errors
-    /// Returns `UnexpectedEof` with [`FileTruncated`] inside if the file ends early. Returns
+    /// Returns `UnexpectedEof`, which contains a [`FileTruncated`], if the file ends early. Returns
     /// `InvalidInput` if the file is neither a regular file nor a block device, because reading a
-    /// pipe or a device may block. Otherwise returns the errors of [`write`](Self::write) and the
-    /// system's errors for the file. A part of the file may have been sent.
+    /// pipe or a device may block. Returns any error from [`write`](Self::write), and any error
+    /// that the system reports for the file. Part of the file may have been sent.
     ///
     /// # Examples
     /// ```

@@ -24,8 +24,8 @@ pub struct OwnedReadHalf(Arc<TcpStream>);
 
 /// The owned writing half of a stream, returned by [`TcpStream::into_split`].
 ///
-/// Dropping it shuts down the write direction of the connection, so that the peer reads the end of
-/// the stream. [`forget`](Self::forget) prevents that.
+/// Dropping this half shuts down the writing direction of the connection, and the peer then reads
+/// the end of the stream. [`forget`](Self::forget) prevents that.
 #[derive(Debug)]
 pub struct OwnedWriteHalf {
     stream: Arc<TcpStream>,
@@ -33,7 +33,7 @@ pub struct OwnedWriteHalf {
     forgotten: bool,
 }
 
-/// The error of joining two halves that belong to different streams.
+/// The error returned when two halves to be joined belong to different streams.
 #[derive(Debug)]
 pub struct ReuniteError(
     /// The reading half.
@@ -68,7 +68,7 @@ impl TcpStream {
     }
 
     /// Splits the stream into two owned halves, which two threads can use. The connection closes
-    /// when both are dropped.
+    /// when both halves are dropped.
     ///
     /// # Examples
     /// ```

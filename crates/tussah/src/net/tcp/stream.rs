@@ -24,8 +24,8 @@ use crate::time::sleep;
 /// same time. Dropping the stream closes the connection; the system still delivers the bytes
 /// already written, if the peer accepts them.
 ///
-/// The futures of `read` and `write` occupy 64 bytes. The `poll_` functions of `futures_io` keep no
-/// state.
+/// Each future of `read` or `write` occupies 64 bytes. The `poll_` functions of `futures_io` keep
+/// no state between calls.
 ///
 /// # Examples
 /// ```
@@ -85,7 +85,7 @@ impl TcpStream {
         Self { extra, ..self }
     }
 
-    /// Takes over a standard library stream, and makes it non-blocking.
+    /// Takes ownership of a standard library stream, and makes it non-blocking.
     ///
     /// # Errors
     /// Returns the system's error.
@@ -99,7 +99,8 @@ impl TcpStream {
     }
 
     /// Converts the stream to a standard library stream, which remains in non-blocking mode. The
-    /// stream loses its timeouts, its rate limits and its place in a listener's connection limit.
+    /// result has none of the stream's timeouts and rate limits, and no longer counts toward a
+    /// listener's connection limit.
     ///
     /// # Examples
     /// ```
@@ -149,8 +150,7 @@ impl TcpStream {
     /// stream are woken.
     ///
     /// # Errors
-    /// Returns `NotConnected` if the connection is already broken, and otherwise the system's
-    /// error.
+    /// Returns `NotConnected` if the connection is already broken, or another error of the system.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         let how = match how {
             Shutdown::Read => rustix::net::Shutdown::Read,

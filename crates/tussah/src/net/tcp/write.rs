@@ -12,12 +12,12 @@ impl TcpStream {
     /// Waits for room and writes as much of `buffer` as fits. Returns the number of bytes written.
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been written.
+    /// If the future is dropped before it completes, nothing has been written.
     ///
     /// # Errors
     /// Returns `BrokenPipe` or `ConnectionReset` if the peer has closed the connection or this end
     /// was shut down. Returns `TimedOut` after the [write timeout](Self::set_write_timeout), or
-    /// when the system has given up on the peer. Otherwise returns the system's error.
+    /// when the system has given up on the peer. Returns any other error of the system.
     pub fn write<'a>(
         &'a self,
         buffer: &'a [u8],
@@ -47,7 +47,7 @@ impl TcpStream {
     /// [`write`](Self::write).
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been written.
+    /// If the future is dropped before it completes, nothing has been written.
     ///
     /// # Errors
     /// Same as [`write`](Self::write).
@@ -60,11 +60,11 @@ impl TcpStream {
         })
     }
 
-    /// Writes all of several buffers, one after the other. When the future completes, the slices
-    /// have been advanced past the bytes written.
+    /// Writes several buffers completely, one after the other. Like
+    /// `std::io::Write::write_all_vectored`, leaves the contents of `buffers` unspecified.
     ///
     /// # Cancellation
-    /// Same as [`write_all`](Self::write_all). The slices contain what was not written.
+    /// Same as [`write_all`](Self::write_all).
     ///
     /// # Errors
     /// Same as [`write`](Self::write).
@@ -83,15 +83,15 @@ impl TcpStream {
         })
     }
 
-    /// Writes as much as fits, without waiting.
+    /// Writes as much of `buffer` as fits, without waiting.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if there is no room, and otherwise the system's error.
+    /// Returns `WouldBlock` if there is no room, or another error of the system.
     pub fn try_write(&self, buffer: &[u8]) -> io::Result<usize> {
         self.socket().send(buffer)
     }
 
-    /// Writes as much of several buffers as fits, without waiting.
+    /// Writes as much of the contents of several buffers as fits, without waiting.
     ///
     /// # Errors
     /// Same as [`try_write`](Self::try_write).
@@ -102,7 +102,7 @@ impl TcpStream {
     /// Waits until the stream is writable or an error is pending.
     ///
     /// # Cancellation
-    /// Dropping the future changes nothing.
+    /// Dropping the future has no effect on the stream.
     ///
     /// # Errors
     /// Same as [`write`](Self::write).
@@ -115,10 +115,11 @@ impl TcpStream {
     /// Writes as much of an owned buffer as fits. Otherwise works like [`write`](Self::write).
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been written, and the buffer is dropped.
+    /// If the future is dropped before it completes, nothing has been written, and the buffer is
+    /// dropped.
     ///
     /// # Errors
-    /// Same as [`write`](Self::write). The buffer is returned in any case.
+    /// Same as [`write`](Self::write). The buffer is returned even after an error.
     pub async fn write_owned<B>(&self, buffer: B) -> (io::Result<usize>, B)
     where
         B: AsRef<[u8]> + Send + 'static,
@@ -133,7 +134,7 @@ impl TcpStream {
     /// Part of the buffer may have been written. The buffer is dropped.
     ///
     /// # Errors
-    /// Same as [`write`](Self::write). The buffer is returned in any case.
+    /// Same as [`write`](Self::write). The buffer is returned even after an error.
     pub async fn write_all_owned<B>(&self, buffer: B) -> (io::Result<()>, B)
     where
         B: AsRef<[u8]> + Send + 'static,
