@@ -16,11 +16,12 @@ pub struct Options {
     /// and `web --help` describe the other two benchmarks
     pub workload: String,
 
-    /// Workers of each runtime [default: 2, and 1 for `yield` and for the workloads with I/O]
+    /// Number of workers per runtime [default: 1 for `yield` and the workloads with I/O, otherwise
+    /// 2]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub workers: Option<u16>,
 
-    /// Measured runs of each peer; use at least 15 for a number that you quote
+    /// Number of measured runs per peer; use at least 15 for a result that you quote
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
 
@@ -33,7 +34,7 @@ pub struct Options {
     )]
     pub peer: Vec<String>,
 
-    /// Base peer: the paired ratios compare each of the other peers with it
+    /// Peer with which the paired ratios compare each of the other peers
     #[arg(long, value_name = "NAME", default_value = "tussah")]
     pub base: String,
 
@@ -41,8 +42,8 @@ pub struct Options {
     #[arg(long)]
     pub json: bool,
 
-    /// Steps of work per event (table2, steal, readers); 0 means none [default: about 80 ns in
-    /// table2, 8 µs in steal, none in readers]
+    /// Number of work steps per event (table2, steal, readers); 0 means none [default: about 80 ns
+    /// in table2, 8 µs in steal, none in readers]
     #[arg(long, value_name = "N")]
     pub work: Option<u32>,
 
@@ -67,18 +68,18 @@ pub struct Options {
     #[arg(long = "yield")]
     pub yield_between: bool,
 
-    /// Disable work stealing in tussah; `steal` always runs both variants as two peers
+    /// Disable work stealing in tussah; `steal` always runs with and without stealing, as two peers
     #[arg(long)]
     pub no_steal: bool,
 
-    /// Parked threads in `idle`, pending timers in `timers`, blocked pairs in `fifo`; other
-    /// workloads park this many threads in each runtime beside the measured ones [default: 1000000
-    /// in idle and timers, else 0]
+    /// Number of parked threads in `idle`, of pending timers in `timers`, and of blocked pairs in
+    /// `fifo`; other workloads park this many additional threads in each runtime [default: 1000000
+    /// in idle and timers, otherwise 0]
     #[arg(long, value_name = "N")]
     pub idle: Option<usize>,
 
-    /// Connections in `echo`, `bursts` and `gnutella`, connection attempts in flight in `connect`
-    /// [default: 100, 16, 4 and 64]
+    /// Number of connections in `echo`, `bursts` and `gnutella`, and of connection attempts in
+    /// flight in `connect` [default: 100, 16, 4 and 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub connections: Option<u32>,
 
@@ -109,7 +110,7 @@ pub struct Options {
     #[arg(long)]
     pub share_cpu: bool,
 
-    /// Make the events of `steal` memory-bound: each one walks the 256 KB of its color
+    /// Make the events of `steal` memory-bound: each event walks the 256 KB of its color
     #[arg(long)]
     pub memory: bool,
 
@@ -127,12 +128,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// Returns `count` at the requested scale, at least 1.
+    /// Returns `count` multiplied by the scale, but at least 1.
     pub fn scaled(&self, count: usize) -> usize {
         ((count as f64 * self.scale) as usize).max(1)
     }
 
-    /// Returns the number of workers for workloads that have no default of their own.
+    /// Returns the number of workers of each runtime, or 2 by default.
     pub fn workers(&self) -> usize {
         self.workers_or(2)
     }
@@ -142,7 +143,8 @@ impl Options {
         self.connections.unwrap_or(default) as usize
     }
 
-    /// Returns `duration` at the requested scale, but long enough for every server to do some work.
+    /// Returns `duration` multiplied by the scale, but long enough for every server to do some
+    /// work.
     pub fn scaled_duration(&self, duration: Duration) -> Duration {
         duration.mul_f64(self.scale).max(Duration::from_millis(100))
     }
@@ -152,7 +154,7 @@ impl Options {
         usize::from(self.workers.unwrap_or(default))
     }
 
-    /// Returns the flags that make this a variant of its workload, as a user would write them.
+    /// Returns the flags that change the workload, as a user would write them.
     pub fn variant(&self) -> String {
         let mut flags = Vec::new();
         flags.extend(self.workers.map(|n| format!("--workers {n}")));

@@ -1,7 +1,7 @@
-//! Threads: `async` computations scheduled by the workers, one event from each await to the next.
+//! Threads: `async` computations that workers run. The code between two awaits runs as one event.
 //!
-//! These functions use the current runtime. The methods of the same names on [`Handle`] work from
-//! any OS thread.
+//! The functions of this module use the current runtime. The [`Handle`] methods with the same names
+//! work on any OS thread.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::local::Scoped;
 
 /// Starts a thread.
 ///
-/// The thread has a color of its own. If the runtime was built with
-/// [`one_color`](crate::Builder::one_color), the thread has the default color instead.
+/// The thread gets its own color. If the runtime was built with
+/// [`one_color`](crate::Builder::one_color), the thread gets the default color instead.
 ///
 /// # Cancellation
-/// Dropping the handle detaches the thread. [`JoinHandle::abort`] ends the thread at its next
+/// Dropping the handle detaches the thread. [`JoinHandle::abort`] stops the thread at its next
 /// await.
 ///
 /// # Panics
@@ -41,10 +41,10 @@ where
     tussah_core::spawn(future)
 }
 
-/// Starts a thread in a color: everything between two awaits runs as one event of that color.
+/// Starts a thread in a color: the code between two awaits runs as one event of that color.
 ///
-/// While the thread awaits, other events of the color can run. Threads do not inherit a color: if
-/// this thread spawns or posts something, that call names the color.
+/// While the thread awaits, other events of the color can run. Threads that this thread spawns and
+/// events that it posts do not inherit its color.
 ///
 /// # Panics
 /// Panics if called outside a runtime, if the runtime is shut down, or if the color belongs to
@@ -71,14 +71,14 @@ where
     tussah_core::spawn_in(color, future)
 }
 
-/// Runs a closure that may block on the blocking pool. The returned handle is a future of the
-/// closure's result.
+/// Runs a closure on the blocking pool, where it may block. The returned handle is a future that
+/// resolves to the closure's result.
 ///
-/// A blocking job can use [`BlockingHandle::join`] to wait for another job without risking a
-/// deadlock.
+/// A blocking job can use [`BlockingHandle::join`] to wait for another job, even if every OS thread
+/// of the pool is busy.
 ///
 /// # Cancellation
-/// Dropping the handle detaches the job, which still runs. [`BlockingHandle::abort`] removes a job
+/// Dropping the handle detaches the job, which still runs. [`BlockingHandle::abort`] cancels a job
 /// that has not started.
 ///
 /// # Panics
@@ -130,7 +130,7 @@ crate::task_local! {
 
 /// Gives a name to a thread, or to a part of one. [`thread_name`] returns the name.
 ///
-/// The name is stored in a wrapper around the future, so threads without a name pay nothing.
+/// The name is stored in a wrapper around the future, so unnamed threads have no overhead.
 ///
 /// # Examples
 /// ```

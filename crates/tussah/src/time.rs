@@ -44,11 +44,12 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 ///
 /// # Errors
 ///
-/// Returns [`Elapsed`] if the time is up first. Dropping the `Timeout` drops the future.
+/// Returns [`Elapsed`] if `duration` elapses before `future` completes. Dropping the `Timeout`
+/// drops `future`.
 ///
 /// # Panics
 ///
-/// Polling panics outside a runtime if the future is not ready.
+/// Polling the `Timeout` outside a runtime panics if `future` is not ready.
 ///
 /// ```
 /// use tussah::time::{Duration, timeout};
@@ -65,7 +66,7 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
 ///
 /// # Errors
 ///
-/// Returns [`Elapsed`] if the deadline passes first.
+/// Returns [`Elapsed`] if `deadline` passes before `future` completes.
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
     Timeout {
         future: future.into_future(),
@@ -181,7 +182,8 @@ impl Interval {
         poll_fn(|context| self.poll_tick(context)).await
     }
 
-    /// Polls for the next tick like [`tick`](Self::tick), for hand-written futures.
+    /// Polls for the next tick. Hand-written futures can use this method instead of
+    /// [`tick`](Self::tick).
     pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<Instant> {
         ready!(self.sleep.as_mut().poll(context));
         let due = self.due;
@@ -205,21 +207,21 @@ impl Interval {
 
 /// The way in which an [`Interval`] handles missed ticks.
 ///
-/// A tick is missed if it is taken so late that the following tick is already due. A shorter delay
-/// never shifts later ticks.
+/// A tick is missed if [`Interval::tick`] returns it so late that the following tick is already
+/// due. A shorter delay never shifts later ticks.
 ///
-/// The default is `Delay`. If a service has fallen behind, it is under load, and `Burst` would add
-/// to that load. With `Skip`, there may be hardly any time between the late tick and the next one.
+/// The default is `Delay`. A service that has fallen behind is under load, and `Burst` would add to
+/// that load. With `Skip`, the next tick can follow the late tick almost immediately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissedTicks {
     /// Delivers the missed ticks one after another, without waiting, until the interval has caught
     /// up.
     Burst,
-    /// Drops missed ticks. The next tick comes one period after the late tick was taken.
+    /// Drops missed ticks. The next tick is due one period after the late tick was returned.
     #[default]
     Delay,
-    /// Drops missed ticks. The next tick comes at the next multiple of the period since the first
-    /// tick.
+    /// Drops missed ticks. The next tick is due at the next whole multiple of the period after the
+    /// first tick.
     Skip,
 }
 

@@ -59,7 +59,7 @@ pub struct Options {
     )]
     controller: Vec<String>,
 
-    /// Runs of each controller in each scenario [default: 100, and 3 with --real]
+    /// Number of runs of each controller in each scenario [default: 100, or 3 with --real]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     seeds: Option<u32>,
 
@@ -72,12 +72,13 @@ pub struct Options {
     #[arg(long)]
     json: bool,
 
-    /// Draw queue length, servlets, admissions and responses over time into this folder, as SVG;
-    /// with all scenarios, also draw the figures of the papers on SEDA and Aspen
+    /// Folder for SVG plots of queue length, servlets, admissions and responses over time; with all
+    /// scenarios, also for the figures of the SEDA and Aspen papers
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
 
-    /// Fail if a requirement is not met or, with --real, if the controllers rank in another order
+    /// Fail if a requirement is not met or, with --real, if the controllers rank in a different
+    /// order
     #[arg(long)]
     check: bool,
 }

@@ -37,7 +37,7 @@ pub struct Options {
     /// Number of clients
     #[arg(long, default_value_t = 1024)]
     pub clients: usize,
-    /// Measuring time per server and round, in seconds
+    /// Measurement time per server and round, in seconds
     #[arg(long, default_value_t = 20)]
     pub seconds: u32,
     /// Warm-up before each measurement, in seconds, to fill the server's caches

@@ -68,7 +68,7 @@ Examples:
 /// Options of all scenarios.
 #[derive(Debug, Args)]
 pub struct Common {
-    /// Servers, separated by commas [default: all but hyper-shared and apache]
+    /// Servers to compare, separated by commas [default: all but hyper-shared and apache]
     #[arg(
         long,
         global = true,
@@ -87,7 +87,7 @@ pub struct Common {
     #[arg(long, global = true, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
 
-    /// Measuring time per server and round, in milliseconds
+    /// Measurement time per server and round, in milliseconds
     #[arg(long, global = true, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(10..))]
     slice_ms: u32,
 
@@ -127,7 +127,7 @@ pub struct Common {
     #[arg(long, global = true, value_enum, default_value_t = Load::Own)]
     load: Load,
 
-    /// Fail if an aim is missed
+    /// Fail if an aim (performance target) is missed
     #[arg(long, global = true)]
     check: bool,
 }
@@ -135,7 +135,7 @@ pub struct Common {
 /// The load generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Load {
-    /// The clients in this program.
+    /// The clients that are built into this program.
     Own,
     /// The command `tussah load`.
     Tussah,
@@ -145,7 +145,7 @@ enum Load {
 enum Scenario {
     /// Start and check every server, and list the available ones
     List,
-    /// CPU per request for one file on keep-alive connections
+    /// CPU time per request for one file on keep-alive connections
     OneFile {
         /// Number of connections
         #[arg(long, default_value_t = 64)]
@@ -154,34 +154,34 @@ enum Scenario {
         #[arg(long, default_value_t = ONE_FILE_BYTES, value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
         bytes: u64,
     },
-    /// CPU per request and p99 for a file set like that of SPECweb99, with ten requests per
+    /// CPU time per request and p99 for a file set like that of SPECweb99, with ten requests per
     /// connection
     Files {
         /// Number of clients
         #[arg(long, default_value_t = 256)]
         clients: usize,
     },
-    /// CPU per request of two workers relative to one, for the file set of `files`
+    /// CPU time per request with two workers relative to one worker, for the file set of `files`
     SpeedUp {
         /// Number of clients
         #[arg(long, default_value_t = 256)]
         clients: usize,
     },
-    /// The base server with two workers compared with two copies of it that have one worker each,
-    /// for the file set of `files`
+    /// Base server with two workers, compared with two copies that have one worker each, for the
+    /// file set of `files`
     NCopy {
         /// Number of clients
         #[arg(long, default_value_t = 256)]
         clients: usize,
     },
-    /// Throughput from one client to 8000
+    /// Throughput with 1 to 8000 clients
     Clients {
-        /// Draw the curve to this file, as SVG
+        /// File for an SVG plot of the curve
         #[arg(long, value_name = "FILE")]
         plot: Option<PathBuf>,
     },
-    /// Differences between tussah, nginx and hyper on the corpus of requests, in the format of
-    /// docs/http.md
+    /// Differences between the responses of tussah, nginx and hyper to the corpus of requests, in
+    /// the format of docs/http.md
     Corpus {
         /// Folder of the requests
         #[arg(long, value_name = "PATH", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../tussah-wire/tests/corpus"))]
@@ -209,8 +209,8 @@ enum Scenario {
         #[arg(long)]
         seconds: Option<u32>,
     },
-    /// Throughput, CPU and fairness for a small PHP page, beside nginx with kept connections to
-    /// php-fpm; loaded by `tussah load`
+    /// Throughput, CPU time and fairness for a small PHP page, compared with nginx with persistent
+    /// connections to php-fpm; loaded by `tussah load`
     Fastcgi {
         /// Number of connections
         #[arg(long, default_value_t = 64)]
@@ -222,11 +222,11 @@ enum Scenario {
         #[arg(long, default_value_t = 200)]
         target_ms: u32,
     },
-    /// PHP pages, images and downloads that do not fit into memory, beside nginx and Apache;
+    /// PHP pages, images and downloads that do not fit into memory, compared with nginx and Apache;
     /// requires root
     Support(support::Options),
-    /// Video streams that a server holds without a late chunk, from disks of a known rate; requires
-    /// root
+    /// Number of video streams that a server sustains without a late chunk, from disks of a known
+    /// rate; requires root
     Video(video::Options),
     /// User-space instructions per request for one 4 KB file, counted by valgrind
     Instructions {

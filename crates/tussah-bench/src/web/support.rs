@@ -28,13 +28,14 @@ use crate::metric::Metric;
 /// The options of `web support`.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Options {
-    /// Popularity of products and their downloads: the one of rank r gets a share of 1 / r^ZIPF
+    /// Exponent of the popularity of products and their downloads: the share of rank r is
+    /// proportional to 1 / r^ZIPF
     #[arg(long, default_value_t = 1.2, value_name = "ZIPF", value_parser = zipf)]
     pub zipf: f64,
     /// Number of clients
     #[arg(long, default_value_t = 64)]
     pub clients: usize,
-    /// Measuring time per server and round, in seconds
+    /// Measurement time per server and round, in seconds
     #[arg(long, default_value_t = 10)]
     pub seconds: u32,
     /// Warm-up before each measurement, in seconds, to fill the server's caches

@@ -30,22 +30,22 @@ pub struct Options {
     /// Number of disks
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub disks: u32,
-    /// Rate of each disk, in streams
+    /// Rate of each disk, as the number of streams that it can supply
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(20..))]
     pub streams_per_disk: u32,
     /// Bit rate of each stream, in kbit/s
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(8..))]
     pub kbit_per_s: u32,
-    /// How much of a video a server sends at once, in seconds
+    /// Length of the part of a video that a server sends at once, in seconds
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(5..))]
     pub ahead_s: u32,
-    /// Time in which the viewers start, in seconds
+    /// Time within which all viewers start, in seconds
     #[arg(long, default_value_t = 10)]
     pub start_s: u32,
-    /// Time for which all of them watch, in seconds
+    /// Time for which all viewers watch, in seconds
     #[arg(long, default_value_t = 60)]
     pub watch_s: u32,
-    /// Size of the videos of each disk, in MB
+    /// Total size of the videos on each disk, in MB
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(16..))]
     pub disk_mb: u32,
 }

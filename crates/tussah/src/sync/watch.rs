@@ -1,8 +1,8 @@
 //! A channel that keeps only the latest value, for any number of watchers.
 //!
 //! Senders replace the value. Receivers read the latest value, and can wait for a value that they
-//! have not seen. Intermediate values are skipped, so nothing is queued, and a slow receiver delays
-//! no sender.
+//! have not seen. The channel has no queue: a slow receiver misses intermediate values, but never
+//! delays a sender.
 //!
 //! ```
 //! use tussah::sync::watch;
@@ -100,7 +100,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// Creates a channel. The receiver has already seen `value`.
+/// Creates a channel with an initial value. For the receiver, `value` counts as already seen.
 #[must_use]
 pub fn channel<T>(value: T) -> (Sender<T>, Receiver<T>) {
     let shared = Arc::new(Shared {
@@ -119,7 +119,7 @@ pub fn channel<T>(value: T) -> (Sender<T>, Receiver<T>) {
     )
 }
 
-/// The sending side of a watch channel. Clones set the same value.
+/// The sending side of a watch channel. All clones of a sender set the same value.
 pub struct Sender<T> {
     shared: Arc<Shared<T>>,
 }
@@ -129,8 +129,8 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     ///
-    /// Returns the value if no receiver exists; [`send_replace`](Self::send_replace) sets it even
-    /// then.
+    /// Returns `value` if no receiver exists. [`send_replace`](Self::send_replace) sets the value
+    /// even without receivers.
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
         if self.is_closed() {
             return Err(SendError(value));
@@ -140,21 +140,21 @@ impl<T> Sender<T> {
         Ok(())
     }
 
-    /// Replaces the value, even without receivers, and returns the old one.
+    /// Replaces the value, even if no receiver exists, and returns the old value.
     pub fn send_replace(&self, mut value: T) -> T {
         self.send_modify(|place| std::mem::swap(place, &mut value));
         value
     }
 
-    /// Changes the value in place, even without receivers, and wakes the receivers.
+    /// Modifies the value in place and wakes all receivers, if there are any.
     ///
-    /// `change` runs under the lock that [`borrow`](Self::borrow) takes. It must not call `borrow`,
-    /// and should be short.
+    /// `change` runs while the value is locked, so it must not call [`borrow`](Self::borrow), and
+    /// should return quickly.
     ///
     /// # Panics
     ///
-    /// If `change` panics, the panic propagates. The value stays as it was at that moment, and no
-    /// receiver is woken.
+    /// If `change` panics, the panic propagates to the caller. The value stays as `change` left it,
+    /// and no receiver is woken.
     pub fn send_modify(&self, change: impl FnOnce(&mut T)) {
         self.send_if_modified(|value| {
             change(value);
@@ -162,7 +162,7 @@ impl<T> Sender<T> {
         });
     }
 
-    /// Changes the value in place, and wakes the receivers if `change` returns true. Returns the
+    /// Modifies the value in place, and wakes all receivers if `change` returns true. Returns the
     /// result of `change`.
     ///
     /// # Panics
@@ -190,7 +190,8 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Returns whether no receiver exists. [`subscribe`](Self::subscribe) can change that.
+    /// Returns true if no receiver exists. A later call of [`subscribe`](Self::subscribe) can
+    /// change that.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.receivers() == 0
@@ -203,11 +204,11 @@ impl<T> Sender<T> {
         self.shared.receivers.load(Ordering::Acquire)
     }
 
-    /// Waits until no receiver exists.
+    /// Waits until all receivers have been dropped.
     ///
     /// # Cancellation
     ///
-    /// Dropping the future loses nothing.
+    /// Dropping the future has no effect on the channel.
     pub async fn closed(&self) {
         loop {
             // Created before the check, so that a receiver dropped in between is not missed.
@@ -248,7 +249,8 @@ impl<T> fmt::Debug for Sender<T> {
     }
 }
 
-/// The receiving side of a watch channel. A clone has seen the values that the original has seen.
+/// The receiving side of a watch channel. When a receiver is cloned, the values that it has seen
+/// also count as seen by the clone.
 pub struct Receiver<T> {
     shared: Arc<Shared<T>>,
     /// The version, without [`CLOSED`], of the latest value that was seen.
@@ -256,22 +258,26 @@ pub struct Receiver<T> {
 }
 
 impl<T> Receiver<T> {
-    /// Waits for a value that has not been seen yet, and marks the latest value as seen. Completes
-    /// immediately if there is one.
+    /// Waits for a value that this receiver has not seen, and marks the latest value as seen.
+    /// Completes immediately if the latest value has not been seen yet.
     ///
     /// # Errors
     ///
-    /// Returns an error if the latest value has been seen and all senders were dropped.
+    /// Returns an error if all senders were dropped and this receiver has already seen the latest
+    /// value.
     ///
     /// # Cancellation
     ///
-    /// Dropping the future loses nothing: the value is marked as seen only on completion.
+    /// Dropping the future loses no value: a value is marked as seen only when the future
+    /// completes.
     pub async fn changed(&mut self) -> Result<(), RecvError> {
         self.shared.changed(&mut self.seen).await
     }
 
-    /// Waits until the latest value satisfies `condition`, and marks it as seen. Completes
-    /// immediately if the value already satisfies the condition.
+    /// Waits until the latest value satisfies `condition`, and marks that value as seen. Completes
+    /// immediately if the current value satisfies the condition.
+    ///
+    /// `condition` runs while the value is locked against senders, so it should return quickly.
     ///
     /// # Errors
     ///
@@ -280,11 +286,12 @@ impl<T> Receiver<T> {
     ///
     /// # Panics
     ///
-    /// If `condition` panics, the panic propagates. `condition` runs under the lock.
+    /// If `condition` panics, the panic propagates to the caller.
     ///
     /// # Cancellation
     ///
-    /// Dropping the future loses nothing, but values that failed the condition count as seen.
+    /// Dropping the future loses no value, but values that did not satisfy `condition` count as
+    /// seen.
     pub async fn wait_for(
         &mut self,
         mut condition: impl FnMut(&T) -> bool,
@@ -303,11 +310,11 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Returns whether there is a value that has not been seen yet.
+    /// Returns whether this receiver has not yet seen the latest value.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is none and all senders were dropped.
+    /// Returns an error if all senders were dropped and this receiver has seen the latest value.
     pub fn has_changed(&self) -> Result<bool, RecvError> {
         let version = self.shared.version();
         match (version & !CLOSED != self.seen, version & CLOSED != 0) {
@@ -319,7 +326,7 @@ impl<T> Receiver<T> {
     /// Returns the latest value, locked against senders. Hold the guard only briefly, and do not
     /// call `borrow` again in the meantime.
     ///
-    /// The value is not marked as seen.
+    /// This method does not mark the value as seen.
     #[must_use]
     pub fn borrow(&self) -> Ref<'_, T> {
         self.shared.read()
@@ -335,7 +342,7 @@ impl<T> Receiver<T> {
         value
     }
 
-    /// Returns whether both receivers watch the same value.
+    /// Returns whether both receivers belong to the same channel.
     #[must_use]
     pub fn same_channel(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
@@ -369,8 +376,8 @@ impl<T> fmt::Debug for Receiver<T> {
     }
 }
 
-/// A guard that gives access to the value. Senders block while it exists. It is not `Send`, so a
-/// spawned thread cannot hold it across an `await`.
+/// A guard for reading the value of a watch channel. Senders block while the guard exists. The
+/// guard is not `Send`, so a spawned thread cannot hold it across an `await`.
 pub struct Ref<'a, T> {
     guard: RwLockReadGuard<'a, T>,
 }
