@@ -45,7 +45,7 @@ pub(crate) enum After {
 pub enum DropReason {
     /// The event's deadline had passed when its turn came.
     Expired,
-    /// The runtime shut down before the event's turn.
+    /// The runtime shut down before the event ran.
     ShutDown,
 }
 

@@ -94,8 +94,8 @@ impl JoinError {
     /// Resumes the panic in the caller, as if the caller had called the joined code directly.
     ///
     /// # Panics
-    /// Always panics. A panic resumes with its original payload, without calling the panic hook
-    /// again. A cancellation becomes a panic with the text of this error.
+    /// Always panics. If the thread or job panicked, that panic resumes with its original payload,
+    /// without calling the panic hook again. Otherwise, panics with the text of this error.
     pub fn resume(self) -> ! {
         match self.try_into_panic() {
             Ok(payload) => resume_unwind(payload),

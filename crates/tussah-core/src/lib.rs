@@ -1,4 +1,4 @@
-//! The mechanism of tussah: events, colors, workers, stealing, parking, threads, timers.
+//! The mechanisms of tussah: events, colors, workers, stealing, parking, threads and timers.
 //!
 //! Applications depend on the `tussah` crate. This crate contains all of tussah's `unsafe` code.
 

@@ -1,4 +1,4 @@
-//! One value per worker of a runtime, accessed by that worker without a lock.
+//! Values of a runtime, one for each worker, which accesses its value without a lock.
 //!
 //! # Why it is sound
 //! Only the OS thread that is worker *i* of the runtime accesses the value at place *i*:
@@ -23,7 +23,7 @@ use std::ops::{Deref, DerefMut};
 use crate::runtime::Handle;
 use crate::worker::Worker;
 
-/// One value per worker of a runtime, accessed by that worker without a lock.
+/// Values of a runtime, one for each worker, which accesses its value without a lock.
 ///
 /// # Examples
 /// ```
@@ -73,7 +73,7 @@ impl<T> PerWorker<T> {
     /// Returns the value of the worker on which the caller runs.
     ///
     /// Returns `None` outside the runtime's workers, on a worker that was added later, and while
-    /// the caller already holds a guard of the value.
+    /// the caller already holds a guard for the value.
     #[inline]
     pub fn get(&self) -> Option<PerWorkerGuard<'_, T>> {
         // SAFETY: the reference ends before this function returns.
@@ -89,7 +89,8 @@ impl<T> PerWorker<T> {
     }
 }
 
-/// A guard that gives access to the current worker's value. It cannot be sent to another OS thread.
+/// A guard that gives access to the current worker's value. The guard cannot be sent to another OS
+/// thread.
 pub struct PerWorkerGuard<'a, T> {
     place: &'a Place<T>,
 }

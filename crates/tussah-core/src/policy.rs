@@ -6,10 +6,10 @@ use crate::quietly::quietly;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Candidate {
-    /// The color's priority; 0 for a thread that has a color of its own. Larger values go first.
+    /// The color's priority, where larger values are more urgent; 0 for a thread that has its own
+    /// color.
     pub priority: i8,
-    /// True if the color was the last to run on this worker, so that its data are probably in the
-    /// cache.
+    /// True if the color was the last to run on this worker, so its data is probably in the cache.
     pub ran_last: bool,
     /// The mean length of the color's measured turns, in nanoseconds; 0 if none was measured.
     pub turn_ns: u64,
@@ -22,16 +22,16 @@ pub struct Candidate {
 /// choice does not depend on the length of the queue.
 pub const CANDIDATES_MAX: usize = 16;
 
-/// Bound, in turns: a candidate that was passed over this often goes next, whatever the policy
-/// chooses, so no color starves.
+/// Bound, in turns: a candidate that was passed over this many times runs next, regardless of the
+/// policy's choice, so no color starves.
 pub const PASSED_OVER_MAX: u32 = 64;
 
 /// A policy that chooses the runnable color that a worker takes next.
 ///
 /// Each worker has its own policy, created by the function passed to
-/// [`Builder::policy`](crate::Builder::policy). A policy cannot break a promise of the runtime:
-/// events of one color keep their order, and a color that was passed over [`PASSED_OVER_MAX`] times
-/// goes next.
+/// [`Builder::policy`](crate::Builder::policy). A policy cannot break the guarantees of the
+/// runtime: events of one color keep their order, and a color that was passed over
+/// [`PASSED_OVER_MAX`] times runs next.
 ///
 /// # Examples
 /// ```
@@ -62,8 +62,8 @@ pub trait Policy: Send {
 ///
 /// The policy chooses the candidate with the largest weight, which is the priority, plus one if the
 /// color was the last to run on this worker. Among equals, it chooses the oldest (the thesis on
-/// libasync-mp, §3.4). While no color of the runtime has a priority, candidates are not weighed,
-/// and the queue is first in, first out.
+/// libasync-mp, §3.4). While no color of the runtime has a priority, the policy ignores the
+/// weights, and the queue is first in, first out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Priorities;
 

@@ -7,8 +7,8 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs `f`, and catches a panic. The payload is dropped; the panic hook has already printed the
-/// message.
+/// Runs `f` and catches any panic. The panic's payload is dropped; the panic hook has already
+/// printed the message.
 ///
 /// The payload is a user's value, so its destructor may also panic. The payload of that second
 /// panic is leaked, because its destructor could panic again, and so on.
@@ -16,7 +16,7 @@ pub fn quietly(f: impl FnOnce()) {
     let _ = caught(f);
 }
 
-/// Runs `f` and returns its result, or `None` if it panics. The payload is dropped as in
+/// Runs `f` and returns its result, or `None` if it panics. The panic's payload is dropped as in
 /// [`quietly`].
 #[inline]
 pub fn caught<R>(f: impl FnOnce() -> R) -> Option<R> {

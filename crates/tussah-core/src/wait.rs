@@ -40,15 +40,15 @@ const WAKE_BATCH: usize = 32;
 #[cfg(loom)]
 const WAKE_BATCH: usize = 1;
 
-/// An event without a value, for which threads can wait.
+/// A notification without a value, for which threads can wait.
 ///
 /// `Notify` behaves like `tokio::sync::Notify`:
 ///
 /// - [`notify_one`](Self::notify_one) wakes the thread that has waited longest. If no thread waits,
-///   it stores one *permit*, and the next [`notified`](Self::notified) completes immediately. There
-///   is never more than one permit.
-/// - [`notify_waiters`](Self::notify_waiters) wakes every existing future, polled or not. It stores
-///   no permit.
+///   the call stores one *permit*, and the next [`notified`](Self::notified) completes immediately.
+///   There is never more than one permit.
+/// - [`notify_waiters`](Self::notify_waiters) completes every existing [`Notified`] future, polled
+///   or not. It stores no permit.
 ///
 /// A woken thread sees everything that happened before the notification.
 ///
@@ -81,13 +81,13 @@ const WAKE_BATCH: usize = 1;
 /// # });
 /// ```
 ///
-/// With `notify_one`, the permit has the same effect for a single waiting thread. If several
+/// With `notify_one`, the permit serves this purpose for a single waiting thread. If several
 /// threads may wait, call [`Notified::enable`] before the test.
 ///
 /// # Leaks
 ///
-/// Leaking a polled [`Notified`] is sound. Its node keeps its place in the queue forever, so one
-/// `notify_one` has no effect.
+/// Leaking a polled [`Notified`] is sound. The leaked future keeps its place in the queue forever,
+/// so one later `notify_one` has no effect.
 pub struct Notify {
     state: Mutex<State>,
 }
@@ -152,9 +152,9 @@ impl Notify {
 
     /// Waits for a notification.
     ///
-    /// The future receives every [`notify_waiters`](Self::notify_waiters) from this call on. It
-    /// takes its place in the queue for [`notify_one`](Self::notify_one), or the permit, when it is
-    /// first polled or [enabled](Notified::enable).
+    /// Any later call of [`notify_waiters`](Self::notify_waiters) completes the future. When the
+    /// future is first polled or [enabled](Notified::enable), it consumes the permit, or enters the
+    /// queue for [`notify_one`](Self::notify_one).
     ///
     /// # Cancellation
     ///
@@ -242,7 +242,7 @@ impl fmt::Debug for Notify {
     }
 }
 
-/// The future of [`Notify::notified`]; 32 bytes.
+/// The future of [`Notify::notified`]; its size is 32 bytes.
 ///
 /// If it is polled after completion, it returns `Ready` again.
 #[must_use = "futures do nothing unless they are polled"]
@@ -265,7 +265,7 @@ impl UnwindSafe for Notified<'_> {}
 impl RefUnwindSafe for Notified<'_> {}
 
 impl Notified<'_> {
-    /// Takes a place in the queue, or the permit, without waiting. Returns whether the future is
+    /// Consumes the permit or enters the queue, without waiting. Returns whether the future is
     /// complete.
     ///
     /// A later notification wakes the thread only if the future has been polled.

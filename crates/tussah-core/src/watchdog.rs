@@ -36,12 +36,12 @@ use crate::stats::Site;
 pub struct Stuck {
     /// The number of the worker.
     pub worker: usize,
-    /// The time that the worker has spent in the event, with the precision of one check: 10 ms, or
-    /// a quarter of the limit if that is shorter.
+    /// The time that the worker has spent in the event, accurate to one check interval: 10 ms, or a
+    /// quarter of the limit if that is shorter.
     pub held: Duration,
-    /// True if the event or waker has ended; `held` is then its total duration. False in the first
-    /// report. If the event or waker is still running when the runtime stops its workers, there is
-    /// no second report.
+    /// True if the event or waker has ended; `held` is then its total duration. This field is false
+    /// in the first report. If the event or waker is still running when the runtime stops its
+    /// workers, there is no second report.
     pub ended: bool,
     /// The type of the closure or future; its path contains the name of the function. `None` if the
     /// worker is not in an event. The worker is then calling wakers, because descriptors are ready,

@@ -12,10 +12,11 @@ use super::slot::Outcome;
 use crate::color::held::assert_may_wait;
 use crate::join_error::JoinError;
 
-/// The handle of a job on a [`BlockingPool`](super::BlockingPool), and a future of its result.
+/// A handle to a job on a [`BlockingPool`](super::BlockingPool), and a future that resolves to the
+/// job's result.
 ///
-/// Dropping the handle detaches the job: it still runs, and its result is dropped. A timeout or a
-/// `select` that drops the handle has the same effect.
+/// Dropping the handle detaches the job: the job still runs, but its result is dropped. A timeout
+/// or a `select` that drops the handle has the same effect.
 ///
 /// If a blocking job polls the handle of a queued job, that job runs on the same OS thread, so
 /// nested jobs need no additional OS threads. Elsewhere, polling never blocks.
@@ -37,20 +38,20 @@ impl<T> BlockingHandle<T> {
 
     /// Blocks this OS thread until the job has ended, and returns the job's result.
     ///
-    /// A job that is still queued runs on the caller's stack. Do not use this in `async` code:
-    /// `await` the handle there.
+    /// If the job is still queued, this call runs it on the caller's stack. In `async` code,
+    /// `await` the handle instead.
     ///
     /// # Errors
     /// Returns an error if the job panicked, was aborted, was still queued when its pool shut down,
     /// or is [nested too deep](JoinError::is_too_deep).
     ///
     /// # Panics
-    /// Panics inside an event or inside a closure that has entered a color, like
-    /// [`block_on`](crate::Handle::block_on), unless the job has already ended.
+    /// Like [`block_on`](crate::Handle::block_on), panics if called inside an event or inside a
+    /// closure that has entered a color, unless the job has already ended.
     ///
     /// # Deadlocks
-    /// A join never returns if the job waits, directly or indirectly, for a job below it on the
-    /// stack or for a job that waits for it.
+    /// This call never returns if the job waits, directly or indirectly, for itself or for a job
+    /// below it on the stack.
     #[track_caller]
     pub fn join(self) -> Result<T, JoinError> {
         if !self.outcome.is_finished() {
@@ -63,8 +64,8 @@ impl<T> BlockingHandle<T> {
     /// Removes the job from the queue and drops its closure. The handle then returns a cancellation
     /// error.
     ///
-    /// Returns false if the job has already started and therefore runs to its end, because blocking
-    /// code cannot be interrupted.
+    /// Returns false if the job has already started. The job then runs to completion, because
+    /// blocking code cannot be interrupted.
     pub fn abort(&self) -> bool {
         self.pool.abort(self.ticket)
     }

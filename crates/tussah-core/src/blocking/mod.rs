@@ -2,20 +2,20 @@
 //!
 //! # No job is forgotten
 //!
-//! *While the queue is not empty, the pool has at least one OS thread. The OS threads that are
-//! awake or about to be woken are at least as many as the queued jobs, or they include all OS
-//! threads without a job.*
+//! *While the queue is not empty, the pool has at least one OS thread. The number of OS threads
+//! that are awake or about to be woken is at least the number of queued jobs, unless every OS
+//! thread without a job is already among them.*
 //!
 //! - `submit` queues the job and consults the policy under the same lock. If there is no OS thread,
-//!   the policy adds one, whatever its bound. The OS thread is started under the lock, so `threads`
-//!   counts only OS threads that exist. If the system refuses to start the first OS thread,
-//!   `submit` removes the job from the queue and returns its closure to the caller.
-//! - An OS thread ends only under the lock and only if the queue is empty, even after its idle
+//!   the policy adds one, regardless of its bound. The OS thread is started under the lock, so
+//!   `threads` counts only OS threads that exist. If the system refuses to start the first OS
+//!   thread, `submit` removes the job from the queue and returns its closure to the caller.
+//! - An OS thread ends only while it holds the lock and the queue is empty, even after its idle
 //!   timeout or during a shutdown.
 //! - An OS thread goes to sleep only if it has seen an empty queue, and releases the lock as it
-//!   falls asleep. A job that is submitted later therefore finds it asleep, and `submit` wakes one
-//!   sleeper per job. An OS thread that wakes or has finished its job checks the queue before it
-//!   sleeps or ends, even if its idle timeout has just expired.
+//!   falls asleep. A later `submit` therefore finds this OS thread asleep, and wakes one sleeper
+//!   for its job. An OS thread that wakes or has finished its job checks the queue before it sleeps
+//!   or ends, even if its idle timeout has just expired.
 //!
 //! Jobs leave the queue in order of submission. A job therefore waits forever only if every OS
 //! thread of the pool is inside a job that never ends.
@@ -25,30 +25,31 @@
 //! Suppose that jobs wait only for handles of other jobs, without a cycle. Then all of these jobs
 //! end. A waiter for a queued job removes that job from the queue and runs it on its own OS thread,
 //! but runs no other job. Every awaited job is therefore running or done, and a job waits only for
-//! the jobs above it on its stack. Follow "waits for" from any job: without a cycle, the path leads
-//! to a job that waits for nothing. That job is running, and ends.
+//! the jobs above it on its stack. Follow the relation "waits for" from any job: without a cycle,
+//! the path leads to a job that waits for nothing. That job is running, and ends.
 //!
 //! Polling a handle inside a blocking job counts as waiting, because the poll may run the job: a
-//! `select` over a handle and another future is then blocked until the job has ended. This holds
-//! for the jobs of all pools, not only for those of the handle's pool. Otherwise two pools of one
-//! OS thread each, whose jobs wait for queued jobs of the other pool, would stall without a cycle.
+//! `select` over a handle and another future is then blocked until the job has ended. This rule
+//! applies to the jobs of all pools, not only to those of the handle's pool. Otherwise, two pools
+//! with one OS thread each would stall without a cycle if each one's job waited for a job queued in
+//! the other pool.
 //!
 //! A file operation on the pool counts as a job. A job that waits for a file operation runs it on
 //! its own OS thread, together with the operations ahead of it in the file's queue
 //! (`driver/file/order.rs`).
 //!
 //! Two cases remain: a cycle of joins, and jobs that wait for a queued job by means other than its
-//! handle, such as a channel or a lock. Each such job needs an OS thread of its own; the pool
-//! provides up to `threads_max`.
+//! handle, such as a channel or a lock. Each such job needs its own OS thread; the pool provides up
+//! to `threads_max` OS threads.
 //!
 //! # Stacks
 //!
-//! One stack holds at most `INLINE_DEPTH_MAX` jobs. The next job runs on a separate OS thread,
-//! which does not count against the pool's `threads_max`: it adds no parallelism, because the OS
-//! thread that started it only waits. If there are already `EXTRA_STACKS_MAX` such stacks, or if
-//! the system refuses one, the job does not run and its join returns an error
-//! ([`JoinError::is_too_deep`](crate::JoinError::is_too_deep)). Waiting instead could take forever:
-//! in a pool of one OS thread, only the waiter could run the job.
+//! One stack holds at most `INLINE_DEPTH_MAX` jobs. A job that is nested deeper runs on a separate
+//! OS thread. This OS thread does not count against the pool's `threads_max`: it adds no
+//! parallelism, because the OS thread that started it only waits. If there are already
+//! `EXTRA_STACKS_MAX` such stacks, or if the system refuses one, the job does not run and its join
+//! returns an error ([`JoinError::is_too_deep`](crate::JoinError::is_too_deep)). Waiting instead
+//! could take forever: in a pool of one OS thread, only the waiter could run the job.
 //!
 //! # Locks
 //!

@@ -16,9 +16,10 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The bounds within which a blocking pool grows and shrinks.
 ///
 /// If a job finds no idle OS thread, the pool starts one, up to `threads_max`. SEDA's pools (Welsh,
-/// Culler, Brewer, SOSP 2001, section 3.4) wait until the queue is long. Those pools ran the
-/// handlers of one stage, where another OS thread helps only if work accumulates. Here, jobs block
-/// in the kernel and are unrelated, so there is no reason for a job to wait behind another one.
+/// Culler, Brewer, SOSP 2001, section 3.4) add an OS thread only when the queue is long. Those
+/// pools ran the handlers of one stage, where another OS thread helps only if work accumulates.
+/// Here, jobs block in the kernel and are unrelated, so there is no reason for a job to wait behind
+/// another one.
 ///
 /// # Examples
 /// ```
@@ -37,8 +38,8 @@ pub struct PoolPolicy {
     pub threads_max: usize,
     /// The idle time after which an OS thread ends.
     pub idle_timeout: Duration,
-    /// Bound, in jobs: queued closures take memory. A full queue returns the closure. Zero counts
-    /// as 1.
+    /// Bound, in jobs: queued closures take memory. If the queue is full, submitting a job fails
+    /// and returns the closure. Zero counts as 1.
     pub queue_max: usize,
 }
 

@@ -17,11 +17,12 @@ use super::submit_error::SubmitError;
 use crate::color::held::assert_may_wait;
 use crate::join_error::JoinError;
 
-/// A pool of OS threads for blocking calls: file operations without io_uring, name resolution,
-/// foreign libraries, long computations.
+/// A pool of OS threads for blocking work, such as file operations without io_uring, name
+/// resolution, calls of foreign libraries, and long computations.
 ///
-/// A [`PoolPolicy`] adds and removes OS threads. Jobs start in order of submission, except that a
-/// waiter for a queued job runs it immediately. Dropping the pool shuts it down immediately.
+/// A [`PoolPolicy`] determines when the pool adds and removes OS threads. Jobs start in order of
+/// submission, except that a waiter for a queued job runs it immediately. Dropping the pool shuts
+/// it down immediately.
 ///
 /// # Examples
 /// ```
@@ -38,7 +39,8 @@ pub struct BlockingPool {
 
 /// The current state of a pool, and its counters.
 ///
-/// Each job is in exactly one of the five job counts, except for a moment during a transition.
+/// Each job is counted in exactly one of `queued`, `running`, `completed`, `panicked` and
+/// `cancelled`, except for a moment when its state changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct BlockingStats {
@@ -52,7 +54,7 @@ pub struct BlockingStats {
     pub queued: usize,
     /// The number of running jobs, on OS threads of the pool or inside a join.
     pub running: usize,
-    /// The number of jobs that returned.
+    /// The number of jobs that have returned without a panic.
     pub completed: u64,
     /// The number of jobs that panicked.
     pub panicked: u64,
@@ -159,7 +161,8 @@ impl BlockingPool {
     /// its own pool, the call waits until the deadline.
     ///
     /// # Panics
-    /// If the deadline is in the future, panics where [`block_on`](crate::Handle::block_on) panics.
+    /// If the deadline is in the future, panics in the same cases as
+    /// [`block_on`](crate::Handle::block_on).
     pub fn shutdown(&self, deadline: Instant) -> ShutdownOutcome {
         if Instant::now() < deadline {
             assert_may_wait("a blocking pool was shut down");

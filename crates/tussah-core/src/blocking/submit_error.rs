@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::{fmt, io};
 
-/// The error of a rejected job, which contains the unused closure.
+/// The error for a rejected job; it contains the closure, which has not run.
 pub struct SubmitError<F> {
     f: F,
     kind: Kind,
@@ -37,7 +37,7 @@ impl<F> SubmitError<F> {
         }
     }
 
-    /// Returns the closure that was to run.
+    /// Returns the closure that the pool rejected.
     #[must_use]
     pub fn into_inner(self) -> F {
         self.f

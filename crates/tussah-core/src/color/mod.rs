@@ -21,8 +21,9 @@ pub use reference::ColorRef;
 /// different colors may run in parallel. Any value can serve as a color: the number of a
 /// connection, the address of a shared structure, a hash.
 ///
-/// Equal values are the same color, and different values are never merged. The paper's colors were
-/// 32 bits wide and folded into 1,024 buckets; these are 64 bits wide and exact.
+/// Equal values name the same color, and different values always name different colors. In the
+/// paper, colors were 32-bit numbers that were folded into 1,024 buckets; here, colors are 64-bit
+/// numbers that are never folded.
 ///
 /// # Examples
 /// ```
@@ -35,7 +36,7 @@ pub use reference::ColorRef;
 pub struct Color(pub u64);
 
 impl Color {
-    /// The color of all events that are posted without a color.
+    /// The color of all events that are posted without naming a color.
     pub const DEFAULT: Color = Color(0);
 }
 
@@ -43,13 +44,13 @@ impl Color {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ColorName {
-    /// A color given by number.
+    /// A color that is identified by a number.
     Number(Color),
-    /// The color of a [`Colored`](crate::Colored) value of this type.
+    /// The color of a [`Colored`](crate::Colored) value.
     Value {
         /// The type of the value.
         type_name: &'static str,
-        /// The number of the value among the values of its type, in order of creation.
+        /// The number of the value in the order of creation, counted separately for each type.
         number: u64,
     },
 }

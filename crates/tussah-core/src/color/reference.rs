@@ -10,14 +10,14 @@ use crate::runtime::Shared;
 
 /// A handle to a color of one runtime.
 ///
-/// Posting through it needs no look-up. While it exists, the runtime does not forget the color. A
-/// `ColorRef` is cheap to clone.
+/// Posting through a `ColorRef` needs no look-up of the color. While a `ColorRef` exists, the
+/// runtime does not forget the color. Cloning a `ColorRef` is cheap.
 ///
 /// The runtime may forget a color that was given by number, is idle, and has no references. The
 /// color's priority and depth limit are then lost. A runtime remembers up to 4,096 such colors, and
 /// forgets others when their last reference is dropped. If a color had events at that moment, the
-/// runtime forgets it gradually, as the program names other colors. When the program has named
-/// about as many new colors as there were colors to forget, all of them are forgotten.
+/// runtime forgets it later, while the program names other colors. By the time the program has
+/// named about as many new colors, all such colors are forgotten.
 pub struct ColorRef {
     cell: NonNull<ColorCell>,
     /// Declared after the cell's pointer and released after its handle, because the cell uses its

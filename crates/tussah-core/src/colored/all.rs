@@ -72,13 +72,13 @@ all_colored!(A 0, B 1, C 2, D 3);
 /// Runs a closure on several colored values once all of their colors are free.
 ///
 /// If all colors are idle, the closure runs immediately. Otherwise the request takes a place in the
-/// queue of every color in one step. Requests for several colors can therefore not deadlock, and no
-/// request is overtaken. The closure runs in the `tracing` span that was current when the request
-/// was first polled.
+/// queue of every color in one step. Therefore, requests for several colors cannot deadlock, and no
+/// request overtakes another. The closure runs in the `tracing` span that was current when the
+/// request was first polled.
 ///
 /// # Cancellation
-/// Cancellation works as in [`Colored::with`]. Queues skip the places of a cancelled request, or
-/// remove them earlier.
+/// Cancellation works as in [`Colored::with`]. The queues skip a cancelled request, or remove its
+/// entries earlier.
 ///
 /// # Panics
 /// Panics if the same color is given twice, or if the values belong to different runtimes.

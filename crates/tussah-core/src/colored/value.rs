@@ -24,7 +24,7 @@ use crate::worker::{InColor, Worker};
 /// to the same value. When the last clone is dropped, the value is dropped by the last event of its
 /// color, on whichever OS thread that event runs.
 ///
-/// Send closures to the value; no reference to the value leaves a closure:
+/// Access the value by sending closures to it; no reference to the value can leave a closure:
 ///
 /// ```compile_fail
 /// # use tussah_core as tussah;
@@ -62,7 +62,7 @@ unsafe impl<T: Send> Send for Colored<T> {}
 unsafe impl<T: Send> Sync for Colored<T> {}
 
 impl<T: Send + 'static> Colored<T> {
-    /// Creates a value in the current runtime.
+    /// Creates a colored value in the current runtime.
     ///
     /// # Panics
     /// Panics if called outside a runtime; use [`Colored::new_in`] there.
@@ -71,7 +71,7 @@ impl<T: Send + 'static> Colored<T> {
         Handle::with_current(|handle| Self::new_in(handle, value))
     }
 
-    /// Creates a value in the given runtime.
+    /// Creates a colored value in the given runtime.
     pub fn new_in(handle: &Handle, value: T) -> Self {
         let number = handle.shared.values_made.fetch_add(1, Ordering::Relaxed);
         let name = ColorName::Value {
@@ -99,23 +99,24 @@ impl<T: Send + 'static> Colored<T> {
     /// of the color. The future completes with the closure's result. No OS thread blocks.
     ///
     /// Requests run in the order in which they were first polled. Each closure runs in the
-    /// `tracing` span that was current at its first poll, even if it was queued.
+    /// `tracing` span that was current when its future was first polled, even if the closure was
+    /// queued.
     ///
-    /// Requests do not count against the color's depth limit: a thread waits for each of them, so
-    /// the number of threads bounds them.
+    /// Requests do not count against the color's depth limit: a thread waits for each request, so
+    /// the number of threads bounds the number of requests.
     ///
     /// # Cancellation
     /// Dropping the future cancels the closure if it is still queued, and otherwise discards its
     /// result. Dropping the future never blocks. Cancelled requests leave the queue in batches. A
-    /// color holds at most 192 cancelled requests, or three times the largest number of other
-    /// events that have waited in it at once, if that is more.
+    /// color holds at most 192 cancelled requests or three times the peak number of its other
+    /// queued events, whichever is larger.
     ///
     /// # Panics
     /// If the closure panics, the panic resumes in the caller. The value stays as the closure left
     /// it, and nothing is poisoned. The future also panics if the runtime's shutdown dropped the
     /// request.
     ///
-    /// The closure holds the color, so it must not wait for other events. Inside it,
+    /// The closure holds the color, so it must not wait for other events. Inside the closure,
     /// [`block_on`](Handle::block_on) and other blocking calls of this library panic, on any OS
     /// thread. Other ways of waiting, such as a lock of the standard library or another executor,
     /// are not detected and can deadlock.
@@ -140,7 +141,8 @@ impl<T: Send + 'static> Colored<T> {
     /// Runs a closure that only reads the value, concurrently with other readers.
     ///
     /// The closure runs immediately unless a writer is running or events are queued, so a reader
-    /// never overtakes a queued writer. Otherwise it behaves like [`with`](Colored::with).
+    /// never overtakes a queued writer. Otherwise the closure is queued, as in
+    /// [`with`](Colored::with).
     pub fn read<F, R>(&self, f: F) -> With<'_, T, Read<F>, R>
     where
         T: Sync,
@@ -181,8 +183,8 @@ impl<T: Send + 'static> Colored<T> {
         }
     }
 
-    /// Returns the value's color. Events posted to it never run at the same time as closures on the
-    /// value.
+    /// Returns the value's color. Events posted to this color never run at the same time as
+    /// closures on the value.
     pub fn color(&self) -> ColorRef {
         self.cell().retain();
         // SAFETY: the reference takes over the new handle.

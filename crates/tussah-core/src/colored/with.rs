@@ -16,17 +16,18 @@ use crate::thread::again;
 use crate::tiny_waker::TinyWaker;
 use crate::worker::{Budget, Worker};
 
-/// An operation of a request on a `T`, with the result `R`. Only [`Write`] and [`Read`] implement
-/// it.
+/// An operation on a colored value of type `T` that returns an `R`. Only [`Write`] and [`Read`]
+/// implement it.
 #[allow(private_bounds)]
 pub trait Operation<T, R>: Sealed + Sized {
-    /// True if the operation only reads, so that several of them may run at the same time.
+    /// True if the operation only reads, so that several such operations may run at the same time.
     #[doc(hidden)]
     const READS: bool;
     /// Runs the closure.
     ///
     /// # Safety
-    /// The caller must hold the value's color: a reader's share if `READS`, exclusively otherwise.
+    /// The caller must hold a reader's share of the value's color if `READS` is true, and the whole
+    /// color otherwise.
     #[doc(hidden)]
     unsafe fn call(self, value: NonNull<T>) -> R;
 }

@@ -9,14 +9,14 @@ use crate::color::held::assert_may_wait;
 use crate::time::TimerContext;
 
 impl Handle {
-    /// Polls a future on this OS thread until it is ready. Threads spawned by the future run on the
+    /// Runs a future to completion on this OS thread. Threads spawned by the future run on the
     /// workers.
     ///
     /// # Panics
-    /// Panics if the future panics. Panics inside an event, because it would block the worker. Also
-    /// panics inside a closure of [`with`](crate::Colored::with), `read`, `try_with` or
-    /// [`with_all`](crate::with_all), on any OS thread, because the future may need the closure's
-    /// color.
+    /// Panics if the future panics. Panics if called inside an event, because the call would block
+    /// the worker. Also panics inside a closure of [`with`](crate::Colored::with), `read`,
+    /// `try_with` or [`with_all`](crate::with_all), on any OS thread, because the future may need
+    /// the closure's color.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         assert_may_wait("block_on was called");

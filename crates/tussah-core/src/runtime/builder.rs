@@ -108,7 +108,8 @@ impl Builder {
         self
     }
 
-    /// Sets the waiting time after which stealing an event is always worth its cost. Default: 1 ms.
+    /// Sets the steal delay: the time after which stealing an event that waits behind another event
+    /// is considered worth its cost. Default: 1 ms.
     pub fn steal_delay(mut self, delay: Duration) -> Self {
         self.steal_delay = delay.max(Duration::from_micros(1));
         self
@@ -138,8 +139,9 @@ impl Builder {
         self
     }
 
-    /// Sets the limit above which an event counts as blocking its worker, and how this is reported.
-    /// Default: after 1 s, to standard error.
+    /// Sets the limit above which an event counts as blocking its worker, and the function that
+    /// reports such events. By default, the limit is 1 s, and reports are written to standard
+    /// error.
     ///
     /// `report` runs on a separate OS thread. The watchdog calls it twice for each event that runs
     /// for longer than `limit`: when it detects the event, and, with the total duration, when the
@@ -156,9 +158,9 @@ impl Builder {
     /// thread does, so that waiters outside of the runtime do not wait for the event. Therefore
     /// neither `report` nor the wakers of other executors may block.
     ///
-    /// At each check, the watchdog makes the workers end their turns and check their timers. The
-    /// interruption matters if events suddenly take longer. It limits the wait of other colors and
-    /// timers to one interval, one event, and the time that the system takes to run the watchdog.
+    /// At each check, the watchdog makes the workers end their turns and check their timers. If
+    /// events suddenly take longer, other colors and timers therefore wait for at most one
+    /// interval, one event, and the time that the system takes to run the watchdog.
     pub fn watchdog(
         mut self,
         limit: Duration,

@@ -58,17 +58,17 @@ impl fmt::Debug for Extensions {
 }
 
 impl Handle {
-    /// Returns the runtime's value of a type. The first call creates it. Libraries can use this to
-    /// keep per-runtime state.
+    /// Returns the value of type `T` that the runtime stores. The first call for a type creates the
+    /// value. Libraries can use this method to keep per-runtime state.
     ///
     /// The shutdown drops the value after the futures of all threads, so the value's destructor can
-    /// end whatever must end with the runtime. If the value is first requested later, or if the
-    /// runtime leaves a worker behind, the value lives as long as the runtime's memory. The value
-    /// must not hold a [`Handle`] or anything else that keeps this memory alive: otherwise neither
-    /// might ever be freed.
+    /// stop whatever must stop with the runtime. If the value is created after the shutdown, or if
+    /// the runtime leaves a worker behind, the value lives as long as the runtime's memory. The
+    /// value must not hold a [`Handle`] or anything else that keeps this memory alive: otherwise,
+    /// neither the value nor the memory might ever be freed.
     ///
-    /// If two first calls run concurrently, both may create a value. One of the values is dropped,
-    /// and both callers get the other one.
+    /// If the first two calls run concurrently, both may create a value. One of the values is
+    /// dropped, and both calls return the other value.
     ///
     /// # Examples
     /// ```

@@ -24,13 +24,13 @@ use crate::thread::{self, JoinHandle};
 use crate::worker::Worker;
 use crate::world::Network;
 /// A runtime with its workers, colors, timers and blocking pool. Dropping it calls
-/// [`Runtime::shutdown`], on a new OS thread if the stack unwinds where waiting is forbidden.
+/// [`Runtime::shutdown`], on a new OS thread if a panic drops it where blocking is forbidden.
 pub struct Runtime {
     handle: Handle,
 }
 
-/// A handle of a runtime, usable from any OS thread. It is cheap to clone, and does not keep the
-/// runtime running.
+/// A handle to a runtime, usable on any OS thread. A handle is cheap to clone, and does not keep
+/// the runtime running.
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) shared: Arc<Shared>,
@@ -59,20 +59,20 @@ impl<F: FnOnce() + Send + 'static> Body for Plain<F> {
 }
 
 impl Handle {
-    /// Returns a handle of the current runtime.
+    /// Returns a handle to the current runtime.
     ///
     /// # Errors
-    /// Returns [`NoRuntime`] outside of events, threads and `block_on`.
+    /// Returns [`NoRuntime`] if called outside of events, threads and `block_on`.
     pub fn try_current() -> Result<Handle, NoRuntime> {
         Worker::with(|worker| worker.map(|worker| worker.handle.clone()))
             .or_else(entered::current)
             .ok_or(NoRuntime)
     }
 
-    /// Returns a handle of the current runtime.
+    /// Returns a handle to the current runtime.
     ///
     /// # Panics
-    /// Panics outside of events, threads and `block_on`.
+    /// Panics if called outside of events, threads and `block_on`.
     #[track_caller]
     pub fn current() -> Handle {
         match Self::try_current() {
@@ -81,11 +81,11 @@ impl Handle {
         }
     }
 
-    /// Calls `f` with a handle of the current runtime. On a worker, this avoids cloning the handle,
+    /// Calls `f` with a handle to the current runtime. On a worker, this avoids cloning the handle,
     /// whose reference count all workers share.
     ///
     /// # Panics
-    /// Panics outside of events, threads and `block_on`.
+    /// Panics if called outside of events, threads and `block_on`.
     #[inline]
     #[track_caller]
     pub fn with_current<R>(f: impl FnOnce(&Handle) -> R) -> R {
@@ -100,7 +100,7 @@ impl Handle {
         }
     }
 
-    /// Starts a thread. The thread has a color of its own, unless the runtime was built with
+    /// Starts a thread. The thread gets its own color, unless the runtime was built with
     /// [`one_color`](Builder::one_color).
     ///
     /// # Panics
@@ -224,8 +224,7 @@ impl Handle {
         }
     }
 
-    /// Returns a reference to a color of this runtime, which makes later look-ups by number
-    /// unnecessary.
+    /// Returns a reference to a color of this runtime. It saves later look-ups by number.
     pub fn color(&self, color: impl AsColor) -> ColorRef {
         color.reference(&self.shared)
     }
@@ -242,7 +241,7 @@ impl Handle {
         self.shared.world.network
     }
 
-    /// Returns a report on the runtime's drivers, and on how its file operations run.
+    /// Returns a report on the runtime's drivers and its file operations.
     #[cfg(not(loom))]
     pub fn driver(&self) -> DriverReport {
         DriverReport::new(&self.shared)
@@ -281,10 +280,10 @@ impl Handle {
     /// event, and hands its colors and timers to the other workers.
     ///
     /// # Errors
-    /// Returns `InvalidInput` if the number is not 1 to 1,024. The call waits for another change or
-    /// a removed worker to finish; inside an event or a closure that has entered a color, it
-    /// returns `WouldBlock` instead. Returns the system's error if no descriptors are left (each
-    /// worker needs two) or an OS thread could not be started; workers that have started stay.
+    /// Returns `InvalidInput` if the number is not 1 to 1,024. The call waits until earlier changes
+    /// and removed workers have finished; inside an event or a closure that has entered a color, it
+    /// returns `WouldBlock` instead. Returns the system's error if an OS thread could not be
+    /// started or no descriptors are left (each worker needs two); workers that have started stay.
     pub fn set_workers(&self, workers: usize) -> io::Result<()> {
         shutdown::set_workers(&self.shared, workers)
     }
@@ -339,7 +338,7 @@ impl Runtime {
         }
     }
 
-    /// Returns a handle. A handle may outlive the runtime, but does not keep it running.
+    /// Returns a handle, which may outlive the runtime, but does not keep it running.
     pub fn handle(&self) -> &Handle {
         &self.handle
     }
@@ -348,8 +347,8 @@ impl Runtime {
     /// which drops all other threads. This is how `#[tussah::main]` runs the body of `main`.
     ///
     /// # Panics
-    /// Panics in the same places as [`block_on`](Handle::block_on). If the future panics, the panic
-    /// resumes here with its payload.
+    /// Panics in the same cases as [`block_on`](Handle::block_on). If the future panics, the panic
+    /// resumes in the caller with its payload.
     #[track_caller]
     pub fn block_on_spawned<F>(self, future: F) -> F::Output
     where
@@ -370,8 +369,8 @@ impl Runtime {
     /// second, that worker is left behind and reported, and the events queued on it never run.
     ///
     /// # Panics
-    /// Panics inside an event, and inside a closure that has entered a color, like
-    /// [`block_on`](Handle::block_on).
+    /// Like [`block_on`](Handle::block_on), panics if called inside an event or inside a closure
+    /// that has entered a color.
     #[track_caller]
     pub fn shutdown(self, drain: Duration) -> ShutdownReport {
         shutdown::shutdown(&self.handle.shared, drain)

@@ -76,9 +76,9 @@ impl Handle {
     /// Waits until a worker of this runtime has nothing else to do: no event to run or steal, no
     /// timer that is due, and nothing to report from its descriptors.
     ///
-    /// The future is an idle watcher as in libev (ev(3), `ev_idle`), without priorities. Workers
-    /// are not treated fairly: the first worker that runs out of work wakes all waiters. A thread
-    /// that waits repeatedly keeps one worker busy.
+    /// The future behaves like an idle watcher of libev (ev(3), `ev_idle`), but has no priority.
+    /// The choice of the worker is not fair: the first worker that runs out of work wakes all
+    /// waiters. A thread that waits for `idle` in a loop keeps one worker busy.
     ///
     /// Once the runtime is shutting down, the future never completes.
     ///

@@ -10,7 +10,7 @@ use crate::color::cell::ColorCell;
 use crate::color::{Color, ColorRef, Full};
 use crate::event::Body;
 
-/// The error of a rejected post, which contains the closure.
+/// The error for a rejected post; it contains the closure, which has not run.
 pub struct PostError<F> {
     body: F,
     full: Option<u32>,
@@ -28,7 +28,7 @@ impl<F> PostError<F> {
         Self { body, full: None }
     }
 
-    /// Returns the closure that was to run.
+    /// Returns the closure that was rejected.
     pub fn into_inner(self) -> F {
         self.body
     }

@@ -111,8 +111,8 @@ pub struct ShutdownReport {
     /// a second after the shutdown had asked them to end.
     ///
     /// If there are such workers, queued events and waiting threads are not dropped, except for
-    /// threads that wait for a file. Joining such a thread waits forever, and the runtime's memory
-    /// is never freed.
+    /// threads that wait for a file. Joining a thread that was not dropped waits forever, and the
+    /// runtime's memory is never freed.
     pub workers_stuck: usize,
 }
 

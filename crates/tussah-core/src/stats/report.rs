@@ -21,12 +21,12 @@ pub struct Stats {
     pub workers: Vec<WorkerStats>,
     /// The colors that took the most time, in decreasing order; at most 16.
     pub colors: Vec<ColorStats>,
-    /// The maximum speed-up that more CPUs can give, or `None` if nothing was measured. It is 1
-    /// divided by the share of the first of `colors`. Because the events of a color run serially,
-    /// this is Amdahl's law with that color as the serial part (the thesis on libasync-mp, §5.2.2:
-    /// a share of 0.35 gives 2.85).
+    /// The maximum speed-up that more CPUs can give, or `None` if nothing was measured. The value
+    /// is 1 divided by the share of the first entry of `colors`. Because the events of a color run
+    /// serially, this is Amdahl's law with that color as the serial part (the thesis on
+    /// libasync-mp, §5.2.2: a share of 0.35 gives 2.85).
     pub speedup_max: Option<f64>,
-    /// Number of remembered colors that were given by number.
+    /// Number of colors that were given by number and that the runtime has not forgotten.
     pub colors_remembered: usize,
     /// Statistics of the blocking pool.
     pub blocking: BlockingStats,
@@ -40,11 +40,11 @@ pub struct Stats {
 pub struct WorkerStats {
     /// Number of events started.
     pub events: u64,
-    /// Number of turns: runnable colors taken from the queue.
+    /// Number of turns; a turn begins when the worker takes a runnable color from its queue.
     pub turns: u64,
     /// Number of runnable colors in the queue.
     pub queue_len: usize,
-    /// Median duration of the last measured turns.
+    /// Median duration of the most recent measured turns.
     pub turn_median: Duration,
     /// Number of times that the worker stole from another worker.
     pub steals: u64,
@@ -64,7 +64,7 @@ pub struct ColorStats {
     pub color: ColorName,
     /// Total duration of the color's events.
     pub time: Duration,
-    /// Share of the color in the total duration of all events, from 0 to 1.
+    /// The color's share of the total duration of all events, from 0 to 1.
     pub share: f64,
     /// The type of the closure or future that last ran in the color; its path contains the name of
     /// the function.

@@ -9,8 +9,8 @@ use crate::worker::{Budget, Worker};
 /// Lets the other runnable colors of this worker run first, by moving the thread to the end of the
 /// run queue.
 ///
-/// On another executor, the future is pending once and wakes its task immediately. Dropping the
-/// future has no effect.
+/// On another executor, the future returns `Pending` once, and wakes its task immediately. Dropping
+/// the future has no effect.
 ///
 /// # Examples
 /// ```
@@ -46,18 +46,19 @@ impl Future for YieldNow {
     }
 }
 
-/// Returns whether the current poll has yielded, so that the thread only waits for its worker.
+/// Returns whether the current poll has yielded, which means that the thread waits only for its
+/// worker.
 #[doc(hidden)]
 #[must_use]
 pub fn has_yielded() -> bool {
     Worker::with(|worker| worker.is_some_and(Worker::yields))
 }
 
-/// Spends one operation from the budget of the current poll, and yields when the budget is used up.
+/// Charges one operation to the budget of the current poll, and yields when the budget is used up.
 /// Use it in loops around operations that seldom wait. Each `with` that enters its color
-/// immediately also spends one operation.
+/// immediately also counts as one operation.
 ///
-/// Dropping the future has no effect. Outside of the workers, it never waits.
+/// Dropping the future has no effect. On an OS thread that is not a worker, the future never waits.
 pub async fn consume_budget() {
     let budget = Worker::with(|worker| worker.map_or(Budget::Left, Worker::spend));
     if budget != Budget::Left {

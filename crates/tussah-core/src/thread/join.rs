@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use super::Header;
 use crate::join_error::JoinError;
 
-/// A future of a thread's result, and a handle of the thread.
+/// A handle to a thread, and a future that resolves to the thread's result.
 ///
 /// The output is `Err` if the thread panicked ([`JoinError::into_panic`]) or was aborted. The
 /// handle may be awaited on any executor.
@@ -51,16 +51,17 @@ impl<T> JoinHandle<T> {
         unsafe { self.thread.as_ref() }
     }
 
-    /// Requests that the thread end. The thread's next event, in its color, drops the future at an
-    /// await point.
+    /// Asks the thread to stop. The thread's next event, which runs in its color, drops the future
+    /// at an await point.
     ///
-    /// The handle then returns an error with [`JoinError::is_cancelled`], unless the thread had
-    /// already ended.
+    /// The handle then returns an error for which [`JoinError::is_cancelled`] is true, unless the
+    /// thread had already ended.
     pub fn abort(&self) {
         Header::abort(self.thread);
     }
 
-    /// Returns a handle that can only abort. That handle may be cloned, and may outlive this one.
+    /// Returns a handle that can only abort the thread. That handle may be cloned, and may outlive
+    /// this one.
     pub fn abort_handle(&self) -> AbortHandle {
         self.header().retain();
         AbortHandle {
@@ -128,7 +129,7 @@ unsafe impl Send for AbortHandle {}
 unsafe impl Sync for AbortHandle {}
 
 impl AbortHandle {
-    /// Requests that the thread end; see [`JoinHandle::abort`].
+    /// Asks the thread to stop; see [`JoinHandle::abort`].
     pub fn abort(&self) {
         Header::abort(self.thread);
     }

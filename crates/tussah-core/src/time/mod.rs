@@ -12,17 +12,17 @@
 //! # Firing
 //!
 //! A worker calls `Shard::fire` with the tick at which its turn began. A peer that finds a worker
-//! stuck calls `Shard::try_fire`. Both take due entries out under the shard's lock and call the
-//! wakers after releasing the lock.
+//! stuck calls `Shard::try_fire`. Both functions remove due entries from the wheel under the
+//! shard's lock, and call the wakers after they have released the lock.
 //!
 //! # Parking
 //!
-//! A worker that is about to park stores that it is parked, issues a `SeqCst` fence and then reads
+//! A worker that is about to park marks itself as parked, issues a `SeqCst` fence and then reads
 //! `Shard::next_tick`. Another OS thread that makes an entry the earliest stores the new earliest
 //! tick, issues a `SeqCst` fence and then calls the shard's unpark hook. The hook may check whether
 //! the worker is parked (`Shard::notify`). At least one of the two sees the other's store, so no
-//! worker sleeps past a deadline. (The workers' hook always leaves a token, which alone is enough:
-//! `worker/README.md`.)
+//! worker sleeps past a deadline. (The workers' hook always leaves a token, which suffices on its
+//! own; see `worker/README.md`.)
 
 mod clock;
 mod context;

@@ -30,8 +30,8 @@ use super::{
 ///
 /// # Cancellation
 ///
-/// Dropping the future cancels the timer in constant time. The drop waits only for the wheel's
-/// short lock.
+/// Dropping the future cancels the timer in constant time. The drop waits at most for the lock of
+/// the wheel, which is held only briefly.
 ///
 /// # Panics
 ///
