@@ -28,9 +28,9 @@ impl Hangup {
 impl Source {
     /// Waits until the driver reports that the peer has hung up at least as far as `hangup`.
     ///
-    /// Unread bytes do not hide a hang-up, and no operation is tried. All calls of this function
-    /// share one place with the readers that use [`poll_io`](Self::poll_io) and
-    /// [`poll_ready`](Self::poll_ready): only the last caller is woken. Use this function for
+    /// This function detects a hang-up even if there are unread bytes, and tries no operation. Of
+    /// all callers that use this function, or wait to read with [`poll_io`](Self::poll_io) or
+    /// [`poll_ready`](Self::poll_ready), only the last one is woken. Use this function for
     /// connected streams.
     ///
     /// # Errors

@@ -5,8 +5,8 @@ use std::fmt;
 use super::file::Files;
 use crate::runtime::Shared;
 
-/// The drivers of a runtime, and the way in which it performs file operations, with the reason. It
-/// can be printed or logged.
+/// A printable report on a runtime's drivers. It also states whether file operations use io_uring
+/// or the blocking pool, and why.
 ///
 /// # Examples
 /// ```
@@ -31,7 +31,7 @@ impl DriverReport {
         }
     }
 
-    /// Returns the number of file operations in flight in the kernel, through io_uring.
+    /// Returns the number of io_uring file operations that are in flight in the kernel.
     #[must_use]
     pub fn files_in_flight(&self) -> usize {
         self.in_flight

@@ -20,12 +20,12 @@ use crate::tiny_waker::TinyWaker;
 pub(crate) use wakers::Late;
 use wakers::Wakers;
 
-/// The direction that an operation waits for.
+/// The direction of the I/O that an operation waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// There is data to read, a connection to accept, or the end of the stream.
+    /// Waits for data to read, a connection to accept, or the end of the stream.
     Read,
-    /// There is room to write, or a connection attempt has succeeded or failed.
+    /// Waits for room to write, or for the outcome of a connection attempt.
     Write,
 }
 

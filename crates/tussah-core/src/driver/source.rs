@@ -20,11 +20,11 @@ use crate::worker::Worker;
 
 /// A non-blocking descriptor (such as a socket or a pipe) that threads of a runtime can wait for.
 ///
-/// An operation is a closure. It is tried immediately, and tried again whenever the driver reports
+/// An operation is a closure, which is called immediately, and again whenever the driver reports
 /// that it may succeed. The descriptor is registered with a driver when a thread first has to wait
 /// for it. Any number of threads may wait at the same time; a report wakes all of them, and they
-/// try again. If another executor polls the futures, a worker calls that executor's wakers, so the
-/// wakers must not block the worker.
+/// try again. If another executor polls the futures, a worker calls that executor's wakers, so
+/// these wakers must not block.
 ///
 /// # Examples
 /// ```
@@ -59,7 +59,7 @@ unsafe impl Send for Source {}
 unsafe impl Sync for Source {}
 
 impl Source {
-    /// Takes over a descriptor, for the current runtime.
+    /// Takes ownership of a descriptor, for use in the current runtime.
     ///
     /// # Panics
     /// Panics outside of a runtime.
@@ -68,7 +68,7 @@ impl Source {
         Handle::with_current(|handle| Self::new_in(handle, fd))
     }
 
-    /// Takes over a descriptor, for the given runtime.
+    /// Takes ownership of a descriptor, for use in the given runtime.
     pub fn new_in(handle: &Handle, fd: OwnedFd) -> Self {
         let shared = handle.shared.clone();
         let slot = NonNull::from(shared.sources.take());
@@ -80,16 +80,16 @@ impl Source {
         }
     }
 
-    /// Distributes this descriptor, and others like it, over the workers in rotation instead of
-    /// registering it with the worker that first waits for it. Use this for connections that a
-    /// single worker accepts: all workers then share the load from the start, without stealing.
+    /// Registers this descriptor with the next worker in rotation, instead of the worker that first
+    /// waits for it. Use this for connections that a single worker accepts: all workers then share
+    /// the load from the start, without stealing.
     #[must_use]
     pub fn spread(mut self) -> Self {
         self.spreads = true;
         self
     }
 
-    /// Returns the runtime that the descriptor belongs to.
+    /// Returns a handle to the runtime that the descriptor belongs to.
     pub fn handle(&self) -> Handle {
         Handle {
             shared: self.shared.clone(),
@@ -124,8 +124,8 @@ impl Source {
         }
     }
 
-    /// Works like [`io`](Self::io), for `poll_` functions. Only the last caller for a direction is
-    /// woken.
+    /// Works like [`io`](Self::io), for `poll_` functions. Of all callers that wait for the same
+    /// direction, only the last one is woken.
     ///
     /// # Errors
     /// Returns the same errors as [`io`](Self::io).
@@ -138,9 +138,9 @@ impl Source {
         self.poll_with(context, direction, &mut { POLLED }, &mut operation)
     }
 
-    /// Waits until the driver reports that an operation may succeed. Tries no operation, and makes
-    /// no system call except for registering the descriptor once. Only the last caller of this
-    /// function or [`poll_io`](Self::poll_io) for a direction is woken.
+    /// Waits until the driver reports that an operation may succeed. This function tries no
+    /// operation, and makes no system call except to register the descriptor once. Only the last
+    /// caller of this function or [`poll_io`](Self::poll_io) for a direction is woken.
     ///
     /// # Errors
     /// Returns the system's error if the descriptor cannot be registered, or `Other` if the runtime
@@ -290,8 +290,8 @@ impl Source {
     }
 
     /// Records that an operation transferred fewer bytes than requested, so there is no more data
-    /// or room until the driver reports it. `seen_before` is the [`marker`](Self::marker) from
-    /// before the operation.
+    /// or room until the driver reports it. `seen_before` is the [`marker`](Self::marker) that was
+    /// obtained before the operation.
     ///
     /// Use this only for TCP, and for writing to a Unix stream. Other reads may also end early at
     /// the end of a packet, at a message with descriptors, or at the mark of out-of-band data. More

@@ -12,7 +12,8 @@ const ALIGN_MAX: usize = 2 * 1024 * 1024;
 
 /// A buffer whose address is a multiple of a given power of two, for files opened with `direct`.
 ///
-/// The buffer has a fixed capacity and a length. It dereferences to the bytes up to the length.
+/// The buffer has a fixed capacity and a length. It dereferences to a slice of the bytes up to the
+/// length.
 ///
 /// # Examples
 /// ```
@@ -61,7 +62,7 @@ impl AlignedBuf {
         }
     }
 
-    /// Creates a buffer of `len` zeros.
+    /// Creates a buffer that contains `len` zero bytes.
     ///
     /// # Panics
     /// Panics in the same cases as [`with_capacity`](Self::with_capacity).

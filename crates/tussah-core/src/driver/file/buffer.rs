@@ -9,11 +9,12 @@ use std::sync::Arc;
 ///
 /// # Safety
 /// While `self` lives and no other method of `self` is called, `bytes` must return the same memory
-/// on every call, even after `self` was moved. The memory must not change during that time.
+/// on every call, even after `self` was moved. The content of the memory must not change during
+/// that time.
 ///
-/// An operation calls `bytes` once, in its first poll, and keeps the result. It then uses the
-/// memory until it has ended, and does not use `self`. If `bytes` panics, that poll panics, and
-/// nothing is written.
+/// An operation calls `bytes` once, in its first poll, and keeps the result. Until the operation
+/// ends, it uses this memory, and calls no method of `self`. If `bytes` panics, that poll panics,
+/// and nothing is written.
 pub unsafe trait IoBuf: Send + Unpin + 'static {
     /// Returns the bytes to write.
     fn bytes(&self) -> &[u8];
@@ -25,23 +26,23 @@ pub unsafe trait IoBuf: Send + Unpin + 'static {
 /// case, the buffer is dropped when the kernel no longer uses it.
 ///
 /// # Safety
-/// While `self` lives and only these two methods are called, `start` and `capacity` must return the
-/// same memory on every call, even after `self` was moved. During that time, the memory must be
-/// valid for writes of `capacity` bytes, and nothing else may use it.
+/// While `self` lives and no methods other than `start` and `capacity` are called, these two must
+/// return the same memory on every call, even after `self` was moved. During that time, the memory
+/// must be valid for writes of `capacity` bytes, and nothing else may use it.
 ///
 /// An operation calls both methods before it starts: once to read what the page cache contains, and
-/// again if it has to wait. It keeps the results. It then uses the memory until it has ended, and
-/// does not use `self`. In the poll that returns the result, it calls `set_filled`, unless the
-/// result is an error. If a method panics, the poll that called it panics.
+/// again if it has to wait. It keeps the results. Until the operation ends, it uses this memory,
+/// and calls no method of `self`. In the poll that returns the result, the operation calls
+/// `set_filled`, unless the result is an error. If a method panics, the poll that called it panics.
 pub unsafe trait IoBufMut: Send + Unpin + 'static {
-    /// Returns the start of the memory.
+    /// Returns a pointer to the start of the memory.
     fn start(&mut self) -> *mut u8;
 
     /// Returns the length of the memory, in bytes.
     fn capacity(&self) -> usize;
 
     /// Reports that a read has filled the first `len` bytes of the memory. If the buffer has a
-    /// length, it becomes `len`.
+    /// length, this method sets it to `len`.
     ///
     /// # Safety
     /// The first `len` bytes must have been written, and `len` must be at most `capacity`.

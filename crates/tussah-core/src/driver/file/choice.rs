@@ -28,11 +28,11 @@ const NEEDED: [(u8, &str); 7] = [
 /// [`Builder::files`](crate::Builder::files).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FileDriver {
-    /// Uses io_uring if the kernel offers and permits it, and otherwise the blocking pool. The
+    /// Uses io_uring if the kernel supports and permits it, and otherwise the blocking pool. The
     /// environment variable `TUSSAH_FILES` (`io_uring` or `pool`) overrides this choice.
     #[default]
     Auto,
-    /// Uses io_uring. If it is not available, building a runtime fails.
+    /// Uses io_uring. If io_uring is not available, building the runtime fails.
     IoUring,
     /// Uses the blocking pool.
     Pool,

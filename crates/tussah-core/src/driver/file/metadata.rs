@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FileType as Type, Statx, StatxFlags, StatxTimestamp};
 
-/// The metadata of a file, like `std::fs::Metadata`, in plain fields.
+/// The metadata of a file, like `std::fs::Metadata`, but with public fields.
 ///
 /// # Examples
 /// ```
@@ -26,17 +26,17 @@ use rustix::fs::{FileType as Type, Statx, StatxFlags, StatxTimestamp};
 pub struct Metadata {
     /// The length, in bytes.
     pub len: u64,
-    /// The file type and the permissions: `st_mode`.
+    /// The file type and the permissions (`st_mode`).
     pub mode: u32,
-    /// The device that holds the file: `st_dev`.
+    /// The number of the device that contains the file (`st_dev`).
     pub device: u64,
     /// The inode number on the device.
     pub inode: u64,
     /// The number of hard links.
     pub links: u64,
-    /// The numeric id of the owner.
+    /// The user ID of the owner.
     pub user: u32,
-    /// The numeric id of the group.
+    /// The group ID of the file.
     pub group: u32,
     /// The space that the file occupies on the device, in units of 512 bytes.
     pub blocks: u64,

@@ -1,5 +1,5 @@
-//! File operations: performed by io_uring where the kernel supports it, otherwise by the blocking
-//! pool.
+//! File operations, which use io_uring where the kernel supports it, and the blocking pool
+//! elsewhere.
 //!
 //! ```text
 //!  first poll ─► turn in the file's queue (order.rs; writes only) ─► route (launch.rs)
@@ -10,21 +10,21 @@
 //!                              completion: the result, or the next part; wake; the next of the file's queue
 //! ```
 //!
-//! An operation (one per file, in `op/`) has a form for the ring, a form for the pool, and one
-//! function that makes a result from either form's result. The state of an operation is in
-//! `cell.rs`, with the rules by which the operation keeps the memory that the kernel may access.
+//! Each operation has its own file in `op/`, with a form for the ring, a form for the pool, and one
+//! function that converts the result of either form. The state of an operation is in `cell.rs`,
+//! with the rules that keep memory alive while the kernel may access it.
 //!
 //! # Rings
 //!
-//! Each worker has its own ring, which is created for its first operation. One system call hands
-//! over everything that the worker's events have pushed. Nothing about a ring is private to its
-//! worker. An OS thread outside the runtime may push operations to a ring and flush it, and a peer
-//! takes the completions of a worker that is stuck in a long event. So no ring is set up with a
-//! flag that ties it to one OS thread.
+//! Each worker has its own ring, which is created for the worker's first operation. One system call
+//! submits all operations that the worker's events have pushed. A ring is not private to its
+//! worker: an OS thread outside the runtime may push operations to a ring and flush it, and a peer
+//! takes the completions of a worker that is stuck in a long event. Therefore, no ring is set up
+//! with a flag that ties it to one OS thread.
 //!
-//! When an OS thread ends, the kernel gives up the operations that this OS thread has submitted
+//! When an OS thread ends, the kernel aborts the operations that this OS thread has submitted
 //! (`ECANCELED`, `EFAULT`). The receiver of such a completion submits the operation again, unless
-//! it was cancelled.
+//! the operation was cancelled.
 //!
 //! Neither descriptors nor buffers are registered with a ring: any worker may use a file, and a
 //! buffer belongs to the user.

@@ -16,7 +16,8 @@ use super::op::symlink::Symlink;
 use super::op::unlink::Unlink;
 use super::run::Run;
 
-/// Returns the metadata of the file at a path or, if `follow` is false, of a symbolic link itself.
+/// Returns the metadata of the file at a path. If the path is a symbolic link and `follow` is
+/// false, returns the metadata of the link itself.
 ///
 /// # Errors
 /// Returns any error from statx(2).

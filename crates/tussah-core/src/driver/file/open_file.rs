@@ -56,7 +56,7 @@ fn check_offset(offset: u64) -> io::Result<()> {
 ///
 /// # Errors
 /// Returns `InvalidInput` if the flags contradict each other or the path contains a NUL byte, and
-/// otherwise the error of open(2).
+/// otherwise any error from open(2).
 pub async fn open(path: &Path, how: &OpenHow) -> io::Result<OpenFile> {
     let open = Open {
         path: c_path(path)?,
@@ -67,11 +67,11 @@ pub async fn open(path: &Path, how: &OpenHow) -> io::Result<OpenFile> {
 }
 
 impl OpenFile {
-    /// Reads into a buffer: once, or until the buffer is full or the file ends. Bytes in the page
-    /// cache are read immediately.
+    /// Reads into a buffer. If `whole` is true, reads until the buffer is full or the end of the
+    /// file is reached. Bytes in the page cache are read immediately.
     ///
     /// # Errors
-    /// Returns `InvalidInput` if the offset exceeds `i64::MAX`, and otherwise the error of
+    /// Returns `InvalidInput` if the offset exceeds `i64::MAX`, and otherwise any error from
     /// pread(2).
     pub async fn read<B: IoBufMut>(
         &self,
@@ -102,7 +102,8 @@ impl OpenFile {
         (read, buffer)
     }
 
-    /// Writes a buffer after the file's earlier changes, once or until everything is written.
+    /// Writes a buffer after all earlier changes of the file. If `whole` is true, continues until
+    /// the whole buffer is written.
     ///
     /// # Errors
     /// Returns the same errors as [`read`](Self::read), with the errors of pwrite(2) in place of
@@ -117,7 +118,8 @@ impl OpenFile {
         Run::in_order(Write::new(file, buffer, at, whole), &self.0).await
     }
 
-    /// Flushes the file to the device after its earlier changes; see fsync(2) and fdatasync(2).
+    /// Flushes the file to the device after all earlier changes of the file; see fsync(2) and
+    /// fdatasync(2).
     ///
     /// # Errors
     /// Returns any error from the call.
@@ -126,10 +128,10 @@ impl OpenFile {
         Run::in_order(Sync { file, data_only }, &self.0).await
     }
 
-    /// Sets the length of the file after its earlier changes; see ftruncate(2).
+    /// Sets the length of the file after all earlier changes of the file; see ftruncate(2).
     ///
     /// # Errors
-    /// Returns `InvalidInput` if the length exceeds `i64::MAX`, and otherwise the error of
+    /// Returns `InvalidInput` if the length exceeds `i64::MAX`, and otherwise any error from
     /// ftruncate(2).
     pub async fn set_len(&self, len: u64) -> io::Result<()> {
         check_offset(len)?;
@@ -145,8 +147,8 @@ impl OpenFile {
         Run::new(Stat::new(What::File(self.0.clone()))).await
     }
 
-    /// Closes the file if this is its last clone and no operation is in flight. Otherwise, the last
-    /// clone or operation closes it.
+    /// Closes the file if this is its last clone and no operation is in flight. Otherwise, the file
+    /// is closed when its last clone is dropped and its last operation has ended.
     ///
     /// # Errors
     /// Returns any error from close(2). The file is closed in any case.

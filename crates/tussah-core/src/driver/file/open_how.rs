@@ -21,7 +21,7 @@ pub struct OpenHow {
     pub create_new: bool,
     /// Bypasses the page cache.
     pub direct: bool,
-    /// Further flags of open(2), except the access mode.
+    /// Additional flags of open(2), without the access mode.
     pub custom_flags: i32,
     /// The permissions of a created file, before the process's umask applies.
     pub mode: u32,

@@ -79,10 +79,11 @@ impl<R> Drop for Run<R> {
 /// Returns the closure's error, or an error if the pool is full or the runtime has shut down.
 ///
 /// # Panics
-/// Panics outside of a runtime. If the closure panics, the panic resumes here with its payload.
+/// Panics outside of a runtime. If the closure panics, the panic resumes in the caller with its
+/// payload.
 ///
 /// # Cancellation
-/// If the closure has already started, it runs to its end.
+/// If the closure has already started, it runs to completion.
 pub async fn call<T: Send + 'static>(
     f: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {

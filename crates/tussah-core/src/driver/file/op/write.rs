@@ -14,9 +14,9 @@ use super::super::operation::{Operation, WhenDropped};
 /// The position of a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum At {
-    /// At this offset from the start of the file, in bytes.
+    /// At this offset, in bytes from the start of the file.
     Offset(u64),
-    /// At the end of the file, as of the time of the write.
+    /// At the end of the file at the time of the write.
     End,
 }
 
