@@ -1,8 +1,9 @@
 //! Sockets whose operations wait without blocking a worker.
 //!
-//! An operation is tried immediately. If it would block, its thread waits until the worker's driver
-//! reports that the socket is ready. The thread then continues in its color. A server can therefore
-//! use one thread per connection; an idle connection takes one thread and about 140 bytes.
+//! Each operation is first tried immediately. If the operation would block, its thread waits until
+//! the worker's driver reports that the socket is ready. The thread then continues in its color. A
+//! server can therefore use one thread per connection; an idle connection takes one thread and
+//! about 140 bytes.
 //!
 //! ```
 //! use tussah::net::{TcpListener, TcpStream};
@@ -34,8 +35,8 @@
 //! # A server with graceful shutdown
 //!
 //! On Ctrl-C or SIGTERM, this server stops accepting, gives its connections up to ten seconds to
-//! finish, and then drops the rest. A second Ctrl-C skips the wait. A panic in one connection ends
-//! all of them, as in every [`scope`](crate::scope()).
+//! finish, and then drops the rest. A second Ctrl-C skips the wait. A panic in one connection
+//! aborts all connections, as in every [`scope`](crate::scope()).
 //!
 //! ```no_run
 //! use std::io;
@@ -95,14 +96,14 @@
 //! # Common properties
 //!
 //! - Operations take `&self`, so any number of threads may use a socket at the same time.
-//! - Dropping the future of an operation never loses data that has arrived. Each operation
-//!   documents which part of its work may already be done.
+//! - Dropping the future of an operation never loses data that has arrived. The documentation of
+//!   each operation says which part of its work may already be done when its future is dropped.
 //! - Errors name the operation and the peer: see [`OpError`](crate::OpError). The `try_` functions
-//!   return the system's bare errors.
+//!   return the system's errors unchanged.
 //! - Interrupted system calls are retried.
-//! - A socket belongs to the runtime in which it was created. Other executors can await its
-//!   operations, except those that need a timer: operations with a timeout, and operations of a
-//!   stream with a rate limit. When the runtime ends, the socket's operations fail.
+//! - A socket belongs to the runtime in which it was created. Futures on other executors can await
+//!   the socket's operations, except those that need a timer: operations with a timeout, and
+//!   operations of a stream with a rate limit. When the runtime ends, the socket's operations fail.
 //! - A socket that is always ready does not starve others: each transfer spends a part of its
 //!   thread's cooperative budget.
 

@@ -29,8 +29,9 @@ const ROOM: usize = 8 * 1024;
 
 /// Creates a pipe in the current runtime. Bytes written to one end are read from the other.
 ///
-/// Both ends are close-on-exec. The kernel buffers 64 KiB between them by default. These ends do
-/// not use packet mode (`O_DIRECT`); pass descriptors in that mode to [`Reader::from_fd`].
+/// Both ends are close-on-exec. By default, the kernel buffers up to 64 KiB between the two ends.
+/// The pipe does not use packet mode (`O_DIRECT`); to use that mode, pass your own descriptors to
+/// [`Reader::from_fd`].
 ///
 /// # Errors
 /// Returns the system's error, for example if the process has no descriptors left.
@@ -191,10 +192,10 @@ impl Reader {
     /// writers have closed the pipe.
     ///
     /// # Errors
-    /// Returns the system's error, or `Other` when the runtime ends.
+    /// Returns the system's error, or `Other` if the runtime ends.
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been read.
+    /// If the future is dropped before it completes, nothing has been read.
     ///
     /// # Examples
     /// ```
@@ -218,7 +219,7 @@ impl Reader {
         read.await.map_err(|error| end.read_error(error))
     }
 
-    /// Reads the bytes that are available now. Returns `None` if there are none.
+    /// Reads the available bytes without waiting. Returns `None` if no bytes are available.
     ///
     /// # Errors
     /// Same as [`read`](Self::read).
@@ -235,11 +236,11 @@ impl Reader {
     ///
     /// # Errors
     /// Returns `UnexpectedEof` if the stream ends first; the bytes read so far are in the buffer.
-    /// Otherwise returns the errors of [`read`](Self::read).
+    /// Returns any error from [`read`](Self::read).
     ///
     /// # Cancellation
-    /// The bytes read so far are in the buffer, but their number is lost. If you need it, use
-    /// [`read`](Self::read).
+    /// If the future is dropped, the bytes read so far are in the buffer, but their number is lost.
+    /// If you need the number, use [`read`](Self::read).
     ///
     /// # Examples
     /// See [`from_fd`](Self::from_fd).
@@ -258,15 +259,16 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads to the end of the stream, appends to `buffer`, and returns the number of bytes read.
+    /// Reads to the end of the stream, appends the bytes to `buffer`, and returns their number.
     ///
-    /// The size of the buffer is not limited.
+    /// The buffer can grow without a limit.
     ///
     /// # Errors
-    /// Returns any error from [`read`](Self::read). The bytes read so far are in the buffer.
+    /// Returns any error from [`read`](Self::read). After an error, the bytes read so far are in
+    /// the buffer.
     ///
     /// # Cancellation
-    /// The bytes read so far are in the buffer, and reading can continue.
+    /// If the future is dropped, the bytes read so far are in the buffer, and reading can continue.
     ///
     /// # Examples
     /// See [`pipe`].

@@ -1,23 +1,23 @@
 //! Child processes: starting them, communicating with them and waiting for them.
 //!
-//! A [`Command`] describes what to run, [`spawn`](Command::spawn) starts it, and a [`Child`] is the
-//! running process.
+//! A [`Command`] describes a program to run, [`spawn`](Command::spawn) starts it, and a [`Child`]
+//! is the running process.
 //!
-//! Starting a process may take long, because the program is read from disk and the system may have
-//! to copy the process. The blocking pool therefore does this work. To wait for the exit of a
-//! child, the runtime waits until the child's pidfd is readable (pidfd_open(2)). On systems without
-//! pidfds, one OS thread of the blocking pool waits for each child.
+//! Starting a process can take a long time, because the program is read from disk and the system
+//! may have to copy the process. Processes are therefore started on the blocking pool. To wait for
+//! the exit of a child, the runtime waits until the child's pidfd is readable (pidfd_open(2)). On
+//! systems without pidfds, one OS thread of the blocking pool waits for each child.
 //!
 //! # No zombies
 //!
 //! After a child exits, it stays in the process table until the parent waits for it. If a [`Child`]
 //! is dropped before that, it is handed to the *reaper*, an OS thread that exists only while there
 //! are such children and is independent of all runtimes. The reaper polls children without a pidfd
-//! ten times per second. If the process has no descriptors left to wait with, it polls all
-//! children. If the reaper's OS thread cannot be started, starting or dropping the next child tries
+//! ten times per second. If the process has no descriptors left for waiting, the reaper polls all
+//! children. If the reaper's OS thread cannot be started, the next start or drop of a child tries
 //! again.
 //!
-//! If other code waits for *any* child (`waitpid(-1)`) or ignores `SIGCHLD`, it consumes the exit
+//! Other code that waits for *any* child (`waitpid(-1)`) or ignores `SIGCHLD` consumes the exit
 //! status. Waiting for the [`Child`] then returns an error.
 
 mod child;

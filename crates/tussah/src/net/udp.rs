@@ -20,9 +20,10 @@ pub use batch::RecvSlot;
 /// A UDP socket. A datagram arrives whole or not at all, and datagrams may arrive in any order.
 ///
 /// If a datagram is longer than the buffer, it is truncated, and the rest is lost;
-/// [`recv_batch`](Self::recv_batch) reports that. If no process listens at the other end, the
-/// network may report it (ICMP). One of the next operations of a [connected](Self::connect) socket
-/// then fails with `ConnectionRefused`. The socket remains usable.
+/// [`recv_batch`](Self::recv_batch) reports the truncation. If no process listens at the other end,
+/// the network may report this with an ICMP message. One of the next operations of a
+/// [connected](Self::connect) socket then fails with `ConnectionRefused`. The socket remains
+/// usable.
 ///
 /// # Examples
 /// ```
@@ -45,7 +46,7 @@ pub struct UdpSocket {
 }
 
 impl UdpSocket {
-    /// Binds a socket to an address, or to the first usable one of several addresses. With port 0
+    /// Binds a socket to an address, or to the first usable one of several addresses. With port 0,
     /// the system chooses a port.
     ///
     /// # Errors
@@ -85,8 +86,8 @@ impl UdpSocket {
         Self { socket, unreported }
     }
 
-    /// Takes over a standard library socket, and makes it non-blocking. The program can therefore
-    /// set any socket option beforehand.
+    /// Takes ownership of a standard library socket, and makes it non-blocking. The program can
+    /// therefore set any socket option beforehand.
     ///
     /// # Errors
     /// Returns the system's error.
@@ -104,8 +105,8 @@ impl UdpSocket {
         self.socket.into_fd().into()
     }
 
-    /// Sets the peer: [`send`](Self::send) sends to it, and only its datagrams are received. No
-    /// packet is exchanged.
+    /// Sets the peer: [`send`](Self::send) sends to the peer, and only datagrams from the peer are
+    /// received. No packet is exchanged.
     ///
     /// If there are several addresses, uses the first one that the system accepts.
     ///
@@ -144,12 +145,12 @@ impl UdpSocket {
     /// Sends a datagram to the peer.
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been sent.
+    /// If the future is dropped before it completes, nothing has been sent.
     ///
     /// # Errors
     /// Returns `NotConnected` or `DestinationAddressRequired`, depending on the system, if no peer
-    /// is set. Returns `ConnectionRefused` if no process received an earlier datagram. Otherwise
-    /// returns the system's error, for example if the datagram is too long.
+    /// is set. Returns `ConnectionRefused` if no process received an earlier datagram. Returns any
+    /// other error of the system, for example if the datagram is too long.
     pub async fn send(&self, data: &[u8]) -> io::Result<usize> {
         let send = self
             .socket
@@ -160,10 +161,10 @@ impl UdpSocket {
     /// Sends a datagram to an address, or to the first of several addresses.
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been sent.
+    /// If the future is dropped before it completes, nothing has been sent.
     ///
     /// # Errors
-    /// Returns `InvalidInput` if `address` is not an address, and otherwise the errors of
+    /// Returns `InvalidInput` if `address` is not an address, or any error from
     /// [`send`](Self::send).
     pub async fn send_to(&self, data: &[u8], address: impl ToAddresses) -> io::Result<usize> {
         let addresses = address.to_addresses()?;
@@ -178,15 +179,15 @@ impl UdpSocket {
     }
 
     /// Receives a datagram from the peer, or from any sender if no peer is set. Returns its length.
-    /// Bytes that do not fit into the buffer are lost; [`recv_batch`](Self::recv_batch) with one
-    /// slot reports that.
+    /// Bytes that do not fit into the buffer are lost; to detect this, use
+    /// [`recv_batch`](Self::recv_batch) with one slot.
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been received.
+    /// If the future is dropped before it completes, nothing has been received.
     ///
     /// # Errors
-    /// Returns `ConnectionRefused` if no process received an earlier datagram to the peer, and
-    /// otherwise the system's error.
+    /// Returns `ConnectionRefused` if no process received an earlier datagram to the peer, or
+    /// another error of the system.
     ///
     /// # Examples
     /// ```
@@ -208,10 +209,11 @@ impl UdpSocket {
         Ok(self.receive(buffer, RecvFlags::empty()).await?.0)
     }
 
-    /// Receives a datagram and returns its sender. Otherwise works like [`recv`](Self::recv).
+    /// Receives a datagram, and returns its length and its sender. Otherwise works like
+    /// [`recv`](Self::recv).
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been received.
+    /// If the future is dropped before it completes, nothing has been received.
     ///
     /// # Errors
     /// Same as [`recv`](Self::recv).
@@ -222,7 +224,7 @@ impl UdpSocket {
     /// Receives a datagram without removing it from the queue.
     ///
     /// # Cancellation
-    /// Dropping the future changes nothing.
+    /// Dropping the future has no effect on the socket.
     ///
     /// # Errors
     /// Same as [`recv`](Self::recv).
@@ -230,10 +232,11 @@ impl UdpSocket {
         Ok(self.receive(buffer, RecvFlags::PEEK).await?.0)
     }
 
-    /// Receives a datagram without removing it from the queue, and returns its sender.
+    /// Receives a datagram without removing it from the queue, and returns its length and its
+    /// sender.
     ///
     /// # Cancellation
-    /// Dropping the future changes nothing.
+    /// Dropping the future has no effect on the socket.
     ///
     /// # Errors
     /// Same as [`recv`](Self::recv).
@@ -244,7 +247,7 @@ impl UdpSocket {
     /// Sends a datagram to the peer, or to an address, without waiting.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if there is no room, and otherwise the system's error.
+    /// Returns `WouldBlock` if there is no room, or another error of the system.
     pub fn try_send(&self, data: &[u8], address: Option<SocketAddr>) -> io::Result<usize> {
         let address = address.map(Into::into);
         self.socket.send_to(data, address.as_ref())
@@ -253,7 +256,7 @@ impl UdpSocket {
     /// Receives a datagram without waiting. Otherwise works like [`recv_from`](Self::recv_from).
     ///
     /// # Errors
-    /// Returns `WouldBlock` if no datagram is queued, and otherwise the system's error.
+    /// Returns `WouldBlock` if no datagram is queued, or another error of the system.
     pub fn try_recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         let (len, _, peer) = self.attempt(buffer, RecvFlags::empty())?;
         Ok((len, peer))

@@ -9,7 +9,7 @@
 //! process ends. Binding to the same path again fails with `AddrInUse`, whether or not a process
 //! still listens there. If a server owns its path, it should remove the file before it binds. If
 //! another process might be listening, connect first: `ConnectionRefused` means that no process
-//! listens any longer.
+//! listens there any longer.
 //!
 //! [`SocketAddrExt`]: std::os::linux::net::SocketAddrExt
 

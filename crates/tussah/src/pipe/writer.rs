@@ -12,11 +12,11 @@ use tussah_core::io::Direction;
 use super::End;
 use crate::io_error::context;
 
-/// The writing end of a pipe. Dropping the writer closes this end. When the last writer is closed,
-/// the reader gets the end of the stream.
+/// The writing end of a pipe. Dropping the writer closes this end. After the last writer is closed,
+/// the reader reads the end of the stream.
 ///
-/// The writer also implements `AsyncWrite` of `futures_io`, for one thread at a time. `close` of
-/// that trait closes the pipe.
+/// The writer also implements `AsyncWrite` of `futures_io`, for one thread at a time. The trait's
+/// method `poll_close` closes this end.
 #[derive(Debug)]
 pub struct Writer {
     /// `None` once closed.
@@ -59,7 +59,7 @@ impl Writer {
         Ok(Self { end: Some(end) })
     }
 
-    /// Returns the descriptor, in blocking mode.
+    /// Puts the descriptor into blocking mode and returns it.
     ///
     /// # Errors
     /// Returns the system's error; the descriptor is then closed. Returns `NotConnected` if the
@@ -68,21 +68,20 @@ impl Writer {
         self.end.ok_or_else(closed)?.into_blocking_fd()
     }
 
-    /// Returns the descriptor, or `None` once `close` of `AsyncWrite` has closed it.
+    /// Returns the descriptor, or `None` after `poll_close` of `AsyncWrite` has closed it.
     #[must_use]
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.end.as_ref().map(|end| end.source.as_fd())
     }
 
-    /// Writes some of the bytes, and returns their number: at least 1, or 0 if there are none to
-    /// write.
+    /// Writes some of the bytes, and returns their number: at least 1, or 0 if `data` is empty.
     ///
     /// # Errors
     /// Returns `BrokenPipe` if all readers have closed the pipe, any other error of the system, or
-    /// `Other` when the runtime ends.
+    /// `Other` if the runtime ends.
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been written.
+    /// If the future is dropped before it completes, nothing has been written.
     ///
     /// # Examples
     /// ```
@@ -105,7 +104,7 @@ impl Writer {
         write.await.map_err(|error| end.write_error(error))
     }
 
-    /// Writes as many bytes as there is room for now. Returns `None` if there is no room.
+    /// Writes as many bytes as fit, without waiting. Returns `None` if there is no room.
     ///
     /// # Errors
     /// Same as [`write`](Self::write).
@@ -124,8 +123,8 @@ impl Writer {
     /// Returns any error from [`write`](Self::write). Some bytes may have been written.
     ///
     /// # Cancellation
-    /// Some bytes may have been written, but their number is lost. Use [`write`](Self::write) where
-    /// that matters.
+    /// If the future is dropped, some bytes may have been written, but their number is lost. If you
+    /// need the number, use [`write`](Self::write).
     ///
     /// # Examples
     /// See [`pipe`](super::pipe()).

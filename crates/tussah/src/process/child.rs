@@ -30,9 +30,9 @@ pub type ChildStderr = Reader;
 
 /// A child process, started by [`Command::spawn`](super::Command::spawn).
 ///
-/// If a child is dropped before it has been waited for, it continues to run, unless
-/// [`kill_on_drop`](super::Command::kill_on_drop) is set. It is reaped when it exits; see [the
-/// module](super).
+/// If a `Child` is dropped before it has been waited for, the process continues to run, unless
+/// [`kill_on_drop`](super::Command::kill_on_drop) is set. The process is reaped when it exits; see
+/// [the module](super).
 pub struct Child {
     /// The child's standard input, if [piped](super::Stdio::piped).
     pub stdin: Option<ChildStdin>,
@@ -91,7 +91,7 @@ impl Child {
         Ok(this)
     }
 
-    /// Returns the PID. The system may reuse it once the child has been waited for.
+    /// Returns the PID. The system may reuse the PID once the child has been waited for.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.as_ref().map_or(0, std::process::Child::id)
@@ -104,7 +104,7 @@ impl Child {
     ///
     /// # Errors
     /// Returns the system's error, for example if other code has waited for the child. Returns
-    /// `Other` when the runtime ends.
+    /// `Other` if the runtime ends.
     ///
     /// # Cancellation
     /// If the future is dropped, `stdin` stays closed. Call `wait` again to get the status.
@@ -178,7 +178,7 @@ impl Child {
         }
     }
 
-    /// Returns the exit status if the child has exited.
+    /// Returns the exit status, or `None` if the child has not exited.
     ///
     /// # Errors
     /// Same as [`wait`](Self::wait).
@@ -191,8 +191,8 @@ impl Child {
     ///
     /// # Errors
     /// Returns `QuotaExceeded` if the child writes more to one output than
-    /// [`output_max`](super::Command::output_max) allows, and otherwise the errors of
-    /// [`wait`](Self::wait) and [`Reader::read`]. After an error, the child is dropped.
+    /// [`output_max`](super::Command::output_max) allows, or any error from [`wait`](Self::wait)
+    /// and [`Reader::read`]. After an error, the child is dropped.
     ///
     /// # Cancellation
     /// Dropping the future drops the child.
@@ -227,8 +227,7 @@ impl Child {
     /// Returns any error from [`start_kill`](Self::start_kill) and [`wait`](Self::wait).
     ///
     /// # Cancellation
-    /// Once the future has been polled, the child has been killed. Otherwise same as
-    /// [`wait`](Self::wait).
+    /// The first poll of the future kills the child. Otherwise same as [`wait`](Self::wait).
     ///
     /// # Examples
     /// ```
@@ -260,7 +259,7 @@ impl Child {
     /// Sends a signal to the child.
     ///
     /// # Errors
-    /// Returns `NotFound` if the child has exited, and otherwise the errors of
+    /// Returns `NotFound` if the child has exited, or any error from
     /// [`start_kill`](Self::start_kill).
     ///
     /// # Examples

@@ -21,7 +21,7 @@ const OUTPUT_MAX: usize = 64 * 1024 * 1024;
 /// A description of the process to start: program, arguments, environment, directory and standard
 /// streams. It works like [`std::process::Command`].
 ///
-/// A command may be spawned several times.
+/// A command can be spawned several times.
 ///
 /// # Examples
 /// ```
@@ -62,7 +62,7 @@ struct Ids {
 }
 
 impl Command {
-    /// Creates a command for a program: a path, or a name to search for in `PATH`.
+    /// Creates a command for a program, given by its path or by a name that is looked up in `PATH`.
     #[must_use]
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         Self {
@@ -120,7 +120,8 @@ impl Command {
         self.change(key.as_ref(), None)
     }
 
-    /// Clears the environment: the variables of this process, and those set before this call.
+    /// Clears the child's environment: removes the inherited variables, and those set before this
+    /// call.
     pub fn env_clear(&mut self) -> &mut Self {
         self.only_changes = true;
         self.changes.clear();
@@ -138,20 +139,21 @@ impl Command {
         self
     }
 
-    /// Sets the child's standard input. Default: inherited; `/dev/null` for
+    /// Sets the child's standard input. Default: inherited, or `/dev/null` for
     /// [`output`](Self::output).
     pub fn stdin(&mut self, stdin: impl Into<Stdio>) -> &mut Self {
         self.streams[0] = Some(stdin.into());
         self
     }
 
-    /// Sets the child's standard output. Default: inherited; a pipe for [`output`](Self::output).
+    /// Sets the child's standard output. Default: inherited, or a pipe for
+    /// [`output`](Self::output).
     pub fn stdout(&mut self, stdout: impl Into<Stdio>) -> &mut Self {
         self.streams[1] = Some(stdout.into());
         self
     }
 
-    /// Sets the child's standard error. Default: inherited; a pipe for [`output`](Self::output).
+    /// Sets the child's standard error. Default: inherited, or a pipe for [`output`](Self::output).
     pub fn stderr(&mut self, stderr: impl Into<Stdio>) -> &mut Self {
         self.streams[2] = Some(stderr.into());
         self
@@ -195,14 +197,14 @@ impl Command {
     ///
     /// # Errors
     /// Returns the system's error, for example if the program or directory does not exist, or if
-    /// the system has no more descriptors or processes. Returns `ResourceBusy` if the blocking pool
-    /// is full, and `Other` if the runtime is shut down. After an error, no process is left.
+    /// the system is out of descriptors or processes. Returns `ResourceBusy` if the blocking pool
+    /// is full, and `Other` if the runtime is shut down. After an error, no child process remains.
     ///
     /// # Panics
     /// The first poll panics outside a runtime.
     ///
     /// # Cancellation
-    /// Dropping the future cancels the start. If the program is already being started, its
+    /// Dropping the future cancels the start. If the program is already being started, the new
     /// [`Child`] is dropped.
     ///
     /// # Examples
@@ -227,7 +229,7 @@ impl Command {
             .await
     }
 
-    /// Runs the program to its end, and returns its status and output.
+    /// Runs the program until it exits, and returns its status and output.
     ///
     /// # Errors
     /// Returns any error from [`spawn`](Self::spawn) and [`Child::wait_with_output`].
@@ -247,7 +249,7 @@ impl Command {
         child.wait_with_output().await
     }
 
-    /// Runs the program to its end, and returns its status.
+    /// Runs the program until it exits, and returns its status.
     ///
     /// # Errors
     /// Returns any error from [`spawn`](Self::spawn) and [`Child::wait`].

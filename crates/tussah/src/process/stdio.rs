@@ -48,7 +48,7 @@ impl Stdio {
         Self(Kind::Null)
     }
 
-    /// Creates a pipe. The [`Child`](super::Child) holds its other end.
+    /// Creates a pipe, whose other end the [`Child`](super::Child) holds.
     #[must_use]
     pub fn piped() -> Self {
         Self(Kind::Piped)

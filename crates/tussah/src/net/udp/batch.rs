@@ -8,7 +8,7 @@ use rustix::net::RecvFlags;
 use super::UdpSocket;
 use crate::net::socket::{BATCH_MAX, Direction};
 
-/// A buffer for one datagram, and the datagram received into it, for [`UdpSocket::recv_batch`].
+/// A slot for one datagram that [`UdpSocket::recv_batch`] receives: a buffer, and the result.
 #[derive(Debug)]
 pub struct RecvSlot<'a> {
     buffer: &'a mut [u8],
@@ -23,8 +23,8 @@ impl<'a> RecvSlot<'a> {
         Self { buffer, received }
     }
 
-    /// Returns the part of the datagram that fit into the buffer; it is empty if no datagram was
-    /// received.
+    /// Returns the part of the datagram that fitted into the buffer, or an empty slice if no
+    /// datagram was received.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         let len = self.received.map_or(0, |(len, ..)| len);
@@ -49,11 +49,11 @@ impl UdpSocket {
     /// number of datagrams received. If receiving fails after the first datagram, the next
     /// operation reports the error.
     ///
-    /// One call receives at most 32 datagrams. It makes a system call for each datagram, but saves
-    /// the work of waiting and scheduling in between.
+    /// One call receives at most 32 datagrams. The call makes one system call per datagram, but
+    /// avoids waiting and scheduling between datagrams.
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been received.
+    /// If the future is dropped before it completes, nothing has been received.
     ///
     /// # Errors
     /// Same as [`recv`](Self::recv).
@@ -114,14 +114,13 @@ impl UdpSocket {
     }
 
     /// Sends datagrams, each to its address or, if it has none, to the peer. Returns the number of
-    /// datagrams, from the first on, that the system accepted; at least 1 unless `datagrams` is
-    /// empty.
+    /// leading datagrams that the system accepted: at least 1, unless `datagrams` is empty.
     ///
-    /// One call sends at most 32 datagrams, with one system call (`sendmmsg`). If a datagram after
-    /// the first one fails, its error is returned when the program sends the rest.
+    /// One call sends at most 32 datagrams, with one system call (`sendmmsg`). If sending a later
+    /// datagram fails, the next call, which sends the remaining datagrams, returns the error.
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been sent.
+    /// If the future is dropped before it completes, nothing has been sent.
     ///
     /// # Errors
     /// Returns any error from [`send`](Self::send) for the first datagram.

@@ -31,7 +31,7 @@ impl UdpSocket {
         self.set(|socket| socket.set_broadcast(on))
     }
 
-    /// Returns whether broadcast is allowed; see [`set_broadcast`](Self::set_broadcast).
+    /// Returns whether broadcasting is allowed; see [`set_broadcast`](Self::set_broadcast).
     ///
     /// # Errors
     /// Returns the system's error.
@@ -72,7 +72,7 @@ impl UdpSocket {
         self.ask(Socket::multicast_loop)
     }
 
-    /// Sets the interface for outgoing IPv4 multicast, by its address.
+    /// Sets the interface for outgoing IPv4 multicast datagrams, identified by its address.
     ///
     /// # Errors
     /// Returns the system's error.
@@ -80,7 +80,7 @@ impl UdpSocket {
         self.set(|socket| socket.set_multicast_if_v4(interface))
     }
 
-    /// Sets the interface for outgoing IPv6 multicast, by its index.
+    /// Sets the interface for outgoing IPv6 multicast datagrams, identified by its index.
     ///
     /// # Errors
     /// Returns the system's error.
@@ -88,7 +88,7 @@ impl UdpSocket {
         self.set(|socket| socket.set_multicast_if_v6(interface))
     }
 
-    /// Joins a multicast group on the interface with the given address. With `UNSPECIFIED` the
+    /// Joins a multicast group on the interface with the given address. With `UNSPECIFIED`, the
     /// system chooses the interface.
     ///
     /// # Errors
@@ -105,8 +105,8 @@ impl UdpSocket {
         self.set(|socket| socket.leave_v4(group, interface))
     }
 
-    /// Joins a multicast group on the interface with the given index. With 0 the system chooses the
-    /// interface.
+    /// Joins a multicast group on the interface with the given index. With 0, the system chooses
+    /// the interface.
     ///
     /// # Errors
     /// Returns the system's error.
@@ -124,8 +124,8 @@ impl UdpSocket {
 
     packet_options!();
 
-    /// Returns and clears the socket's pending error, if any. The next operation then does not
-    /// report it.
+    /// Returns and clears the socket's pending error, if any. The next operation then no longer
+    /// reports this error.
     ///
     /// # Errors
     /// Returns the system's error.

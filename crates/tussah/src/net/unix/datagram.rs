@@ -19,7 +19,7 @@ use crate::net::tcp::Pauses;
 /// because the sender waits for room.
 ///
 /// If a datagram is longer than the buffer, it is truncated, and the rest is lost;
-/// [`recv_fds`](Self::recv_fds) reports that.
+/// [`recv_fds`](Self::recv_fds) reports the truncation.
 ///
 /// # Examples
 /// ```
@@ -52,7 +52,7 @@ impl UnixDatagram {
     ///
     /// # Errors
     /// Returns `AddrInUse` if the file already exists, even if the process that created it has
-    /// ended. Returns `InvalidInput` if the path is too long, and otherwise the system's error.
+    /// ended. Returns `InvalidInput` if the path is too long, or another error of the system.
     ///
     /// # Panics
     /// Panics outside a runtime.
@@ -80,7 +80,7 @@ impl UnixDatagram {
         }
     }
 
-    /// Creates an unnamed socket. It can receive only if it is connected.
+    /// Creates an unnamed socket, which can receive only if it is connected.
     ///
     /// # Errors
     /// Returns the system's error.
@@ -108,7 +108,7 @@ impl UnixDatagram {
         Ok((Self::from_std(a)?, Self::from_std(b)?))
     }
 
-    /// Takes over a standard library socket, and makes it non-blocking.
+    /// Takes ownership of a standard library socket, and makes it non-blocking.
     ///
     /// # Errors
     /// Returns the system's error.
@@ -127,11 +127,12 @@ impl UnixDatagram {
         self.socket.into_fd().into()
     }
 
-    /// Sets the peer: [`send`](Self::send) sends to it, and only its datagrams are received.
+    /// Sets the peer: [`send`](Self::send) sends to the peer, and only datagrams from the peer are
+    /// received.
     ///
     /// # Errors
     /// Returns `NotFound` if the file does not exist, `ConnectionRefused` if no socket is bound to
-    /// it any longer, and otherwise the system's error.
+    /// the file any longer, or another error of the system.
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
         let address = of_path(path);
@@ -154,11 +155,11 @@ impl UnixDatagram {
     /// Waits for room and sends a datagram to the peer.
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been sent.
+    /// If the future is dropped before it completes, nothing has been sent.
     ///
     /// # Errors
     /// Returns `NotConnected` if no peer is set, `ConnectionRefused` if the peer no longer exists,
-    /// and otherwise the system's error.
+    /// or another error of the system.
     pub async fn send(&self, data: &[u8]) -> io::Result<usize> {
         let send = self
             .socket
@@ -168,16 +169,15 @@ impl UnixDatagram {
 
     /// Waits for room and sends a datagram to the socket at a path.
     ///
-    /// The system does not report when a socket other than the peer has room again. The send is
-    /// therefore retried, first after 1 ms, and later at intervals of up to one second. If that is
+    /// The system does not report when a socket other than the peer has room again. `send_to`
+    /// therefore retries, first after 1 ms, then at intervals of up to one second. If retrying is
     /// too slow, use a [connected](Self::connect) socket.
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been sent.
+    /// If the future is dropped before it completes, nothing has been sent.
     ///
     /// # Errors
-    /// Returns `NotFound` if the file does not exist, and otherwise the errors of
-    /// [`send`](Self::send).
+    /// Returns `NotFound` if the file does not exist, or any error from [`send`](Self::send).
     ///
     /// # Panics
     /// Panics outside a runtime if there is no room.
@@ -192,7 +192,7 @@ impl UnixDatagram {
     /// [`send_to`](Self::send_to).
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been sent.
+    /// If the future is dropped before it completes, nothing has been sent.
     ///
     /// # Errors
     /// Same as [`send_to`](Self::send_to).
@@ -243,11 +243,11 @@ impl UnixDatagram {
     }
 
     /// Receives a datagram and returns its length. Bytes that do not fit into the buffer are lost,
-    /// and so are descriptors. To find out whether a datagram was truncated, use
-    /// [`recv_fds`](Self::recv_fds) with `fds_max` 0.
+    /// and so are any descriptors in the datagram. To find out whether a datagram was truncated,
+    /// use [`recv_fds`](Self::recv_fds) with `fds_max` 0.
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been received.
+    /// If the future is dropped before it completes, nothing has been received.
     ///
     /// # Errors
     /// Returns the system's error.
@@ -256,10 +256,10 @@ impl UnixDatagram {
         received.map(|(len, _)| len)
     }
 
-    /// Receives a datagram and returns its sender. Otherwise works like [`recv`](Self::recv).
+    /// Receives a datagram and also returns its sender. Otherwise works like [`recv`](Self::recv).
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been received.
+    /// If the future is dropped before it completes, nothing has been received.
     ///
     /// # Errors
     /// Same as [`recv`](Self::recv).
@@ -271,7 +271,7 @@ impl UnixDatagram {
     /// Receives a datagram without removing it from the queue.
     ///
     /// # Cancellation
-    /// Dropping the future changes nothing.
+    /// Dropping the future has no effect on the socket.
     ///
     /// # Errors
     /// Same as [`recv`](Self::recv).
@@ -283,7 +283,7 @@ impl UnixDatagram {
     /// Sends a datagram to the peer, or to an address, without waiting.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if there is no room, and otherwise the system's error.
+    /// Returns `WouldBlock` if there is no room, or another error of the system.
     pub fn try_send(&self, data: &[u8], address: Option<&SocketAddr>) -> io::Result<usize> {
         let address = address.map(to_any).transpose()?;
         self.socket.send_to(data, address.as_ref())
@@ -292,7 +292,7 @@ impl UnixDatagram {
     /// Receives a datagram without waiting. Otherwise works like [`recv_from`](Self::recv_from).
     ///
     /// # Errors
-    /// Returns `WouldBlock` if no datagram is queued, and otherwise the system's error.
+    /// Returns `WouldBlock` if no datagram is queued, or another error of the system.
     pub fn try_recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         let (len, peer) = self.socket.receive_from(buffer, RecvFlags::empty())?;
         Ok((len, from_any(peer)?))
@@ -314,21 +314,21 @@ impl UnixDatagram {
     /// Sends a datagram with descriptors to the peer. The descriptors stay open in this process.
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been sent.
+    /// If the future is dropped before it completes, nothing has been sent.
     ///
     /// # Errors
-    /// Returns `InvalidInput` if there are more than 253 descriptors, and otherwise the errors of
+    /// Returns `InvalidInput` if there are more than 253 descriptors, or any error from
     /// [`send`](Self::send).
     pub async fn send_fds(&self, data: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
         let sent = descriptors::send(&self.socket, data, fds).await;
         sent.map_err(|error| self.failed("send descriptors from", error))
     }
 
-    /// Receives a datagram and up to `fds_max` descriptors. The system closes further descriptors,
-    /// and the result reports this.
+    /// Receives a datagram and up to `fds_max` descriptors. The system closes any additional
+    /// descriptors, and [`ReceivedFds::fds_lost`] is then true.
     ///
     /// # Cancellation
-    /// If the future is dropped early, no datagram and no descriptor has been received.
+    /// If the future is dropped before it completes, nothing has been received.
     ///
     /// # Errors
     /// Same as [`recv`](Self::recv).
@@ -363,7 +363,7 @@ impl UnixDatagram {
     /// Returns the peer's address.
     ///
     /// # Errors
-    /// Returns `NotConnected` if no peer is set, and otherwise the system's error.
+    /// Returns `NotConnected` if no peer is set, or another error of the system.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         from_any(self.socket.peer_address()?)
     }

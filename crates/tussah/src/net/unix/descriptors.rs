@@ -12,15 +12,16 @@ use crate::net::tcp::{Limited as _, Verb, transfer};
 /// The descriptors are close-on-exec. Dropping this value closes the descriptors.
 #[derive(Debug)]
 pub struct ReceivedFds {
-    /// Number of bytes in the buffer. Zero means the end of a stream, or an empty datagram.
+    /// Number of bytes received into the buffer. Zero means the end of a stream, or an empty
+    /// datagram.
     pub len: usize,
     /// The descriptors, in the order in which they were sent.
     pub fds: Vec<OwnedFd>,
-    /// True if more descriptors were sent than requested, or than this process may open. The
-    /// additional descriptors were closed.
+    /// True if the peer sent more descriptors than were requested, or more than this process may
+    /// open. The additional descriptors were closed.
     pub fds_lost: bool,
-    /// True if a datagram was longer than the buffer, so that its end is lost. Always false for
-    /// streams.
+    /// True if a datagram was longer than the buffer, and its end was therefore lost. Always false
+    /// for streams.
     pub is_truncated: bool,
 }
 
@@ -36,15 +37,15 @@ impl From<Message> for ReceivedFds {
 }
 
 impl UnixStream {
-    /// Sends bytes with descriptors, which arrive with the first of these bytes. Returns the number
-    /// of bytes sent. The descriptors stay open in this process.
+    /// Sends bytes and descriptors; the descriptors arrive with the first of the bytes. Returns the
+    /// number of bytes sent. The descriptors stay open in this process.
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been sent.
+    /// If the future is dropped before it completes, nothing has been sent.
     ///
     /// # Errors
-    /// Returns `InvalidInput` if there are no bytes or more than 253 descriptors, and otherwise the
-    /// errors of [`write`](Self::write).
+    /// Returns `InvalidInput` if there are no bytes or more than 253 descriptors, or any error from
+    /// [`write`](Self::write).
     ///
     /// # Examples
     /// ```
@@ -75,13 +76,13 @@ impl UnixStream {
         transfer(self, Verb::SendFds, send).await
     }
 
-    /// Reads bytes and up to `fds_max` descriptors. The system closes further descriptors, and the
-    /// result reports this.
+    /// Reads bytes and up to `fds_max` descriptors. The system closes any additional descriptors,
+    /// and [`ReceivedFds::fds_lost`] is then true.
     ///
-    /// The read stops where the next descriptors begin.
+    /// The read stops before the next bytes that carry descriptors.
     ///
     /// # Cancellation
-    /// If the future is dropped early, no bytes and no descriptors have been read.
+    /// If the future is dropped before it completes, neither bytes nor descriptors have been read.
     ///
     /// # Errors
     /// Same as [`read`](Self::read).

@@ -14,14 +14,14 @@ use super::stream::UnixStream;
 #[derive(Debug)]
 pub struct OwnedReadHalf(Arc<UnixStream>);
 
-/// The owned writing half of a stream, returned by [`UnixStream::into_split`]. Dropping it shuts
-/// down the writing direction, so that the peer reads the end of the stream.
+/// The owned writing half of a stream, returned by [`UnixStream::into_split`]. Dropping this half
+/// shuts down the writing direction, and the peer then reads the end of the stream.
 #[derive(Debug)]
 pub struct OwnedWriteHalf(Option<Arc<UnixStream>>);
 
 impl UnixStream {
     /// Splits the stream into two owned halves, which two threads can use. The connection closes
-    /// when both are dropped.
+    /// when both halves are dropped.
     ///
     /// # Examples
     /// ```

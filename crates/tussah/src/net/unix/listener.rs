@@ -59,7 +59,7 @@ impl UnixListener {
     ///
     /// # Errors
     /// Returns `AddrInUse` if the file already exists, even if the process that created it has
-    /// ended. Returns `InvalidInput` if the path is too long, and otherwise the system's error.
+    /// ended. Returns `InvalidInput` if the path is too long, or another error of the system.
     ///
     /// # Panics
     /// Panics outside a runtime.
@@ -90,7 +90,7 @@ impl UnixListener {
             .map_err(|error| context(in_use(error, address), "listen at", Shown(address)))
     }
 
-    /// Takes over a standard library listener, and makes it non-blocking.
+    /// Takes ownership of a standard library listener, and makes it non-blocking.
     ///
     /// # Errors
     /// Returns the system's error.
@@ -119,7 +119,7 @@ impl UnixListener {
     /// in rotation, whichever thread accepts them.
     ///
     /// # Cancellation
-    /// If the future is dropped early, no connection has been accepted.
+    /// If the future is dropped before it completes, no connection has been accepted.
     ///
     /// # Errors
     /// Returns the system's error if it concerns the listener itself, as opposed to a single

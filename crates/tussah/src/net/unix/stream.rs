@@ -82,15 +82,15 @@ impl UnixStream {
 
     /// Connects to the listener at a path.
     ///
-    /// If the listener's queue is full, the attempt is retried, first after 1 ms, and later at
-    /// intervals of up to one second. The system does not report when the queue has room again.
+    /// If the listener's queue is full, `connect` retries, first after 1 ms, then at intervals of
+    /// up to one second. The system does not report when the queue has room again.
     ///
     /// # Cancellation
     /// Dropping the future abandons the attempt.
     ///
     /// # Errors
     /// Returns `NotFound` if the file does not exist, `ConnectionRefused` if no process listens
-    /// there any longer, and otherwise the system's error.
+    /// there any longer, or another error of the system.
     ///
     /// # Panics
     /// The first poll panics outside a runtime.
@@ -167,7 +167,7 @@ impl UnixStream {
         Ok((Self::from_std(a)?, Self::from_std(b)?))
     }
 
-    /// Takes over a standard library stream, and makes it non-blocking.
+    /// Takes ownership of a standard library stream, and makes it non-blocking.
     ///
     /// # Errors
     /// Returns the system's error.
@@ -231,12 +231,11 @@ impl UnixStream {
     /// `buffer` is empty. Descriptors that arrive with the data are closed.
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been read.
+    /// If the future is dropped before it completes, nothing has been read.
     ///
     /// # Errors
     /// Returns `ConnectionReset` if the peer closed the connection without reading everything,
-    /// `TimedOut` after the [read timeout](Self::set_read_timeout), and otherwise the system's
-    /// error.
+    /// `TimedOut` after the [read timeout](Self::set_read_timeout), or another error of the system.
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
             return Ok(0);
@@ -248,11 +247,10 @@ impl UnixStream {
     /// Fills `buffer`.
     ///
     /// # Cancellation
-    /// The bytes read so far are in `buffer`, but their number is lost.
+    /// If the future is dropped, the bytes read so far are in `buffer`, but their number is lost.
     ///
     /// # Errors
-    /// Returns `UnexpectedEof` if the stream ends first, and otherwise the errors of
-    /// [`read`](Self::read).
+    /// Returns `UnexpectedEof` if the stream ends first, or any error from [`read`](Self::read).
     pub async fn read_exact(&self, mut buffer: &mut [u8]) -> io::Result<()> {
         while !buffer.is_empty() {
             let len = self.read(buffer).await?;
@@ -269,12 +267,12 @@ impl UnixStream {
     /// Waits for room and writes as much of `data` as fits. Returns the number of bytes written.
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been written.
+    /// If the future is dropped before it completes, nothing has been written.
     ///
     /// # Errors
     /// Returns `BrokenPipe` or `ConnectionReset` if the peer no longer exists or this end was shut
-    /// down, `TimedOut` after the [write timeout](Self::set_write_timeout), and otherwise the
-    /// system's error.
+    /// down, `TimedOut` after the [write timeout](Self::set_write_timeout), or another error of the
+    /// system.
     pub async fn write(&self, data: &[u8]) -> io::Result<usize> {
         let write = || self.socket.send(data).map(Some);
         transfer(self, Verb::Write, write).await
@@ -298,7 +296,7 @@ impl UnixStream {
     /// Reads without waiting.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if no data is available, and otherwise the system's error.
+    /// Returns `WouldBlock` if no data is available, or another error of the system.
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.socket
             .attempt(Direction::Read, || self.socket.receive_some(buffer))
@@ -335,7 +333,7 @@ impl UnixStream {
     /// Writes without waiting.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if there is no room, and otherwise the system's error.
+    /// Returns `WouldBlock` if there is no room, or another error of the system.
     pub fn try_write(&self, data: &[u8]) -> io::Result<usize> {
         self.socket.send(data)
     }
