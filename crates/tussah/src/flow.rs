@@ -83,8 +83,8 @@
 //! An output port is an argument: `out: &impl Out<T>` in a plain `fn`, and `out: &impl AsyncOut<T>`
 //! in an `async fn`. The name of the argument is the name of the port. [`Out::send`] never fails
 //! and never waits. If a receiver has no room, the item stays in an outbox. The sending instance
-//! takes its next item when its outbox is empty. [`AsyncOut::send`] waits until there is room for
-//! the item.
+//! takes its next item only when its outbox is empty. [`AsyncOut::send`] waits until there is room
+//! for the item.
 //!
 //! # Weave
 //! [Weave](tussah_weave) is a language for graphs. [`Modules`] creates a [`Graph`] from a text, and
@@ -93,10 +93,10 @@
 //!
 //! # Ends
 //! Each item has exactly one outcome. If an item is shed or expires, or if the call that handles it
-//! panics or is [stopped](Running::stop), the item becomes a [`Dropped`] and goes to the port
-//! `dropped` of the instance that held it. If `run` returns an error, the error goes to the port
-//! `failed`. Delivery is at most once. Sending to `dropped` never waits; if the receiver has no
-//! room, it counts the item as refused. An output port without an edge discards its items.
+//! panics or is [stopped](Running::stop), the item becomes a [`Dropped`] and goes to the `dropped`
+//! port of the instance that held it. If `run` returns an error, the error goes to the `failed`
+//! port. Delivery is at most once. Sending to `dropped` never waits; if the receiver has no room,
+//! the receiver counts the item as refused. An output port without an edge discards its items.
 
 mod args;
 mod batch;

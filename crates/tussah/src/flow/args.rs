@@ -80,13 +80,13 @@ impl Args {
         self
     }
 
-    /// Calls `f`, which creates the instance.
+    /// Calls `f`, which creates the instance that has these arguments.
     #[doc(hidden)]
     pub fn making<R>(&self, f: impl FnOnce() -> R) -> R {
         making(self.instance.clone(), f)
     }
 
-    /// Returns the value of an argument. `read` converts a value from Weave.
+    /// Returns the value of an argument. `read` converts a value that is written in Weave.
     ///
     /// # Errors
     /// Returns an error if the argument is missing or has another type.

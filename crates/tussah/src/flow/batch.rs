@@ -14,21 +14,21 @@ use super::outbox::Held;
 use super::outlet::Outlet;
 use crate::stage::{Batch as Events, Event, Reason};
 
-/// Several items for one call: a method takes `items: &mut Batch<T>` instead of a single item.
+/// Several items for one call of a method, which takes `items: &mut Batch<T>` instead of a single
+/// item.
 ///
-/// A batch has at most 100 items. The items have arrived at the method's port, with no item of
-/// another port in between. If the method also takes the state of a flow, all of them are of that
-/// flow.
+/// A batch has at most 100 items. The items arrived at the method's port, with no item of another
+/// port in between. If the method also takes the state of a flow, all items belong to that flow.
 ///
-/// The method takes as many items as it wants, and the others return to the head of the queue. If
-/// the method takes none, it is called with the same batch again. Items that it sends belong to the
-/// flow of the item that it took last.
+/// The method takes any number of items, and the remaining items return to the head of the queue.
+/// If the method takes no item, it is called with the same batch again. Items that the method sends
+/// belong to the flow of the item that it took last.
 ///
 /// In an `ordered` module, the output of a call is sent after the output for all earlier items, and
 /// before the output for the items that the call has left in its batch.
 ///
-/// When the method returns, all items that it has taken end together: they count as handled or, if
-/// it returns an error, as failed. If it panics, they go to the `dropped` port.
+/// When the method returns, all items that it has taken count as handled or, if it returns an
+/// error, as failed. If the method panics, the items that it has taken go to the `dropped` port.
 ///
 /// # Examples
 /// ```
@@ -70,7 +70,7 @@ trait Items<T>: Send {
     fn end(&mut self, taken: u64, is_handled: bool);
 }
 
-/// The items of one port at the head of a stage's events.
+/// The items of one port at the head of a batch of events.
 pub struct Of<'a, I, T> {
     events: &'a mut Events<Parcel<I>>,
     /// Returns whether an event is an item of the port.
@@ -78,27 +78,27 @@ pub struct Of<'a, I, T> {
     take: fn(I) -> Option<T>,
 }
 
-/// Returns the number of the port of the next item, if its method takes a batch.
+/// Returns the number of the next item's port, if the method of that port takes a batch.
 #[must_use]
 pub fn port_of<M: Module>(events: &Events<Parcel<M::Item>>) -> Option<usize> {
     M::port(&events.iter().next()?.item)
 }
 
-/// Returns the flow of the next item, which holds the item's ticket in an ordered module.
+/// Returns the flow of the next item. In an ordered module, this flow holds the item's ticket.
 #[must_use]
 pub fn turn_of<I>(events: &Events<Parcel<I>>) -> Flow {
     let next = events.iter().next();
     next.map_or_else(Flow::default, |next| next.flow.clone())
 }
 
-/// Takes the next item, if its method takes no batch.
+/// Takes the next item, if the method of its port takes single items.
 pub fn single<M: Module>(events: &mut Events<Parcel<M::Item>>) -> Option<(M::Item, Flow)> {
     let next = events.next_if(|next| M::port(&next.item).is_none());
     next.map(|Parcel { item, flow }| (item, flow))
 }
 
 impl<'a, I, T> Of<'a, I, T> {
-    /// Creates the items for which `is` returns true; `take` unwraps them.
+    /// Creates a sequence of the items for which `is` returns true; `take` unwraps each item.
     pub fn new(
         events: &'a mut Events<Parcel<I>>,
         is: fn(&I) -> bool,
@@ -133,12 +133,13 @@ impl<I: Send, T> Items<T> for Of<'_, I, T> {
     }
 }
 
-/// The flow of the item taken last, for the output ports. The lock is never contended.
+/// The flow of the item that was taken last, for use by the output ports. The lock is never
+/// contended.
 pub type Current = Mutex<Flow>;
 
 impl<'a, T: Send + 'static> Batch<'a, T> {
-    /// Creates a batch. If the call does not complete, its items go to `dropped`; `clone` copies
-    /// them.
+    /// Creates a batch. If the call does not complete, copies of its items, made by `clone`, go to
+    /// `dropped`.
     #[doc(hidden)]
     pub fn new<I: Send>(
         items: &'a mut Of<'_, I, T>,
@@ -173,7 +174,7 @@ impl<'a, T: Send + 'static> Batch<'a, T> {
         self.current.lock().clone()
     }
 
-    /// Ends the items that were taken.
+    /// Records the outcome of the items that were taken.
     #[doc(hidden)]
     pub fn end(mut self, is_handled: bool) {
         let taken = take(&mut self.taken).len() as u64;

@@ -152,32 +152,33 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Calls<I
 
 /// An instance that handles an item within one function call.
 ///
-/// The trait does not require `Sync`. Otherwise the compiler would also report a module that is not
-/// `Sync` at each `type Call`, with the names of types that users do not know.
+/// The trait does not require `Sync`. If it did, the compiler would report a module that is not
+/// `Sync` at each `type Call` as well, with type names that users do not know.
 pub trait Plain<I>: Any {
     /// Handles an item. If there is no room for the items that the module sent, returns a future
     /// that waits for room.
     ///
     /// # Errors
-    /// Returns the item if another caller uses the module.
+    /// Returns the item if another caller is using the module.
     fn call(&self, parcel: Parcel<I>) -> Result<Option<Wait<'_>>, Parcel<I>>;
 }
 
-/// An instance of the module `M`, in a call that the compiler can inline.
+/// An instance of the module `M` whose calls the compiler can inline.
 pub trait Called<M: Module>: Plain<M::Item> {
-    /// The right to use the instance.
+    /// A guard that grants the right to use the instance.
     type Guard<'a>: Send;
 
-    /// Returns the right to use the instance, unless another caller uses it or it no longer exists.
+    /// Returns the right to use the instance, unless another caller is using it or it no longer
+    /// exists.
     fn enter(&self) -> Option<Self::Guard<'_>>;
 
     /// Returns the output ports.
     fn outs(&self) -> &M::Outs;
 
-    /// Handles an item, and puts sent items for which there is no room into `held`.
+    /// Handles an item, and puts the items that it sends without room into `held`.
     ///
     /// # Panics
-    /// Panics if the module does.
+    /// Panics if the module panics.
     fn handle<'a, W: Way>(
         guard: &mut Self::Guard<'a>,
         item: M::Item,
@@ -186,11 +187,11 @@ pub trait Called<M: Module>: Plain<M::Item> {
         way: &W::Open<'a>,
     );
 
-    /// Counts a panic, and creates a serial module again.
+    /// Counts a panic, and replaces a serial module with a new one.
     fn broke(&self, guard: &mut Self::Guard<'_>);
 
-    /// Handles an item that came along an edge. If there is no room for the items that the module
-    /// sent, returns a future that waits for room.
+    /// Handles an item that arrived along an edge. If there is no room for the items that the
+    /// module sent, returns a future that waits for room.
     #[inline(always)]
     fn run<'a>(
         &'a self,
@@ -221,7 +222,7 @@ type ElementStage<M, W> = Stage<Parcel<<M as Module>::Item>, Arc<Many<Elements<M
 /// The stage of a module that handles one item at a time.
 type SerialStage<M, W> = Stage<Parcel<<M as Module>::Item>, Arc<One<Serials<M, W>>>>;
 
-/// A module that handles any number of items at a time.
+/// A plain instance that handles any number of items at a time.
 pub struct PlainElement<M: Module, W: Way = Along> {
     host: Arc<Many<Elements<M, W>>>,
     stage: Arc<Shared<Parcel<M::Item>>>,
@@ -276,7 +277,7 @@ impl<M: Element, W: Way> Called<M> for PlainElement<M, W> {
     }
 }
 
-/// A module that handles one item at a time.
+/// A plain instance that handles one item at a time.
 pub struct PlainSerial<M: Module, W: Way = Along> {
     host: Arc<One<Serials<M, W>>>,
     outs: Arc<M::Outs>,

@@ -1,4 +1,4 @@
-//! A command line for programs that run graphs in Weave.
+//! A command line for programs that run graphs written in Weave.
 //!
 //! [`main!`](super::main) creates a program with these commands, which work on graphs of its
 //! modules:
@@ -22,13 +22,13 @@
 //! 3. the key `at_once` of the TOML file in `--params FILE`
 //! 4. the default in the graph
 //!
-//! Write values as in Weave, but omit the quotes of texts. `run` reports all invalid values before
-//! it starts anything. The parameters `graph`, `params`, `workers`, `control` and `help` have no
-//! option.
+//! Write values as in Weave, but without the quotes around text. `run` reports all invalid values
+//! before it starts anything. The parameters `graph`, `params`, `workers`, `control` and `help`
+//! have no option.
 //!
 //! # Signals
 //! The first Ctrl-C or SIGTERM stops the sources, and `run` exits when all items have been handled.
-//! The second one ends the program immediately.
+//! A second signal ends the program immediately.
 //!
 //! # Exit codes
 //! | code | `run` | other commands |
@@ -70,7 +70,7 @@ pub struct Program {
     pub others: Others,
 }
 
-/// The treatment of modules that the program does not have, by `check` and `draw`.
+/// The way in which `check` and `draw` treat modules that the program does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Others {
     /// Unknown modules are errors.
@@ -114,7 +114,7 @@ impl Command {
     }
 }
 
-/// Runs the command given in the program's arguments, with these modules.
+/// Runs the command in the program's arguments, on graphs that use `modules`.
 ///
 /// [`main!`](super::main) calls this function. Call it yourself if the modules are not a fixed
 /// list.

@@ -6,8 +6,8 @@ use tussah_weave::{Kind, Type};
 use super::modules::Modules;
 
 impl Modules {
-    /// Returns the modules for a graph whose arguments rustc has checked. Only rustc knows whether
-    /// two spellings, such as the name of a type alias, denote the same Rust type.
+    /// Accepts any Rust type for an argument, because rustc has already checked the arguments. Only
+    /// rustc knows whether two spellings, such as a type and its alias, denote the same Rust type.
     #[doc(hidden)]
     #[must_use]
     pub fn compiled(mut self) -> Self {
@@ -25,7 +25,7 @@ impl Modules {
 pub struct ParamSpec {
     /// The name.
     pub name: &'static str,
-    /// The kind in Weave; `None` for any other type.
+    /// The kind of the parameter in Weave, or `None` if its type has no kind.
     pub kind: Option<Kind>,
     /// The type as written in the `impl` block.
     pub spelled: &'static str,
@@ -41,7 +41,7 @@ pub struct Given {
     pub place: &'static str,
     /// The name of the module.
     pub module: &'static str,
-    /// The number of arguments without a name before this one.
+    /// The number of positional arguments before this one.
     pub before: usize,
     /// The name of the argument, if it has one.
     pub name: Option<&'static str>,
@@ -162,8 +162,8 @@ pub const fn wrong_argument(params: &[ParamSpec], given: &Given) -> Option<Messa
     }
 }
 
-/// Returns an error if an instance lacks a required argument. The first `before` arguments have no
-/// name.
+/// Returns an error if an instance lacks a required argument. The first `before` arguments are
+/// positional.
 #[must_use]
 pub const fn missing_arguments(
     params: &[ParamSpec],

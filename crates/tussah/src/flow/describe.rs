@@ -25,7 +25,7 @@ pub struct Describe {
 }
 
 impl Describe {
-    /// Starts the signature of a module.
+    /// Creates a builder for the signature of a module.
     #[must_use]
     pub fn new(doc: &str, parallelism: Parallelism, body: Body) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Describe {
         }
     }
 
-    /// Sets the documentation from the module's type, unless the `impl` block has its own.
+    /// Uses the documentation of the module's type, unless the `impl` block has its own.
     #[must_use]
     pub fn doc_of(mut self, doc: &str) -> Self {
         if self.signature.doc.is_empty() {
@@ -52,7 +52,7 @@ impl Describe {
         self
     }
 
-    /// Adds a type parameter, before the ports.
+    /// Adds a type parameter; the ports must be added later.
     #[must_use]
     pub fn generic<T>(mut self, name: &str) -> Self {
         self.signature.generics.push(name.to_owned());
@@ -60,7 +60,8 @@ impl Describe {
         self
     }
 
-    /// Adds a parameter. If it has no kind, the signature shows the name of its Rust type.
+    /// Adds a parameter. If the parameter has no kind in Weave, the signature shows the name of its
+    /// Rust type.
     #[must_use]
     pub fn param<T>(mut self, param: &ParamSpec) -> Self {
         let kind = param.kind.clone();
@@ -85,7 +86,7 @@ impl Describe {
     }
 
     /// Adds an output port. `spelled` is the type as written in the `impl` block, and `clones` is
-    /// true if its values can be cloned.
+    /// true if the port's items can be cloned.
     #[must_use]
     pub fn output<T>(mut self, name: &str, spelled: &str, required: bool, clones: bool) -> Self {
         let port = self.port::<T>(name, spelled);

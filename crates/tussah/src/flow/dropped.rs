@@ -6,10 +6,10 @@ use super::flows::Flow;
 use super::outlet::Outlet;
 use crate::stage::{Reason, Refusal};
 
-/// An item that ended without being handled. An instance sends it to its `dropped` port.
+/// An item that an instance did not handle. The instance sends it to its `dropped` port.
 pub struct Dropped<T> {
-    /// The item. It is `None` if a call had already taken the item when it panicked, and the item's
-    /// type is not `Clone`.
+    /// The item. The value is `None` if a call had already taken the item when the call panicked,
+    /// and the item's type is not `Clone`.
     pub item: Option<T>,
     /// The reason why the item was not handled.
     pub reason: Reason,
@@ -60,7 +60,7 @@ impl<T: Send + 'static> Outlet<Dropped<T>> {
         Some(kept)
     }
 
-    /// Sends an item that ended without being handled to the `dropped` port.
+    /// Sends an item that was not handled to the `dropped` port.
     pub fn dropped(&self, item: T, flow: &Flow, reason: Reason) {
         if !self.is_connected() {
             return;
@@ -74,8 +74,8 @@ impl<T: Send + 'static> Outlet<Dropped<T>> {
     }
 }
 
-/// An item that is being handled. If its call panics or is dropped, the item goes to the port
-/// `dropped`.
+/// An item that is being handled. If its call panics or is dropped, the item goes to the `dropped`
+/// port.
 pub struct Kept<'a, T: Send + 'static> {
     outlet: &'a Outlet<Dropped<T>>,
     item: Option<T>,

@@ -153,7 +153,7 @@ pub(crate) trait Inlet<T>: Send + Sync {
     fn interpose(&self, detour: &Detour<'_>, to: &dyn Inlet<T>) -> Result<Interposed, BuildError>;
 }
 
-/// The input ports of an instance, under their names.
+/// The input ports of an instance, by name.
 pub struct Entry<I> {
     stage: Stage<Parcel<I>>,
     ends: Ends<I>,

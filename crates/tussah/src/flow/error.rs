@@ -6,13 +6,13 @@ use tussah_weave::suggest;
 
 use crate::stage::BuildError;
 
-/// The error of creating or using a graph.
+/// An error from creating or using a graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum GraphError {
     /// The graph already has an instance with this name.
     NameTaken {
-        /// The name that is taken.
+        /// The name that is already in use.
         name: String,
     },
     /// The graph has no instance with this name.
@@ -61,7 +61,7 @@ pub enum GraphError {
         /// The existing edges.
         known: Vec<String>,
     },
-    /// An output port has several edges, but one of them was expected.
+    /// An output port was named to identify its only edge, but the port has several edges.
     SeveralEdges {
         /// The output port.
         from: String,

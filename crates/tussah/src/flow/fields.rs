@@ -42,18 +42,18 @@ pub trait Fields {
     fn field(&self, name: &str) -> Option<Value>;
 
     /// Returns the number of the shard that handles this item, if the field itself is this number.
-    /// A number beyond the last shard counts from the first one again.
+    /// A number beyond the last shard wraps around to the first shard.
     ///
-    /// By default this is `None`, and a hash of the field's value chooses the shard. A hash may
-    /// send two values to the same shard. If each shard stands for a thing, such as a disk, the
-    /// item type therefore overrides this method.
+    /// By default, this method returns `None`, and a hash of the field's value chooses the shard. A
+    /// hash may send two values to the same shard. If each shard stands for one resource, such as a
+    /// disk, the item type should therefore override this method.
     fn shard(&self, name: &str) -> Option<usize> {
         let _ = name;
         None
     }
 }
 
-/// A type that the fields of items may have.
+/// A type that a field of an item may have.
 ///
 /// | type | kind |
 /// |---|---|

@@ -65,12 +65,12 @@ impl fmt::Display for Key {
     }
 }
 
-/// The flow of an item. Clones refer to the same flow. An item outside of any flow has an empty
+/// The flow of an item. Clones refer to the same flow. An item outside any flow has an empty
 /// `Flow`.
 ///
-/// A clone that a module keeps is like an item of the flow: the flow does not end, and
-/// [`Running::drain`](super::Running::drain) waits for it. Inside a limit, the clone keeps the
-/// item's place.
+/// A clone that a module keeps counts as an item of the flow. Until the module drops the clone, the
+/// flow does not end, and [`Running::drain`](super::Running::drain) waits. Inside a limit, the
+/// clone occupies the item's place.
 #[derive(Clone, Default)]
 pub struct Flow(Option<Arc<Handle>>);
 
@@ -254,7 +254,7 @@ impl Flow {
         }
     }
 
-    /// Waits until all earlier items of the ordered module have ended. A flow without a ticket does
+    /// Waits until the ordered module has finished all earlier items. A flow without a ticket does
     /// not wait.
     #[doc(hidden)]
     pub async fn turn(&self) {
@@ -278,8 +278,8 @@ impl Flow {
         self.inner().map(|inner| &inner.key)
     }
 
-    /// Returns the number of the flow, which no other flow of this process ever has, or 0 for an
-    /// empty `Flow`.
+    /// Returns the number of the flow, which is unique within the process, or 0 for an empty
+    /// `Flow`.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.inner().map_or(0, |inner| inner.number)

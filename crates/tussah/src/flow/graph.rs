@@ -83,8 +83,8 @@ impl Graph {
     /// name a single shard, such as `name#0`.
     ///
     /// Items with the same value of the field `by` go to the same shard, at any input port. The
-    /// type of these items must derive [`Fields`](super::Fields). Without a field, the shards of a
-    /// port take turns.
+    /// type of these items must derive [`Fields`](super::Fields). Without a field, the items of a
+    /// port go to the shards in turn.
     ///
     /// # Errors
     /// Returns an error if the name is taken, if the module has no parameter for an argument, or if
@@ -140,8 +140,9 @@ impl Graph {
         self.instances.push(Named { name, instance });
     }
 
-    /// Adds an edge that uses a queue. An end is the name of an instance, a dot, and the name of a
-    /// port. If the port is omitted, an edge starts at the `out` port and ends at the `run` port.
+    /// Adds an edge that uses a queue. Each end consists of the name of an instance, a dot, and the
+    /// name of a port. If the port is omitted, an edge starts at the `out` port and ends at the
+    /// `run` port.
     ///
     /// # Errors
     /// Returns an error if an instance does not exist. Ports and types are checked when the graph
@@ -161,8 +162,8 @@ impl Graph {
     }
 
     /// Sets the latency target of an instance, from the arrival of an item to the end of its
-    /// handling. The instance rejects items that would miss the target, and sends them to the port
-    /// `dropped`; see [`StageBuilder::target`](crate::stage::StageBuilder::target).
+    /// handling. The instance rejects items that would miss the target, and sends them to its
+    /// `dropped` port; see [`StageBuilder::target`](crate::stage::StageBuilder::target).
     ///
     /// # Errors
     /// Returns an error if the instance does not exist.
@@ -182,8 +183,8 @@ impl Graph {
     /// cannot be created.
     ///
     /// # Panics
-    /// Panics outside of a runtime, or if the creation of an instance panics. In both cases,
-    /// nothing of the graph remains.
+    /// Panics outside a runtime, or if creating an instance panics. In both cases, everything
+    /// created so far is removed.
     #[track_caller]
     pub fn start(self) -> Result<Running, GraphError> {
         let mut running = Running {

@@ -158,7 +158,7 @@ impl Keepers {
     }
 }
 
-/// The sends of one async call that wait for room.
+/// The number of sends in one async call that wait for room.
 #[derive(Default)]
 pub struct Sends(AtomicUsize);
 

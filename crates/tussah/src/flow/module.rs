@@ -26,11 +26,11 @@ use crate::stage::{Batch, BuildError, Reason};
     note = "`#[module]` on the `impl` block with its methods makes a struct a module"
 )]
 pub trait Module: Sized + Send + 'static {
-    /// The type of the items of all input ports.
+    /// The type of an item that arrives at any input port.
     #[doc(hidden)]
     type Item: Send + 'static;
 
-    /// The type of all output ports.
+    /// The type that contains all output ports.
     #[doc(hidden)]
     type Outs: Outs;
 
@@ -42,7 +42,7 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     const NAME: &'static str;
 
-    /// The kind of the module's methods.
+    /// The kind of code in the module's methods: plain, async or blocking.
     #[doc(hidden)]
     const BODY: Body;
 
@@ -66,7 +66,7 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     const IS_ALONE: bool;
 
-    /// True if the output has the order of the input.
+    /// True if the module sends its output in the order of its input.
     #[doc(hidden)]
     const IS_ORDERED: bool;
 
@@ -75,8 +75,8 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     const BOUNDS_FLOWS: bool;
 
-    /// A function that creates the item for a call of `tick`, if the module has that method. The
-    /// constants below do the same for `wake` and `end`.
+    /// A function that creates the item that stands for a call of `tick`, if the module has that
+    /// method. The constants below do the same for `wake` and `end`.
     #[doc(hidden)]
     const TICK: Option<fn() -> Self::Item>;
     #[doc(hidden)]
@@ -112,14 +112,14 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     fn ports(entry: &mut Entry<Self::Item>);
 
-    /// Returns the number of an item's port, if its method takes a batch.
+    /// Returns the number of an item's port, if the method of that port takes a batch.
     #[doc(hidden)]
     fn port(_item: &Self::Item) -> Option<usize> {
         None
     }
 
-    /// Sends an item that ended without being handled to its port. If the item stands for a call of
-    /// `wake`, returns it instead.
+    /// Sends an item that was not handled to the `dropped` port of its input. If the item stands
+    /// for a call of `wake`, returns the item instead.
     #[doc(hidden)]
     fn dropped(item: Self::Item, flow: &Flow, why: Reason, outs: &Self::Outs)
     -> Option<Self::Item>;
@@ -131,8 +131,8 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     fn install<W: Way>(node: Node<Self, W>) -> Result<Installed, BuildError>;
 
-    /// Replaces the current module of an instance with this module. The default is for modules that
-    /// cannot be swapped.
+    /// Replaces the current module of an instance with this module. The default implementation is
+    /// for modules that cannot be swapped.
     ///
     /// # Errors
     /// Returns an error if the module cannot be created, or if the instance is closed.
@@ -144,10 +144,10 @@ pub trait Module: Sized + Send + 'static {
 
 /// A module that handles any number of items concurrently.
 ///
-/// This trait and the next two have three methods. `call_now` is for modules whose methods are all
-/// plain functions, and `call` is for other modules. The expansion of the attribute implements one
-/// of them. For modules with a method that takes batches, it implements `call`, and `call_many`,
-/// which calls one method with items at the head of a batch.
+/// This trait, [`Serial`] and [`PerFlow`] each have three methods. `#[module]` implements
+/// `call_now` if all of the module's methods are plain functions, and `call` otherwise. If a method
+/// takes batches, `#[module]` also implements `call_many`, which calls one method with the items at
+/// the head of a batch.
 pub trait Element: Module + Sync {
     /// Handles an item. Returns false if the method failed.
     fn call(
@@ -159,7 +159,7 @@ pub trait Element: Module + Sync {
         async { unreachable!("a plain module") }
     }
 
-    /// Handles items of a batch.
+    /// Handles the items at the head of a batch.
     fn call_many(
         &self,
         _events: &mut Batch<Parcel<Self::Item>>,
@@ -168,8 +168,8 @@ pub trait Element: Module + Sync {
         async { unreachable!("a module of single items") }
     }
 
-    /// Handles an item, and puts items without room into `held`. Returns false if the method
-    /// failed.
+    /// Handles an item, and puts the items that it sends without room into `held`. Returns false if
+    /// the method failed.
     fn call_now<'a, W: Way>(
         &self,
         _item: Self::Item,
@@ -193,7 +193,7 @@ pub trait Serial: Module {
         async { unreachable!("a plain module") }
     }
 
-    /// Handles items of a batch.
+    /// Handles the items at the head of a batch.
     fn call_many(
         &mut self,
         _events: &mut Batch<Parcel<Self::Item>>,
@@ -202,8 +202,8 @@ pub trait Serial: Module {
         async { unreachable!("a module of single items") }
     }
 
-    /// Handles an item, and puts items without room into `held`. Returns false if the method
-    /// failed.
+    /// Handles an item, and puts the items that it sends without room into `held`. Returns false if
+    /// the method failed.
     fn call_now<'a, W: Way>(
         &mut self,
         _item: Self::Item,
@@ -232,7 +232,7 @@ pub trait PerFlow: Module + Sync {
         async { unreachable!("a plain module") }
     }
 
-    /// Handles items of a batch, all of which are of this flow.
+    /// Handles the items at the head of a batch, all of which belong to this flow.
     fn call_many(
         &self,
         _state: &mut Option<Self::State>,
@@ -244,8 +244,8 @@ pub trait PerFlow: Module + Sync {
         async { unreachable!("a module of single items") }
     }
 
-    /// Handles an item, and puts items without room into `held`. Returns false if the method
-    /// failed.
+    /// Handles an item, and puts the items that it sends without room into `held`. Returns false if
+    /// the method failed.
     fn call_now<'a, W: Way>(
         &self,
         _state: &mut Option<Self::State>,
@@ -296,24 +296,24 @@ pub struct Woken(pub u64);
 /// An item that stands for a call of `end`.
 pub struct Ended;
 
-/// Implemented by modules with the input port `PORT`, a hash of the port's name. `At` names the
-/// edge in error messages.
+/// A module with the input port `PORT`, which is a hash of the port's name. `At` names the edge in
+/// error messages.
 #[diagnostic::on_unimplemented(message = "the module `{Self}` has no input port `{At}`")]
 pub trait HasInput<const PORT: u64, At> {
     /// The type of the port's items.
     type Item;
 }
 
-/// Implemented by modules with the parameter `PARAM`, the parameter's position or a hash of its
-/// name. `At` names the argument in error messages.
+/// A module with the parameter `PARAM`, which is the parameter's position or a hash of its name.
+/// `At` names the argument in error messages.
 #[diagnostic::on_unimplemented(message = "the module `{Self}` has no parameter `{At}`")]
 pub trait HasParam<const PARAM: u64, At> {
     /// The type of the argument.
     type Value;
 }
 
-/// Implemented by modules with the output port `PORT`, a hash of the port's name. `At` names the
-/// edge in error messages.
+/// A module with the output port `PORT`, which is a hash of the port's name. `At` names the edge in
+/// error messages.
 #[diagnostic::on_unimplemented(message = "the module `{Self}` has no output port `{At}`")]
 pub trait HasOutput<const PORT: u64, At> {
     /// The type of the port's items.

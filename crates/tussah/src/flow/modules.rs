@@ -92,8 +92,8 @@ impl Modules {
 
     /// Adds a module under a name, such as `Parse` or `http::Listen`.
     ///
-    /// Add a generic module once for each type with which graphs may use it. A graph does not have
-    /// to name the type; the edges of the instance determine it.
+    /// Add a generic module once for each item type that graphs may use it with. A graph need not
+    /// name the type, because the edges of the instance determine it.
     ///
     /// ```
     /// use tussah::flow::{Modules, Out, module};
@@ -344,20 +344,20 @@ pub struct Params {
 }
 
 impl Params {
-    /// Creates an empty set of values, so that every parameter has its default.
+    /// Creates an empty set of values, with which every parameter has its default.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the value of a parameter. A text is converted to the kind of the parameter.
+    /// Sets the value of a parameter. A text value is converted to the kind of the parameter.
     #[must_use]
     pub fn with(mut self, name: &str, value: Value) -> Self {
         self.values.insert(name.to_owned(), value);
         self
     }
 
-    /// Sets the value of a parameter to a value of a Rust type.
+    /// Sets a parameter to a value of any Rust type.
     #[must_use]
     pub fn typed<T: Clone + Send + Sync + 'static>(mut self, name: &str, value: T) -> Self {
         self.values

@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 
 /// A file opened by an instance of a module.
 ///
-/// Several instances may read the same file, or append to it. Any other combination is refused,
-/// with the names of both instances. Files that were opened in another way are not checked.
+/// Several instances may read the same file, or several may append to it. Any other combination is
+/// an error that names both instances. Files opened by other means are not checked.
 ///
 /// # Examples
 /// ```
@@ -106,13 +106,13 @@ impl OpenFile {
     /// Opens a file for appending, and creates it if it does not exist.
     ///
     /// # Errors
-    /// Returns the path and the reason if the file cannot be opened, or if another instance uses it
-    /// in another way.
+    /// Returns the path and the reason if the file cannot be opened, or if another instance has
+    /// opened it for anything other than appending.
     pub fn append(path: impl AsRef<Path>) -> Result<Self, String> {
         Self::open(path.as_ref(), Use::Append)
     }
 
-    /// Creates an empty file for writing. If the file exists, its content is lost.
+    /// Creates an empty file for writing. If the file exists, it is truncated.
     ///
     /// # Errors
     /// Returns the path and the reason if the file cannot be opened, or if another instance uses

@@ -14,7 +14,7 @@ use super::outbox::Held;
 use super::outlet::Outlet;
 use crate::stage::hand_over;
 
-/// Sends the output of a plain call at the turn of its item.
+/// Sends the output of a plain call when its item has its turn.
 pub async fn flush_in_turn(turn: &Flow, held: &mut Held<'_>) {
     if held.is_empty() {
         return;
@@ -25,7 +25,7 @@ pub async fn flush_in_turn(turn: &Flow, held: &mut Held<'_>) {
     hand_over();
 }
 
-/// Awaits a call, and hands over its output, even if it panics.
+/// Awaits a call, and hands over its output, even if the call panics.
 pub async fn handed_over<T>(call: impl Future<Output = T>) -> T {
     let result = AssertUnwindSafe(call).catch_unwind().await;
     hand_over();
@@ -104,8 +104,8 @@ impl<T: Send + 'static> Outlet<T> {
     }
 }
 
-/// An output port during a plain call of an ordered module. It sends when the instance flushes the
-/// held items.
+/// An output port during a plain call of an ordered module. The port sends its items when the
+/// instance flushes the held items.
 pub struct Later<'a, 'c, T> {
     outlet: &'a Outlet<T>,
     of: Of<'c>,
@@ -160,7 +160,7 @@ pub struct InTurn<'a, T: Send + 'static> {
 }
 
 impl<T: Send + 'static> InTurn<'_, T> {
-    /// Waits for the item's turn if there are flows to close, and closes them.
+    /// Closes the flows that the call has closed, when the item has its turn.
     pub async fn end(&self) {
         if !self.closed.lock().is_empty() {
             self.turn().await;

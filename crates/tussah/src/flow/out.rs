@@ -7,15 +7,15 @@ use super::flows::Key;
 /// An output port of a plain `fn`.
 ///
 /// Sending never fails and never waits. If a receiver has no room, the item stays in the port's
-/// outbox; the instance takes its next item when its outboxes are empty. An item goes to all edges
-/// of the port. It belongs to the flow of the item that the module is handling, unless the method
-/// names another flow.
+/// outbox; the instance takes its next item only when all of its outboxes are empty. An item goes
+/// to all edges of the port. The item belongs to the flow of the item that the module is handling,
+/// unless the method names another flow.
 ///
 /// # Panics
 /// All methods panic if the outbox is full, that is, if one call has sent 1024 items for which
-/// there was no room. In an `ordered` module, all sends of a call count, because they wait for its
-/// turn. All items sent before the panic are delivered, including the last one. If a module sends
-/// an unbounded number of items, use an `async fn` with [`AsyncOut`] ports.
+/// there was no room. In an `ordered` module, all sends of a call count, because all of them wait
+/// for the item's turn. All items sent before the panic are delivered, including the last one. A
+/// method that sends an unbounded number of items should be an `async fn` with [`AsyncOut`] ports.
 pub trait Out<T> {
     /// Sends an item.
     fn send(&self, item: T);

@@ -11,8 +11,8 @@ use super::way::{Along, Way};
 /// Bound, in items: an outbox; a call that sends more than this without room is meant to wait.
 const OUTBOX_MAX: usize = 1024;
 
-/// Items that plain calls have sent and for which there is no room, until the instance waits for
-/// it. The value is one word while there is room.
+/// The items that plain calls have sent and for which there is no room yet. The instance waits for
+/// that room later. While it holds no items, this value is one word.
 #[derive(Default)]
 pub struct Held<'a>(OnceCell<Box<RefCell<Waiting<'a>>>>);
 
@@ -79,7 +79,7 @@ impl<T: Send + 'static> Outlet<T> {
         self.outbox_by(flow, held, &(), 0)
     }
 
-    /// Opens the port for a plain call whose items take a given way. `PORT` stands for the port in
+    /// Opens the port for a plain call whose items take a given way. `PORT` identifies the port in
     /// the types that macros generate.
     #[inline(always)]
     pub fn outbox_by<'a, 'c, W: Way>(

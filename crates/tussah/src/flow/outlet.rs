@@ -26,14 +26,14 @@ pub trait Outs: Send + Sync + 'static {
     /// Calls `f` with each port and its name, while the ports are in use.
     fn look(&self, f: &mut dyn FnMut(&'static str, &dyn AnyOutlet));
 
-    /// Returns the callee of the port of this number, if its only edge is a call, and nothing taps
-    /// the edge.
+    /// Returns the callee of the port with this number, if the port's only edge is a call that
+    /// nothing taps.
     fn callee(&self, _port: u64) -> Option<&dyn Any> {
         None
     }
 
-    /// Ends the flows that have been idle for too long. Returns the time at which the next flow may
-    /// have been idle for too long.
+    /// Ends the flows that have been idle for too long. Returns the earliest time at which another
+    /// flow may have been idle for too long.
     fn end_idle(&self) -> Option<Instant>;
 }
 
@@ -91,16 +91,16 @@ pub trait AnyOutlet {
     /// Returns whether the port must have an edge.
     fn is_required(&self) -> bool;
 
-    /// Adds a tap to the edge of this number. `shows` may contain a function that renders the
+    /// Adds a tap to the edge with this number. `shows` may contain a function that renders the
     /// items.
     #[doc(hidden)]
     fn tap(&self, edge: usize, end: &TapEnd, shows: &Shows);
 
-    /// Sets the bounds on the flows that begin here.
+    /// Sets the bounds on the flows that this port opens.
     #[doc(hidden)]
     fn set_bounds(&mut self, bounds: FlowBounds);
 
-    /// Makes the edges. Flows that begin here have a place for the state of each keeper.
+    /// Creates the edges. Flows that this port opens have a place for the state of each keeper.
     ///
     /// # Errors
     /// Returns an error if an edge cannot be created.
@@ -122,7 +122,7 @@ pub struct Outlet<T> {
 }
 
 impl<T: Send + 'static> Outlet<T> {
-    /// Creates a port. `clone` is needed for more than one edge.
+    /// Creates a port. A port with more than one edge needs `clone`.
     #[must_use]
     pub fn new(name: &'static str, required: bool, clone: Option<fn(&T) -> T>) -> Self {
         Self {
@@ -162,7 +162,7 @@ impl<T: Send + 'static> Outlet<T> {
         }
     }
 
-    /// Polls the future of an async call to its end. Drops the future when the graph stops all
+    /// Polls the future of an async call to completion. Drops the future when the graph stops all
     /// calls that wait for anything other than room in a receiver.
     #[inline]
     pub async fn unless_cancelled<F: Future>(&self, sends: &Sends, call: F) -> Option<F::Output> {

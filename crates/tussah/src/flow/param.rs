@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tussah_weave::{Kind, Value};
 
-/// A number of bytes. Weave writes it as `200 MiB`, for example.
+/// A number of bytes, such as `200 MiB` in Weave.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Size(pub u64);
 
-/// A number of items per second. Weave writes it as `10 k/s`, for example.
+/// A number of items per second, such as `10 k/s` in Weave.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default)]
 pub struct Rate(pub f64);
 
@@ -28,13 +28,13 @@ pub struct Rate(pub f64);
 /// | [`PathBuf`] | path |
 /// | [`SocketAddr`] | address |
 ///
-/// A parameter of any other type has no kind, and only Rust code can give it a value.
+/// A parameter of any other type has no kind, and only Rust code can set its value.
 pub trait Param: Sized {
     /// The kind.
     const KIND: Kind;
 
-    /// The largest value, if the kind is a count. In a compiled graph, a greater constant is an
-    /// error of the compiler.
+    /// The largest value, if the kind is a count. In a compiled graph, a greater constant is a
+    /// compile error.
     const COUNT_MAX: u64 = u64::MAX;
 
     /// Converts a value of that kind.

@@ -46,7 +46,7 @@ impl<T: Param> Probe<T> {
     }
 }
 
-/// A module type with a documentation comment. `#[module]` implements the trait for it.
+/// A module type with a documentation comment. `#[module]` implements this trait for the type.
 pub trait Documented {
     /// The documentation.
     const DOC: &'static str;
@@ -150,7 +150,7 @@ pub trait NoProbe<T> {
 impl<T> NoProbe<T> for Probe<T> {}
 
 /// Calls a plain function of a module, and catches a panic. The caller can then send the function's
-/// items before it continues the panic.
+/// items before it resumes the panic.
 ///
 /// # Errors
 /// Returns the payload of a panic.
@@ -158,7 +158,7 @@ pub fn call<R>(f: impl FnOnce() -> R) -> std::thread::Result<R> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(f))
 }
 
-/// Returns the result of [`call`], or continues its panic.
+/// Returns the result of [`call`], or resumes its panic.
 pub fn unwound<R>(result: std::thread::Result<R>) -> R {
     result.unwrap_or_else(|payload| std::panic::resume_unwind(payload))
 }
@@ -174,7 +174,7 @@ pub trait Fails {
     /// Returns the value as a `Result`.
     ///
     /// # Errors
-    /// Returns the error if this is one.
+    /// Returns the error if the value is one.
     fn result(self) -> Result<(), Self::Error>;
 }
 

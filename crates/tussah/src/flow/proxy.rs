@@ -19,31 +19,32 @@ use crate::AbortHandle;
 use crate::stage::{Batch, Between, BuildError, Edges, Handler, Network, Reason, Sender, Stage};
 
 impl Running {
-    /// Inserts an instance of a module into an edge while the graph runs. The new instance gets all
-    /// items that the sending instance sends to the receiving port. The items that it sends to its
-    /// own port `out` go to the receiving port. The new instance can show, change, delay, multiply
-    /// or drop items.
+    /// Inserts an instance of a module into an edge while the graph runs. The new instance receives
+    /// all items that the sending instance sends to the receiving port. Items that the new instance
+    /// sends to its `out` port go to the receiving port. The new instance can show, change, delay,
+    /// duplicate or drop items.
     ///
-    /// The module has one input port, `run`, which takes the edge's items, and an output port `out`
-    /// of the same items. It has no `start`, keeps no state for flows, and does not block its OS
-    /// thread. Items that it does not handle go to the `dropped` port of the receiver. Its other
-    /// output ports have no edges. `edge` is named as for [`tap`](Self::tap), and `name` is the
-    /// name of the new instance.
+    /// The module must have one input port, `run`, which takes the edge's items, and an output port
+    /// `out` for the same type of items. It must have no `start`, keep no per-flow state, and not
+    /// block its OS thread. Items that the new instance does not handle go to the `dropped` port of
+    /// the receiver. Other output ports of the new instance have no edges. `edge` has the form that
+    /// [`tap`](Self::tap) accepts, and `name` is the name of the new instance.
     ///
-    /// The items of a sender keep their order. The proxy handles one item at a time. While it
-    /// waits, the sender waits as for a full queue. If the proxy panics, or the graph stops while
-    /// it waits, its current item ends as dropped, provided that the item's type is `Clone`. A
-    /// proxy of `&mut self` that panics more than five times within a minute closes. All items then
-    /// end as dropped, until it is removed. The method first waits until no instance that calls the
-    /// receiver, as in a fused chain, is running.
+    /// The items of a sender keep their order. The proxy handles one item at a time. While the
+    /// proxy waits, the sender waits as for a full queue. If the proxy panics, or the graph stops
+    /// while the proxy waits, its current item is dropped, and reaches the `dropped` port if the
+    /// item's type is `Clone`. A proxy whose method takes `&mut self` closes if it panics more than
+    /// five times within a minute. All items are then dropped until the proxy is removed. This
+    /// method first waits until all instances that call the receiver, as in a fused chain, are
+    /// idle.
     ///
     /// # Errors
-    /// Returns an error if there is no such edge, if several have this name, or if it begins or
-    /// ends at shards. Also returns an error if the edge has a proxy already, if the name is taken,
-    /// or if the module does not fit or cannot be created.
+    /// Returns an error if there is no such edge, if several edges have this name, or if the edge
+    /// begins or ends at shards. Also returns an error if the edge already has a proxy, if the name
+    /// is taken, or if the module does not fit or cannot be created.
     ///
     /// # Cancellation
-    /// If the future is dropped, there is no proxy.
+    /// If the future is dropped, no proxy is inserted.
     ///
     /// # Examples
     /// ```
@@ -168,7 +169,8 @@ fn can_be_proxy<M: Module>() -> Result<(), &'static str> {
     Ok(())
 }
 
-/// An instance between two others, from [`Running::proxy`] on. Dropping this value leaves it there.
+/// A proxy that [`Running::proxy`] has inserted into an edge. Dropping this value does not remove
+/// the proxy.
 #[must_use = "the proxy is taken away by `remove`"]
 pub struct Proxy {
     interposed: Interposed,
@@ -181,7 +183,7 @@ impl Proxy {
     /// items in order.
     ///
     /// # Cancellation
-    /// If the future is dropped, the instance stays.
+    /// If the future is dropped, the instance remains.
     pub async fn remove(mut self) {
         self.interposed.remove().await;
         self.aborts.iter().for_each(AbortHandle::abort);

@@ -47,8 +47,8 @@ impl Running {
         &self.network
     }
 
-    /// Returns the statistics of an instance. Each shard has statistics of its own, under a name
-    /// such as `pages#0`.
+    /// Returns the statistics of an instance. Each shard has its own statistics, under a name such
+    /// as `pages#0`.
     ///
     /// # Errors
     /// Returns an error if the instance does not exist, or if it has shards.
@@ -70,7 +70,7 @@ impl Running {
         found.ok_or_else(|| self.no_instance(instance))
     }
 
-    /// Returns an entry to an input port, for code outside of the graph.
+    /// Returns a handle through which code outside the graph sends items to an input port.
     ///
     /// # Errors
     /// Returns an error if the port does not exist, or if it takes items of another type.
@@ -160,13 +160,13 @@ impl Running {
     /// Waits until all sources have ended, all items have been handled, and all closed flows have
     /// ended. Then closes the graph. A source is an instance whose module has `start`.
     ///
-    /// From the call on, items sent through an [`Input`] end as [shut
-    /// down](crate::stage::Reason::ShutDown). The method also waits for items on edges with a
-    /// delay. The flows of a source without `run` are closed when it ends. Other flows that are
-    /// still open do not get an `end`, and their alarms no longer go off.
+    /// After this call, items sent through an [`Input`] are dropped with the reason
+    /// [`ShutDown`](crate::stage::Reason::ShutDown). The method also waits for items on edges with
+    /// a delay. The flows of a source without `run` are closed when the source ends. For other
+    /// flows that are still open, `end` is not called, and alarms no longer go off.
     ///
-    /// The future never completes in these cases, for which there are
-    /// [`drain_within`](Self::drain_within) and [`stop`](Self::stop):
+    /// The future never completes in the following cases. Use [`drain_within`](Self::drain_within)
+    /// or [`stop`](Self::stop) for them:
     ///
     /// - An item circulates in a cycle forever.
     /// - A module waits forever, or leaves items in its batch.
@@ -181,8 +181,8 @@ impl Running {
         self.close().await;
     }
 
-    /// Returns the errors from sources that panicked or returned an error, as far as a
-    /// [drain](Self::drain) has noticed them.
+    /// Returns the errors of sources that panicked or returned an error, if a [drain](Self::drain)
+    /// has already noticed them.
     #[must_use]
     pub fn failures(&self) -> Vec<GraphError> {
         self.failures.lock().clone()
@@ -191,15 +191,17 @@ impl Running {
     /// Drains the graph. If that takes longer than `time`, stops the sources and everything that
     /// only waits.
     ///
-    /// After `time` has passed, these items end as [shut down](crate::stage::Reason::ShutDown):
-    /// items that circulate in a cycle, delayed items, items that a method leaves in its batch, and
-    /// the items of an `async fn` that waits. The future of such a function is dropped.
+    /// After `time` has passed, these items are dropped with the reason
+    /// [`ShutDown`](crate::stage::Reason::ShutDown): items that circulate in a cycle, delayed
+    /// items, items that a method leaves in its batch, and the items of an `async fn` that waits.
+    /// The future of such a function is dropped.
     ///
-    /// A function that waits for room for its output continues: its receivers are still open, and
-    /// stop later. If it then waits for something else, its item ends as shut down although the
-    /// function has sent a part of its output. If a plain function has started, the method waits
-    /// until it has ended and all of its output has room. If the function blocks its OS thread and
-    /// never returns, or sends items without end, the future of this method never completes.
+    /// A function that waits for room for its output continues, because its receivers are still
+    /// open and stop later. If it then waits for something else, its item is dropped as shut down,
+    /// although the function has already sent part of its output. If a plain function has started,
+    /// this method waits until the function has returned and there is room for all of its output.
+    /// If the function blocks its OS thread forever, or sends items without end, the future of this
+    /// method never completes.
     pub async fn drain_within(&self, time: Duration) {
         if timeout(time, self.drain()).await.is_ok() {
             return;
@@ -215,7 +217,7 @@ impl Running {
     }
 
     /// Stops the sources, and then drains the graph like [`drain_within`](Self::drain_within) with
-    /// one second.
+    /// a limit of one second.
     pub async fn stop(&self) {
         self.stop_within(STOP).await;
     }
@@ -224,7 +226,7 @@ impl Running {
     ///
     /// # Cancellation
     /// If the future is dropped, the sources remain stopped, and another call can wait for the
-    /// rest.
+    /// remaining items.
     pub async fn stop_within(&self, time: Duration) {
         self.abort_sources();
         self.drain_within(time).await;
@@ -328,7 +330,7 @@ impl fmt::Debug for Running {
     }
 }
 
-/// An entry to an input port. It is cheap to clone.
+/// A handle that sends items to an input port of a running graph. It is cheap to clone.
 pub struct Input<T> {
     edge: Arc<dyn Push<T>>,
     keepers: Arc<Keepers>,
@@ -344,8 +346,8 @@ impl<T> Clone for Input<T> {
 }
 
 impl<T: Send> Input<T> {
-    /// Sends an item outside of any flow, and waits until there is room for it. If the graph is
-    /// draining, the item ends as [shut down](Reason::ShutDown).
+    /// Sends an item outside any flow, and waits until there is room for it. If the graph is
+    /// draining, the item is dropped with the reason [`ShutDown`](Reason::ShutDown).
     pub async fn send(&self, item: T) {
         if self.keepers.is_draining() {
             return self.edge.end(Flow::default(), item, Reason::ShutDown);

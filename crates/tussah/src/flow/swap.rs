@@ -23,32 +23,32 @@ impl Running {
     /// Replaces the module of an instance while the graph runs. No item is lost: the queued items
     /// go to the new module, and the items of each sender keep their order.
     ///
-    /// The new module has the same input and output ports, in the same order, the same parallelism,
-    /// and the same set of the methods `tick`, `wake` and `end`. The new module may be the same
-    /// module with other arguments. The edges of the instance stay, and so do the flows that it has
-    /// opened. The arguments `every`, `flows` and `idle` stay as they were.
+    /// The new module must have the same input and output ports in the same order, the same
+    /// parallelism, and the same optional methods (`tick`, `wake` and `end`). The new module may be
+    /// the same module with other arguments. The instance keeps its edges and the flows that it has
+    /// opened. The arguments `every`, `flows` and `idle` keep their values.
     ///
-    /// If the module keeps state for each flow, the states and alarms stay, provided that the state
-    /// of the new module has the same type. Otherwise, each flow begins a new state with its next
-    /// item, and the earlier state is dropped without `end`.
+    /// If the module keeps state for each flow, flows keep their states and alarms, provided that
+    /// the state of the new module has the same type. Otherwise, each flow gets a new state with
+    /// its next item, and its earlier state is dropped without a call of `end`.
     ///
-    /// The method first waits until no instance that calls this one, as in a fused chain, is
-    /// running. It also waits for running calls of this instance if they must not overlap with
+    /// This method first waits until all instances that call this instance, as in a fused chain,
+    /// are idle. It also waits for running calls of this instance if they must not overlap with
     /// calls of the new module, because the module is serial or keeps state for each flow. Other
-    /// running calls end with the earlier module. Afterwards, calls of this instance cost as much
-    /// as calls by name, even in a fused chain. An instance that is called keeps its first module
-    /// until the graph ends.
+    /// running calls complete in the earlier module. After a swap, calls of this instance are no
+    /// longer inlined, even in a fused chain. If other instances call this instance, its first
+    /// module stays in memory until the graph ends.
     ///
-    /// Do not call this method from a module of the graph, which could wait for itself.
+    /// Do not call this method from a module of the graph: the module could wait for itself.
     ///
     /// # Errors
-    /// Returns an error if the instance does not exist, has shards, or is closed. A shard, such as
-    /// `pages#0`, is an instance of its own. Also returns an error if the modules do not match, if
-    /// only one of them blocks its OS thread, if one of them has `start`, or if the new module
-    /// cannot be created. The earlier module then stays.
+    /// Returns an error if the instance does not exist, has shards, or is closed. A single shard,
+    /// such as `pages#0`, counts as an instance. Also returns an error if the modules do not match,
+    /// if only one of them blocks its OS thread, if one of them has `start`, or if the new module
+    /// cannot be created. After an error, the earlier module remains.
     ///
     /// # Cancellation
-    /// If the future is dropped, the earlier module stays.
+    /// If the future is dropped, the earlier module remains.
     ///
     /// # Examples
     /// ```
@@ -184,7 +184,7 @@ fn not_alike(present: &Signature, new: &Signature) -> String {
     format!("expected the ports {present}, but they are {new}")
 }
 
-/// The parts of an instance that stay when its module is swapped.
+/// The parts of an instance that remain when its module is swapped.
 pub struct Rest<I, O> {
     /// True if the module has the method `start`.
     pub(crate) starts: bool,

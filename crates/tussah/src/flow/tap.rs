@@ -33,12 +33,12 @@ impl<T> fmt::Display for Shown<'_, T> {
     }
 }
 
-/// The items of an edge as text, from [`Running::tap`](super::Running::tap) on. Dropping this value
-/// ends the tap.
+/// A tap on an edge, which shows the edge's items as text. [`Running::tap`](super::Running::tap)
+/// creates it. Dropping this value ends the tap.
 ///
 /// A tap never makes a sender wait: it holds up to 256 items, and skips further items until some
-/// are read. The sender writes each item that is not skipped as text. An edge without a tap does no
-/// work for taps.
+/// are read. The sender converts each item that is not skipped to text. An edge without a tap does
+/// no work for taps.
 pub struct Tap {
     items: Receiver<TappedItem>,
     skipped: Arc<AtomicU64>,
@@ -61,8 +61,8 @@ impl Tap {
         (tap, end)
     }
 
-    /// Waits for the next item. Returns `None` after the end of the graph, or of the instance that
-    /// sends the items.
+    /// Waits for the next item. Returns `None` after the graph, or the instance that sends the
+    /// items, has ended.
     ///
     /// # Cancellation
     /// If the future is dropped, no item is lost.
@@ -95,14 +95,14 @@ impl fmt::Debug for Tap {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TappedItem {
-    /// The item in its `Display` form, or else in its `Debug` form. If it has neither, the name of
-    /// its type. Longer texts are cut off after 4096 bytes.
+    /// The item in its `Display` form, else in its `Debug` form, or else the name of its type. The
+    /// text is cut off after 4096 bytes.
     pub text: String,
     /// The name of the item's flow, or `None` outside of any flow.
     pub flow: Option<Key>,
 }
 
-/// The part of a tap that belongs to the edge.
+/// The sending end of a tap, which belongs to the edge.
 #[derive(Clone)]
 pub struct TapEnd {
     items: Sender<TappedItem>,
@@ -223,7 +223,7 @@ impl<T> Taps<T> {
     }
 }
 
-/// Functions that show types of items: each is a [`Show`].
+/// Functions that format items, each of which is the [`Show`] of one item type.
 pub type Shows = Vec<Box<dyn Any + Send + Sync>>;
 
 /// Returns the function for a type.

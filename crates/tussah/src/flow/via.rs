@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Bound, in items: the default room of an edge.
 const ROOM: u64 = 1024;
 
-/// The options of an edge: a queue or a call, and the treatment of items.
+/// The options of an edge: its kind (queue or call), its room, and its delay.
 ///
 /// # Examples
 /// ```
@@ -28,22 +28,21 @@ pub struct Via {
 pub enum WhenFull {
     /// Wait for room.
     Wait,
-    /// Drop the item, and send it to the receiver's `dropped` port. The edge may then be part
-    /// of a cycle, where it has room of its own.
+    /// Drop the item, and send it to the receiver's `dropped` port. Such an edge may close a cycle;
+    /// it then has its own room in the queue.
     Shed,
-    /// Drop the oldest item in the queue instead, and send it to the `dropped` port of the
-    /// receiver. If the receiver keeps state for each flow, this is the oldest item of one of the
-    /// flows. The edge may then be part of a cycle.
+    /// Drop the oldest item in the queue to make room, and send the dropped item to the `dropped`
+    /// port of the receiver. If the receiver keeps state for each flow, this is the oldest item of
+    /// one of the flows. Such an edge may close a cycle.
     DropOldest,
 }
 
 impl Via {
-    /// Creates options for an edge that uses the receiver's queue, with room for `room` items, at
-    /// least 1. While the queue is full, senders wait.
+    /// Creates options for an edge that uses the receiver's queue, with room for `room` items (at
+    /// least 1). While the queue is full, senders wait.
     ///
     /// All edges to a receiver share its queue, so the edge with the most room determines its
-    /// bound. An edge that sheds or drops items, and closes a cycle, has room of its own in
-    /// addition.
+    /// bound. An edge that closes a cycle, and sheds or drops items, has its own room in addition.
     #[must_use]
     pub fn queue(room: u64) -> Self {
         Self {
@@ -71,9 +70,9 @@ impl Via {
         self
     }
 
-    /// Delays each item by `delay`. The items keep their order. Delayed items also take room; an
-    /// edge that calls has room for 1024 of them. If there is no room for an item, it goes to the
-    /// `dropped` port of the receiver.
+    /// Delays each item by `delay`. The items keep their order. Delayed items also take up room; an
+    /// edge that calls its receiver has room for 1024 delayed items. An item for which there is no
+    /// room goes to the `dropped` port of the receiver.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.after = delay;

@@ -26,7 +26,7 @@ impl Wake {
         }
     }
 
-    /// Returns whether the alarm with this number was set last.
+    /// Returns whether the alarm with this number is the one that was set last.
     #[doc(hidden)]
     #[must_use]
     pub fn is(&self, number: u64) -> bool {

@@ -14,13 +14,13 @@ use super::module::{Module, Never, Ports};
 use super::outbox::{Held, Outbox};
 use super::outlet::Outs;
 
-/// The way of the items that a plain call sends.
+/// The way that the items sent by a plain call take.
 pub trait Way: Send + Sync + 'static {
-    /// True if some items take another way than the edges.
+    /// True if some items do not go along the edges.
     const IS_FUSED: bool;
 
-    /// The callees during a run of calls; such a run never waits. The default has none, so that all
-    /// items take the edges.
+    /// The callees during a run of calls; such a run never waits. The default value has no callees,
+    /// so all items take the edges.
     type Open<'a>: Default;
 
     /// Begins a run of calls of a module with these ports.
@@ -51,10 +51,10 @@ impl Way for Along {
 /// A way by which the items of one port go into a call of the module `M`, and all other items take
 /// the edges. The items that `M` sends take the way `W`. The chain begins with `Head`.
 ///
-/// The type is only a guess about the graph. If the edge is not a call of such an instance, all
-/// items of a run take the edge. They also do so if something taps the edge, and if the instance
-/// has a proxy, was swapped or is closed. A wrong guess therefore costs time, but the result is the
-/// same.
+/// The type is only a prediction about the graph. If the edge is not a call of such an instance,
+/// all items of a run take the edge. The items also take the edge if something taps it, or if the
+/// instance has a proxy, was swapped or is closed. A wrong prediction therefore costs time, but
+/// does not change the result.
 pub struct Fuse<const PORT: u64, Head, M, W>(PhantomData<fn(Head, M, W)>);
 
 impl<const PORT: u64, Head: Module, M: Module, W: Way> Fuse<PORT, Head, M, W> {

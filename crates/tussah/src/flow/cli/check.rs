@@ -13,7 +13,7 @@ use super::source::{Source, fail};
 
 /// Check graphs in Weave, and print all errors.
 ///
-/// Exits with 0 if there are no errors, with 1 if there are some, and with 2 if a file cannot be
+/// Exits with 0 if there are no errors, with 1 if there are errors, and with 2 if a file cannot be
 /// read.
 #[derive(Args)]
 pub struct CheckArguments {

@@ -14,7 +14,7 @@ pub struct FmtArguments {
     /// Files to format
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Change no file; exit with 1 if a file is not formatted
+    /// Only check the files; exit with 1 if a file is not formatted
     #[arg(long)]
     check: bool,
 }

@@ -27,7 +27,7 @@ const FAILED: u8 = 1;
 #[derive(Args)]
 #[command(disable_help_flag = true, disable_version_flag = true)]
 pub struct RunArguments {
-    /// File, then its options; `run FILE --help` lists them
+    /// File with the graph, followed by the graph's options; `run FILE --help` lists them
     #[arg(
         value_name = "FILE [OPTIONS]",
         trailing_var_arg = true,

@@ -14,7 +14,7 @@ use crate::signal::{Signal, signal};
 
 /// Show the items of an edge of a running graph.
 ///
-/// The graph has to run with `--control SOCKET`. A tap never makes the graph wait: it skips items
+/// The graph must run with `--control SOCKET`. A tap never makes the graph wait: it skips items
 /// that arrive too fast, and counts them.
 ///
 /// Exits with 0 on success, with 1 if there is no such edge, and with 2 if it cannot connect.

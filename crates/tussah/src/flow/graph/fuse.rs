@@ -9,8 +9,8 @@ use crate::flow::module::Module;
 use crate::flow::way::Way;
 
 impl Graph {
-    /// Sets the way of the items that the instance of this name, or each of its shards, sends.
-    /// Instances of other modules stay as they are.
+    /// Sets the way that items take when the instance with this name, or one of its shards, sends
+    /// them. An instance of another module remains unchanged.
     #[doc(hidden)]
     pub fn fuse<M: Module, W: Way>(&mut self, name: &str) {
         let Ok(places) = self.place(name) else {

@@ -7,14 +7,14 @@ use crate::sync::Limit;
 
 impl Graph {
     /// Limits the number of items inside a set of instances, in their queues or in service. An item
-    /// from outside the set waits for a place. If the edge sheds the item, it goes to the
-    /// receiver's `dropped` port instead. An item and everything that the instances send for it, in
-    /// any flow, count as one item until all of it has left the set. A `tick`, a `wake` and an
-    /// `end` of an instance also count as items from outside. A pending alarm takes no place.
+    /// from outside the set waits for a place. If its edge sheds items, the item goes to the
+    /// receiver's `dropped` port instead. An item and everything that the instances send while they
+    /// handle it, in any flow, count as one item until all of it has left the set. A call of
+    /// `tick`, `wake` or `end` also counts as an item from outside. A pending alarm does not count.
     ///
     /// One edge of each cycle inside the set must still be able to drop items. If that edge has
-    /// room for `items` items, it drops none, as long as a module sends at most one item for each
-    /// item. Weave sets this room.
+    /// room for `items` items, it drops none, as long as each module sends at most one item for
+    /// each item that it handles. Weave sets this room.
     ///
     /// # Errors
     /// Returns an error if an instance does not exist, is in another set, is a single shard, or has
