@@ -72,7 +72,7 @@
 //! # Edges
 //! A handler is created together with its outgoing edges ([`Edges`]). A queue decouples two stages.
 //! A call is a function call: the callee runs in the caller's servlet, on the caller's batch, with
-//! no queue and no admission. Choose with one word: `edges.to(&next).queue(100)` or
+//! no queue and no admission. One method call chooses the kind: `edges.to(&next).queue(100)` or
 //! `edges.to(&next).call()`. If the callee is a [`DirectHandler`], [`direct`](To::direct) costs no
 //! more than a function call.
 //!
@@ -104,14 +104,13 @@
 //! [between](Stage::between) two others, and [find](Network::find) it by name.
 //!
 //! # Shutdown
-//! [`Network::drain`] closes all stages and waits until they have handled their admitted events. It
-//! starts with the stages at the beginning of the graph, and continues with the stages to which
-//! these send. [`Stage::drain`] does the same for one stage. Close and settle [sockets](net) before
-//! you drain.
+//! [`Network::drain`] stops admission, waits until all stages have handled their admitted events,
+//! and closes them. It drains each stage after the stages that send to it. [`Stage::drain`] drains
+//! a single stage. Close and settle [sockets](net) before you drain.
 //!
-//! When a runtime ends, it closes its stages: their queued events are dropped, their drop callbacks
-//! are called, and the networks forget the stages. The runtime's [report](crate::ShutdownReport)
-//! does not count these events.
+//! When a runtime ends, it closes its stages: their queued events are dropped, the drop callbacks
+//! of these events are called, and the stages are removed from their networks. The runtime's
+//! [report](crate::ShutdownReport) does not count these events.
 //!
 //! # When a handler is dropped
 //! A closed stage drops its handler as soon as its last servlet has ended. The function that
@@ -121,9 +120,9 @@
 //!
 //! A stage that is never closed keeps its handler until nothing refers to the stage and it has
 //! handled its admitted events. The network, [`Stage`] handles, senders and other edges refer to a
-//! stage; idle servlets do not. A network stays alive as long as it has handles, or its stages have
-//! handles. When a network is dropped, its paused stages and its stages without a handler are
-//! closed, because nothing could resume them.
+//! stage; idle servlets do not. A network stays alive as long as there is a handle of the network
+//! or of one of its stages. When a network is dropped, its paused stages and its stages without a
+//! handler are closed, because nothing could resume them.
 //!
 //! Handlers, and the functions that create them, may hold stages and networks, even in a cycle.
 //! Such a cycle lasts until its network is drained or closed, or until the runtime ends. A
@@ -134,18 +133,19 @@
 //!
 //! # What a handler sends
 //! While a servlet runs, the stage collects the events that its handler sends, and hands them over
-//! in chunks: one lock and one wake-up for many events. It hands a chunk over
+//! in chunks, so that many events need only one lock and one wake-up. A chunk is handed over in
+//! each of these cases:
 //!
-//! - when the chunk is full;
-//! - when the handler sends an event while the receiver is idle;
-//! - after each run of batches;
-//! - before the handler waits for anything, that is, when the current poll ends.
+//! - The chunk is full.
+//! - The handler sends an event while the receiving stage is idle.
+//! - A run of batches has ended.
+//! - The handler is about to wait, that is, the current poll ends.
 //!
-//! If a handler computes for a long time after a send, it therefore delays the event. To avoid
-//! that, yield in between ([`yield_now`](crate::yield_now)). Until a chunk is handed over, no
-//! counter includes its events, and other senders cannot use the room reserved for the chunk, which
-//! is at most one batch. Events with a deadline, a drop callback, a cancellation handle, a cost, a
-//! cohort, a trace or a [path](StageBuilder::whole_path) are handed over immediately.
+//! A handler that computes for a long time after a send therefore delays the event. To avoid this
+//! delay, call [`yield_now`](crate::yield_now) after the send. Until a chunk is handed over, no
+//! counter includes its events, and other senders cannot use the room reserved for the chunk. A
+//! chunk has at most 128 events. Events with a deadline, a drop callback, a cancellation handle, a
+//! cost, a cohort, a trace or a [path](StageBuilder::whole_path) are handed over immediately.
 
 pub mod control;
 mod error;

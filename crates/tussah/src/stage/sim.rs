@@ -4,23 +4,24 @@
 //! A [`Simulation`] has one stage, whose handler is a [`Service`]. A [`System`] has several stages,
 //! and its handlers take [steps](system::Step). Both run on the same engine.
 //!
-//! The queue, the admission, the accounting of servlets and the controllers are the code of a real
-//! stage. Only these parts are models:
+//! Queues, admission, controllers and the accounting of servlets use the code of real stages. Only
+//! these parts are models:
 //!
 //! - **[arrivals](Arrivals)**: a Poisson process whose rate changes at given times, bursts, and
 //!   clients that wait for each response;
-//! - **the handler**: it takes the events of its batch one by one. For each event, it computes, and
-//!   may then wait without occupying a CPU. All events of a batch are answered when the batch ends;
+//! - **the handler**: it takes the events of its batch one by one. For each event, the handler
+//!   computes, and may then wait without occupying a CPU. All events of a batch are answered when
+//!   the batch ends;
 //! - **CPUs**: in an async stage, ready servlets take turns in the order in which they became
-//!   ready. Like threads of a runtime, each keeps its CPU until it waits or its run of batches
-//!   ends. In a blocking stage, servlets are OS threads, and all that compute share the CPUs evenly
-//!   (processor sharing);
+//!   ready. Like a thread of a runtime, each servlet keeps its CPU until it waits or its run of
+//!   batches ends. In a blocking stage, servlets are OS threads, and all servlets that compute
+//!   share the CPUs evenly (processor sharing);
 //! - **a color**: *hot* events are handled one at a time, including their waits. While a servlet
 //!   waits for the color, it does not compute.
 //!
-//! Two runs with the same seed are identical. Different controllers with the same seed face the
-//! same arrivals and planned service times; only retries, and events of clients in a closed loop,
-//! depend on the responses.
+//! Two runs with the same seed are identical. Runs with the same seed but different controllers
+//! have the same arrivals and planned service times. Only retries, and events of clients in a
+//! closed loop, depend on the responses.
 //!
 //! # Examples
 //! This example measures the queue length of a stage at 80 % of its capacity, and at twice its
@@ -76,8 +77,8 @@ pub struct Simulation {
     pub workers: usize,
     /// True if the stage is blocking: its servlets are OS threads.
     pub blocking: bool,
-    /// True if the stage is keyed by color. While a hot event is in service, servlets then take
-    /// only events that are not hot, so handlers never wait for each other.
+    /// True if the stage is keyed by color. In such a stage, while a hot event is in service,
+    /// servlets take only events that are not hot. Handlers therefore never wait for each other.
     pub keyed: bool,
     /// The initial number of servlets that may be busy at the same time; at least 1.
     pub servlets: usize,
@@ -89,22 +90,22 @@ pub struct Simulation {
     pub queue_max: u64,
     /// The arrivals.
     pub arrivals: Arrivals,
-    /// The model of the handler, each entry from its start time on.
+    /// The models of the handler. Each entry holds a start time, and the model from then on.
     pub services: Vec<(u64, Service)>,
-    /// The speed of the CPUs, each entry from its start time on. The initial speed is 1.0; the
-    /// times in `services` apply at that speed.
+    /// The speeds of the CPUs. Each entry holds a start time, and the speed from then on. The
+    /// initial speed is 1.0, for which the times in `services` are specified.
     pub speeds: Vec<(u64, f64)>,
-    /// The number of permits for a resource, each entry from its start time on. Handlers
-    /// [hold](Service::hold) one permit each. Before the first entry, there is no limit.
+    /// The number of permits of a resource. Each entry holds a start time, and the number from then
+    /// on; before the first entry, there is no limit. Each handler [holds](Service::hold) one
+    /// permit.
     pub permits: Vec<(u64, usize)>,
     /// The CPU time for rejecting or shedding an event, in nanoseconds. Rejections take precedence
     /// over all other work that waits for a CPU.
     pub rejection_ns: u64,
-    /// The factor of the computing time for degraded events. Use 1.0 for a stage without a
-    /// degradation hook.
+    /// The factor by which degradation multiplies the computing time of an event. Use 1.0 for a
+    /// stage without a degradation hook.
     pub degraded: f64,
-    /// The time between two of the ticks that [`run`](Self::run) returns, in nanoseconds; at
-    /// least 1.
+    /// The interval between the ticks that [`run`](Self::run) returns, in nanoseconds; at least 1.
     pub tick_ns: u64,
 }
 
@@ -132,8 +133,8 @@ impl Default for Simulation {
     }
 }
 
-/// The arrivals at a stage: clients in an open loop, whose times do not depend on responses, and
-/// clients in a closed loop.
+/// The arrivals at a stage: events of clients in an open loop, whose times do not depend on
+/// responses, and of clients in a closed loop.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Arrivals {
     /// The arrival rates. Each entry holds a start time, in nanoseconds, and the number of arrivals
@@ -141,33 +142,33 @@ pub struct Arrivals {
     pub rates: Vec<(u64, f64)>,
     /// The bursts. Each entry holds a time, and the number of events that arrive at that time.
     pub bursts: Vec<(u64, u32)>,
-    /// The number of additional clients in a closed loop. Each client sends an event within the
-    /// first millisecond, and another whenever it gets a response and its pause is over.
+    /// The number of additional clients in a closed loop. Each client sends its first event within
+    /// the first millisecond. After each response, it pauses and then sends its next event.
     pub clients: u32,
-    /// The pause of a client after a response other than a rejection.
+    /// The time for which a client pauses after a response that is not a rejection.
     pub pause: Distribution,
     /// The time that a client waits after a rejection before it sends again, in nanoseconds: the
     /// `Retry-After` of the stage.
     pub retry_ns: u64,
-    /// True if `retry_ns` is replaced by the `Retry-After` of a web server. Once per second, this
-    /// is the number of events queued and in service, divided by the number of events handled in
-    /// that second, in whole seconds from 1 to 60. Each client gets between one and two times that
-    /// time.
+    /// True if clients wait for the `Retry-After` of a web server instead of `retry_ns`. The server
+    /// computes it once per second: the number of events queued and in service, divided by the
+    /// number handled in the last second, rounded up to 1 to 60 seconds. Each client waits for one
+    /// to two times as long.
     pub told: bool,
-    /// The weights of the classes; entries beyond [`CLASSES_MAX`](crate::stage::CLASSES_MAX) are
-    /// ignored.
+    /// The relative frequencies of the classes; entries beyond
+    /// [`CLASSES_MAX`](crate::stage::CLASSES_MAX) are ignored.
     pub classes: Vec<f64>,
-    /// The number of users, all equally likely; at least 1.
+    /// The number of users, at least 1. Each event is equally likely to come from any of them.
     pub users: u16,
-    /// True if the cohort of each event is its user.
+    /// True if the cohort of each event is the number of its user.
     pub cohorts: bool,
     /// The cost of each event, in credits of the queue; at least 1.
     pub credits: u32,
 }
 
 impl Default for Arrivals {
-    /// No arrivals; one class and 16 users, which the stage does not know. Clients in a closed loop
-    /// would make no pause, and retry a second after a rejection.
+    /// No arrivals, one class, and 16 users without cohorts. Clients in a closed loop that are
+    /// added do not pause, and retry one second after a rejection.
     fn default() -> Self {
         Self {
             rates: Vec::new(),
@@ -235,20 +236,20 @@ impl Service {
     }
 }
 
-/// The outcome of an event, or of a client's request to a [`System`] with all retries.
+/// The outcome of an event, or of a client's request to a [`System`] including all retries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// The index of the kind of clients that sent the event.
+    /// The index in [`System::clients`] of the clients that sent the event.
     pub clients: usize,
     /// The class of the event.
     pub class: Class,
-    /// The user of the event.
+    /// The number of the user who sent the event.
     pub user: u16,
     /// True if the event was hot.
     pub hot: bool,
-    /// The number of attempts; at least 1.
+    /// The number of attempts, including the first.
     pub attempts: u32,
-    /// The time at which the event arrived, in the first attempt.
+    /// The time of the first attempt, at which the event arrived.
     pub arrived_ns: u64,
     /// The time of the last attempt.
     pub last_ns: u64,
@@ -277,7 +278,7 @@ pub enum EventEnd {
     Rejected,
     /// The event was removed from the queue and dropped.
     Shed,
-    /// The client did not wait any longer.
+    /// The client stopped waiting for a response.
     TimedOut,
 }
 
@@ -294,13 +295,13 @@ pub struct Tick {
     pub busy: usize,
     /// The current maximum number of events in a batch.
     pub batch: usize,
-    /// The threshold of the queue.
+    /// The current threshold of the queue, in credits.
     pub threshold: u64,
-    /// The number of events that arrived.
+    /// The number of events that arrived since the previous tick.
     pub arrived: u64,
-    /// The number of events that were rejected or shed.
+    /// The number of events that were rejected or shed since the previous tick.
     pub rejected: u64,
-    /// The number of events that were answered.
+    /// The number of events that were answered since the previous tick.
     pub served: u64,
     /// The mean response time of the answered events, in nanoseconds; 0 if there are none.
     pub response_mean_ns: u64,
@@ -317,7 +318,7 @@ impl Simulation {
     }
 
     /// Runs the stage with these controllers, and calls `tell` with the outcome of each event.
-    /// Returns one tick for each `tick_ns`.
+    /// Returns one tick for each interval of `tick_ns`.
     ///
     /// If no controller owns a setting, the setting keeps its initial value.
     pub fn run(

@@ -1,4 +1,4 @@
-//! A named limit on concurrency, which counts the holders of its permits and the waiting futures.
+//! A named limit on concurrency, which counts its permits in use and the waiting futures.
 
 mod state;
 
@@ -19,17 +19,17 @@ use crate::time::now;
 
 use self::state::{Line, State};
 
-/// A limit on concurrent use of a scarce resource: a pool of connections, licenses, another server.
+/// A limit on concurrent use of a scarce resource, such as a pool of connections or another server.
 ///
-/// A limit has a name, and counts the futures that hold or wait for a permit. Clones share the
-/// permits.
+/// A limit has a name, and counts the permits in use and the futures that wait for a permit. Clones
+/// share the permits.
 ///
 /// Waiters get permits in order of arrival: a returned permit goes to the future that has waited
 /// longest. In contrast, waiters of a [`Semaphore`](super::Semaphore) may be overtaken. In a limit
 /// [with shares](Self::with_shares), this order applies within each class.
 ///
-/// A limit works on any executor and across runtimes. It measures times by the clock of the runtime
-/// in which a permit is acquired and dropped ([`now`]).
+/// A limit works on any executor and across runtimes. A limit measures times with the clock of the
+/// runtime in which a permit is acquired and dropped ([`now`]).
 ///
 /// # Examples
 ///
@@ -61,23 +61,24 @@ struct Shared {
 }
 
 impl Limit {
-    /// Creates a limit with `permits` permits. With zero, every future waits until
-    /// [`set_permits`](Self::set_permits) adds some.
+    /// Creates a limit with `permits` permits. If `permits` is 0, every future waits until
+    /// [`set_permits`](Self::set_permits) adds permits.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, permits: usize) -> Self {
         Self::with_shares(name, permits, &[1])
     }
 
-    /// Creates a limit that divides its permits among classes of callers if callers of several
+    /// Creates a limit that divides its permits among classes of callers while callers of several
     /// classes wait. `shares` holds one weight per class, class 0 first.
     ///
     /// In the long run, the permits that a class has in use are in proportion to its share, however
     /// long its callers hold them. If a class does not need its share, other classes with waiting
     /// callers use it. Class 0 can use all permits. One sixteenth of the permits, rounded down, is
-    /// reserved for it: all other classes together cannot use that part.
+    /// reserved for class 0: the other classes cannot use that part.
     ///
-    /// The algorithm comes from Goyal, Vin and Cheng, "Start-time fair queueing" (SIGCOMM 1996).
-    /// The length of a class's next packet is the mean time for which the class holds a permit.
+    /// The algorithm comes from Goyal, Vin and Cheng, "Start-time fair queueing" (SIGCOMM 1996). In
+    /// terms of that paper, the length of a class's next packet is the mean time for which the
+    /// class holds a permit.
     ///
     /// A share of 0 counts as 1. Shares beyond [`CLASSES_MAX`](crate::stage::CLASSES_MAX) are
     /// ignored, and without shares there is one class.
@@ -124,14 +125,14 @@ impl Limit {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future gives up its place in the queue. If the future already had a permit, the
-    /// permit goes to the next future in the queue.
+    /// Dropping the future gives up its place in the queue. If a permit had already been granted to
+    /// the future, the permit goes to the next future in the queue.
     pub async fn acquire(&self) -> LimitPermit {
         self.acquire_for(Class(0)).await
     }
 
-    /// Waits for a permit, as a caller of this class. If the limit does not have the class, the
-    /// caller belongs to the last class. Otherwise works like [`acquire`](Self::acquire).
+    /// Waits for a permit, as a caller of `class`. If the limit does not have this class, the
+    /// caller belongs to the last class. Otherwise, this works like [`acquire`](Self::acquire).
     pub async fn acquire_for(&self, class: Class) -> LimitPermit {
         consume_budget().await;
         let class = class.among(self.shared.classes);
@@ -153,8 +154,8 @@ impl Limit {
         }
     }
 
-    /// Takes a permit if one is free, as a caller of class 0. It does not overtake waiters of its
-    /// class: if any of them waits, no permit is free.
+    /// Takes a permit if one is free, as a caller of class 0. This call does not overtake waiters
+    /// of its class: while any of them waits, no permit is free.
     #[must_use]
     pub fn try_acquire(&self) -> Option<LimitPermit> {
         self.try_acquire_in(0)
@@ -171,7 +172,8 @@ impl Limit {
     }
 
     /// Sets the number of permits. Additional permits go to waiters. If more than `permits` permits
-    /// are in use, their holders keep them. Waiters then get none until enough have been returned.
+    /// are in use, their holders keep them. Waiters then get no permit until enough permits have
+    /// been returned.
     pub fn set_permits(&self, permits: usize) {
         let mut state = self.shared.state.lock();
         state.permits = permits;
@@ -243,32 +245,33 @@ pub struct LimitStats {
     pub name: Arc<str>,
     /// The number of permits.
     pub permits: usize,
-    /// Permits in use. After `permits` was lowered, this may exceed it for a while.
+    /// The number of permits in use. After a call of [`Limit::set_permits`], it may exceed
+    /// `permits` for a while.
     pub in_use: usize,
-    /// Futures waiting for a permit.
+    /// The number of futures that wait for a permit.
     pub waiting: usize,
-    /// Permits acquired so far.
+    /// The number of permits acquired so far.
     pub acquired: u64,
-    /// Waiting times, from arrival to the permit; zero if a permit was free. Futures that were
-    /// dropped before they had a permit are not counted.
+    /// The times for which futures waited for a permit; zero if a permit was free. Futures that
+    /// were dropped before they had a permit are not counted.
     pub wait: Digest,
-    /// Holding times of returned permits.
+    /// The times for which returned permits were held.
     pub hold: Digest,
-    /// The callers of each class, class 0 first; one class in a limit without shares.
+    /// The statistics of each class, class 0 first; a limit without shares has one class.
     pub classes: Vec<LimitClassStats>,
 }
 
-/// The callers of one class of a [`Limit`] at one moment, and their counters since the limit was
+/// The state of one class of a [`Limit`] at one moment, and its counters since the limit was
 /// created.
 #[derive(Clone, Debug)]
 pub struct LimitClassStats {
     /// Permits in use.
     pub in_use: usize,
-    /// Futures waiting for a permit.
+    /// The number of futures that wait for a permit.
     pub waiting: usize,
-    /// Permits acquired so far.
+    /// The number of permits acquired so far.
     pub acquired: u64,
-    /// Waiting times, as in [`LimitStats::wait`].
+    /// The times for which futures waited for a permit, as in [`LimitStats::wait`].
     pub wait: Digest,
 }
 

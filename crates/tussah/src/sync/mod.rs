@@ -16,7 +16,7 @@
 //! | [`mpsc`], [`mpmc`] | a bounded queue | values in order | withdraws a send; a receive loses nothing |
 //! | [`watch`] | the latest value | all at once | loses nothing |
 //!
-//! Unlike colors, all of these can deadlock, as any lock or queue can. Do not hold a guard of
+//! Unlike colors, all these types can deadlock, as any lock or queue can. Do not hold a guard of
 //! [`std::sync`] across an `await`: the compiler rejects that in [`spawn`](crate::spawn).
 //!
 //! Some re-exported types have methods that block the OS thread, such as `lock_blocking` and

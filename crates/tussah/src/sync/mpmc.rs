@@ -6,7 +6,7 @@
 //!
 //! After the last sender is dropped, receivers still get the queued values, and then [`RecvError`].
 //! After the last receiver is dropped, a send returns its value as an error. Values that are still
-//! queued then are dropped with the last sender.
+//! in the queue are dropped with the last sender.
 //!
 //! # Cancellation
 //!

@@ -1,7 +1,7 @@
 //! A bounded queue with many senders and one receiver.
 //!
-//! This is the queue of [`mpmc`] with a receiver that cannot be cloned, so it gets every value.
-//! Order, closing and cancellation work as in [`mpmc`].
+//! This is the queue of [`mpmc`], except that the receiver cannot be cloned: a single receiver gets
+//! every value. Order, closing and cancellation work as in [`mpmc`].
 
 use std::fmt;
 
@@ -145,7 +145,7 @@ impl<T> Receiver<T> {
     ///
     /// # Cancellation
     ///
-    /// If the future is dropped early, no value has been taken.
+    /// If the future is dropped before it completes, no value is lost.
     pub fn recv(&mut self) -> Recv<'_, T> {
         self.queue.recv()
     }

@@ -45,8 +45,8 @@ where
     each_mut(handle)
 }
 
-/// Creates a handler for a serial stage from a closure that takes one event. Unlike with [`each`],
-/// the closure may change the values that it has captured.
+/// Creates a handler for a serial stage from a closure that takes one event. In contrast to
+/// [`each`], the closure may change the values that it has captured.
 ///
 /// # Examples
 /// ```

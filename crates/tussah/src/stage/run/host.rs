@@ -13,8 +13,9 @@ use crate::stage::event::Batch;
 
 /// The host of a handler. [`Many`] and [`One`] implement it; other crates cannot implement it.
 pub trait Host: sealed::Sealed + Send + Sync + 'static {
-    /// The type of the events. It is not a type parameter: in an `async` block, the compiler would
-    /// lose the relation between the parameter and the handler's type if that type has a lifetime.
+    /// The type of the events. This is not a type parameter, because in an `async` block the
+    /// compiler would lose the relation between the parameter and a handler's type that has a
+    /// lifetime.
     #[doc(hidden)]
     type Event: Send + 'static;
 
@@ -22,23 +23,23 @@ pub trait Host: sealed::Sealed + Send + Sync + 'static {
     #[doc(hidden)]
     type Guard<'a>: Guard<Event = Self::Event>;
 
-    /// Waits until the handler may be used. Returns `None` if there is no handler any longer.
+    /// Waits until the handler may be used. Returns `None` if the handler no longer exists.
     #[doc(hidden)]
     fn enter<'a>(
         &'a self,
         home: &'a dyn Home,
     ) -> impl Future<Output = Option<Self::Guard<'a>>> + Send;
 
-    /// Waits until no servlet uses the handler, if it allows one user at a time, and prevents
-    /// further use.
+    /// Prevents further use of the handler. If only one servlet at a time may use the handler,
+    /// first waits until none uses it.
     #[doc(hidden)]
     fn retire(&self) -> impl Future<Output = ()> + Send;
 }
 
-/// The stage of a host.
+/// The stage that a host belongs to.
 #[doc(hidden)]
 pub trait Home: Send + Sync {
-    /// Returns the time of the stage's network.
+    /// Returns the current time of the stage's network, in nanoseconds.
     fn now_ns(&self) -> u64;
 
     /// Returns whether the stage is open.
@@ -59,8 +60,8 @@ pub trait Guard: Send {
     /// Records that the handler panicked.
     fn broke(&mut self);
 
-    /// True if the handler's future may be dropped when its only event is cancelled, because it
-    /// holds no state for later batches.
+    /// True if the handler's future may be dropped when its only event is cancelled, because the
+    /// handler needs no state of the future for later batches.
     const IS_DROPPED: bool;
 }
 
@@ -98,8 +99,8 @@ impl<H: Handler> Guard for &H {
     const IS_DROPPED: bool = true;
 }
 
-/// The host of a [`SerialHandler`], which has one user at a time and is created again after a
-/// panic.
+/// The host of a [`SerialHandler`], which one servlet at a time uses, and which is created again
+/// after a panic.
 pub struct One<H> {
     place: async_lock::Mutex<Place<H>>,
 }
@@ -231,13 +232,13 @@ impl<H: SerialHandler> Guard for Entered<'_, H> {
     const IS_DROPPED: bool = false;
 }
 
-/// The error of using a stage without a handler: the handler panicked too often, or the stage was
+/// The error returned when a stage no longer has a handler: it panicked too often, or the stage was
 /// destroyed.
 #[doc(hidden)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gone;
 
-/// A host of a handler of any type.
+/// A host of a handler whose type is not known.
 #[doc(hidden)]
 pub trait AnyHost<E>: Send + Sync {
     fn call<'a>(

@@ -6,10 +6,10 @@ use std::time::Duration;
 /// The maximum number of times that a serial handler is created again after panics, within a
 /// period.
 ///
-/// The handler is created again as soon as it has panicked, in its servlet or in a call. If it
-/// panics more often, or cannot be created, the stage is closed immediately. The stage's queued
-/// events are dropped, their drop callbacks are called, senders get an error, and an error is
-/// logged. [`StageBuilder::on_close`](crate::stage::StageBuilder::on_close) is called, and the
+/// After a panic in a servlet or in a call, the handler is created again immediately. If it panics
+/// more often, or cannot be created, the stage is closed immediately. The stage's queued events are
+/// dropped, their drop callbacks are called, senders get an error, and an error is logged. The
+/// callback of [`StageBuilder::on_close`](crate::stage::StageBuilder::on_close) is called, and the
 /// stage's [statistics](crate::stage::observe::StageStats::closed) and status pages show the
 /// reason.
 #[derive(Clone, Debug)]

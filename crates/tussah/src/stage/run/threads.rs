@@ -13,13 +13,13 @@ use crate::stage::state::{State, Wake};
 /// A manager that decides which servlets of its stages may become busy.
 ///
 /// A stage without a manager decides on its own, based on its controllers' settings; this is the
-/// default, and costs nothing. A stage with a manager asks it each time a servlet is about to
-/// become busy, after the stage's own settings have allowed that. Each stage keeps its idle
-/// servlets, because a servlet cannot work for another stage.
+/// default, and costs nothing. A stage with a manager asks it each time the stage's own settings
+/// allow another servlet to become busy. Each stage keeps its idle servlets, because a servlet
+/// cannot work for another stage.
 ///
 /// While a handler waits, its servlet does not count as busy, unless
-/// [`counts_waiting`](Self::counts_waiting) returns true. The servlet must be admitted again before
-/// it takes more events.
+/// [`counts_waiting`](Self::counts_waiting) returns true. The manager must admit the servlet again
+/// before it takes more events.
 ///
 /// If a manager panics, the panic is caught and the servlet is admitted. The servlet later
 /// [leaves](Self::leave) like any other.
@@ -60,13 +60,13 @@ use crate::stage::state::{State, Wake};
 /// ```
 pub trait ThreadManager: Send + Sync + 'static {
     /// Returns whether one more servlet of a stage may become busy. If not, the manager must
-    /// [call](Applicant::call) the stage later, when a servlet may become busy.
+    /// [call](Applicant::call) the stage as soon as one more servlet may become busy.
     ///
-    /// The stage calls this under its lock, so an implementation must be fast and must not use a
-    /// stage.
+    /// The stage holds its lock during this call, so an implementation must be fast and must not
+    /// use a stage.
     fn enter(&self, stage: &Applicant) -> bool;
 
-    /// Notes that an admitted servlet is no longer busy. The stage calls this while it holds no
+    /// Records that an admitted servlet is no longer busy. The stage calls this while it holds no
     /// lock, so the manager can call waiting stages.
     fn leave(&self, stage: &Applicant);
 
@@ -101,8 +101,8 @@ impl Applicant {
         self.priority
     }
 
-    /// Makes the stage ask again, if it still needs a servlet. Do not call this while holding a
-    /// lock that [`ThreadManager::enter`] takes.
+    /// Makes the stage call [`ThreadManager::enter`] again, if it still needs a servlet. Do not
+    /// call this while holding a lock that [`ThreadManager::enter`] takes.
     pub fn call(&self) {
         if let Some(stage) = self.stage.upgrade() {
             stage.apply();
@@ -134,9 +134,9 @@ impl<E: Send + 'static> Apply for Shared<E> {
     }
 }
 
-/// A maximum number of busy servlets, for all stages that share it. When a servlet leaves, the
-/// waiting stage with the highest priority may have another one. Among several such stages, the one
-/// that has waited longest comes first.
+/// A limit on the number of busy servlets, which several stages share. When a servlet is no longer
+/// busy, the waiting stage with the highest priority gets its permit. Among stages of equal
+/// priority, the stage that has waited longest comes first.
 ///
 /// # Examples
 /// Two stages with blocking handlers share at most three OS threads:
@@ -170,7 +170,7 @@ struct PermitState {
 }
 
 impl Permits {
-    /// Creates a bound of `max` busy servlets; at least 1.
+    /// Creates a limit of `max` busy servlets; 0 counts as 1.
     #[must_use]
     pub fn new(max: usize) -> Self {
         Self {
@@ -252,8 +252,8 @@ impl ThreadManager for Permits {
 }
 
 impl Network {
-    /// Sets the default manager for stages that are built from now on. Networks can share a
-    /// manager, for example one for the whole process.
+    /// Sets the default manager for stages that are built after this call. Several networks can
+    /// share a manager, for example one manager for the whole process.
     pub fn set_threads(&self, manager: Arc<dyn ThreadManager>) {
         let manager = Some(Guarded::new(manager));
         // The old manager's destructor is foreign code: it runs without the lock.

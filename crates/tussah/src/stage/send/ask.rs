@@ -10,7 +10,8 @@ use crate::stage::event::{Event, Reason, Refusal};
 use crate::stage::run::Host;
 use crate::sync::oneshot;
 
-/// An event whose sender waits for a value. A stage of `Ask<T, R>` takes `T` and returns `R`.
+/// An event whose sender waits for a value. A stage whose events have the type `Ask<T, R>` takes
+/// `T` and returns `R`.
 ///
 /// # Examples
 /// ```
@@ -49,10 +50,10 @@ pub struct Ask<T, R> {
     pub reply: ReplySender<R>,
 }
 
-/// The handler's end of an [`Ask`]. It can be used even after the handler has returned.
+/// The handler's end of an [`Ask`]. It remains usable after the handler has returned.
 ///
-/// If it is dropped without sending a value, the ask ends as [`AskError::Unanswered`] once the
-/// handler's batch has ended or been [settled](crate::stage::Batch::settle).
+/// If it is dropped without sending a value, [`ask`](Sender::ask) returns [`AskError::Unanswered`]
+/// once the handler's batch has ended or been [settled](crate::stage::Batch::settle).
 pub struct ReplySender<R>(Arc<Slot<R>>);
 
 /// The sender that the reply and the event's drop callback share. The first of the two with an
@@ -65,7 +66,7 @@ impl<R> ReplySender<R> {
         complete(&self.0, Ok(value));
     }
 
-    /// Returns whether the caller no longer waits: it has dropped the future of
+    /// Returns whether the caller no longer waits, because it has dropped the future of
     /// [`ask`](Sender::ask), or the event has [ended](Reason).
     #[must_use]
     pub fn is_closed(&self) -> bool {
@@ -84,7 +85,7 @@ fn complete<R>(slot: &Slot<R>, outcome: Result<R, Reason>) {
     }
 }
 
-/// The error of an [`Ask`] that did not return a value.
+/// The error returned when an [`Ask`] ends without a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AskError {
@@ -134,8 +135,8 @@ impl<T: Send + 'static, R: Send + 'static> Sender<Ask<T, R>> {
     /// Sends a value, and waits for the value that the handler returns. If the queue is full, it
     /// first waits for room like [`send`](Self::send).
     ///
-    /// `value` is a plain value or an [`Event`], which may have a class, a deadline or a cost.
-    /// Errors are returned here, so the event's own drop callback is not called.
+    /// `value` is a plain value or an [`Event`], which may have a class, a deadline or a cost. This
+    /// method returns the error, so the event's own drop callback is not called.
     ///
     /// # Errors
     /// Returns an error if the stage refuses the event, if the event ends without being handled, or

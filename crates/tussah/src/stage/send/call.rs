@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::stage::event::{Batch, Event};
 use crate::stage::run::{Gone, Guard, Host, Present, Shared};
 
-/// An edge that calls a stage whose handler has the host `C`, without a queue, admission or a
-/// separate servlet. A panic in the callee also counts as a panic in the caller.
+/// A call edge to a stage whose handler has the host type `C`. Calls need no queue, no admission
+/// and no separate servlet. A panic in the callee also counts as a panic in the caller.
 /// [`To::call`](crate::stage::To::call) creates the edge.
 ///
 /// If the callee is serial or keyed, a call waits while other callers use it.
@@ -17,7 +17,7 @@ pub struct Call<E, C> {
     pub(crate) from: u32,
 }
 
-/// An edge that calls a stage found by name. Otherwise it behaves like [`Call`].
+/// A call edge to a stage that was found by name. Otherwise it behaves like [`Call`].
 pub struct AnyCall<E> {
     pub(crate) stage: Arc<Shared<E>>,
     /// The handler that the stage had when the edge was made.
@@ -25,8 +25,8 @@ pub struct AnyCall<E> {
     pub(crate) from: u32,
 }
 
-/// The error of calling a closed stage, which was destroyed or whose handler panicked too often.
-/// Events that the stage did not take are still in the batch.
+/// The error returned when the called stage is closed: it was destroyed, or its handler panicked
+/// too often. Events that the stage did not take are still in the batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CallError;
 

@@ -12,8 +12,8 @@ use crate::stage::network::EdgeKind;
 use crate::stage::run::{Handler, Many, Shared};
 
 /// A handler that takes one event at a time and never waits: it neither awaits nor blocks. Other
-/// stages can [call](To::direct) it directly. It handles events from its queue as in any other
-/// stage.
+/// stages can [call](To::direct) it directly. The handler processes events from the stage's queue
+/// as in any other stage.
 ///
 /// # Examples
 /// ```
@@ -89,13 +89,13 @@ pub type DirectHost<H> = Arc<Many<Directly<H>>>;
 ///
 /// If a plain call is not possible, the event goes to the stage's queue instead. This happens if
 /// the handler was replaced, if the event is traced, if the stage is keyed, or if there is a proxy.
-/// Calls and queued events are not ordered: a called event may be handled before events that its
-/// sender sent earlier.
+/// Calls and queued events are not ordered: a call may be handled before events that the caller
+/// sent earlier.
 ///
 /// As with any call, the caller's stage counts the event and any panic. Draining the caller's stage
 /// waits for the call to end. The called stage counts the event as
-/// [`called`](crate::stage::observe::StageStats::called). While the called stage is paused or
-/// drained, it still accepts calls, and does not wait for them to end.
+/// [`called`](crate::stage::observe::StageStats::called). The called stage still accepts calls
+/// while it is paused or draining, and draining it does not wait for running calls.
 /// [`Network::drain`](crate::stage::Network::drain) drains the callers first. Once the called stage
 /// has been [destroyed](crate::stage::Stage::destroy), no new call starts.
 pub struct Direct<E, H> {
@@ -108,7 +108,7 @@ impl<E: Send + 'static, H: DirectHandler<Event = E>> Direct<E, H> {
     /// Calls the handler with an event, or queues the event if a call is not possible.
     ///
     /// # Errors
-    /// Returns the event in the error if the stage is closed, or if the event had to be queued and
+    /// Returns an error with the event if the stage is closed, or if the event had to be queued and
     /// was refused.
     ///
     /// # Panics
@@ -136,8 +136,8 @@ impl<E: Send + 'static, H: DirectHandler<Event = E>> Direct<E, H> {
 }
 
 impl<E: Send + 'static, H: DirectHandler<Event = E>> To<'_, E, DirectHost<H>> {
-    /// Creates an edge that uses function calls. If a call is not possible, the event goes to the
-    /// stage's queue, which gets room for at least `room` credits.
+    /// Creates an edge whose sends are function calls. If a call is not possible, the event goes to
+    /// the stage's queue, which gets room for at least `room` credits.
     ///
     /// # Errors
     /// Returns an error if the edge would close a cycle of awaited sends and calls, if the stage is

@@ -23,8 +23,8 @@ pub struct Edges<'a> {
 
 /// An edge to a stage, before its kind is chosen.
 ///
-/// Choose between a queue and a call with one word: `edges.to(&next).queue(100)` or
-/// `edges.to(&next).call()`.
+/// The next method chooses the kind: `edges.to(&next).queue(100)` creates a queue edge, and
+/// `edges.to(&next).call()` a call edge.
 #[must_use = "an edge is made by `queue`, `offer`, `call` or `direct`"]
 pub struct To<'a, E, C = Any> {
     pub(crate) edges: &'a Edges<'a>,
@@ -36,7 +36,7 @@ pub struct To<'a, E, C = Any> {
 }
 
 impl Edges<'_> {
-    /// Returns the name of the stage where the edges start.
+    /// Returns the name of the stage at which the edges start.
     #[must_use]
     pub fn from(&self) -> &str {
         &self.from
@@ -113,18 +113,19 @@ impl<E: Send + 'static, C> To<'_, E, C> {
         })
     }
 
-    /// Creates an edge through the stage's queue that never waits, and may therefore be part of a
-    /// cycle. Like [`queue`](Self::queue), it adds room for at least `room` credits.
+    /// Creates an edge through the stage's queue whose sender never waits, so the edge may be part
+    /// of a cycle. Like [`queue`](Self::queue), it adds room for at least `room` credits.
     ///
     /// An edge in a cycle gets its own `room` credits in addition to the shared room. Otherwise new
     /// events, which fill the queue as fast as it drains, would starve the events in the cycle.
-    /// Choose `room` for all events that can return at the same time: those in service in this
-    /// stage and in the other stages of the cycle. If a sender needs more, it takes room from other
-    /// senders.
+    /// Make `room` large enough for all events that can return at the same time: those in service
+    /// in this stage and in the other stages of the cycle. If a sender needs more, it takes room
+    /// from other senders.
     ///
-    /// Events of such an edge precede senders that wait for room. Their additional room is added to
-    /// the [bound of their class](crate::stage::StageBuilder::class_queue) as well, and controllers
-    /// never reject them. Controllers may still shed them from the queue.
+    /// Events of such an edge enter the queue before events whose senders wait for room. Their
+    /// additional room also raises the [bound of their
+    /// class](crate::stage::StageBuilder::class_queue), and controllers never reject them.
+    /// Controllers may still shed them from the queue.
     ///
     /// # Errors
     /// Returns an error if the stage is closed or belongs to another network.

@@ -45,13 +45,13 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// or passes to it in a call, go to this stage instead. The handler of this stage can inspect,
     /// count, change or drop the events, and sends them to `to` over an edge of its own.
     ///
-    /// No event is lost, and events of a sender keep their order. Calls made after the proxy's
+    /// No event is lost, and the events of each sender stay in order. Calls made after the proxy's
     /// removal do not wait for its queued events. A proxy may serve several pairs of stages, and
-    /// stand between another proxy and its target. Senders hand events over to it one by one.
+    /// stand between another proxy and its target. Senders hand over events to it one by one.
     ///
     /// # Errors
-    /// Returns an error if `to` is in another network, or if `from` has no edge or already a proxy
-    /// to it. Also returns an error if a cycle would close, or if this stage blocks and is called.
+    /// Returns an error if `to` is in another network, if `from` has no edge to `to`, if the edge
+    /// already has a proxy, if a cycle would close, or if a handler that blocks would be called.
     ///
     /// # Examples
     /// ```
@@ -128,10 +128,11 @@ impl<E: Send + 'static, C> Stage<E, C> {
 
 impl<E: Send + 'static> Between<E> {
     /// Removes the proxy once it holds no events. Until then, senders that can wait do so, which
-    /// keeps events in order. Other senders still use the proxy, which stays as long as they do.
+    /// keeps their events in order. The proxy stays while other senders keep it busy.
     ///
     /// # Cancellation
-    /// If the future is dropped, the proxy stays; [`Stage::destroy`] removes it but keeps no order.
+    /// If the future is dropped, the proxy stays. [`Stage::destroy`] removes it, but keeps no
+    /// order.
     pub async fn remove(self) {
         let target = &self.to.shared;
         let Some((holding, passed)) = self.hold() else {

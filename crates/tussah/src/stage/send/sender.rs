@@ -36,7 +36,7 @@ impl<E: Send + 'static> TrySender<E> {
     /// Sends an event like [`Sender::try_send`].
     ///
     /// # Errors
-    /// Returns the event in the error if the stage refuses it.
+    /// Returns an error with the event if the stage refuses it.
     #[inline]
     pub fn try_send(&self, event: impl Into<Event<E>>) -> Result<(), SendError<E>> {
         self.0.try_send(event)
@@ -92,7 +92,7 @@ impl<E: Send + 'static> Sender<E> {
     /// other senders wait for or have [reserved](crate::stage#what-a-handler-sends) is not free.
     ///
     /// # Errors
-    /// Returns the event in the error if the stage refuses it.
+    /// Returns an error with the event if the stage refuses it.
     #[inline]
     pub fn try_send(&self, event: impl Into<Event<E>>) -> Result<(), SendError<E>> {
         outgoing::send(self, event.into(), false)
@@ -102,8 +102,8 @@ impl<E: Send + 'static> Sender<E> {
     /// Sends an event, and waits for room if the queue is full.
     ///
     /// Waiting senders get room in order of arrival, one event at a time. This order does not
-    /// guarantee equal shares: while a sender's OS thread has no CPU, the sender cannot queue for
-    /// its next turn.
+    /// guarantee equal shares: while a sender's OS thread has no CPU, the sender cannot join the
+    /// queue again.
     ///
     /// If there is room, the call itself sends the event, and the future completes immediately. If
     /// the future is dropped, an event that has not been queued is dropped with it. If the future
@@ -111,7 +111,8 @@ impl<E: Send + 'static> Sender<E> {
     /// closed. Await several futures in the order in which you created them.
     ///
     /// # Errors
-    /// Returns the event in the error if the stage is closed, or if a controller rejects the event.
+    /// Returns an error with the event if the stage is closed, or if a controller rejects the
+    /// event.
     #[inline(always)]
     pub fn send(&self, event: impl Into<Event<E>>) -> Sending<'_, E> {
         match outgoing::send(self, event.into(), true) {
@@ -185,7 +186,8 @@ impl<E: Send + 'static> Sender<E> {
     /// full.
     ///
     /// If no event needs an individual check, the events are handed over without copying. The
-    /// fastest handler changes events in place ([`Batch::events_mut`]) and then forwards them.
+    /// fastest way to pass on events is to change them in place ([`Batch::events_mut`]) and then
+    /// forward the batch.
     ///
     /// Returns the number of events that the stage's controllers rejected; these events are
     /// dropped, and their drop callbacks are called. If the future is dropped, events that have not

@@ -135,7 +135,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// Draws an event that a client sends at `now_ns`. The time must not decrease between calls.
+    /// Draws an event that a client sends at `now_ns`. `now_ns` must not decrease between calls.
     pub fn client(&mut self, now_ns: u64) -> Planned {
         self.now_ns = now_ns as f64;
         Planned {

@@ -7,15 +7,15 @@ pub use crate::stage::state::Random;
 pub enum Distribution {
     /// A constant time.
     Constant(f64),
-    /// An exponential distribution with this mean.
+    /// An exponential distribution; the field is the mean.
     Exponential(f64),
-    /// A sum of exponentially distributed times with equal means: the mean of the sum, and the
-    /// number of times.
+    /// A sum of exponentially distributed times with equal means; the fields are the mean of the
+    /// sum and the number of times.
     Erlang(f64, u32),
-    /// A lognormal distribution, which has a heavy tail: the mean and the standard deviation.
+    /// A lognormal distribution, which has a heavy tail; the fields are the mean and the standard
+    /// deviation.
     Lognormal(f64, f64),
-    /// One of two times: the second time with the probability in the last field, otherwise the
-    /// first.
+    /// One of two times; the third field is the probability of the second time.
     Bimodal(f64, f64, f64),
 }
 

@@ -1,13 +1,13 @@
 //! Simulations of several stages: chains, fan-out and cycles with retries, resources that stages
 //! share, and clients that time out, retry and leave.
 //!
-//! The same parts as in a [`Simulation`](super::Simulation) are simulated; a `Simulation` is a
-//! system with one stage. All stages share the CPUs. The model of a handler is a list of
+//! A [`Simulation`](super::Simulation) is a system with one stage, and a system consists of the
+//! same kinds of parts. All stages share the CPUs. The model of a handler is a list of
 //! [steps](Step).
 //!
 //! # Examples
-//! A web stage calls a backend stage, which has eight connections to a database. Clients give up
-//! after 200 ms and retry twice. The load is 1.4 times the capacity:
+//! In this example, a web stage calls a backend stage, which has eight connections to a database.
+//! Clients give up after 200 ms and retry twice. The load is 1.4 times the capacity:
 //! ```
 //! use std::time::Duration;
 //! use tussah::stage::control::AutoTarget;
@@ -55,13 +55,13 @@ pub struct System {
     pub blocking: bool,
     /// The stages. Steps and clients refer to a stage by its index.
     pub stages: Vec<SimStage>,
-    /// The number of permits of each resource, each entry from its start time on. Before the first
-    /// entry, there is no limit. Steps refer to a resource by its index.
+    /// The resources. Each entry of a resource holds a start time, and the number of permits from
+    /// then on; before the first entry, there is no limit. Steps refer to a resource by its index.
     pub resources: Vec<Vec<(u64, usize)>>,
     /// The clients.
     pub clients: Vec<Clients>,
-    /// The speed of the CPUs, each entry from its start time on. The initial speed is 1.0; all
-    /// computing times apply at that speed.
+    /// The speeds of the CPUs. Each entry holds a start time, and the speed from then on. The
+    /// initial speed is 1.0, for which all computing times are specified.
     pub speeds: Vec<(u64, f64)>,
     /// The CPU time for rejecting or shedding an event, in nanoseconds. Rejections take precedence
     /// over all other work that waits for a CPU.
@@ -69,7 +69,7 @@ pub struct System {
 }
 
 impl Default for System {
-    /// Two workers for one second, without stages or clients.
+    /// A system with two workers that runs for one second, without stages or clients.
     fn default() -> Self {
         Self {
             until_ns: 1_000_000_000,
@@ -87,7 +87,8 @@ impl Default for System {
 /// A stage of a [`System`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct SimStage {
-    /// The steps of the handler for each event, each entry from its start time on.
+    /// The handler's steps for each event. Each entry holds a start time, and the steps from then
+    /// on.
     pub steps: Vec<(u64, Vec<Step>)>,
     /// The initial number of servlets that may be busy at the same time; at least 1.
     pub servlets: usize,
@@ -97,13 +98,13 @@ pub struct SimStage {
     pub batch_max: usize,
     /// The maximum number of events in the queue; at least 1.
     pub queue_max: u64,
-    /// The shares of the classes, 1 to 8. If it is empty, the classes have priorities.
+    /// The shares of up to 8 classes. If this list is empty, the classes have priorities.
     pub class_shares: Vec<u32>,
-    /// True if the stage is keyed by color. While a hot event is in service, servlets then take
-    /// only events that are not hot, so handlers never wait for each other.
+    /// True if the stage is keyed by color. In such a stage, while a hot event is in service,
+    /// servlets take only events that are not hot. Handlers therefore never wait for each other.
     pub keyed: bool,
-    /// The factor of the computing time for degraded events. Use 1.0 for a stage without a
-    /// degradation hook.
+    /// The factor by which degradation multiplies the computing time of an event. Use 1.0 for a
+    /// stage without a degradation hook.
     pub degraded: f64,
     /// True if the handler skips events whose client has left.
     pub skips_abandoned: bool,
@@ -114,7 +115,7 @@ pub struct SimStage {
 
 impl SimStage {
     /// Creates a stage with 1,000 servlets and up to 10,000 queued events, whose handler takes one
-    /// event at a time, and always the same steps.
+    /// event at a time and always takes `steps`.
     #[must_use]
     pub fn new(steps: Vec<Step>) -> Self {
         Self {
@@ -135,40 +136,40 @@ impl SimStage {
 /// A step of a handler.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Step {
-    /// Does what was planned for the request when it arrived ([`Clients::services`]): computes,
-    /// holds a permit of the first resource, waits, and perhaps fails.
+    /// Does the work that was planned for the request when it arrived ([`Clients::services`]):
+    /// computes, holds a permit of the first resource, waits, and perhaps fails.
     Serve,
     /// Computes.
     Compute(Distribution),
-    /// Waits, and needs no CPU in the meantime.
+    /// Waits without using a CPU.
     Wait(Distribution),
-    /// Waits for a permit of the resource with this index, holds it for some time without a CPU,
-    /// and returns it. Permits are granted in order of request.
+    /// Waits for a permit of the resource with this index, holds it for some time without using a
+    /// CPU, and returns it. Permits are granted in order of request.
     Hold(usize, Distribution),
-    /// Ends the event as failed, with this probability.
+    /// Ends the event as failed, with the given probability.
     Fail(f64),
     /// Sends one event to each of these stages, and does not wait for them. An event that a stage
     /// refuses is lost.
     Send(Vec<usize>),
-    /// Hands the request on to this stage, which answers it. If the stage refuses it, the request
-    /// is rejected.
+    /// Forwards the request to this stage, which answers it. If the stage refuses the request, the
+    /// client gets a rejection.
     Forward(usize),
-    /// Calls each of these stages at the same time, and waits until all calls have ended. If one of
-    /// them was refused, shed or failed, the step is repeated as the back-off says. After the last
-    /// retry, the event has failed.
+    /// Calls these stages concurrently, and waits until all calls have ended. If a call was
+    /// refused, shed or failed, the step is retried as [`Backoff`] specifies. If the last retry
+    /// also fails, the event fails.
     Call(Vec<usize>, Backoff),
 }
 
-/// The rule by which a caller or a client retries.
+/// The rule for the retries of a caller or a client.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Backoff {
     /// The maximum number of retries of a request.
     pub retries: u32,
     /// The time before the first retry, in nanoseconds.
     pub first_ns: u64,
-    /// The factor by which each further time is longer; 1.0 for equal times.
+    /// The factor by which the time grows before each further retry; 1.0 for equal times.
     pub factor: f64,
-    /// The part of each time, from 0.0 to 1.0, that is multiplied by a random number from 0 to 1.
+    /// The part of each time, from 0.0 to 1.0, by which the time is at most shortened at random.
     pub jitter: f64,
 }
 
@@ -193,26 +194,26 @@ impl Backoff {
     }
 }
 
-/// Clients of one kind. Each sends requests to a stage.
+/// Clients of one kind, which send requests to a stage.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Clients {
     /// The index of the stage that receives the requests.
     pub stage: usize,
-    /// The clients and the times of their requests. Each client in an open loop makes one request.
+    /// The clients and the times of their requests. Each client in an open loop sends one request.
     pub arrivals: Arrivals,
-    /// The demands of the requests for the step [`Serve`](Step::Serve), each entry from its start
-    /// time on.
+    /// The work of each request in the step [`Serve`](Step::Serve). Each entry holds a start time,
+    /// and the work of requests that arrive from then on.
     pub services: Vec<(u64, Service)>,
-    /// The time after which a client stops waiting for an answer; `u64::MAX` for never. The work on
-    /// its request goes on.
+    /// The time after which a client stops waiting for an answer; `u64::MAX` for never. The stages
+    /// continue to work on its request.
     pub timeout_ns: u64,
-    /// The retries after a rejection, a failure or a timeout. A client without retries left leaves.
-    /// After a rejection, it also waits for [`Arrivals::retry_ns`].
+    /// The rule for retries after a rejection, a failure or a timeout. A client that has no retries
+    /// left leaves. Before a retry after a rejection, it also waits for [`Arrivals::retry_ns`].
     pub backoff: Backoff,
 }
 
 impl Default for Clients {
-    /// No clients. They would send to the first stage, wait forever and never retry.
+    /// No clients. Clients that are added send to the first stage, never time out and never retry.
     fn default() -> Self {
         Self {
             stage: 0,
@@ -231,7 +232,7 @@ pub struct StageTotals {
     pub arrived: u64,
     /// The number of events that the stage refused or shed.
     pub rejected: u64,
-    /// The number of events that were handled, failed ones included.
+    /// The number of events that were handled, including failed events.
     pub handled: u64,
     /// The number of handled events that failed.
     pub failed: u64,
@@ -240,8 +241,8 @@ pub struct StageTotals {
 }
 
 impl System {
-    /// Runs the system, and calls `tell` with the outcome of each request. `controllers` returns
-    /// the controllers of the stage with this index. Returns the counters of the stages.
+    /// Runs the system, and calls `tell` with the outcome of each request. `controllers` receives
+    /// the index of a stage, and returns its controllers. Returns the counters of each stage.
     ///
     /// Two runs with the same seed are identical.
     ///

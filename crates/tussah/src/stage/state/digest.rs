@@ -118,26 +118,27 @@ impl Digest {
         self.min_ns = self.min_ns.min(other.min_ns);
     }
 
-    /// Returns the number of times.
+    /// Returns the number of recorded times.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.total
     }
 
-    /// Returns the sum of all times.
+    /// Returns the sum of all recorded times.
     #[must_use]
     pub fn sum(&self) -> Duration {
         Duration::from_nanos(u64::try_from(self.sum_ns).unwrap_or(u64::MAX))
     }
 
-    /// Returns a percentile of the times, where `permille` is in thousandths: 500 is the median.
-    /// Returns zero if the histogram is empty.
+    /// Returns a percentile of the recorded times; `permille` is in thousandths, so 500 is the
+    /// median. Returns zero if the histogram is empty.
     #[must_use]
     pub fn percentile(&self, permille: u64) -> Duration {
         Duration::from_nanos(self.permille(permille))
     }
 
-    /// Returns the number of times that are at most `time`, to within a sixteenth of it.
+    /// Returns the number of recorded times of at most `time`. The result may include times that
+    /// are up to 1/16 longer.
     #[must_use]
     pub fn at_most(&self, time: Duration) -> u64 {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);

@@ -6,7 +6,7 @@
 pub struct Random(u64);
 
 impl Random {
-    /// Creates a generator. Equal seeds give equal numbers.
+    /// Creates a generator. Equal seeds give equal sequences of numbers.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)

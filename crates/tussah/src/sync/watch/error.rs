@@ -21,8 +21,7 @@ impl<T> fmt::Display for SendError<T> {
 
 impl<T> Error for SendError<T> {}
 
-/// The error returned when a receiver waits for a value, but all senders were dropped and the
-/// latest value was seen.
+/// The error returned when a receiver waits for a new value after all senders were dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecvError(());
 
