@@ -14,8 +14,8 @@ use super::file::File;
 /// buffer.
 const CHUNK: usize = 64 * 1024;
 
-/// A file with a position, which reads and writes advance. Use it with code that takes `AsyncRead`,
-/// `AsyncWrite` or `AsyncSeek` of `futures_io`.
+/// A file with a position that each read and write advances. Use it with code that takes
+/// `AsyncRead`, `AsyncWrite` or `AsyncSeek` of `futures_io`.
 ///
 /// A cursor reads ahead by at most the size of the caller's buffer. Writes are delayed:
 /// `poll_write` accepts up to 64 KiB and returns before the data has been written. If such a write
@@ -23,7 +23,7 @@ const CHUNK: usize = 64 * 1024;
 /// dropping it may lose the last write.
 ///
 /// # Panics
-/// If an operation has to wait, it panics outside a runtime.
+/// Operations that have to wait panic outside a runtime.
 ///
 /// # Examples
 /// ```

@@ -139,7 +139,7 @@ impl ReadDir {
     /// Panics outside a runtime.
     ///
     /// # Cancellation
-    /// Dropping the future loses no entry.
+    /// If the future is dropped, no entry is lost.
     pub async fn next(&mut self) -> Option<io::Result<DirEntry>> {
         poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }

@@ -11,13 +11,14 @@ use tussah_core::file::{At, IoBuf, IoBufMut, Metadata, OpenFile};
 use super::options::OpenOptions;
 use crate::io_error::context;
 
-/// An open file with reads and writes at offsets. Clones are cheap and refer to the same open file.
+/// An open file, which is read and written at byte offsets. Clones are cheap and refer to the same
+/// open file.
 ///
 /// The file is closed when the last clone has been dropped and the last operation has ended. As in
-/// `std`, dropping the last clone closes the file immediately, which may block if it writes delayed
-/// data, for example to a network file system. [`close`](Self::close) closes the file without
-/// blocking and returns errors. The [module](super) documents the common properties of all
-/// operations, such as their order.
+/// `std`, dropping the last clone closes the file synchronously. This may block while the system
+/// writes delayed data, for example to a network file system. [`close`](Self::close) closes the
+/// file without blocking, and returns any error. The [module](super) documents the common
+/// properties of all operations, such as their order.
 ///
 /// # Examples
 /// ```
@@ -91,10 +92,10 @@ impl File {
     /// than the buffer holds; 0 bytes mean the end of the file.
     ///
     /// If the buffer is a `Vec`, it is overwritten from its start, up to its capacity, and then
-    /// contains exactly the bytes read. After an error, its contents are unspecified.
+    /// contains exactly the bytes read. After an error, the buffer's contents are unspecified.
     ///
     /// # Errors
-    /// Returns `InvalidInput` if the offset exceeds `i64::MAX`, and otherwise the errors of
+    /// Returns `InvalidInput` if the offset exceeds `i64::MAX`, and otherwise any error from
     /// pread(2).
     ///
     /// # Panics
@@ -110,7 +111,7 @@ impl File {
     /// Reads until the buffer is full.
     ///
     /// # Errors
-    /// Returns `UnexpectedEof` if the file ends first, and otherwise the errors of
+    /// Returns `UnexpectedEof` if the file ends first, and otherwise any error from
     /// [`read_at`](Self::read_at).
     ///
     /// # Panics
@@ -142,11 +143,11 @@ impl File {
         (self.context(result, "read"), buffer)
     }
 
-    /// Writes once at byte offset `offset`, after the file's earlier changes, and returns the
+    /// Writes once at byte offset `offset`, after all earlier changes to the file, and returns the
     /// buffer. The system may write only a part of the buffer.
     ///
     /// # Errors
-    /// Returns `InvalidInput` if the offset exceeds `i64::MAX`, and otherwise the errors of
+    /// Returns `InvalidInput` if the offset exceeds `i64::MAX`, and otherwise any error from
     /// pwrite(2).
     ///
     /// # Panics
@@ -160,12 +161,12 @@ impl File {
         (self.context(result, "write"), buffer)
     }
 
-    /// Writes the whole buffer, after the file's earlier changes. No other write through this file
-    /// comes in between.
+    /// Writes the whole buffer, after all earlier changes to the file. No other write through this
+    /// file can interrupt it.
     ///
     /// # Errors
     /// Returns any error from [`write_at`](Self::write_at), or `WriteZero` if the system accepts no
-    /// more bytes. A part of the buffer may have been written.
+    /// more bytes. Part of the buffer may have been written.
     ///
     /// # Panics
     /// Panics outside a runtime.
@@ -176,8 +177,8 @@ impl File {
         self.write_all(buffer, At::Offset(offset)).await
     }
 
-    /// Appends the whole buffer to the file, after the file's earlier changes. The end is
-    /// determined when the write starts.
+    /// Appends the whole buffer to the file, after all earlier changes to it. The end of the file
+    /// is determined when the write starts.
     ///
     /// # Errors
     /// Same as [`write_all_at`](Self::write_all_at).
@@ -204,7 +205,7 @@ impl File {
         (self.context(result, "write"), buffer)
     }
 
-    /// Flushes all data and metadata of the file to the device, after the file's earlier changes.
+    /// Flushes all data and metadata of the file to the device, after all earlier changes to it.
     ///
     /// # Errors
     /// Returns any error from fsync(2).
@@ -215,8 +216,8 @@ impl File {
         self.context(self.open.sync(false).await, "sync")
     }
 
-    /// Flushes the file's data to the device, after the file's earlier changes. Of the metadata, it
-    /// flushes only what is needed to read the data back.
+    /// Flushes the file's data to the device, after all earlier changes to the file. Flushes no
+    /// metadata except what is needed to read the data back.
     ///
     /// # Errors
     /// Returns any error from fdatasync(2).
@@ -227,11 +228,11 @@ impl File {
         self.context(self.open.sync(true).await, "sync")
     }
 
-    /// Truncates the file to `len` bytes, or extends it with zeros, after the file's earlier
-    /// changes.
+    /// Truncates the file to `len` bytes, or extends it with zeros, after all earlier changes to
+    /// it.
     ///
     /// # Errors
-    /// Returns `InvalidInput` if the length exceeds `i64::MAX`, and otherwise the errors of
+    /// Returns `InvalidInput` if the length exceeds `i64::MAX`, and otherwise any error from
     /// ftruncate(2).
     ///
     /// # Panics
@@ -266,14 +267,14 @@ impl File {
     /// closed when its last clone has been dropped and its last operation has ended.
     ///
     /// # Errors
-    /// Returns any error from close(2); on some file systems, these report that an earlier write
-    /// failed. The file is closed in any case.
+    /// Returns any error from close(2); on some file systems, such an error means that an earlier
+    /// write failed. The file is closed even after an error.
     ///
     /// # Panics
     /// Panics outside a runtime.
     ///
     /// # Cancellation
-    /// Dropping the future does not prevent the close.
+    /// Dropping the future does not prevent the file from being closed.
     pub async fn close(self) -> io::Result<()> {
         let Self { open, path } = self;
         let closed = open.close().await;

@@ -198,7 +198,7 @@ pub async fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
 /// Removes a directory and everything in it. If the path is a symbolic link, removes only the link.
 ///
 /// # Errors
-/// Returns the first error. Some of the contents may have been removed.
+/// Returns the first error. Some of the contents may already have been removed.
 ///
 /// # Panics
 /// Panics outside a runtime.
@@ -235,7 +235,7 @@ pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
 /// Creates a directory and all missing parent directories.
 ///
 /// # Errors
-/// Returns the first error. Some of the directories may have been created.
+/// Returns the first error. Some of the directories may already have been created.
 ///
 /// # Panics
 /// Panics outside a runtime.
