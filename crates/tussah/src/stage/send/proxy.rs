@@ -45,13 +45,13 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// or passes to it in a call, go to this stage instead. The handler of this stage can inspect,
     /// count, change or drop the events, and sends them to `to` over an edge of its own.
     ///
-    /// No event is lost, and the events of each sender stay in order. Calls made after the proxy's
-    /// removal do not wait for its queued events. A proxy may serve several pairs of stages, and
-    /// stand between another proxy and its target. Senders hand over events to it one by one.
+    /// No event is lost, and each sender's events stay in order. Calls after the proxy's removal do
+    /// not wait for its queued events. A proxy may serve several pairs of stages, and stand between
+    /// another proxy and its target. Senders hand over events to it one by one.
     ///
     /// # Errors
-    /// Returns an error if `to` is in another network, if `from` has no edge to `to`, if the edge
-    /// already has a proxy, if a cycle would close, or if a handler that blocks would be called.
+    /// Returns an error if `to` is in another network, or if the stages have no edge or already a
+    /// proxy. Also returns an error if a cycle would close, or if a blocking proxy would be called.
     ///
     /// # Examples
     /// ```
@@ -131,8 +131,7 @@ impl<E: Send + 'static> Between<E> {
     /// keeps their events in order. The proxy stays while other senders keep it busy.
     ///
     /// # Cancellation
-    /// If the future is dropped, the proxy stays. [`Stage::destroy`] removes it, but keeps no
-    /// order.
+    /// If the future is dropped, the proxy stays. [`Stage::destroy`] removes it, but without order.
     pub async fn remove(self) {
         let target = &self.to.shared;
         let Some((holding, passed)) = self.hold() else {
