@@ -1,8 +1,8 @@
 //! Scopes: threads that do not outlive the code that started them.
 //!
 //! # Choosing a scope
-//! A scope can run its children in parallel, let them borrow from the parent, and be awaited. Each
-//! kind of scope offers two of the three:
+//! Ideally, a scope would run its children in parallel, let them borrow from the parent, and be
+//! awaited. Each kind of scope offers two of these three properties:
 //!
 //! | | parallel | borrows | awaited |
 //! |---|---|---|---|
@@ -47,15 +47,16 @@ pub use nursery::Nursery;
 ///
 /// No child outlives the scope: however the body ends, the scope waits for its children before it
 /// returns. If the body or a child fails, the scope drops the body, aborts the other children, and
-/// returns the first error. If a child panics, the scope does the same, and then resumes the panic.
+/// returns the first error. If a child panics, the scope also drops the body and aborts the other
+/// children, and then resumes the panic.
 ///
-/// Children run in parallel and are therefore `'static`. See [the module](self) for scopes whose
-/// children borrow.
+/// Children run in parallel, and must therefore be `'static`. See [the module](self) for scopes
+/// whose children borrow.
 ///
 /// # Cancellation
 /// Dropping the scope's future drops the body and aborts all children. Each child ends at its next
-/// await, in an event of its own color. Only in this case can a child run slightly longer than its
-/// scope.
+/// await, in an event of its own color. A child can run slightly longer than its scope only if the
+/// scope's future is dropped.
 ///
 /// # Errors
 /// Returns the first error of the body or of a child.
@@ -95,14 +96,14 @@ where
     scope_in(&Handle::current(), body).await
 }
 
-/// Runs a scope like [`scope`], with its children in the runtime of `handle`. Use it in futures
-/// that another executor polls, such as in a tokio program.
+/// Runs a scope like [`scope`], with its children in the runtime of `handle`. Use this function in
+/// futures that another executor polls, for example in a tokio program.
 ///
 /// # Errors
 /// Same as [`scope`].
 ///
 /// # Panics
-/// Same as [`scope`], except that it works outside a runtime.
+/// Same as [`scope`], except that `scope_in` also works outside a runtime.
 pub async fn scope_in<T, E, F, B>(handle: &Handle, body: F) -> Result<T, E>
 where
     E: Send + 'static,
@@ -239,14 +240,14 @@ impl<E> Clone for Scope<E> {
     }
 }
 
-/// A future of the result of a scope's child.
+/// A future that waits for a child of a scope, and returns the child's value.
 ///
 /// The future resolves to the value in the child's `Ok`. If a child fails, the scope fails as well,
-/// and drops its body and the other children. Code inside the scope therefore always gets a result
-/// from a child. Dropping a `Child` does not detach it: the scope still waits for it.
+/// and drops its body and the other children. Inside the scope, awaiting a `Child` therefore never
+/// yields an error. Dropping a `Child` does not detach it: the scope still waits for it.
 ///
 /// # Panics
-/// Panics if it is awaited outside the scope, and the child failed or was aborted.
+/// Panics if the child failed or was aborted, and is awaited outside the scope.
 pub struct Child<T, E> {
     thread: JoinHandle<Option<T>>,
     children: Arc<Children<E>>,

@@ -1,14 +1,14 @@
 //! Signals as streams.
 //!
-//! [`signal`] returns a stream of one signal. Any number of streams, in any number of runtimes, may
-//! listen for the same signal: each gets every delivery.
+//! [`signal`] returns a stream of the deliveries of one signal. Any number of streams, in any
+//! number of runtimes, may listen for the same signal: each stream receives every delivery.
 //!
 //! # Delivery
 //!
-//! If a signal is delivered after [`signal`] has returned, a pending or a later call of
-//! [`recv`](Signals::recv) reports it. However, signals are not counted: the kernel may merge
-//! several deliveries between two receives into one. After the last delivery, there is at least one
-//! receive.
+//! If a signal is delivered after [`signal`] has returned, a pending or later call of
+//! [`recv`](Signals::recv) reports the delivery. However, signals are not counted: the kernel may
+//! merge several deliveries between two receives into one. Every delivery is followed by at least
+//! one receive.
 //!
 //! # The default action
 //!
@@ -38,12 +38,12 @@ pub use number::Signal;
 /// When the pipe is full, further deliveries are merged with the pending ones.
 const PENDING_MAX: usize = 4096;
 
-/// Listens for a signal in the current runtime, from this call on.
+/// Starts listening for a signal in the current runtime.
 ///
 /// # Errors
 /// Returns `InvalidInput` for a signal that cannot be handled: `KILL` and `STOP`, which the kernel
-/// reserves, and `ILL`, `FPE` and `SEGV`, whose handlers could not return. Otherwise returns the
-/// system's error, for example if the process has no descriptors left.
+/// reserves, and `ILL`, `FPE` and `SEGV`, whose handlers could not return. Returns any other error
+/// of the system, for example if the process has no descriptors left.
 ///
 /// # Panics
 /// Panics outside a runtime.
@@ -67,11 +67,11 @@ pub fn signal(signal: Signal) -> io::Result<Signals> {
     Signals::new_in(&Handle::current(), signal)
 }
 
-/// Waits for the next Ctrl-C (`INT`), counted from the first poll.
+/// Waits for the next Ctrl-C (`INT`) after the first poll.
 ///
-/// The first poll disables the default action, which ends the process, for the rest of the
-/// process's life: see [the module](self). A second Ctrl-C therefore does nothing, even if the
-/// program hangs while shutting down. Wait for the second one, too, as in the [server with graceful
+/// The first poll permanently disables the default action, which ends the process; see [the
+/// module](self). A second Ctrl-C therefore does nothing, even if the program hangs while shutting
+/// down. Programs should therefore also wait for a second Ctrl-C, as in the [server with graceful
 /// shutdown](crate::net#a-server-with-graceful-shutdown). To wait repeatedly, create one stream
 /// with [`signal`], which misses no signal between two receives.
 ///
@@ -132,17 +132,17 @@ impl Signals {
         self.signal
     }
 
-    /// Waits for a delivery of the signal since the last receive or, at first, since the stream was
-    /// created.
+    /// Waits until the signal has been delivered since the last receive or, for the first receive,
+    /// since the stream was created.
     ///
     /// If several threads wait for one stream, each delivery wakes one of them.
     ///
     /// # Errors
-    /// Returns `Other` when the runtime ends, and the system's error if no descriptors are left to
-    /// wait with.
+    /// Returns `Other` if the runtime ends, or the system's error if no descriptors are left for
+    /// waiting.
     ///
     /// # Cancellation
-    /// If the future is dropped early, nothing has been received.
+    /// If the future is dropped before it completes, nothing has been received.
     ///
     /// # Examples
     /// See [`signal`](signal()).

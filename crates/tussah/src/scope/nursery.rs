@@ -7,15 +7,16 @@ use std::pin::Pin;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tussah_core::quietly;
 
-/// A set of child futures that may borrow from their parent. The parent polls them one at a time.
+/// A set of child futures that may borrow from their parent. The parent polls its children one at a
+/// time.
 ///
-/// Children run while the parent awaits [`next`](Nursery::next) or [`join`](Nursery::join). They
-/// run in the parent's color, one at a time, and each is polled only after it was woken (by means
-/// of `FuturesUnordered` from futures-util). For parallel children, use [`scope`](crate::scope()),
-/// or start threads and await their handles in the children.
+/// Children run while the parent awaits [`next`](Nursery::next) or [`join`](Nursery::join). The
+/// children run in the parent's color, one at a time, and each child is polled only after it has
+/// been woken (by means of `FuturesUnordered` from futures-util). To run children in parallel, use
+/// [`scope`](crate::scope()), or have each child start a thread and await its handle.
 ///
 /// # Cancellation
-/// Dropping the nursery drops its children. Dropping the future of `next` loses nothing.
+/// Dropping the nursery drops its children. Dropping the future of `next` loses no result.
 ///
 /// # Examples
 /// ```
@@ -47,20 +48,22 @@ impl<'env, T, E> Nursery<'env, T, E> {
         }
     }
 
-    /// Adds a child. It does not run until the nursery is awaited.
+    /// Adds a child, which does not run until the nursery is awaited.
     pub fn spawn(&mut self, future: impl Future<Output = Result<T, E>> + Send + 'env) {
         self.children.push(Box::pin(future));
     }
 
-    /// Waits until a child ends and returns its result, or `None` if no children remain.
+    /// Waits until a child ends and returns the child's result, or returns `None` if no children
+    /// remain.
     ///
     /// # Panics
-    /// Panics if a child panics. That child is removed; the others can still be awaited.
+    /// Panics if a child panics. The child that panicked is removed; the others can still be
+    /// awaited.
     pub async fn next(&mut self) -> Option<Result<T, E>> {
         self.children.next().await
     }
 
-    /// Waits for all children and returns their values in the order in which they ended.
+    /// Waits for all children, and returns their values in the order in which the children ended.
     ///
     /// # Errors
     /// Returns the first error, and drops the other children.

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use rustix::process::Signal as Number;
 
-/// A signal, named as in signal(7) without `SIG`.
+/// A signal; the constants are named as in signal(7), without the prefix `SIG`.
 ///
 /// Real-time signals are not included.
 ///
@@ -70,7 +70,8 @@ signals! {
 }
 
 impl Signal {
-    /// Returns the signal with a number, or `None` if none of the constants has that number.
+    /// Returns the signal with the given number, or `None` if none of the constants has that
+    /// number.
     #[must_use]
     pub fn from_raw(number: i32) -> Option<Self> {
         let signal = Number::from_named_raw(number).map(Self);

@@ -54,8 +54,8 @@ pub fn auto(target: Option<Duration>) -> Vec<Box<dyn Controller>> {
 /// Returns the default controllers for all settings except `taken`, which belong to other
 /// controllers.
 ///
-/// If `taken` contains servlets or admission but not both, [`Predict`] or [`AutoServlets`] controls
-/// the remaining one.
+/// If `taken` contains only one of servlets and admission, a separate controller owns the other:
+/// [`AutoServlets`] owns servlets, and [`Predict`] owns admission if there is a target.
 ///
 /// # Examples
 /// ```
@@ -130,13 +130,14 @@ const WINDOW: u64 = 200;
 /// The number of events that must have finished before a stage can count as waiting.
 const FINISHED_MIN: u64 = 10;
 
-/// A controller that sets the number of servlets. If the stage's handlers wait, it uses Aspen's
-/// rule. If they compute, it provides one servlet per worker.
+/// A controller that sets the number of servlets. If the stage's handlers wait, the controller uses
+/// Aspen's rule. If the handlers compute, the controller provides one servlet per worker.
 ///
 /// A blocking stage always counts as waiting, because its OS threads occupy no workers. For other
-/// stages, the controller compares the time that batches spend on workers with their total time. It
-/// starts with one servlet per worker, so that waiting for a worker does not count as waiting for
-/// something else. After a yield, the wait is known to be for a worker and does not count, either.
+/// stages, the controller compares the time that batches spend on workers with their total time.
+/// The controller starts with one servlet per worker, so that waiting for a worker does not count
+/// as waiting for something else. A wait after a yield is known to be for a worker, and does not
+/// count either.
 #[derive(Debug)]
 pub struct AutoServlets {
     /// Aspen for servlets that are tussah threads, and for servlets that are OS threads.

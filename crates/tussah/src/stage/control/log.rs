@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::{LimitUse, Order, Rule, Sample, Settings, Why};
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Bound, in decisions of a stage: the log drops older decisions; about 64 KiB.
+/// Bound, in decisions of one stage: the length of the log, which takes about 64 KiB; older
+/// decisions are dropped.
 pub const DECISIONS_MAX: usize = 256;
 
 /// The most recent controller decisions of one stage.
@@ -98,11 +99,11 @@ pub struct Decision {
     /// The limit, or the later stage of the path, for which most events waited; `None` if neither
     /// was scarce.
     pub limit: Option<LimitUse>,
-    /// The main numbers of the sample behind the decision.
+    /// The main values of the sample on which the decision was based.
     pub inputs: Inputs,
 }
 
-/// A changed setting, with the old and the new value.
+/// A changed setting, with its old and its new value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
     /// The number of servlets that may be busy at the same time.
@@ -124,7 +125,7 @@ pub enum Change {
     Target(Duration, Duration),
 }
 
-/// The main numbers of a [`Sample`].
+/// The main values of a [`Sample`].
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Inputs {
     /// The time since the previous sample, in nanoseconds.
@@ -143,7 +144,7 @@ pub struct Inputs {
     pub failed: u64,
     /// The number of busy servlets.
     pub servlets_busy: usize,
-    /// The number of servlets that could be busy at the same time before the decision.
+    /// The limit on busy servlets before the decision.
     pub servlets: usize,
     /// The number of busy servlets whose handlers wait.
     pub waiting: usize,
@@ -162,7 +163,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Extracts the main numbers of a sample.
+    /// Extracts the main values of a sample.
     #[must_use]
     pub fn of(sample: &Sample<'_>) -> Self {
         let p90s = sample.classes.iter().map(|class| class.response_p90_ns);
@@ -224,11 +225,11 @@ impl Log {
         }
     }
 
-    /// Logs changes to the rules by which a controller admits events. The slice starts with class
-    /// 0.
+    /// Logs changes to the rules by which a controller admits events. `rules` contains the old and
+    /// the new rule of each class, starting with class 0.
     ///
     /// A rule may change slightly with every sample. To keep the log short, such a change is logged
-    /// only when the value differs from the last logged value by a tenth, and by more than one
+    /// only if the new value differs from the last logged value by a tenth, and by more than one
     /// event or one percent of all events. In the log, the old value is the one at which the rule
     /// changed direction.
     pub fn note_rules(
@@ -293,7 +294,7 @@ impl Log {
         self.decisions.push_back(decision);
     }
 
-    /// Returns an iterator over the kept decisions, oldest first.
+    /// Returns an iterator over the decisions in the log, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Decision> + ExactSizeIterator {
         self.decisions.iter()
     }

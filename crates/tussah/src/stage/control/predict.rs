@@ -64,11 +64,12 @@ const SLOT_NS_MAX: u64 = 10_000_000;
 ///
 /// The target is the only parameter: 90 % of the admitted events should be answered within it,
 /// measured from their arrival in the queue to the end of their batch. Choose a target of at least
-/// ten mean service times. Below eight, the service time uses up the reserve for variation.
+/// ten mean service times. With a target below eight mean service times, the service time uses up
+/// the reserve for variation.
 ///
 /// In overload, the controller judges each class by the events ahead of it: those of the same class
 /// and of higher classes. Lower classes are therefore rejected first. If the classes have shares,
-/// the events ahead are those that are served before it.
+/// the events ahead are those that are served before events of the class.
 #[derive(Debug)]
 pub struct Predict {
     target_ns: u64,

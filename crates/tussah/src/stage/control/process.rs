@@ -11,15 +11,15 @@
 
 use std::fmt;
 
-/// The state of one stage, as input of a [`Governor`].
+/// The state of one stage, as input to a [`Governor`].
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct StageLoad<'a> {
     /// The stage's name.
     pub name: &'a str,
     /// The stage's priority; 0 is the highest.
     pub priority: u8,
-    /// True if the stage's events free resources that other stages consume: it writes responses,
-    /// closes connections or returns buffers.
+    /// True if the stage's events free resources that other stages consume, for example because the
+    /// stage writes responses, closes connections or returns buffers.
     pub frees_resources: bool,
     /// The number of busy servlets.
     pub busy: usize,
@@ -34,7 +34,7 @@ pub struct StageLoad<'a> {
     /// the busy time of the servlets, divided by the elapsed time and by the number of servlets
     /// that the stage may have.
     pub utilisation: f64,
-    /// The index of the stage for whose full queue this stage's servlets wait, if any.
+    /// The index of the stage whose full queue this stage's servlets wait for, if any.
     pub waits_for: Option<usize>,
 }
 
@@ -78,10 +78,10 @@ pub enum Constraint {
 /// A policy that distributes the servlets of a process among its stages, and finds the cause of an
 /// overload.
 ///
-/// Each stage has at least one servlet. Stages that request more get them in order of priority.
-/// Within a priority, stages that free resources come first, and equal stages get one servlet at a
-/// time in turn. All stages share the remaining servlets, so that a stage can grow until the next
-/// plan.
+/// Each stage has at least one servlet. Stages that request more servlets get them in order of
+/// priority. Within a priority, stages that free resources come first, and equal stages get one
+/// servlet at a time in turn. All stages share the remaining servlets, which lets a stage grow
+/// before the next plan.
 ///
 /// # Examples
 /// ```
@@ -107,7 +107,7 @@ const UTILISATION_BUSY: f64 = 0.9;
 
 impl Governor {
     /// Creates a governor that distributes `servlets_max` servlets. If there are more stages than
-    /// that, each stage has one servlet.
+    /// servlets, each stage still has one servlet.
     #[must_use]
     pub fn new(servlets_max: usize) -> Self {
         Self {
@@ -132,7 +132,8 @@ impl Governor {
     }
 
     /// Determines the number of servlets that each stage may have, and finds the cause of an
-    /// overload. Stages must keep their indices between calls, and new stages must be last.
+    /// overload. Stages must keep their indices between calls, and new stages must be added at the
+    /// end.
     pub fn plan(&mut self, stages: &[StageLoad<'_>], now_ns: u64) -> Plan {
         let caps = self.divide(stages);
         self.since_ns.resize(stages.len(), None);
@@ -143,7 +144,7 @@ impl Governor {
         Plan { caps, cause }
     }
 
-    /// Removes the stage at this index. The indices of later stages decrease by one.
+    /// Removes the stage at the given index. The indices of later stages decrease by one.
     pub fn remove(&mut self, place: usize) {
         if place < self.since_ns.len() {
             self.since_ns.remove(place);

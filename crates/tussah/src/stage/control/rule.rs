@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// The rule by which a controller admits events of a class, apart from the values of its settings.
-/// The stage's log shows it.
+/// The rule by which a controller admits events of a class. The stage's log shows changes of the
+/// rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Rule {
@@ -15,15 +15,15 @@ pub enum Rule {
     /// Events are admitted if they can be answered in time, according to the controller's
     /// prediction.
     InTime,
-    /// All events are admitted, because the controller only observes. Otherwise it would reject
-    /// events that cannot be answered in time.
+    /// All events are admitted, because the controller only observes. When active, the controller
+    /// rejects events that cannot be answered in time.
     Observed,
     /// An event is admitted if the queued credits and the events in service are together below this
     /// number.
     Below(u64),
     /// Events are admitted at this rate, in events per second.
     Rate(u64),
-    /// Of a thousand events, this number is rejected.
+    /// Out of every 1,000 events, this number is rejected.
     AllBut(u16),
 }
 

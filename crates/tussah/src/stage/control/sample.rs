@@ -27,14 +27,15 @@ pub struct Sample<'a> {
     /// The number of events whose batch ended in the interval, except those that failed.
     pub finished: u64,
     /// The number of events that failed in the interval: the handler reported a failure
-    /// (`Batch::fail`), for example a timeout, or panicked. No other count includes these events.
+    /// (`Batch::fail`), for example a timeout, or panicked. These events are not included in
+    /// `finished`.
     pub failed: u64,
     /// The number of events in service: a servlet has taken them, and their batch has not ended.
     pub in_service: u64,
     /// The number of batches that ended in the interval.
     pub batches: u64,
-    /// The total duration of those batches, including waits, in nanoseconds; summed over all
-    /// servlets.
+    /// The total duration of the batches that ended in the interval, including waits, in
+    /// nanoseconds.
     pub service_ns: u64,
     /// The part of `service_ns` that handlers spent on a worker or, if they block, on their OS
     /// thread.
@@ -50,8 +51,8 @@ pub struct Sample<'a> {
     /// The sum of the squared batch durations, excluding waits for room in other stages, in square
     /// seconds.
     pub service_squares: f64,
-    /// The number of bytes in the operations that finished in the interval; for sockets only,
-    /// otherwise 0.
+    /// The number of bytes in the socket operations that finished in the interval; 0 if the
+    /// controller does not control sockets.
     pub bytes: u64,
     /// The current maximum number of events in a batch.
     pub batch_max: usize,
@@ -76,13 +77,13 @@ pub struct Sample<'a> {
     /// The current maximum number of bytes in the write queue of each socket; `u64::MAX` if no
     /// controller has set one.
     pub outgoing_max: u64,
-    /// A random number of 64 bits.
+    /// A random 64-bit number.
     pub random: u64,
-    /// The numbers for each class of the stage.
+    /// The statistics of each class of the stage.
     pub classes: &'a [ClassSample],
 }
 
-/// The servlets of a stage.
+/// Counts of the busy and parked servlets of a stage, and the limits on busy servlets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Servlets {
     /// The number of servlets that are working on a batch.
@@ -95,8 +96,8 @@ pub struct Servlets {
     pub max: usize,
 }
 
-/// The numbers for one class in a sample. A response time runs from an event's arrival in the queue
-/// to the end of its batch.
+/// The statistics of one class in a sample. A response time runs from an event's arrival in the
+/// queue to the end of its batch.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct ClassSample {
     /// The share of the class; 0 if the classes have priorities.
@@ -115,8 +116,10 @@ pub struct ClassSample {
     pub response_min_ns: u64,
     /// The median response time, in nanoseconds; at most 7 % too high, and 0 if no event finished.
     pub response_p50_ns: u64,
-    /// The 90th percentile of response times, with the same precision.
+    /// The 90th percentile of response times, in nanoseconds; at most 7 % too high, and 0 if no
+    /// event finished.
     pub response_p90_ns: u64,
-    /// The 99th percentile of response times, with the same precision.
+    /// The 99th percentile of response times, in nanoseconds; at most 7 % too high, and 0 if no
+    /// event finished.
     pub response_p99_ns: u64,
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// A scarce resource because of which a stage rejects events.
+/// A scarce resource that causes a stage to reject events.
 ///
 /// A stage names the resource that its handlers waited for when it rejected an event. The stage
 /// knows the waits of the handlers themselves, but not the waits of threads that handlers have
@@ -18,7 +18,7 @@ pub enum Resource {
     Stage(Arc<str>),
     /// The workers: handlers spend most of their time computing, or ready to compute.
     Workers,
-    /// The servlets of the stage: all that it may have are busy.
+    /// The servlets of the stage: all servlets that the stage may have are busy.
     Servlets,
     /// A resource that the stage cannot see, such as a backend that slows down under load.
     #[default]

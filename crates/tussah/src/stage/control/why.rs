@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-/// The reason why a controller changed the number of servlets. The stage's log shows it.
+/// The reason why a controller changed the number of servlets. The stage's log shows this reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Why {
-    /// The controller gave no reason; the numbers in the log show it.
+    /// The controller gave no reason; the reason follows from the numbers in the log.
     #[default]
     Unsaid,
     /// More events wait than arrive within a service time. A resource that handlers wait for may be
@@ -17,11 +17,11 @@ pub enum Why {
     /// A resource that handlers wait for is scarce: more events in service do not increase the
     /// throughput.
     MoreDoNoMore,
-    /// No resource is scarce: the service time is simply this long.
+    /// No resource is scarce: fewer events in service reduce the throughput.
     FewerDoLess,
-    /// A resource was scarce when another controller of the stage handed over to this one.
+    /// A resource was scarce when the previous controller of the stage handed over to this one.
     Remembered,
-    /// No resource is scarce any longer.
+    /// No event is waiting any longer, so no resource is scarce.
     NobodyWaits,
 }
 

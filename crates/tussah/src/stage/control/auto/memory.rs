@@ -8,18 +8,18 @@ use parking_lot::Mutex;
 use super::Times;
 use crate::stage::control::{knee, predict};
 
-/// The knowledge of an [`AutoTarget`](super::AutoTarget) about its stage, for a controller that
-/// takes its place.
+/// The knowledge that an [`AutoTarget`](super::AutoTarget) has gained about its stage, for use by
+/// its successor.
 ///
 /// A program that rebuilds its stages, for example after its configuration has changed, gives the
-/// same memory to both controllers. The knowledge of the first one is then a prior for the second
-/// one: service times, the capacity, and whether a resource is scarce. The weight of the prior
-/// halves every [`HALF_LIFE`](Self::HALF_LIFE) in which no controller has stored anything, and new
-/// measurements soon outweigh it. A stage that was overloaded therefore does not have to learn
-/// again how many events it can handle.
+/// same memory to the old and the new controller. The knowledge of the old controller is then a
+/// prior for the new one: service times, the capacity, and whether a resource is scarce. The weight
+/// of the prior halves every [`HALF_LIFE`](Self::HALF_LIFE) in which no controller has stored
+/// anything, and new measurements soon outweigh it. A stage that was overloaded therefore does not
+/// have to learn again how many events it can handle.
 ///
-/// Clones share their contents. If several controllers use a memory, only the controller that was
-/// the last to receive its first sample stores its knowledge.
+/// Clones share their contents. If several controllers use the same memory, only one of them stores
+/// its knowledge: the last one to receive its first sample.
 ///
 /// # Examples
 /// ```
@@ -53,7 +53,7 @@ pub(super) struct Learned {
 }
 
 impl Memory {
-    /// The time after which the weight of the contents has halved.
+    /// The time in which the weight of the stored knowledge halves.
     pub const HALF_LIFE: Duration = Duration::from_secs(300);
 
     /// Takes over the memory. Returns the number of its new owner, and the contents with their

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
-/// The mode of an [`AutoTarget`](super::AutoTarget).
+/// The mode of an [`AutoTarget`](super::AutoTarget): on, observing or off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum Mode {
     /// Controls servlets and admission.
     #[default]
     On,
-    /// Admits all events, and counts those that it would have rejected. The log shows when
-    /// rejecting would have begun and ended.
+    /// Admits all events, and counts those that [`Mode::On`] would have rejected. The log shows
+    /// when rejecting would have begun and ended.
     Observe,
     /// Admits all events.
     Off,
 }
 
 /// A handle that changes the mode of an [`AutoTarget`](super::AutoTarget) while its stage runs, and
-/// returns its observations.
+/// returns the observations of the controller.
 ///
 /// In any mode other than [`Mode::On`], the stage behaves as if it had no target.
 /// [`AutoServlets`](super::AutoServlets) sets the number of servlets, and only the stage's own

@@ -16,20 +16,21 @@ use crate::stage::event::Class;
 /// latency target.
 ///
 /// If the stage's handlers compute, [`AutoServlets`] sets the number of servlets, and [`Predict`]
-/// admits as many events as they can serve in time. If the handlers wait, or if no measurements
-/// exist yet, every event is served immediately unless a resource that handlers wait for is scarce.
-/// If such a resource is scarce, the controller allows just enough events in service to keep the
-/// resource busy. Other events wait in the queue, and `Predict` admits as many as the scarce
-/// resource can serve in time.
+/// admits as many events as these servlets can serve in time. If the handlers wait, or if no
+/// measurements exist yet, every event is served immediately, unless a resource that handlers wait
+/// for is scarce. If such a resource is scarce, the controller allows just enough events in service
+/// to keep the resource busy. Other events wait in the queue, and `Predict` admits as many as the
+/// scarce resource can serve in time.
 ///
-/// To detect a scarce resource, the controller compares the throughput with more and with fewer
-/// events in service. The comparison takes a few dozen completions and about three service times.
-/// If fewer than about 20 events complete within one target, the result comes too late to help
-/// much.
+/// To detect a scarce resource, the controller compares the throughput at higher and lower numbers
+/// of events in service. The comparison takes a few dozen completions and about three service
+/// times. If fewer than about 20 events complete within one target, the result comes too late to
+/// help much.
 ///
 /// The service time alone may exceed the target. Let t be the 90th percentile of the service time
 /// while nothing is scarce. If t exceeds half of the target, the *effective target* is t plus half
-/// of the target. The controller then does not reject events for missing an impossible target.
+/// of the target. The controller therefore does not reject events for missing a target that no
+/// event could meet.
 ///
 /// # Examples
 /// If you do not trust a target yet, observe its effect first:
@@ -59,8 +60,8 @@ pub struct AutoTarget {
 }
 
 impl AutoTarget {
-    /// Creates a controller for a target time from an event's arrival to its response. A target
-    /// below one microsecond counts as one microsecond.
+    /// Creates a controller with a target for the time from an event's arrival to its response. A
+    /// target below one microsecond counts as one microsecond.
     #[must_use]
     pub fn new(target: Duration) -> Self {
         let admission = Predict::new(target);
@@ -74,7 +75,7 @@ impl AutoTarget {
         }
     }
 
-    /// Stores what the controller learns in a memory, and begins with the contents of the memory.
+    /// Starts with the knowledge in a memory, and stores in it what the controller learns.
     #[must_use]
     pub fn remember(mut self, memory: &Memory) -> Self {
         self.memory = Some(memory.clone());

@@ -42,16 +42,16 @@ const ITEMS: u64 = 100;
 /// Parameters of [`Aspen`]; the defaults are those of the paper.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AspenConfig {
-    /// LOW: the divisor of the lower bound; positive (other values count as 1). If it is above 1,
-    /// the lower bound covers only part of the load.
+    /// LOW: the divisor of the lower bound; positive (other values count as 1). With a divisor
+    /// above 1, the lower bound covers only part of the load.
     pub low: f64,
     /// HIGH: the factor of the upper bound; at least `1 / low` (lower values are raised to it). A
     /// larger factor keeps idle servlets longer.
     pub high: f64,
     /// k: the number of arrivals between two decisions; at least 1.
     pub arrivals: u64,
-    /// The maximum exponent of a viscosity; 0 or more (other values count as 2). With 0, nothing
-    /// slows down changes.
+    /// The maximum exponent of a viscosity; 0 or more (other values count as 2). With 0, viscosity
+    /// does not slow down changes.
     pub exponent_max: f64,
 }
 

@@ -19,7 +19,7 @@ pub struct ByClass {
 
 impl ByClass {
     /// Creates a controller that admits class i while the queue is filled to less than `shares[i]`
-    /// of its bound. If a share is 0, the controller rejects the whole class.
+    /// of its bound. If a share is 0, the controller rejects all events of the class.
     ///
     /// Shares are clamped to the range from 0 to 1, and NaN counts as 1. Classes beyond the end of
     /// the slice use the last share, or 1 if the slice is empty.

@@ -32,8 +32,8 @@ use crate::stage::control::{
 };
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Bound, in cohorts of a class: the same as in the original. A cohort is the smallest part of a
-/// class that can be rejected.
+/// Bound, in cohorts per class: the number of cohorts, as in the original. A cohort is the smallest
+/// part of a class that can be rejected.
 pub const COHORTS: usize = 128;
 
 /// Bound, in arrivals: the window of the distribution of priorities. The counts cover between half
@@ -43,7 +43,7 @@ const WINDOW: u32 = 1000;
 /// Parameters of [`Cinnamon`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CinnamonConfig {
-    /// The time between two changes of the share, in nanoseconds.
+    /// The time between two changes of the share to reject, in nanoseconds.
     pub interval_ns: u64,
     /// The maximum time that an event may spend in the queue, in nanoseconds.
     pub queued_ns_max: u64,
@@ -55,13 +55,13 @@ pub struct CinnamonConfig {
     /// The differential gain: the coefficient of the change of the error; 0 or more (other values
     /// count as 0).
     pub differential: f64,
-    /// The maximum share to reject; from 0 to 1 (other values count as 0.99). Below 1, some events
-    /// are still admitted, so the controller notices the end of an overload.
+    /// The maximum share to reject; from 0 to 1 (other values count as 0.99). With a value below 1,
+    /// some events are still admitted, so the controller notices the end of an overload.
     pub reject_max: f64,
 }
 
 impl CinnamonConfig {
-    /// Creates parameters with this maximum time in the queue, and defaults for the other
+    /// Creates parameters with the given maximum time in the queue, and with defaults for the other
     /// parameters.
     #[must_use]
     pub fn new(queued_max: Duration) -> Self {

@@ -42,7 +42,7 @@ impl Default for CodelConfig {
 }
 
 impl CodelConfig {
-    /// Creates parameters: `target` is M, and `interval` is N.
+    /// Creates parameters, with `target` as M and `interval` as N.
     #[must_use]
     pub fn new(target: Duration, interval: Duration) -> Self {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);

@@ -48,13 +48,13 @@ pub struct GradientConfig {
     /// The growth of the limit per interval while response times are normal; at least 1, since the
     /// limit could not grow otherwise.
     pub allowance: f64,
-    /// The weight of the newly computed limit against the current one; above 0 and at most 1 (other
-    /// values count as 0.2).
+    /// The weight of the newly computed limit relative to the current one; above 0 and at most 1
+    /// (other values count as 0.2).
     pub smoothing: f64,
     /// The weight of the last interval's response time in the long-term mean; above 0 and at most 1
     /// (other values count as 2/601).
     pub weight: f64,
-    /// The share of failed events from which an interval counts as a failure; above 0 and at most 1
+    /// The share of failed events from which an interval counts as failed; above 0 and at most 1
     /// (other values count as 0.1).
     pub failed: f64,
     /// The factor by which a failed interval multiplies the limit; at least 0 and below 1 (other
@@ -103,8 +103,8 @@ impl GradientConfig {
     }
 }
 
-/// A controller that rejects events above a limit on the events in the stage. The gradient of
-/// response times determines the limit.
+/// A controller that limits the number of events in the stage, and rejects further events. The
+/// gradient of response times determines the limit.
 #[derive(Debug)]
 pub struct Gradient {
     config: GradientConfig,

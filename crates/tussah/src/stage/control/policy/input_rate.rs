@@ -30,8 +30,8 @@ const PART: f64 = 0.125;
 /// both.
 ///
 /// Pass it to [`Sockets::control_reads`](crate::stage::net::Sockets::control_reads). Unread bytes
-/// stay in the system's buffers; when these are full, the peers stop sending. Waiting connections
-/// take turns to read.
+/// stay in the system's buffers; when the buffers are full, the peers stop sending. Connections
+/// that wait to be read take turns.
 ///
 /// # Examples
 /// ```

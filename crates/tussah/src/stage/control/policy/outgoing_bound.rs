@@ -41,7 +41,8 @@ pub struct OutgoingBound {
 }
 
 impl OutgoingBound {
-    /// Bounds the bytes in the write queue of each socket. A value above
+    /// Creates a controller that bounds the number of bytes in the write queue of each socket. A
+    /// value above
     /// [`SocketOptions::outgoing_bytes_max`](crate::stage::net::SocketOptions::outgoing_bytes_max)
     /// has no effect.
     #[must_use]
@@ -52,10 +53,10 @@ impl OutgoingBound {
         }
     }
 
-    /// Also bounds the total number of bytes in all write queues. Each socket, including servers,
-    /// gets an equal part: at least 16 KiB, and at most the bound of [`each`](Self::each). If more
-    /// than the current part is queued for a peer, the queued data stays, but no further data is
-    /// queued until there is room.
+    /// Also bounds the total number of bytes in all write queues. Each socket, including listening
+    /// sockets, gets an equal part: at least 16 KiB, and at most the bound of [`each`](Self::each).
+    /// If more than the current part is queued for a peer, the queued data stays, but no further
+    /// data is queued until there is room.
     #[must_use]
     pub fn of_all(self, bytes: u64) -> Self {
         let all = Some(bytes);

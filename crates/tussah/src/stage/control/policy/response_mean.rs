@@ -32,8 +32,8 @@ pub struct ResponseMeanConfig {
 }
 
 impl ResponseMeanConfig {
-    /// Creates parameters for this target. The interval is a tenth of the target, the factor is one
-    /// half, and a raise adds ten credits.
+    /// Creates parameters for the given target. The interval is a tenth of the target, the factor
+    /// is one half, and each increase adds ten credits.
     #[must_use]
     pub fn new(target: Duration) -> Self {
         let target_ns = u64::try_from(target.as_nanos()).unwrap_or(u64::MAX);

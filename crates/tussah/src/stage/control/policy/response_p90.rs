@@ -37,11 +37,12 @@ use crate::stage::control::{
 };
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Parameters of [`ResponseP90`]. The defaults are those in the paper's table, for the parameters
-/// that it lists.
+/// Parameters of [`ResponseP90`]. For the parameters in the paper's table, the defaults are those
+/// of the paper.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ResponseP90Config {
-    /// The target for the 90th percentile of each class, in nanoseconds; at least 1.
+    /// The target for the 90th percentile of each class's response times, in nanoseconds; at least
+    /// 1.
     pub target_ns: u64,
     /// nreq: the number of finished events between two decisions; at least 1.
     pub finished: u64,
@@ -51,14 +52,14 @@ pub struct ResponseP90Config {
     /// err_d: the error above which the rate is cut; a finite number (other values count as 0).
     pub error_cut: f64,
     /// err_i: the error below which the rate is raised; a finite number (other values count as
-    /// -0.5). At most `error_cut` (higher values are lowered to that).
+    /// -0.5), at most `error_cut` (higher values are lowered to it).
     pub error_raise: f64,
-    /// adj_d: the divisor of the rate in a cut; above 1 (other values count as 1.2).
+    /// adj_d: the number by which a cut divides the rate; above 1 (other values count as 1.2).
     pub cut: f64,
     /// adj_i: the factor for raising the rate, in events per second; above 0 (other values count as
     /// 2).
     pub raise: f64,
-    /// c_i: the error at which the raise is zero; a finite number (other values count as -0.1). At
+    /// c_i: the error at which the raise is zero; a finite number (other values count as -0.1), at
     /// least `error_raise` (lower values are raised to it).
     pub raise_offset: f64,
     /// rate_min: the minimum rate, in events per second; above 0 (other values count as 0.05).
@@ -67,12 +68,12 @@ pub struct ResponseP90Config {
     /// least one event.
     pub burst_ns: u64,
     /// True if the stage degrades its quality before it rejects events. If the stage has no
-    /// degradation hook, this has no effect.
+    /// degradation hook, this field has no effect.
     pub degrade: bool,
 }
 
 impl ResponseP90Config {
-    /// Creates parameters for this target, with the values of the paper.
+    /// Creates parameters for the given target, with the values of the paper.
     #[must_use]
     pub fn new(target: Duration) -> Self {
         Self {

@@ -42,7 +42,7 @@ pub struct SedaBatchConfig {
     /// (other values count as 0.5).
     pub drop: f64,
     /// The latency target of an event, in nanoseconds, if there is one; at least 1. A batch should
-    /// take at most half of it.
+    /// take at most half of this time.
     pub target_ns: Option<u64>,
     /// The relative change of the batch size in one step; above 0 and at most 1 (other values count
     /// as 0.1). A step is at least one event.
