@@ -1,6 +1,6 @@
 //! The attribute macros of tussah; use them through the `tussah` crate.
 //!
-//! Each macro is one call into `expand`, whose tests work on token streams.
+//! Each macro is a single call into the module `expand`, whose tests work on token streams.
 #![forbid(unsafe_code)]
 
 mod expand;
@@ -14,9 +14,10 @@ use crate::expand::Entry;
 
 /// Runs an `async fn main` as the first thread of a runtime.
 ///
-/// The body runs as a thread on the workers, and `main` waits for it. Its return value, and
-/// everything that it holds across an `.await`, must therefore be `Send`. `Result<(), Box<dyn Error
-/// + Send + Sync>>` is a suitable return type. If the body panics, `main` panics.
+/// The body runs as a thread on the workers, and `main` waits for it. The return value of the body,
+/// and everything that the body holds across an `.await`, must therefore be `Send`.
+/// `Result<(), Box<dyn Error + Send + Sync>>` is a suitable return type. If the body panics, `main`
+/// panics.
 ///
 /// When the body returns, the runtime ends without a grace period: it drops other threads, and
 /// leaves work such as a file copy unfinished.
@@ -53,7 +54,8 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::entry(Entry::Test, arguments.into(), item.into()).into()
 }
 
-/// Makes a struct a module for flow graphs. Apply it to an `impl` block of the struct.
+/// Turns a struct into a module for flow graphs. Apply the attribute to an `impl` block of the
+/// struct.
 ///
 /// | method | meaning |
 /// |---|---|
@@ -64,8 +66,8 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `tick` | runs once in each period, which is the parameter `every`; takes outputs only |
 /// | `wake`, `end` | for modules with state for each flow: the alarm of a flow, and its end |
 ///
-/// Other items in the block stay as they are. A method that handles items takes these arguments, in
-/// any order:
+/// All other items in the block are left unchanged. A method that handles items takes these
+/// arguments, in any order:
 ///
 /// | argument | meaning |
 /// |---|---|
@@ -105,8 +107,7 @@ pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// Compiles the graphs in a Weave file into the program. The argument is the path of the file,
 /// relative to the source file that calls the macro.
 ///
-/// Each graph that has no ports of its own becomes a unit struct with the graph's name and two
-/// functions:
+/// Each graph without ports becomes a unit struct that has the graph's name and two functions:
 ///
 /// | function | meaning |
 /// |---|---|
@@ -116,7 +117,8 @@ pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// Rust resolves the paths of modules at the macro's call site. The compiler checks that the ports
 /// of every edge exist, and that both ends have the same type. It also checks that the arguments of
 /// each instance fit the module's parameters, and that constants fit into the integer types of
-/// their parameters, also through inner graphs. Its messages name the place in the Weave file.
+/// their parameters, even through inner graphs. The compiler's messages point at the place in the
+/// Weave file.
 ///
 /// A parameter of the graph can have a Rust type, such as `server: Arc<Server>`. Rust resolves the
 /// type at the macro's call site, type aliases included, and `Params::typed` sets the value.
@@ -131,7 +133,7 @@ pub fn weave_file(input: TokenStream) -> TokenStream {
     weave::file(input.into()).into()
 }
 
-/// Compiles Weave graphs that are written in the program itself; otherwise the same as
+/// Compiles Weave graphs that are written inline in the program; otherwise works like
 /// `weave_file!`. Errors point at the faulty part of the graph.
 ///
 /// ```ignore
@@ -154,7 +156,7 @@ pub fn weave(input: TokenStream) -> TokenStream {
 /// Implements `Fields` for a struct with named fields, so that Weave graphs can refer to them:
 /// `pages = Pages() * 4 by path`.
 ///
-/// The type of each field must be a `FieldValue`; `#[fields(skip)]` leaves a field out.
+/// The type of each field must be a `FieldValue`; `#[fields(skip)]` excludes a field.
 #[proc_macro_derive(Fields, attributes(fields))]
 pub fn derive_fields(input: TokenStream) -> TokenStream {
     fields::derive(input.into()).into()

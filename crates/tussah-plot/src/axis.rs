@@ -17,7 +17,7 @@ pub struct Axis {
     pub range: Option<(f64, f64)>,
     /// The values that are labeled on the axis, with their labels; by default, round numbers.
     pub ticks: Vec<(f64, String)>,
-    /// Returns the text of a number at the axis.
+    /// The function that formats a number for the axis.
     pub show: fn(f64) -> String,
 }
 
@@ -41,7 +41,7 @@ impl Axis {
         self
     }
 
-    /// Sets the function for the text of a number.
+    /// Sets the function that formats the numbers at the axis.
     #[must_use]
     pub fn showing(mut self, show: fn(f64) -> String) -> Self {
         self.show = show;

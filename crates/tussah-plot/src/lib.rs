@@ -1,7 +1,7 @@
 //! Line plots as SVG.
 //!
-//! A picture consists of panels, one below the other. Each panel has two axes, its lines, and a
-//! legend to their right.
+//! A picture consists of panels, one below the other. Each panel has two axes, a set of lines, and
+//! a legend to the right of the lines.
 
 #![forbid(unsafe_code)]
 
@@ -26,7 +26,7 @@ pub struct Panel {
 }
 
 impl Panel {
-    /// Creates a panel without a mark.
+    /// Creates a panel without a marked value.
     #[must_use]
     pub fn new(x: Axis, y: Axis, lines: Vec<Line>) -> Self {
         Self {

@@ -78,15 +78,16 @@ async fn any([int, term]: &[Signals; 2]) {
     future::or(signals::wait(int), signals::wait(term)).await;
 }
 
-/// A guard for the messages of a program on standard error. Its drop waits until all of them have
-/// been written, or have no reader.
+/// A guard for the messages that a program writes to standard error. Dropping the guard waits until
+/// all messages have been written, or have no reader.
 #[must_use]
 #[derive(Debug)]
 pub struct Messages(Said);
 
 impl Messages {
-    /// Prints the program's `tracing` messages, unless the program has a subscriber: all warnings,
-    /// and messages of the standard modules from level INFO on.
+    /// Prints the program's `tracing` messages to standard error, unless the program has its own
+    /// subscriber. Prints all warnings, and messages of the standard modules at level INFO and
+    /// above.
     pub fn to_stderr() -> Self {
         Diagnostics::install_for_modules();
         Self(Said)

@@ -1,10 +1,10 @@
-//! A router of the Gnutella network: a flow graph that passes on the packets of its peers.
+//! A router for the Gnutella network: a flow graph that forwards packets between peers.
 //!
-//! The graph follows the packet router of Welsh, Culler and Brewer, "SEDA" (SOSP 2001), section
-//! 5.2: a server that talks to the peers, a router, and a catcher that keeps the node connected.
-//! Pings and queries go to all other peers. Pongs, query hits and pushes go back along the path of
-//! the packets that they answer. `docs/gnutella.md` describes the limits and the answers to bad
-//! peers.
+//! The graph follows the design of the packet router of Welsh, Culler and Brewer, "SEDA" (SOSP
+//! 2001), section 5.2: a server that talks to the peers, a router, and a catcher that keeps the
+//! node connected. The router forwards pings and queries to all other peers, and returns pongs,
+//! query hits and pushes along the path of the packets that they answer. `docs/gnutella.md`
+//! describes the limits, and the treatment of misbehaving peers.
 
 mod catcher;
 mod cli;

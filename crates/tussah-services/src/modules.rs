@@ -1,7 +1,7 @@
 //! HTTP modules for flow graphs.
 //!
 //! [`HttpListen`] is a source of [`Request`]s, and [`HttpReply`] sends the [`Response`]s that a
-//! graph makes for them. Both use the connections of the [web server](crate::web).
+//! graph creates for them. Both use the connections of the [web server](crate::web).
 //!
 //! ```
 //! use tussah::flow::{Out, Params, module};
@@ -50,7 +50,7 @@ pub use self::parts::{BodySender, Parts};
 pub use self::request::Request;
 pub use self::response::{Body, Response};
 
-/// Returns the standard modules of tussah and the HTTP modules. Each generic module supports
+/// Returns the standard modules of tussah and the HTTP modules. The generic modules can also handle
 /// requests and responses as items.
 #[must_use]
 pub fn standard() -> Modules {

@@ -22,7 +22,7 @@ use super::response::Response;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Bound, in connections: the maximum number that are open at the same time; 5 by default. An
-    /// idle connection occupies a process of php-fpm, so this must not exceed its
+    /// idle connection occupies a process of php-fpm, so this number must not exceed php-fpm's
     /// `pm.max_children`, which is 5 on Debian.
     pub connections: usize,
     /// Bound, in requests: the maximum number that wait for a connection; 1024 by default.
@@ -82,7 +82,8 @@ impl Backend {
         &self.0.address
     }
 
-    /// Returns the limit of the connections. Each request in service holds a permit.
+    /// Returns the limit on the number of connections. Each request in service holds a permit of
+    /// this limit.
     #[must_use]
     pub fn limit(&self) -> &Limit {
         &self.0.limit
@@ -94,19 +95,19 @@ impl Backend {
         self.0.idle.lock().len()
     }
 
-    /// Sends a request with these variables and this body, and waits for the head of the response.
+    /// Sends a request with the given variables and body, and waits for the head of the response.
     /// If the body has a length, `CONTENT_LENGTH` must be among the variables.
     ///
-    /// If a kept connection breaks, the function sends the request again on a new one. It does so
-    /// only if no byte of the request was sent, or if a request with the method GET or HEAD has no
-    /// body and got no byte of a response (RFC 9110, section 9.2.2).
+    /// If a reused connection breaks, the method sends the request again on a new connection. It
+    /// does so only if no byte of the request was sent, or if a GET or HEAD request without a body
+    /// has received no byte of a response (RFC 9110, section 9.2.2).
     ///
     /// # Cancellation
     /// Dropping the future or the response closes the connection, unless the response is complete.
     /// The application notices this when it next writes.
     ///
     /// # Errors
-    /// Returns the reason why there is no response.
+    /// Returns the reason why no response was received.
     pub async fn request<N: AsRef<str>, V: AsRef<[u8]>, B: AsyncRead + Unpin>(
         &self,
         variables: &[(N, V)],

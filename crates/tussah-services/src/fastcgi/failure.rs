@@ -12,23 +12,23 @@ use tussah_wire::http::Status;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The queue for connections is full: this many requests wait already.
+    /// The queue for connections is full; the field is the number of waiting requests.
     Busy(usize),
-    /// No connection became free in time.
+    /// No connection became free within the time limit.
     Queue(Duration),
     /// The application server does not accept connections.
     Connect(io::Error),
-    /// The application server did not accept a connection in time.
+    /// The application server did not accept a connection within the time limit.
     ConnectTime(Duration),
     /// The connection broke.
     Broken(io::Error),
-    /// The connection ended before the response.
+    /// The connection was closed before the response was complete.
     Closed,
-    /// The application neither read nor sent a byte for this time.
+    /// The application neither read nor sent a byte for this long.
     Silent(Duration),
     /// The application sent bytes that are not FastCGI.
     Records(Malformed),
-    /// The head of the response is not a CGI response.
+    /// The head of the response is not a valid CGI head.
     Head(Malformed),
     /// The application ended the request before the head of the response was complete.
     NoHead,
@@ -43,12 +43,12 @@ pub enum Failure {
     },
     /// The body of the request could not be read.
     Body(io::Error),
-    /// The body of the request or of the response could not be kept in a temporary file.
+    /// The body of the request or of the response could not be stored in a temporary file.
     Spool(io::Error),
 }
 
 impl Failure {
-    /// Returns the status for the client.
+    /// Returns the HTTP status to send to the client.
     #[must_use]
     pub fn status(&self) -> Status {
         match self {

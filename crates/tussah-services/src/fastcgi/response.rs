@@ -6,7 +6,8 @@ use tussah_wire::cgi::{self, CgiHead};
 use super::exchange::Exchange;
 use super::failure::Failure;
 
-/// A response whose head is complete. Dropping it before the end of the body closes the connection.
+/// A response whose head is complete. Dropping the response before the end of its body closes the
+/// connection.
 pub struct Response<B> {
     exchange: Box<Exchange<B>>,
     head: CgiHead,
@@ -72,8 +73,8 @@ impl<B: AsyncRead + Unpin> Response<B> {
         self.head.content_type(&self.bytes)
     }
 
-    /// Returns the next part of the body, or `None` at its end. Meanwhile, the rest of the
-    /// request's body is sent.
+    /// Returns the next part of the body, or `None` at its end. While it waits, the method also
+    /// sends the rest of the request's body.
     ///
     /// # Errors
     /// Returns the reason why the rest of the body is missing.

@@ -14,26 +14,26 @@ use crate::units::{size, some_duration};
 
 /// Route packets of the Gnutella network.
 ///
-/// The router accepts peers, and connects to further hosts while it has fewer than four. It passes
-/// pings and queries on to all other peers. Pongs, query hits and pushes go back along the path of
-/// the packets that they answer.
+/// The router accepts peers, and connects to further hosts while it has fewer than four peers (see
+/// --keep). It forwards pings and queries to all other peers, and returns pongs, query hits and
+/// pushes along the path of the packets that they answer.
 ///
-/// With --share, the router answers queries with the files of a directory, and serves them over
-/// HTTP. /search?q=WORDS sends a query, and shows the files that were found. /status shows the
+/// With --share, the router answers queries for the files in a directory, and serves these files
+/// over HTTP. /search?q=WORDS sends a query, and shows the files that were found. /status shows the
 /// peers, the counters, and the graph. Only clients on this machine may use these two paths.
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = AFTER)]
 pub struct Arguments {
-    /// Address at which peers connect; port 0 takes a free port
+    /// Address to which peers connect; port 0 selects a free port
     #[arg(short, long, value_name = "ADDR", default_value = "127.0.0.1:6346")]
     listen: SocketAddrV4,
-    /// Address for files, /search and /status over HTTP; port 0 takes a free port
+    /// Address for files, /search and /status over HTTP; port 0 selects a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6347")]
     http: SocketAddrV4,
     /// Host to connect to first; repeatable
     #[arg(short, long = "peer", value_name = "HOST:PORT", value_parser = host)]
     peers: Vec<String>,
-    /// File with further hosts, one HOST:PORT in a line
+    /// File with additional hosts, one HOST:PORT per line
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     hosts: Option<PathBuf>,
     /// Directory with files to share
@@ -45,17 +45,17 @@ pub struct Arguments {
     /// Maximum number of connected peers, from --keep to 10000 [default: 100]
     #[arg(long, value_name = "N")]
     limit_peers: Option<usize>,
-    /// Maximum number of peers from each address, 1 to 10000 [default: 16]
+    /// Maximum number of peers per address, 1 to 10000 [default: 16]
     #[arg(long, value_name = "N")]
     limit_each: Option<usize>,
-    /// Maximum number of bytes that wait until a peer accepts them, 64KiB to 1GiB; a peer with more
-    /// is disconnected [default: 1MiB]
+    /// Maximum number of bytes queued for a peer, 64KiB to 1GiB; a peer that exceeds it is
+    /// disconnected [default: 1MiB]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     limit_queue: Option<u64>,
     /// Maximum number of hops of a packet, 1 to 7 [default: 7]
     #[arg(long, value_name = "N")]
     ttl: Option<u8>,
-    /// Maximum number of remembered routes, for each of pings, queries and servents, 1 to 2^31
+    /// Maximum number of routes to remember, separately for pings, queries and servents, 1 to 2^31
     /// [default: 100000]
     #[arg(long, value_name = "N")]
     routes: Option<usize>,
@@ -68,10 +68,10 @@ pub struct Arguments {
     /// Log the end of each connection, with its reason
     #[arg(short, long)]
     verbose: bool,
-    /// Number of workers [default: one for each CPU]
+    /// Number of workers [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
-    /// Additional time that the search for each query takes, to measure the router
+    /// Artificial delay of the search for each query, for measurements of the router
     #[arg(long, value_name = "TIME", value_parser = some_duration)]
     bottleneck: Option<Duration>,
 }

@@ -7,30 +7,32 @@ use std::time::Duration;
 /// The options of a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The address at which other peers connect; port 0 takes a free port. Gnutella has no IPv6.
+    /// The address to which other peers connect; port 0 selects a free port. Gnutella does not
+    /// support IPv6.
     pub listen: SocketAddrV4,
-    /// The address at which HTTP clients get shared files and the status; port 0 takes a free port.
+    /// The address at which the router serves shared files and its status over HTTP; port 0 selects
+    /// a free port.
     pub http: SocketAddrV4,
     /// The hosts to connect to first, each as `HOST:PORT`.
     pub peers: Vec<String>,
-    /// A file with further hosts, one in a line. Empty lines and lines that begin with `#` are
+    /// A file with additional hosts, one per line. Empty lines and lines that begin with `#` are
     /// skipped.
     pub hosts: Option<PathBuf>,
-    /// The number of peers to keep. The router connects to further hosts while it has fewer. The
-    /// range is 0 to 100.
+    /// The number of peers to keep. The router connects to further hosts while it has fewer peers.
+    /// The range is 0 to 100.
     pub keep: usize,
     /// Bound, in peers: the maximum number that are connected at the same time. The range is 1 to
-    /// 10,000, and at least `keep`.
+    /// 10,000, but at least `keep`.
     pub peers_max: usize,
-    /// Bound, in peers: the maximum from each address. The range is 1 to 10,000.
+    /// Bound, in peers: the maximum number per address. The range is 1 to 10,000.
     pub each_max: usize,
-    /// Bound, in bytes: the packets that wait for a peer to accept them. A peer with more is
+    /// Bound, in bytes: the packets queued for a peer. A peer that exceeds the bound is
     /// disconnected. The range is 64 KiB to 1 GiB.
     pub queue: usize,
-    /// Bound, in hops: how far a packet travels, from its sender to its last receiver. The range is
-    /// 1 to 7.
+    /// Bound, in hops: the length of a packet's path from its sender to its last receiver. The
+    /// range is 1 to 7.
     pub ttl: u8,
-    /// Bound, in routes: the maximum number that are remembered, for each of pings, queries and
+    /// Bound, in routes: the maximum number to remember, separately for pings, queries and
     /// servents. The range is 1 to 2^31.
     pub routes: usize,
     /// The time after which a peer that sends nothing is disconnected.
@@ -42,10 +44,10 @@ pub struct Options {
     /// True if [`Gnutella::run`](super::Gnutella::run) logs the end of each connection, with its
     /// reason.
     pub verbose: bool,
-    /// The number of workers; `None` means one for each CPU.
+    /// The number of workers; `None` means one per CPU.
     pub workers: Option<usize>,
-    /// The additional time that the search for each query takes, as in section 5.2.2 of the SEDA
-    /// paper. The additional time is for measurements.
+    /// An artificial delay of the search for each query, for measurements such as that in section
+    /// 5.2.2 of the SEDA paper.
     pub bottleneck: Option<Duration>,
 }
 

@@ -31,7 +31,7 @@ pub struct Gnutella {
     options: Options,
 }
 
-/// A running router. Dropping it does not stop it.
+/// A running router. Dropping this value does not stop the router.
 #[derive(Debug)]
 pub struct Running {
     graph: flow::Running,
@@ -47,14 +47,15 @@ impl Gnutella {
         Self { options }
     }
 
-    /// Starts the router in the current runtime. Blocks while it lists the shared files.
+    /// Starts the router in the current runtime. Blocks the calling OS thread while the router
+    /// lists the shared files.
     ///
     /// # Errors
     /// Returns an error if an option is out of range, if the directory with shared files cannot be
     /// opened or the file with hosts cannot be read, or if an address cannot be bound.
     ///
     /// # Panics
-    /// Panics outside of a runtime.
+    /// Panics if called outside of a runtime.
     pub async fn start(self) -> Result<Running, GnutellaError> {
         let options = self.options;
         let (ready, http) = oneshot::async_channel();
@@ -81,11 +82,12 @@ impl Gnutella {
         })
     }
 
-    /// Runs the router in its own runtime until SIGTERM or Ctrl-C. The router then sends the last
-    /// packets to its peers, for up to [`Options::drain`]; a second signal quits immediately.
+    /// Runs the router in its own runtime until SIGTERM or Ctrl-C. The router then sends the
+    /// remaining packets to its peers, for up to [`Options::drain`]; a second signal quits
+    /// immediately.
     ///
     /// # Errors
-    /// Returns the errors of [`start`](Self::start).
+    /// Returns the same errors as [`start`](Self::start).
     pub fn run(self) -> Result<(), GnutellaError> {
         let mut diagnostics = config::Diagnostics::default();
         if self.options.verbose {
@@ -104,13 +106,13 @@ impl Gnutella {
 }
 
 impl Running {
-    /// Returns the address at which peers connect.
+    /// Returns the address to which peers connect.
     #[must_use]
     pub fn address(&self) -> SocketAddrV4 {
         self.address
     }
 
-    /// Returns the address at which HTTP clients get files and the status.
+    /// Returns the address at which the router serves files and its status over HTTP.
     #[must_use]
     pub fn http(&self) -> SocketAddr {
         self.http
@@ -122,8 +124,8 @@ impl Running {
         &self.graph
     }
 
-    /// Shuts down the router: it sends each peer its queued packets and a Bye, and closes the
-    /// connections. Clients may finish their downloads. All of this takes at most
+    /// Shuts down the router: it sends each peer its queued packets and a Bye packet, and closes
+    /// the connections. Clients may finish their downloads. The shutdown takes at most
     /// [`Options::drain`].
     pub async fn stop(&self) {
         let drain = self.node.options.drain;
@@ -171,7 +173,7 @@ impl Ready {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum GnutellaError {
-    /// The runtime or its signals are not available.
+    /// The runtime cannot be started, or the signals cannot be received.
     Runtime(io::Error),
     /// An option is out of range.
     Option(String),

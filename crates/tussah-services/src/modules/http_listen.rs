@@ -27,23 +27,24 @@ use crate::web::{Routes, Running};
 /// | `idle` | duration, default 60 s | the time from a response to the next request |
 /// | `half_close` | flag, default true | whether to answer a client that sends no more |
 ///
-/// A head must arrive within 10 seconds. `patience` and `idle` must be longer than zero. The module
-/// holds a body in memory until the request is dropped.
+/// The head of a request must arrive within 10 seconds. `patience` and `idle` must be longer than
+/// zero. The module keeps the body of a request in memory until the request is dropped.
 ///
-/// The output `out` sends the [`Request`]s. The optional output `listening` sends the address once.
-/// The optional output `bad` sends a proposed [`Response`] to each request that is not valid HTTP,
-/// has too long a head or body, asks for a tunnel (`CONNECT`), or does not arrive in time. Without
-/// an edge at `bad`, the client gets the proposed response. The connection then closes.
+/// The output `out` sends the [`Request`]s. The optional output `listening` sends the bound address
+/// once. If a request is not valid HTTP, has too long a head or body, asks for a tunnel
+/// (`CONNECT`), or does not arrive in time, the optional output `bad` sends a proposed
+/// [`Response`]. Without an edge at `bad`, the client gets the proposed response. The connection
+/// then closes.
 ///
-/// Each request gets exactly one answer, from [`HttpReply`](super::HttpReply) or when it is dropped
-/// (see [`Request`]). The module sends the next request of a connection only after the answer, so
-/// answers keep the order of pipelined requests. While the graph does not accept requests, one
-/// request of each connection waits.
+/// Each request gets exactly one answer, either from [`HttpReply`](super::HttpReply) or when the
+/// request is dropped (see [`Request`]). The module sends the next request of a connection only
+/// after the answer, so answers keep the order of pipelined requests. While the graph does not
+/// accept requests, one request of each connection waits.
 ///
 /// The flow of a connection ends when the client disconnects. If a client disconnects before the
 /// graph has accepted its request, the module does not send the request. When the graph stops, the
-/// module accepts no further connections, and each open connection ends with the answers to its
-/// requests.
+/// module accepts no further connections, and closes each open connection after it has answered the
+/// requests of the connection.
 ///
 /// If the address cannot be bound, starting the graph fails with the reason.
 pub struct HttpListen {

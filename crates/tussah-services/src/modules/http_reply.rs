@@ -16,7 +16,7 @@ use super::{Request, Response};
 /// The module writes as much of a response as the connection has room for, and the connection
 /// itself sends the rest. A slow client therefore delays no other client, and the time limits of
 /// `HttpListen` apply to it. A response to a client that has disconnected has no effect. The module
-/// sends any number of responses at a time.
+/// can send any number of responses at the same time.
 #[derive(Default)]
 pub struct HttpReply;
 

@@ -16,12 +16,12 @@ use super::Body;
 use crate::web::answer::reply::{Chunk, ReplyStream};
 
 /// The sending end of a body that consists of parts of files. A graph adds the parts while the
-/// response is sent, so it decides how fast the client gets them.
+/// response is sent, so the graph determines how fast the client receives them.
 ///
-/// The connection holds no part in memory. It sends a part once the client has accepted the parts
-/// before, so a slow client delays only its own body.
+/// The connection holds no part in memory. It sends a part only after the client has accepted the
+/// previous parts, so a slow client delays only its own body.
 ///
-/// If this value is dropped before the parts have the announced length, the connection closes, so
+/// If this value is dropped before the parts reach the announced length, the connection closes, so
 /// that the client notices that the body is incomplete.
 ///
 /// ```
@@ -54,8 +54,8 @@ struct State {
 impl BodySender {
     /// Creates a body of `len` bytes.
     ///
-    /// The connection drops `guard` as soon as it no longer needs the body: the client has the
-    /// whole body or has disconnected, or the response is not sent at all.
+    /// The connection drops `guard` as soon as it no longer needs the body: when the client has
+    /// received the whole body or has disconnected, or if the response is not sent at all.
     pub fn new(len: u64, guard: impl Send + 'static) -> (Self, Body) {
         let state = Arc::<Mutex<State>>::default();
         let receiver = Receiver {
@@ -70,8 +70,8 @@ impl BodySender {
         (Self(state), Body::Parts(parts))
     }
 
-    /// Adds the next part: these bytes of a file. If the file is too short by the time the part is
-    /// sent, the connection closes.
+    /// Adds the bytes `range` of a file as the next part. If the file is too short by the time the
+    /// part is sent, the connection closes.
     pub fn send(&self, file: &Arc<File>, range: Range<u64>) {
         let mut state = self.0.lock();
         if state.is_over || range.is_empty() {
@@ -121,8 +121,8 @@ impl fmt::Debug for BodySender {
     }
 }
 
-/// The body that belongs to a [`BodySender`]. Clones share it, and the first response that is sent
-/// takes it.
+/// The body that belongs to a [`BodySender`]. Clones share the body, and the first response that is
+/// sent consumes it.
 #[derive(Clone)]
 pub struct Parts {
     len: u64,

@@ -19,8 +19,8 @@ use crate::web;
 /// 500 during a panic, and 503 otherwise. So the client also gets an answer if an edge sheds the
 /// request, if the request expires, or if no edge takes it.
 ///
-/// Graphs can refer to the fields `path`, `method` and `host`, which are strings. A clone copies
-/// the head and the body.
+/// Graphs can refer to the fields `path`, `method` and `host`, which are strings. Cloning a request
+/// copies its head and body.
 #[derive(Clone)]
 pub struct Request {
     request: web::Request,
@@ -32,8 +32,8 @@ impl Request {
         Self { request, answer }
     }
 
-    /// Returns the host to which the request is addressed, with the port if the client gives one.
-    /// Returns an empty string if the host is not valid UTF-8.
+    /// Returns the host to which the request is addressed, including the port if the client
+    /// specifies one. Returns an empty string if the host is not valid UTF-8.
     #[must_use]
     pub fn host(&self) -> &str {
         let host = self.request.head.host(&self.request.bytes);
@@ -47,14 +47,14 @@ impl Request {
         self.answer.is_over()
     }
 
-    /// Makes a response with status 200 and a body of plain text; [`Response::with_type`] sets
-    /// another type.
+    /// Creates a response with status 200 and the given body. The type of the body is plain text;
+    /// [`Response::with_type`] sets another type.
     #[must_use]
     pub fn respond(self, body: impl Into<Body>) -> Response {
         Response::new(Status::OK, body.into(), self.answer)
     }
 
-    /// Makes a response with a status, and with the status's name as the body.
+    /// Creates a response with the given status, and with the name of the status as the body.
     #[must_use]
     pub fn status(self, status: Status) -> Response {
         Response::of_status(status, self.answer)

@@ -14,8 +14,8 @@ use crate::web::connection::response::Piece;
 
 /// A response to a [`Request`](super::Request), on its way to [`HttpReply`](super::HttpReply).
 ///
-/// If several responses to a request arrive there, only the first one is sent. Clones share the
-/// body.
+/// If several responses to a request reach `HttpReply`, only the first one is sent. Clones share
+/// the body.
 #[derive(Clone)]
 pub struct Response {
     status: Status,
@@ -30,20 +30,20 @@ pub struct Response {
 pub enum Body {
     /// Bytes in memory.
     Bytes(Arc<[u8]>),
-    /// The first bytes of a file; the second field is their number. If the file has become shorter
-    /// by the time it is sent, the connection is closed.
+    /// The first bytes of a file; the second field is the number of bytes. If the file has become
+    /// shorter by the time it is sent, the connection is closed.
     File(Arc<File>, u64),
     /// Parts of files, which a [`BodySender`](super::BodySender) adds while the response is sent.
     Parts(Parts),
 }
 
 impl Body {
-    /// Makes a body from a regular file. Where possible, the kernel sends the file without copying
-    /// it into this process.
+    /// Creates a body from a regular file. Where possible, the kernel sends the file without
+    /// copying it into this process.
     ///
     /// # Errors
-    /// Returns the system's error, or an error of the kind `InvalidInput` if the file is not
-    /// regular.
+    /// Returns the system's error, or an error of the kind `InvalidInput` if the file is not a
+    /// regular file.
     pub fn file(file: File) -> io::Result<Self> {
         let meta = file.metadata()?;
         if !meta.is_file() {
@@ -55,7 +55,7 @@ impl Body {
         Ok(Self::File(Arc::new(file), meta.len()))
     }
 
-    /// Returns the number of bytes.
+    /// Returns the length of the body, in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         match self {
@@ -65,7 +65,7 @@ impl Body {
         }
     }
 
-    /// Returns whether there are no bytes.
+    /// Returns whether the body is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -15,32 +15,34 @@ use crate::units::some_duration;
 ///
 /// A client gets the first minute of a video at once, and then five seconds of it every five
 /// seconds. The server admits a stream only if the disk of its video can read it in time; otherwise
-/// the client gets 503. An admitted stream is never late while the disk keeps its rate.
+/// the client gets 503. An admitted stream is never late as long as the disk sustains its rate.
 ///
-/// Any player that plays videos over HTTP can be used. Seeking works by range requests. VIDEO.m3u8
-/// is the playlist of VIDEO for HTTP Live Streaming, if VIDEO is an MPEG transport stream, or an
-/// MP4 file with fragments and an index of them. /status shows the disks, the streams, and the
-/// graph.
+/// Any player that plays videos over HTTP can be used. Players seek with range requests. VIDEO.m3u8
+/// is the playlist of VIDEO for HTTP Live Streaming, if VIDEO is an MPEG transport stream, or a
+/// fragmented MP4 file with an index of its fragments. /status shows the disks, the streams, and
+/// the graph.
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = AFTER)]
 pub struct Arguments {
     /// Directory with videos
     #[arg(value_name = "DIR", default_value = ".", value_hint = clap::ValueHint::DirPath)]
     root: PathBuf,
-    /// Address to listen at; port 0 takes a free port
+    /// Address to listen on; port 0 selects a free port
     #[arg(short, long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// Directory inside DIR that is on a disk of its own, and the rate at which the disk reads
-    /// chunks; repeatable
+    /// Directory inside DIR that is on its own disk, and the rate at which the disk reads chunks;
+    /// repeatable
     ///
-    /// Without a rate, the disk is measured when the server starts. The streams of a disk together
-    /// never need more than its rate. The path `.` stands for the disk of DIR itself.
+    /// Without a rate, the disk is measured when the server starts. Together, the admitted streams
+    /// of a disk never need more than the disk's rate. The path `.` stands for the disk of DIR
+    /// itself.
     #[arg(short, long, value_name = "PATH[=RATE]", value_parser = disk)]
     disk: Vec<DiskOptions>,
     /// Bit rate of videos that do not state theirs [default: 8Mbit/s]
     ///
-    /// MP4 files and MPEG transport streams state their duration, and so their mean rate. A file
-    /// VIDEO.rate next to VIDEO, with a text such as 1.5Mbit/s, takes precedence over both.
+    /// MP4 files and MPEG transport streams state their duration, from which the server computes
+    /// their mean rate. A file VIDEO.rate next to VIDEO, with a rate such as 1.5Mbit/s, takes
+    /// precedence over all other rates.
     #[arg(short, long, value_name = "RATE", value_parser = read_rate)]
     rate: Option<u64>,
     /// Length of the part of a video that is sent at once [default: 60s]
@@ -49,7 +51,7 @@ pub struct Arguments {
     /// Length of each part that is read and sent after that [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = some_duration)]
     chunk: Option<Duration>,
-    /// Maximum number of streams for each client address [default: 16]
+    /// Maximum number of streams per client address [default: 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit_streams: Option<u32>,
     /// Maximum number of open connections [default: 10000]
@@ -61,7 +63,7 @@ pub struct Arguments {
     /// Time for which streams may continue when the server shuts down [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = some_duration)]
     drain: Option<Duration>,
-    /// Number of workers [default: one for each CPU]
+    /// Number of workers [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
     /// Make each disk as slow as its stated rate, so that a measurement can use one fast disk in

@@ -31,7 +31,7 @@ const CLOCK_BYTES: u64 = 256 << 10;
 /// Bound, in bytes: the file that states the rate of a video.
 const SIDECAR_BYTES: u64 = 64;
 
-/// The library of a server.
+/// The videos of a server, with their disks.
 #[derive(Debug)]
 pub struct Library {
     pub(super) site: Site,

@@ -12,19 +12,19 @@ use crate::units;
 pub struct Options {
     /// The directory that contains the videos.
     pub root: PathBuf,
-    /// The address to listen at; port 0 takes a free port.
+    /// The address to listen on; port 0 selects a free port.
     pub listen: SocketAddr,
-    /// The disks that hold parts of the directory. A file that is on none of them is on the disk of
-    /// the directory itself.
+    /// The disks that hold parts of the directory. A file that is on none of these disks is on the
+    /// disk of the directory itself.
     pub disks: Vec<DiskOptions>,
     /// The bit rate of files that do not state theirs, in bytes per second; at least 1,000.
     pub rate: u64,
     /// The length of the part of a video that is sent at once.
     pub ahead: Duration,
     /// The length of each chunk that is read and sent after that, and the time between two chunks.
-    /// This length must be longer than zero, and not longer than `ahead`.
+    /// The length must be greater than zero, and at most `ahead`.
     pub chunk: Duration,
-    /// Bound, in streams: the maximum for each client address.
+    /// Bound, in streams: the maximum number per client address.
     pub each: usize,
     /// Bound, in connections: the maximum number that are open at the same time. The range is 1 to
     /// 1,000,000.
@@ -33,7 +33,7 @@ pub struct Options {
     pub patience: Duration,
     /// The time for which streams may continue when the server shuts down.
     pub drain: Duration,
-    /// The number of workers; `None` means one for each CPU.
+    /// The number of workers; `None` means one per CPU.
     pub workers: Option<usize>,
     /// True to make each disk as slow as its stated rate. A measurement can then use a single fast
     /// disk in place of several.
@@ -43,11 +43,10 @@ pub struct Options {
 /// A disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskOptions {
-    /// A directory on the disk, inside [`Options::root`]. If it is relative, it is relative to
-    /// `root`.
+    /// A directory on the disk, inside [`Options::root`]. A relative path is relative to `root`.
     pub path: PathBuf,
-    /// The rate at which the disk reads chunks, in bytes per second; `None` to measure it when the
-    /// server starts.
+    /// The rate at which the disk reads chunks, in bytes per second; `None` means that the server
+    /// measures the rate when it starts.
     pub rate: Option<u64>,
 }
 
@@ -87,7 +86,7 @@ impl fmt::Display for RateError {
 impl std::error::Error for RateError {}
 
 /// Parses a rate, and returns it in bytes per second, at least 1,000. The unit is one of `bit`,
-/// `kbit`, `Mbit` and `Gbit`, or a size such as `MB`, each with `/s`.
+/// `kbit`, `Mbit` and `Gbit`, or a size such as `MB`, each followed by `/s`.
 ///
 /// # Errors
 /// Returns an error if the text is not a rate, or if the rate is less than 8 kbit/s.
