@@ -5,8 +5,8 @@
 //! are due at even intervals whatever the server does, and latency is measured from the due time,
 //! which avoids coordinated omission.
 //!
-//! All clients connect first, and then may warm up the server. During the measurement, each worker
-//! counts the requests that end.
+//! All clients connect first, and then optionally warm up the server. During the measurement, each
+//! worker counts the requests that end.
 
 pub mod cli;
 mod report;

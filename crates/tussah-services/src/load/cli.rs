@@ -28,12 +28,12 @@ use crate::units::show_count;
 /// Every client uses one connection at a time. In a closed loop, the default, a client sends a
 /// request, waits for the complete response, pauses for --think, and sends the next request. In an
 /// open loop (--rate), requests are due at even intervals whatever the server does. Their latency
-/// counts from the due time, so that a stall of the server also counts for the requests that it
-/// delayed.
+/// is measured from the due time, so that a server stall also counts against the requests that it
+/// delays.
 ///
-/// First all clients connect, a few at a time so that the server's accept queue does not overflow.
-/// Then, for the duration of --warm-up, they make requests that do not count. The measurement then
-/// starts, and counts every request that ends before it stops.
+/// First, all clients connect, a few at a time so that the server's accept queue does not overflow.
+/// Then, for the duration of --warm-up, they make requests that do not count. Finally, the
+/// measurement starts, which counts all requests that end before it stops.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_long_help = MORE)]
 pub struct Arguments {

@@ -9,13 +9,14 @@ use clap::Args;
 use crate::load::report::compare::compare;
 use crate::load::report::summary::{Summary, VERSION};
 
-/// Print two runs side by side, with their ratio and the better value for each measure.
+/// Print the results of two runs side by side, with the ratio and the better value for each
+/// measure.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
-    /// JSON of the baseline run
+    /// JSON file with the results of the baseline run
     before: PathBuf,
 
-    /// JSON of the run to compare with the baseline
+    /// JSON file with the results of the run to compare with the baseline
     after: PathBuf,
 }
 

@@ -9,7 +9,7 @@ use clap::Args;
 use crate::load::run::files::{FileSet, generate};
 use crate::units::{show_bytes, show_count};
 
-/// Create a file set like that of SPECweb99, to serve and to load with --files.
+/// Create a file set like that of SPECweb99, for a server to serve while it is loaded with --files.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     /// Size of the set: 100MB gives 20 directories and 720 files; 3.3GB (the SEDA paper's set)
@@ -17,7 +17,8 @@ pub(super) struct Arguments {
     #[arg(long, default_value = "100MB", value_parser = FileSet::of_size)]
     size: FileSet,
 
-    /// Where to create the set; missing directories are created and existing files are kept
+    /// Directory in which to create the set; it is created if necessary, and existing files are
+    /// kept
     directory: PathBuf,
 }
 

@@ -128,11 +128,11 @@ pub(super) struct Options {
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration, conflicts_with = "rate")]
     think: Duration,
 
-    /// Make requests for this long before counting any
+    /// Make requests that do not count for this long before the measurement
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     warm_up: Duration,
 
-    /// OS threads that make requests [default: half of the CPUs]
+    /// Number of OS threads that make requests [default: half of the CPUs]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
 
@@ -157,9 +157,9 @@ pub(super) struct Options {
     #[arg(long, value_name = "DIR|SIZE", help_heading = REQUESTS)]
     pub(super) files: Option<String>,
 
-    /// Request the paths in a file instead of the URL's, in random order. Each line has a path,
-    /// after an optional weight and a space; a path with weight 2 is requested twice as often as
-    /// one with the default weight of 1
+    /// Request the paths that a file lists, in random order, instead of the path in the URL. Each
+    /// line contains a path, after an optional weight and a space; a path with weight 2 is
+    /// requested twice as often as a path with the default weight of 1
     #[arg(long, value_name = "FILE", conflicts_with = "files", help_heading = REQUESTS)]
     pub(super) paths: Option<PathBuf>,
 
@@ -198,7 +198,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "HOW", default_value = "header", help_heading = CONNECTIONS)]
     pub(super) close_by: CloseBy,
 
-    /// Time limit for connecting, TLS included
+    /// Time limit for connecting, including TLS
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = some_duration, help_heading = CONNECTIONS)]
     pub(super) connect_timeout: Duration,
 
@@ -208,7 +208,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',', help_heading = CONNECTIONS)]
     pub(super) source: Vec<IpAddr>,
 
-    /// Connect to a Unix socket; the URL still gives the host and path to request
+    /// Connect to a Unix socket; the URL still specifies the host and path to request
     #[arg(long, value_name = "PATH", help_heading = CONNECTIONS)]
     pub(super) unix: Option<PathBuf>,
 
@@ -244,16 +244,16 @@ pub(super) struct Options {
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(super) json: Option<PathBuf>,
 
-    /// Write an SVG chart of the latency percentiles and of the requests per second
+    /// Write an SVG chart of the latency percentiles and of the requests per second to this file
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(super) svg: Option<PathBuf>,
 }
 
 impl Options {
-    /// Checks that the options measure everything that is expected.
+    /// Checks that the options enable every measurement that the expectations require.
     ///
     /// # Errors
-    /// Returns a sentence that names the missing option.
+    /// Returns an error message that names the missing option.
     pub(super) fn check(&self) -> Result<(), String> {
         let is_given = |option| match option {
             "--within" => self.within.is_some(),

@@ -10,7 +10,8 @@ use crate::load::run::settings::CloseBy;
 /// a field does not.
 pub const VERSION: u32 = 1;
 
-/// The results of a run. The name of a time ends with its unit; latencies are in nanoseconds.
+/// The results of a run. The name of a field that is a time ends with the unit; latencies are in
+/// nanoseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
     /// [`VERSION`].
@@ -19,37 +20,37 @@ pub struct Summary {
     pub url: String,
     /// The name and version of the generator.
     pub generator: String,
-    /// The end of the measurement, in seconds since 1970.
+    /// The end of the measurement, in seconds since the Unix epoch.
     pub ended_unix_s: u64,
     /// The parameters of the run.
     pub parameters: Parameters,
     /// True if a signal ended the run.
     pub interrupted: bool,
-    /// The length of the measurement, to which all rates refer.
+    /// The length of the measurement, in seconds; all rates refer to this length.
     pub measured_s: f64,
-    /// The time that the clients took to connect before the measurement.
+    /// The time that the clients took to connect before the measurement, in seconds.
     pub connecting_s: f64,
     /// The outcomes of requests.
     pub requests: Requests,
     /// Served requests per second.
     pub served_per_s: f64,
-    /// Requests served within the time of `--within`; `null` if it was not given.
+    /// Requests served within the time of `--within`; `null` if the option was not given.
     pub within: Option<Within>,
     /// The number of bytes received, in heads and bodies.
     pub bytes: u64,
     /// Bytes received per second.
     pub bytes_per_s: f64,
-    /// Latency of served requests: from sending, or in an open loop from the due time, to the last
-    /// byte.
+    /// Latency of served requests: the time from sending the request, or in an open loop from its
+    /// due time, to the last byte of the response.
     pub latency: Times,
     /// Like `latency`, except for the first request on a connection, whose time starts when it is
     /// due and includes connecting.
     pub response: Times,
     /// Latency of requests answered with 503.
     pub rejected_latency: Times,
-    /// Duration of connecting, TLS included.
+    /// Time to connect, including TLS.
     pub connect: Times,
-    /// Duration of connecting, TLS included, for connections made before the measurement.
+    /// Time to connect, including TLS, for connections made before the measurement.
     pub connect_before: Times,
     /// In an open loop, the time from the due time of a request to sending it, if its connection
     /// was free. The generator itself causes this delay.
@@ -79,31 +80,32 @@ pub struct Parameters {
     pub connections: usize,
     /// The number of workers of the generator.
     pub workers: usize,
-    /// The number of requests to make, if it was given.
+    /// The number of requests to make, if specified.
     pub requests: Option<u64>,
-    /// The length of the measurement, if it was given.
+    /// The length of the measurement, in seconds, if specified.
     pub duration_s: Option<f64>,
     /// Requests per second of an open loop; `null` in a closed loop.
     pub rate_per_s: Option<f64>,
-    /// A client's pause between a response and its next request.
+    /// The pause of a client between a response and its next request, in milliseconds.
     pub think_ms: f64,
-    /// The length of the warm-up.
+    /// The length of the warm-up, in seconds.
     pub warm_up_s: f64,
-    /// The maximum number of requests on a connection, if it is limited.
+    /// The maximum number of requests on a connection, if limited.
     pub requests_per_connection: Option<u32>,
     /// The way in which a connection ends.
     pub close_by: CloseBy,
-    /// The number of requests sent together.
+    /// The number of requests that a client sends together.
     pub pipeline: usize,
-    /// The time limit for an answer.
+    /// The time limit for a response, in seconds.
     pub timeout_s: f64,
     /// True if clients honor `Retry-After`.
     pub honor_retry_after: bool,
-    /// A client's pause after an error, or after a 503 whose `Retry-After` does not apply.
+    /// The pause of a client after an error, or after a 503 whose `Retry-After` is not honored, in
+    /// milliseconds.
     pub retry_pause_ms: f64,
     /// The value of `--check-every`: every Nth body of a client is compared; 0 means none.
     pub check_every: u32,
-    /// The time of `--within`, if it was given.
+    /// The time limit of `--within`, in milliseconds, if specified.
     pub within_ms: Option<f64>,
     /// The number of directories of the file set, if there is one.
     pub file_directories: Option<usize>,
@@ -120,16 +122,16 @@ pub struct Requests {
     pub rejected: u64,
     /// Requests that failed for any reason.
     pub failed: u64,
-    /// Requests in flight at the end. In an open loop they count as attempted. In a closed loop
-    /// they do not, because each client always has some.
+    /// Requests in flight at the end of the measurement. In an open loop, they count as attempted.
+    /// In a closed loop, they do not, because each client always has some in flight.
     pub unfinished: u64,
-    /// Requests that were due but never sent, in an open loop; each counts as an error.
+    /// In an open loop, requests that were due but never sent; each counts as an error.
     pub never_sent: u64,
     /// Unfinished requests that had been due for longer than [`Parameters::timeout_s`]; in an open
     /// loop each counts as an error.
     #[serde(default)]
     pub overdue: u64,
-    /// The time since the oldest unfinished request was due.
+    /// The time since the oldest unfinished request was due, in nanoseconds.
     pub unfinished_wait_ns: u64,
 }
 
@@ -138,8 +140,8 @@ pub struct Requests {
 pub struct Within {
     /// The number of these requests.
     pub count: u64,
-    /// The share of these requests, from 0 to 1. It is a share of all requests that ended, or that
-    /// had been due for longer than `within_ms` at the end of the measurement.
+    /// The share of these requests, from 0 to 1. The share is relative to all requests that ended,
+    /// or that had been due for longer than `within_ms` at the end of the measurement.
     pub share: f64,
     /// The goodput: the number of these requests per second.
     pub per_s: f64,
@@ -180,15 +182,15 @@ pub struct Times {
 /// equally.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fairness {
-    /// The index over the whole measurement.
+    /// Jain's index over the whole measurement.
     pub jain: f64,
-    /// The index in the worst window.
+    /// Jain's index in the worst window.
     pub jain_worst: f64,
-    /// The length of a window.
+    /// The length of a window, in seconds.
     pub window_s: f64,
-    /// The average number of requests served for a client in a window.
+    /// The average number of requests served per client and window.
     pub window_completions: f64,
-    /// The index in each window. A window begins every second, or every `window_s` if that is
+    /// Jain's index in each window. A window begins every second, or every `window_s` if that is
     /// shorter.
     pub windows: Vec<f64>,
     /// The lowest number of requests served for any client.
@@ -204,7 +206,8 @@ pub struct Cpu {
     pub server: Option<ServerCpu>,
     /// The generator's CPU time, in seconds.
     pub generator_s: f64,
-    /// The busy share of the time of the generator's workers, from 0 to 1.
+    /// The utilization of the generator's workers: the share of their time for which they were
+    /// busy, from 0 to 1.
     pub generator_busy: f64,
 }
 
@@ -213,7 +216,8 @@ pub struct Cpu {
 pub struct ServerCpu {
     /// The server's process ID.
     pub pid: u32,
-    /// The number of the server's processes at the end, including itself.
+    /// The number of processes of the server at the end of the measurement, including the process
+    /// `pid`.
     pub processes: usize,
     /// CPU seconds.
     pub seconds: f64,
@@ -253,9 +257,9 @@ impl Summary {
         }
     }
 
-    /// Returns the number of failed requests; rejected requests do not count. In an open loop it
-    /// includes requests that were never sent, or that had no response within the time limit when
-    /// the run ended.
+    /// Returns the number of failed requests; rejected requests do not count. In an open loop, the
+    /// number includes requests that were never sent, or that had no response within the time limit
+    /// when the run ended.
     #[must_use]
     pub fn errors(&self) -> u64 {
         let requests = &self.requests;
@@ -266,7 +270,7 @@ impl Summary {
     }
 
     /// Returns the share of [`attempted`](Self::attempted) requests that are
-    /// [`errors`](Self::errors), 0 to 1.
+    /// [`errors`](Self::errors), from 0 to 1.
     #[must_use]
     pub fn error_share(&self) -> f64 {
         self.errors() as f64 / self.attempted().max(1) as f64

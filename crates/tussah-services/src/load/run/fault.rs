@@ -12,9 +12,9 @@ pub enum Fault {
     Refused,
     /// The connection was not established within the time limit.
     ConnectTimeout,
-    /// No port is free on this side (`EADDRNOTAVAIL`).
+    /// The generator has no free port (`EADDRNOTAVAIL`).
     NoPort,
-    /// No descriptor is free on this side (`EMFILE`, `ENFILE`).
+    /// The generator has no free descriptor (`EMFILE`, `ENFILE`).
     NoDescriptor,
     /// The TLS handshake failed.
     Tls,
@@ -30,7 +30,7 @@ pub enum Fault {
     Timeout,
     /// The response is not valid HTTP.
     BadResponse,
-    /// The server sent more data than the requests on the connection called for.
+    /// The server sent data that no request on the connection asked for.
     Unsolicited,
     /// The body differs from the file, in length or in contents.
     WrongBody,
@@ -60,7 +60,7 @@ impl Fault {
         Self::Other,
     ];
 
-    /// Returns the name that the results use.
+    /// Returns the name of the fault in the results.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
 //! The file set of SPECweb99: names, sizes, contents, and popularity.
 //!
 //! A directory has 36 files in four classes of nine. Each file has 102 to 921,600 bytes; a
-//! directory has 4.88 MiB in all. The classes get 35, 50, 14 and 1 % of the requests. Within a
+//! directory has 4.88 MiB in total. The classes get 35, 50, 14 and 1 % of the requests. Within a
 //! class, file 5 is the most popular, then 4, 6, 3, 7, 2, 8, 9 and 1, by Zipf's law. The popularity
 //! of directories follows Zipf's law, the first directory being the most popular. (Nahum,
 //! "Deconstructing SPECweb99", 2002; the frequencies within a class are taken from that paper's
@@ -46,7 +46,7 @@ pub struct FileSet {
 }
 
 impl FileSet {
-    /// Returns the set with `directories` directories.
+    /// Returns a file set that consists of `directories` directories.
     ///
     /// # Errors
     /// If `directories` is outside 1 to 100,000, returns an error message that states what was

@@ -19,7 +19,7 @@ impl Url {
     /// Parses a URL; `http://` may be omitted.
     ///
     /// # Errors
-    /// Returns a sentence that states what was expected.
+    /// Returns an error message that states what was expected.
     pub fn parse(text: &str) -> Result<Self, String> {
         let expected = |what: &str| {
             format!("expected {what} in `{text}`, as in http://127.0.0.1:8080/index.html")
@@ -66,7 +66,7 @@ impl Url {
         })
     }
 
-    /// Returns the value of the field `Host` (RFC 9110, section 7.2).
+    /// Returns the value of the header field `Host` (RFC 9110, section 7.2).
     #[must_use]
     pub fn authority(&self) -> String {
         let host = match self.host.contains(':') {

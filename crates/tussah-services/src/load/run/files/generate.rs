@@ -102,10 +102,10 @@ fn is_there(file: FileNumber, path: &Path) -> bool {
 }
 
 impl FileSet {
-    /// Returns the set that [`generate`] wrote into a directory.
+    /// Returns the file set that [`generate`] wrote into a directory.
     ///
     /// # Errors
-    /// Returns a sentence that states what is missing.
+    /// Returns an error message that states what is missing.
     pub fn in_directory(root: &Path) -> Result<Self, String> {
         let mut directories = 0usize;
         while root.join(format!("dir{directories:05}")).is_dir() {
