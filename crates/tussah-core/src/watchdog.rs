@@ -30,7 +30,7 @@ use crate::quietly::{Guarded, quietly};
 use crate::runtime::Shared;
 use crate::stats::Site;
 
-/// An event, or a call of wakers, that blocks its worker.
+/// An event or a waker that blocks a worker.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Stuck {
@@ -45,8 +45,8 @@ pub struct Stuck {
     pub ended: bool,
     /// The type of the closure or future; its path contains the name of the function. `None` if the
     /// worker is not in an event. The worker is then calling wakers, because descriptors are ready,
-    /// file operations have completed, or timers have expired. A waker that blocks belongs to
-    /// another executor.
+    /// file operations have completed, or timers have expired. A waker that blocks always belongs
+    /// to another executor.
     pub event: Option<&'static str>,
     /// The source location that posted or spawned the event.
     pub location: Option<&'static Location<'static>>,

@@ -128,7 +128,7 @@ crate::task_local! {
     static NAME: Arc<str>;
 }
 
-/// Gives a name to a thread, or to a part of one. [`thread_name`] returns the name.
+/// Gives a name to a whole thread, or to a part of it. [`thread_name`] returns the name.
 ///
 /// The name is stored in a wrapper around the future, so unnamed threads have no overhead.
 ///

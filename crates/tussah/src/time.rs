@@ -27,7 +27,7 @@ pub(crate) use tussah_core::time::add;
 ///
 /// # Panics
 ///
-/// The first poll panics outside a runtime.
+/// The future panics if it is first polled outside a runtime.
 pub fn sleep(duration: Duration) -> Sleep {
     sleep_until(add(now(), duration))
 }
@@ -40,7 +40,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 /// Waits for `future` for at most `duration`, counted from this call.
 ///
 /// The future is polled before the timer. If the future is ready, its output is returned even if
-/// the time is up, and no timer is set.
+/// `duration` has elapsed, and no timer is set.
 ///
 /// # Errors
 ///
@@ -62,7 +62,7 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
     timeout_at(add(now(), duration), future)
 }
 
-/// Waits for `future`, but not beyond `deadline`. Otherwise works like [`timeout`].
+/// Waits for `future` until `deadline` at the latest. Otherwise works like [`timeout`].
 ///
 /// # Errors
 ///
@@ -205,7 +205,7 @@ impl Interval {
     }
 }
 
-/// The way in which an [`Interval`] handles missed ticks.
+/// The behavior of an [`Interval`] after missed ticks.
 ///
 /// A tick is missed if [`Interval::tick`] returns it so late that the following tick is already
 /// due. A shorter delay never shifts later ticks.

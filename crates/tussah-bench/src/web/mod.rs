@@ -189,8 +189,8 @@ enum Scenario {
     },
     /// Time from starting a server to its first response
     Start,
-    /// 3.3 GB of files with 1 GB of memory and a 200 MB cache, loaded by `tussah load`; requires
-    /// root
+    /// Serving 3.3 GB of files with 1 GB of memory and a 200 MB cache, loaded by `tussah load`;
+    /// requires root
     Big(big::Options),
     /// Overload of a page that takes 20 ms of CPU time and 20 ms of waiting; measures only tussah,
     /// loaded by `tussah load`

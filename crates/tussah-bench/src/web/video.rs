@@ -36,7 +36,7 @@ pub struct Options {
     /// Bit rate of each stream, in kbit/s
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(8..))]
     pub kbit_per_s: u32,
-    /// Length of the part of a video that a server sends at once, in seconds
+    /// Length of the part of a video that a server sends immediately, in seconds
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(5..))]
     pub ahead_s: u32,
     /// Time within which all viewers start, in seconds

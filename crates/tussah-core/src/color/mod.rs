@@ -18,8 +18,8 @@ pub use reference::ColorRef;
 /// The name of a serialization domain (libasync-smp, USENIX 2003, "Coordinating callbacks").
 ///
 /// Events of one color run one at a time, in the order in which they were posted. Events of
-/// different colors may run in parallel. Any value can serve as a color: the number of a
-/// connection, the address of a shared structure, a hash.
+/// different colors may run in parallel. Any 64-bit number can serve as a color, such as the number
+/// of a connection, the address of a shared structure, or a hash.
 ///
 /// Equal values name the same color, and different values always name different colors. In the
 /// paper, colors were 32-bit numbers that were folded into 1,024 buckets; here, colors are 64-bit

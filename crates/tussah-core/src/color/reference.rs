@@ -8,15 +8,15 @@ use super::ColorName;
 use super::cell::ColorCell;
 use crate::runtime::Shared;
 
-/// A handle to a color of one runtime.
+/// A handle to a color of a runtime.
 ///
 /// Posting through a `ColorRef` needs no look-up of the color. While a `ColorRef` exists, the
 /// runtime does not forget the color. Cloning a `ColorRef` is cheap.
 ///
-/// The runtime may forget a color that was given by number, is idle, and has no references. The
-/// color's priority and depth limit are then lost. A runtime remembers up to 4,096 such colors, and
-/// forgets others when their last reference is dropped. If a color had events at that moment, the
-/// runtime forgets it later, while the program names other colors. By the time the program has
+/// The runtime may forget a color if it is identified by a number, is idle, and has no references.
+/// The color's priority and depth limit are then lost. A runtime remembers up to 4,096 such colors,
+/// and forgets others when their last reference is dropped. If a color had events at that moment,
+/// the runtime forgets it later, while the program names other colors. By the time the program has
 /// named about as many new colors, all such colors are forgotten.
 pub struct ColorRef {
     cell: NonNull<ColorCell>,

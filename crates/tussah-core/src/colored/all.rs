@@ -71,8 +71,8 @@ all_colored!(A 0, B 1, C 2, D 3);
 
 /// Runs a closure on several colored values once all of their colors are free.
 ///
-/// If all colors are idle, the closure runs immediately. Otherwise the request takes a place in the
-/// queue of every color in one step. Therefore, requests for several colors cannot deadlock, and no
+/// If all colors are idle, the closure runs immediately. Otherwise, the request enters the queues
+/// of all colors in one step. Therefore, requests for several colors cannot deadlock, and no
 /// request overtakes another. The closure runs in the `tracing` span that was current when the
 /// request was first polled.
 ///

@@ -17,7 +17,7 @@ use crate::tiny_waker::TinyWaker;
 use crate::worker::{Budget, Worker};
 
 /// An operation on a colored value of type `T` that returns an `R`. Only [`Write`] and [`Read`]
-/// implement it.
+/// implement this trait.
 #[allow(private_bounds)]
 pub trait Operation<T, R>: Sealed + Sized {
     /// True if the operation only reads, so that several such operations may run at the same time.

@@ -52,7 +52,8 @@ impl Source {
         }
     }
 
-    /// Returns whether the driver has reported that the peer hung up at least as far as `hangup`.
+    /// Returns whether the driver has reported that the peer has hung up at least as far as
+    /// `hangup`.
     ///
     /// Returns false before the first wait for the descriptor, because the driver reports nothing
     /// about it until then.

@@ -139,8 +139,9 @@ impl Source {
     }
 
     /// Waits until the driver reports that an operation may succeed. This function tries no
-    /// operation, and makes no system call except to register the descriptor once. Only the last
-    /// caller of this function or [`poll_io`](Self::poll_io) for a direction is woken.
+    /// operation, and makes no system call except to register the descriptor once. Of all callers
+    /// of this function or [`poll_io`](Self::poll_io) for the same direction, only the last one is
+    /// woken.
     ///
     /// # Errors
     /// Returns the system's error if the descriptor cannot be registered, or `Other` if the runtime
@@ -293,15 +294,15 @@ impl Source {
     /// or room until the driver reports it. `seen_before` is the [`marker`](Self::marker) that was
     /// obtained before the operation.
     ///
-    /// Use this only for TCP, and for writing to a Unix stream. Other reads may also end early at
-    /// the end of a packet, at a message with descriptors, or at the mark of out-of-band data. More
-    /// data may then follow without a report.
+    /// Call this method only for TCP streams, and for writes to a Unix stream. Other reads may also
+    /// end early at the end of a packet, at a message with descriptors, or at the mark of
+    /// out-of-band data. More data may then follow without a report.
     #[inline]
     pub fn came_short(&self, direction: Direction, seen_before: Marker) {
         self.slot().came_short(direction, seen_before.0);
     }
 
-    /// Records that an operation made without [`io`](Self::io) or its variants returned
+    /// Records that an operation performed without [`io`](Self::io) or its variants returned
     /// `WouldBlock`, so there is no data or room until the driver reports it.
     pub fn would_block(&self, direction: Direction, seen_before: Marker) {
         self.slot().exhausted(direction, seen_before.0);

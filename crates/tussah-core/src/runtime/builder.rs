@@ -94,8 +94,8 @@ impl Builder {
         self
     }
 
-    /// Sets the seed of the runtime's random numbers, which select the first worker to steal from
-    /// and the turns to measure.
+    /// Sets the seed of the runtime's random numbers, which determine the first worker to steal
+    /// from and the turns to measure.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self

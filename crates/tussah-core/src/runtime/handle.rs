@@ -362,8 +362,8 @@ impl Runtime {
         }
     }
 
-    /// Rejects new events, and runs queued events for up to `drain`. Then drops the remaining
-    /// events in their colors, calls their drop callbacks, and drops all waiting futures.
+    /// Rejects new events, and runs queued events for up to `drain`. Then drops each remaining
+    /// event in its color, calls the drop callbacks, and drops all waiting futures.
     ///
     /// The call waits until running events have ended. If a worker's event takes more than another
     /// second, that worker is left behind and reported, and the events queued on it never run.

@@ -61,7 +61,7 @@ impl<F> fmt::Debug for PostError<F> {
 
 impl<F> std::error::Error for PostError<F> {}
 
-/// A value that identifies a color: its number, or a reference to it.
+/// A value that identifies a color: a color's number, or a reference to a color.
 #[allow(private_bounds)]
 pub trait AsColor: Sealed {}
 

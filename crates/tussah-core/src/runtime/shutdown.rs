@@ -102,13 +102,13 @@ pub struct ShutdownReport {
     /// their handlers, and the shutdown drops them and calls their drop callbacks. To prevent that,
     /// drain the network with `Network::drain` before you shut the runtime down.
     pub drained: bool,
-    /// The number of threads whose futures were dropped before they ended, because they were
+    /// The number of threads that did not end: their futures were dropped while the threads were
     /// waiting, queued, or not yet started.
     pub threads_dropped: usize,
     /// The number of jobs of the blocking pool that did not run.
     pub jobs_dropped: usize,
-    /// The number of workers that were left behind, because they stayed in one event for more than
-    /// a second after the shutdown had asked them to end.
+    /// The number of workers that were left behind because they stayed in one event for more than a
+    /// second after the shutdown had asked them to end.
     ///
     /// If there are such workers, queued events and waiting threads are not dropped, except for
     /// threads that wait for a file. Joining a thread that was not dropped waits forever, and the

@@ -48,7 +48,7 @@ pub struct WorkerStats {
     pub turn_median: Duration,
     /// Number of times that the worker stole from another worker.
     pub steals: u64,
-    /// Number of runnable colors stolen.
+    /// Number of runnable colors that the worker stole.
     pub stolen: u64,
     /// Number of times that the worker went to sleep.
     pub parks: u64,

@@ -127,10 +127,10 @@ impl Clock {
 
     /// Calls `hook` after each [`ManualClock::advance`], until the returned guard is dropped.
     ///
-    /// A runtime unparks its workers in its hook. The hook runs on the OS thread that advances the
-    /// clock, with no lock held. A call that has started may still be running after the guard has
-    /// been dropped. If a hook panics, the other hooks are still called. On a real clock, hooks are
-    /// never called.
+    /// A runtime registers a hook that unparks its workers. Hooks run on the OS thread that
+    /// advances the clock, while no lock is held. A hook that was called earlier may still be
+    /// running after the guard has been dropped. If a hook panics, the other hooks are still
+    /// called. On a real clock, hooks are never called.
     #[must_use = "dropping the guard removes the hook"]
     pub fn on_advance(&self, hook: Box<dyn Fn() + Send + Sync>) -> AdvanceHook {
         let hook = Arc::new(hook);
@@ -299,7 +299,8 @@ impl ManualClock {
     }
 }
 
-/// A guard that keeps a hook of [`Clock::on_advance`] registered. Dropping it removes the hook.
+/// A guard that keeps a hook of [`Clock::on_advance`] registered. Dropping the guard removes the
+/// hook.
 #[must_use = "dropping the guard removes the hook"]
 pub struct AdvanceHook {
     _hook: Arc<Hook>,

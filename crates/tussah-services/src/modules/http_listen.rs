@@ -27,8 +27,8 @@ use crate::web::{Routes, Running};
 /// | `idle` | duration, default 60 s | the time from a response to the next request |
 /// | `half_close` | flag, default true | whether to answer a client that sends no more |
 ///
-/// The head of a request must arrive within 10 seconds. `patience` and `idle` must be longer than
-/// zero. The module keeps the body of a request in memory until the request is dropped.
+/// The head of a request must arrive within 10 seconds. The durations `patience` and `idle` must be
+/// longer than zero. The module keeps the body of a request in memory until the request is dropped.
 ///
 /// The output `out` sends the [`Request`]s. The optional output `listening` sends the bound address
 /// once. If a request is not valid HTTP, has too long a head or body, asks for a tunnel
@@ -46,7 +46,7 @@ use crate::web::{Routes, Running};
 /// module accepts no further connections, and closes each open connection after it has answered the
 /// requests of the connection.
 ///
-/// If the address cannot be bound, starting the graph fails with the reason.
+/// If the address cannot be bound, starting the graph fails with an error that states the reason.
 pub struct HttpListen {
     address: SocketAddr,
     /// `None` after the start.

@@ -16,8 +16,8 @@ use crate::web;
 /// [`HttpReply`](super::HttpReply).
 ///
 /// If all clones of a request and of its responses are dropped without an answer, the client gets
-/// 500 during a panic, and 503 otherwise. So the client also gets an answer if an edge sheds the
-/// request, if the request expires, or if no edge takes it.
+/// 500 if the last one is dropped during a panic, and 503 otherwise. So the client also gets an
+/// answer if an edge sheds the request, if the request expires, or if no edge takes it.
 ///
 /// Graphs can refer to the fields `path`, `method` and `host`, which are strings. Cloning a request
 /// copies its head and body.
@@ -54,7 +54,7 @@ impl Request {
         Response::new(Status::OK, body.into(), self.answer)
     }
 
-    /// Creates a response with the given status, and with the name of the status as the body.
+    /// Creates a response with the given status, and with its code and name as the body.
     #[must_use]
     pub fn status(self, status: Status) -> Response {
         Response::of_status(status, self.answer)

@@ -13,9 +13,10 @@ use crate::units::some_duration;
 
 /// Serve the videos of a directory at the rate at which they are played.
 ///
-/// A client gets the first minute of a video at once, and then five seconds of it every five
-/// seconds. The server admits a stream only if the disk of its video can read it in time; otherwise
-/// the client gets 503. An admitted stream is never late as long as the disk sustains its rate.
+/// A client gets the first minute of a video immediately, and then five more seconds of it every
+/// five seconds. The server admits a stream only if the disk of its video can read it in time;
+/// otherwise the client gets 503. An admitted stream is never late as long as the disk sustains its
+/// rate.
 ///
 /// Any player that plays videos over HTTP can be used. Players seek with range requests. VIDEO.m3u8
 /// is the playlist of VIDEO for HTTP Live Streaming, if VIDEO is an MPEG transport stream, or a
@@ -45,10 +46,10 @@ pub struct Arguments {
     /// precedence over all other rates.
     #[arg(short, long, value_name = "RATE", value_parser = read_rate)]
     rate: Option<u64>,
-    /// Length of the part of a video that is sent at once [default: 60s]
+    /// Length of the part of a video that is sent immediately [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = some_duration)]
     ahead: Option<Duration>,
-    /// Length of each part that is read and sent after that [default: 5s]
+    /// Length of each further part of a video that is read and sent later [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = some_duration)]
     chunk: Option<Duration>,
     /// Maximum number of streams per client address [default: 16]

@@ -17,12 +17,12 @@ pub struct Options {
     /// The disks that hold parts of the directory. A file that is on none of these disks is on the
     /// disk of the directory itself.
     pub disks: Vec<DiskOptions>,
-    /// The bit rate of files that do not state theirs, in bytes per second; at least 1,000.
+    /// The rate of videos whose files do not state one, in bytes per second; at least 1,000.
     pub rate: u64,
-    /// The length of the part of a video that is sent at once.
+    /// The length of the part of a video that is sent immediately.
     pub ahead: Duration,
-    /// The length of each chunk that is read and sent after that, and the time between two chunks.
-    /// The length must be greater than zero, and at most `ahead`.
+    /// The length of each chunk that is read and sent after the first part of a video, and the time
+    /// between two chunks. The length must be greater than zero, and at most `ahead`.
     pub chunk: Duration,
     /// Bound, in streams: the maximum number per client address.
     pub each: usize,

@@ -1,4 +1,4 @@
-//! A channel that keeps only the latest value, for any number of watchers.
+//! A channel that keeps only the latest value, which any number of receivers can watch.
 //!
 //! Senders replace the value. Receivers read the latest value, and can wait for a value that they
 //! have not seen. The channel has no queue: a slow receiver misses intermediate values, but never
@@ -172,14 +172,14 @@ impl<T> Sender<T> {
         self.shared.modify(change)
     }
 
-    /// Returns the value, locked against senders. Hold the guard only briefly, and do not call
-    /// `borrow` again in the meantime.
+    /// Locks the value against senders, and returns a guard for reading it. Hold the guard only
+    /// briefly, and do not call `borrow` again while you hold it.
     #[must_use]
     pub fn borrow(&self) -> Ref<'_, T> {
         self.shared.read()
     }
 
-    /// Creates a receiver that has seen the current value.
+    /// Creates a receiver for which the current value counts as already seen.
     #[must_use]
     pub fn subscribe(&self) -> Receiver<T> {
         self.shared.receivers.fetch_add(1, Ordering::Relaxed);
@@ -323,8 +323,8 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Returns the latest value, locked against senders. Hold the guard only briefly, and do not
-    /// call `borrow` again in the meantime.
+    /// Locks the latest value against senders, and returns a guard for reading it. Hold the guard
+    /// only briefly, and do not call `borrow` again while you hold it.
     ///
     /// This method does not mark the value as seen.
     #[must_use]
@@ -332,7 +332,7 @@ impl<T> Receiver<T> {
         self.shared.read()
     }
 
-    /// Returns the latest value like [`borrow`](Self::borrow), and marks it as seen.
+    /// Locks and returns the latest value like [`borrow`](Self::borrow), and marks it as seen.
     #[must_use]
     pub fn borrow_and_update(&mut self) -> Ref<'_, T> {
         let value = self.shared.read();

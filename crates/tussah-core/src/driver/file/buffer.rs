@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 /// Bytes to write.
 ///
-/// The operation owns the buffer until it has ended, even if its future is dropped earlier. In that
-/// case, the buffer is dropped when the kernel no longer uses it.
+/// An operation owns its buffer until the operation has ended, even if the future is dropped
+/// earlier. In that case, the buffer is dropped when the kernel no longer uses it.
 ///
 /// # Safety
 /// While `self` lives and no other method of `self` is called, `bytes` must return the same memory
@@ -22,8 +22,8 @@ pub unsafe trait IoBuf: Send + Unpin + 'static {
 
 /// Memory to read into.
 ///
-/// The operation owns the buffer until it has ended, even if its future is dropped earlier. In that
-/// case, the buffer is dropped when the kernel no longer uses it.
+/// An operation owns its buffer until the operation has ended, even if the future is dropped
+/// earlier. In that case, the buffer is dropped when the kernel no longer uses it.
 ///
 /// # Safety
 /// While `self` lives and no methods other than `start` and `capacity` are called, these two must

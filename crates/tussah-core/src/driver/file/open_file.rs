@@ -122,7 +122,7 @@ impl OpenFile {
     /// fdatasync(2).
     ///
     /// # Errors
-    /// Returns any error from the call.
+    /// Returns any error from fsync(2) or fdatasync(2).
     pub async fn sync(&self, data_only: bool) -> io::Result<()> {
         let file = self.0.clone();
         Run::in_order(Sync { file, data_only }, &self.0).await
