@@ -15,9 +15,9 @@
 //! one at a time, as in a libasync program. You can then introduce more colors step by step.
 //! Closures must not block their OS thread: use the `try_` functions of sockets.
 //!
-//! These functions use the current runtime. The methods of [`Handle`] and [`HandleExt`] work from
-//! any OS thread. The model follows Zeldovich, "Concurrency Control for Multi-Processor
-//! Event-Driven Systems", MIT 2002, sections 2 and 3.
+//! The functions of this module use the current runtime. The methods of [`Handle`] and
+//! [`HandleExt`] work from any OS thread. The model follows Zeldovich, "Concurrency Control for
+//! Multi-Processor Event-Driven Systems", MIT 2002, sections 2 and 3.
 
 mod call;
 mod callback;

@@ -129,7 +129,7 @@ impl ResolverBuilder {
         self
     }
 
-    /// Sets the number of dots that a name must contain to be looked up unchanged first. A name
+    /// Sets the minimum number of dots in names that the resolver first looks up unchanged. A name
     /// with fewer dots is first completed from the search list. Default: 1.
     pub fn ndots(mut self, dots: usize) -> Self {
         self.ndots = Some(dots);

@@ -82,7 +82,7 @@ impl Resolver {
         Self::builder().build()
     }
 
-    /// Creates a resolver like [`new`](Self::new), and reads the files immediately.
+    /// Creates a resolver like [`new`](Self::new), and reads the configuration files immediately.
     ///
     /// # Errors
     /// Returns an error if the blocking pool is full. Missing files are not an error.
@@ -111,8 +111,8 @@ impl Resolver {
         ResolverBuilder::new()
     }
 
-    /// Returns the shared resolver of the current runtime, which functions that connect to a host
-    /// name use. The first use creates it with [`new`](Self::new).
+    /// Returns the current runtime's shared resolver, which also resolves host names for
+    /// connections. The first use creates it with [`new`](Self::new).
     ///
     /// # Panics
     /// Panics outside a runtime.
@@ -142,7 +142,7 @@ impl Resolver {
         }
     }
 
-    /// Looks up the addresses of a name. By default, it queries IPv4 and IPv6 addresses in
+    /// Looks up the addresses of a name. By default, IPv4 and IPv6 addresses are looked up in
     /// parallel.
     ///
     /// # Errors

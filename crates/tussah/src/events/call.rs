@@ -20,7 +20,7 @@ pub struct CallHandle {
 
 impl CallHandle {
     /// Cancels the operation: an event of the callback's color drops the callback. If the operation
-    /// has ended, this has no effect.
+    /// has ended, the call has no effect.
     ///
     /// If `cancel` is called in the callback's color, the callback is not called afterwards.
     pub fn cancel(&self) {
@@ -64,9 +64,9 @@ where
 
 /// Connects to an address or a host name, and passes the connection or the error to a callback.
 ///
-/// This function is libasync's `tcpconnect` (Zeldovich 2002, section 2.2). Name lookup and
-/// connecting are asynchronous, as in [`TcpStream::connect`]. The callback is called once, by an
-/// event of its color. The function works inside and outside runtimes.
+/// This function corresponds to libasync's `tcpconnect` (Zeldovich 2002, section 2.2). Name lookup
+/// and connecting are asynchronous, as in [`TcpStream::connect`]. The callback is called once, by
+/// an event of its color. The function works inside and outside runtimes.
 ///
 /// If the runtime is shut down or shutting down, the callback is dropped.
 ///
@@ -149,7 +149,7 @@ pub fn tcp_connect_with(
 
 /// Looks up the addresses of a host, and passes the addresses or the error to a callback.
 ///
-/// This function is libasync's `dns_hostbyname`. It calls
+/// This function corresponds to libasync's `dns_hostbyname`. It calls
 /// [`Resolver::lookup_ip`](crate::dns::Resolver::lookup_ip) on
 /// [`Resolver::current`](crate::dns::Resolver::current). Otherwise it behaves like [`tcp_connect`].
 ///

@@ -80,8 +80,8 @@ impl Sealed for Writer {
 /// Calls a callback whenever a read would not block, because data, the end of the stream or an
 /// error is pending. For a listener, this means that a connection is waiting to be accepted.
 ///
-/// This function is libasync's `fdcb` (Zeldovich 2002, table 2.1). The callback carries its color
-/// and priority (section 3.2).
+/// This function corresponds to libasync's `fdcb` (Zeldovich 2002, table 2.1). The callback carries
+/// its color and priority (section 3.2).
 ///
 /// - The runtime calls the callback repeatedly while the descriptor is readable, even if the
 ///   callback does not read. Each call is a separate event, which joins the end of the color's

@@ -175,7 +175,7 @@ pub trait Called<M: Module>: Plain<M::Item> {
     /// Returns the output ports.
     fn outs(&self) -> &M::Outs;
 
-    /// Handles an item, and puts the items that it sends without room into `held`.
+    /// Handles an item. Sent items for which there is no room go into `held`.
     ///
     /// # Panics
     /// Panics if the module panics.

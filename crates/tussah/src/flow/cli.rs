@@ -62,11 +62,11 @@ use super::modules::Modules;
 /// A program with a command line for graphs.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The name of the program, for messages.
+    /// The name of the program, as shown in messages.
     pub name: String,
     /// The modules that graphs can use.
     pub modules: Modules,
-    /// The treatment of unknown modules by `check` and `draw`.
+    /// The way in which `check` and `draw` treat unknown modules.
     pub others: Others,
 }
 
@@ -79,7 +79,7 @@ pub enum Others {
     Trusted,
 }
 
-/// The commands for graphs, as subcommands for `clap`.
+/// The commands for graphs, as `clap` subcommands.
 #[derive(Subcommand)]
 pub enum Command {
     #[doc(hidden)]
@@ -116,8 +116,8 @@ impl Command {
 
 /// Runs the command in the program's arguments, on graphs that use `modules`.
 ///
-/// [`main!`](super::main) calls this function. Call it yourself if the modules are not a fixed
-/// list.
+/// [`main!`](super::main) calls this function. Call this function yourself if the set of modules is
+/// not fixed.
 #[must_use]
 pub fn main(name: &str, modules: Modules) -> ExitCode {
     let command = Command::augment_subcommands(clap::Command::new(name.to_owned()))

@@ -52,7 +52,7 @@ impl Describe {
         self
     }
 
-    /// Adds a type parameter; the ports must be added later.
+    /// Adds a type parameter. All type parameters must be added before the ports.
     #[must_use]
     pub fn generic<T>(mut self, name: &str) -> Self {
         self.signature.generics.push(name.to_owned());

@@ -60,7 +60,7 @@ impl<T: Send + 'static> Outlet<Dropped<T>> {
         Some(kept)
     }
 
-    /// Sends an item that was not handled to the `dropped` port.
+    /// Sends an unhandled item to the `dropped` port.
     pub fn dropped(&self, item: T, flow: &Flow, reason: Reason) {
         if !self.is_connected() {
             return;
@@ -74,8 +74,8 @@ impl<T: Send + 'static> Outlet<Dropped<T>> {
     }
 }
 
-/// An item that is being handled. If its call panics or is dropped, the item goes to the `dropped`
-/// port.
+/// An item that is being handled. If the call that handles it panics or is dropped, the item goes
+/// to the `dropped` port.
 pub struct Kept<'a, T: Send + 'static> {
     outlet: &'a Outlet<Dropped<T>>,
     item: Option<T>,

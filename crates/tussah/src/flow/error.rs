@@ -22,7 +22,7 @@ pub enum GraphError {
         /// The names of all instances.
         known: Vec<String>,
     },
-    /// An instance has no such port.
+    /// An instance has no port with this name.
     NoPort {
         /// The name of the instance.
         instance: String,
@@ -54,7 +54,7 @@ pub enum GraphError {
         /// The output port.
         from: String,
     },
-    /// The graph has no such edge.
+    /// The graph has no edge with this name.
     NoEdge {
         /// The requested edge.
         edge: String,

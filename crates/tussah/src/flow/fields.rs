@@ -38,11 +38,11 @@ pub trait Fields {
     /// The names of the fields.
     const NAMES: &'static [&'static str];
 
-    /// Returns the value of a field, or `None` if this item does not have it.
+    /// Returns the value of a field, or `None` if this item has no value for it.
     fn field(&self, name: &str) -> Option<Value>;
 
-    /// Returns the number of the shard that handles this item, if the field itself is this number.
-    /// A number beyond the last shard wraps around to the first shard.
+    /// Returns the number of the shard that handles this item, if the field itself contains this
+    /// number. A number beyond the last shard wraps around to the first shard.
     ///
     /// By default, this method returns `None`, and a hash of the field's value chooses the shard. A
     /// hash may send two values to the same shard. If each shard stands for one resource, such as a

@@ -82,9 +82,9 @@ impl Graph {
     /// An edge connects to all shards together, as if they were one instance. Statistics and errors
     /// name a single shard, such as `name#0`.
     ///
-    /// Items with the same value of the field `by` go to the same shard, at any input port. The
-    /// type of these items must derive [`Fields`](super::Fields). Without a field, the items of a
-    /// port go to the shards in turn.
+    /// Items with the same value of the field `by` go to the same shard, no matter at which input
+    /// port they arrive. The type of these items must derive [`Fields`](super::Fields). Without a
+    /// field, the items of a port go to the shards in turn.
     ///
     /// # Errors
     /// Returns an error if the name is taken, if the module has no parameter for an argument, or if

@@ -118,8 +118,8 @@ pub trait Module: Sized + Send + 'static {
         None
     }
 
-    /// Sends an item that was not handled to the `dropped` port of its input. If the item stands
-    /// for a call of `wake`, returns the item instead.
+    /// Sends an unhandled item to the `dropped` port of its input. If the item stands for a call of
+    /// `wake`, returns the item instead.
     #[doc(hidden)]
     fn dropped(item: Self::Item, flow: &Flow, why: Reason, outs: &Self::Outs)
     -> Option<Self::Item>;
@@ -168,8 +168,8 @@ pub trait Element: Module + Sync {
         async { unreachable!("a module of single items") }
     }
 
-    /// Handles an item, and puts the items that it sends without room into `held`. Returns false if
-    /// the method failed.
+    /// Handles an item. Sent items for which there is no room go into `held`. Returns false if the
+    /// method failed.
     fn call_now<'a, W: Way>(
         &self,
         _item: Self::Item,
@@ -202,8 +202,8 @@ pub trait Serial: Module {
         async { unreachable!("a module of single items") }
     }
 
-    /// Handles an item, and puts the items that it sends without room into `held`. Returns false if
-    /// the method failed.
+    /// Handles an item. Sent items for which there is no room go into `held`. Returns false if the
+    /// method failed.
     fn call_now<'a, W: Way>(
         &mut self,
         _item: Self::Item,
@@ -244,8 +244,8 @@ pub trait PerFlow: Module + Sync {
         async { unreachable!("a module of single items") }
     }
 
-    /// Handles an item, and puts the items that it sends without room into `held`. Returns false if
-    /// the method failed.
+    /// Handles an item. Sent items for which there is no room go into `held`. Returns false if the
+    /// method failed.
     fn call_now<'a, W: Way>(
         &self,
         _state: &mut Option<Self::State>,

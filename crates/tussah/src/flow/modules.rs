@@ -160,8 +160,8 @@ impl Modules {
         &self.signatures
     }
 
-    /// Creates a graph from a text. If the text defines several graphs, this creates the last one
-    /// that is not part of another graph.
+    /// Creates a graph from Weave text. If the text defines several graphs, this creates the last
+    /// one that is not part of another graph.
     ///
     /// # Errors
     /// Returns all errors in the text, with their positions in `file`. Also returns an error if an
@@ -366,7 +366,7 @@ impl Params {
         self
     }
 
-    /// Selects a graph by name, for a text with several graphs.
+    /// Selects a graph by name, if the text defines several graphs.
     #[must_use]
     pub fn graph(mut self, name: &str) -> Self {
         self.graph = Some(name.to_owned());

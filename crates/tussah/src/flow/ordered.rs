@@ -160,7 +160,7 @@ pub struct InTurn<'a, T: Send + 'static> {
 }
 
 impl<T: Send + 'static> InTurn<'_, T> {
-    /// Closes the flows that the call has closed, when the item has its turn.
+    /// Closes the flows that the call marked for closing, once the item has its turn.
     pub async fn end(&self) {
         if !self.closed.lock().is_empty() {
             self.turn().await;

@@ -12,7 +12,7 @@ use super::way::{Along, Way};
 const OUTBOX_MAX: usize = 1024;
 
 /// The items that plain calls have sent and for which there is no room yet. The instance waits for
-/// that room later. While it holds no items, this value is one word.
+/// that room later. While this value holds no items, it takes one word.
 #[derive(Default)]
 pub struct Held<'a>(OnceCell<Box<RefCell<Waiting<'a>>>>);
 

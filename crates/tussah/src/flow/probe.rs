@@ -103,7 +103,7 @@ pub trait NoProbe<T> {
     /// Returns `None`: the type has no kind in Weave.
     const KIND: Option<Kind> = None;
 
-    /// The type has no kind in Weave.
+    /// Returns `u64::MAX`: the type has no kind in Weave.
     const COUNT_MAX: u64 = u64::MAX;
 
     /// Returns `None`: the type cannot be cloned.

@@ -32,10 +32,10 @@ impl Running {
     ///
     /// The items of a sender keep their order. The proxy handles one item at a time. While the
     /// proxy waits, the sender waits as for a full queue. If the proxy panics, or the graph stops
-    /// while the proxy waits, its current item is dropped, and reaches the `dropped` port if the
-    /// item's type is `Clone`. A proxy whose method takes `&mut self` closes if it panics more than
-    /// five times within a minute. All items are then dropped until the proxy is removed. This
-    /// method first waits until all instances that call the receiver, as in a fused chain, are
+    /// while the proxy waits, its current item goes to the receiver's `dropped` port, provided that
+    /// the item's type is `Clone`. A proxy whose method takes `&mut self` closes if it panics more
+    /// than five times within a minute. All items then go to that port until the proxy is removed.
+    /// This method first waits until all instances that call the receiver, as in a fused chain, are
     /// idle.
     ///
     /// # Errors
@@ -179,11 +179,11 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Removes the instance once it holds no items. Until then, its senders wait, which keeps the
+    /// Removes the proxy once it holds no items. Until then, its senders wait, which keeps the
     /// items in order.
     ///
     /// # Cancellation
-    /// If the future is dropped, the instance remains.
+    /// If the future is dropped, the proxy remains.
     pub async fn remove(mut self) {
         self.interposed.remove().await;
         self.aborts.iter().for_each(AbortHandle::abort);

@@ -114,13 +114,14 @@ impl Running {
     /// Taps an edge: the returned [`Tap`] shows the edge's items, from this call until the tap is
     /// dropped.
     ///
-    /// `a -> b.port` is an edge as in Weave. If an output port has only one edge, the name of the
-    /// port is enough. An edge from or to several shards counts as one edge. The tap shows an item
-    /// when the item is sent, even if the receiver has no room for it at that time. The sending
-    /// instance runs the `Display` or `Debug` implementation of the item.
+    /// The name of an edge has the form `a -> b.port`, as in Weave. If an output port has only one
+    /// edge, the name of the port identifies the edge. An edge from or to several shards counts as
+    /// one edge. The tap shows an item when the item is sent, even if the receiver has no room for
+    /// it at that time. The sending instance runs the `Display` or `Debug` implementation of the
+    /// item.
     ///
     /// # Errors
-    /// Returns an error if there is no such edge, or if several have this name.
+    /// Returns an error if there is no such edge, or if several edges have this name.
     ///
     /// # Examples
     /// ```
@@ -165,8 +166,8 @@ impl Running {
     /// a delay. The flows of a source without `run` are closed when the source ends. For other
     /// flows that are still open, `end` is not called, and alarms no longer go off.
     ///
-    /// The future never completes in the following cases. Use [`drain_within`](Self::drain_within)
-    /// or [`stop`](Self::stop) for them:
+    /// The future never completes in these cases, in which you can use
+    /// [`drain_within`](Self::drain_within) or [`stop`](Self::stop) instead:
     ///
     /// - An item circulates in a cycle forever.
     /// - A module waits forever, or leaves items in its batch.
@@ -287,7 +288,7 @@ impl Running {
     /// Returns the only edge of this name.
     ///
     /// # Errors
-    /// Returns an error if there is no such edge, or if several have this name.
+    /// Returns an error if there is no such edge, or if several edges have this name.
     pub(super) fn edge(&self, edge: &str) -> Result<&NamedEdge, GraphError> {
         let found = self.edges.iter().filter(|it| it.is_called(edge));
         match found.collect::<Vec<_>>().as_slice() {

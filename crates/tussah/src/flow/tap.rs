@@ -37,8 +37,8 @@ impl<T> fmt::Display for Shown<'_, T> {
 /// creates it. Dropping this value ends the tap.
 ///
 /// A tap never makes a sender wait: it holds up to 256 items, and skips further items until some
-/// are read. The sender converts each item that is not skipped to text. An edge without a tap does
-/// no work for taps.
+/// are read. The sender converts each item to text, unless the tap skips the item. An edge without
+/// a tap does no work for taps.
 pub struct Tap {
     items: Receiver<TappedItem>,
     skipped: Arc<AtomicU64>,
@@ -98,7 +98,7 @@ pub struct TappedItem {
     /// The item in its `Display` form, else in its `Debug` form, or else the name of its type. The
     /// text is cut off after 4096 bytes.
     pub text: String,
-    /// The name of the item's flow, or `None` outside of any flow.
+    /// The name of the item's flow, or `None` if the item belongs to no flow.
     pub flow: Option<Key>,
 }
 

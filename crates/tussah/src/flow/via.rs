@@ -28,12 +28,12 @@ pub struct Via {
 pub enum WhenFull {
     /// Wait for room.
     Wait,
-    /// Drop the item, and send it to the receiver's `dropped` port. Such an edge may close a cycle;
-    /// it then has its own room in the queue.
+    /// Drop the item, and send it to the receiver's `dropped` port. An edge with this policy may
+    /// close a cycle; it then has its own room in the queue.
     Shed,
     /// Drop the oldest item in the queue to make room, and send the dropped item to the `dropped`
     /// port of the receiver. If the receiver keeps state for each flow, this is the oldest item of
-    /// one of the flows. Such an edge may close a cycle.
+    /// one of the flows. An edge with this policy may close a cycle.
     DropOldest,
 }
 

@@ -11,7 +11,7 @@ use super::Program;
 use super::manifest::Manifest;
 use super::source::{Source, fail};
 
-/// Check graphs in Weave, and print all errors.
+/// Check Weave graphs, and print all errors.
 ///
 /// Exits with 0 if there are no errors, with 1 if there are errors, and with 2 if a file cannot be
 /// read.

@@ -10,7 +10,7 @@ use super::Program;
 use super::manifest::Manifest;
 use super::source::{Source, fail, no_graph, write};
 
-/// Draw a graph in Weave as SVG.
+/// Draw a Weave graph as SVG.
 #[derive(Args)]
 pub struct DrawArguments {
     /// File with the graph
@@ -18,7 +18,7 @@ pub struct DrawArguments {
     /// Graph to draw [default: the first]
     #[arg(long, value_name = "NAME")]
     graph: Option<String>,
-    /// Write the language DOT of Graphviz instead of SVG
+    /// Write DOT, the language of Graphviz, instead of SVG
     #[arg(long)]
     dot: bool,
     /// File to write [default: standard output]

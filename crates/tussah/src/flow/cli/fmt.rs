@@ -8,7 +8,7 @@ use tussah_weave::format;
 
 use super::source::{fail, read, render, write};
 
-/// Format graphs in Weave.
+/// Format Weave graphs.
 #[derive(Args)]
 pub struct FmtArguments {
     /// Files to format

@@ -13,7 +13,7 @@ use super::source::{Source, WRONG, fail};
 use super::steps::{self, Failure};
 use crate::flow::Modules;
 
-/// Run the tests of graphs in Weave, in virtual time.
+/// Run the tests of Weave graphs, in virtual time.
 ///
 /// Exits with 0 if all tests pass, with 1 if a test fails, and with 2 if a file is invalid.
 #[derive(Args)]
@@ -49,7 +49,7 @@ impl TestArguments {
 /// The path is relative to the directory of the package, where `cargo test` runs tests.
 ///
 /// # Panics
-/// Panics if the file is invalid or a test fails; the message contains the positions in the file.
+/// Panics if the file is invalid or a test fails; the message contains the positions of the errors.
 ///
 /// # Examples
 /// ```no_run
