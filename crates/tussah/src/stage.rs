@@ -72,9 +72,9 @@
 //! # Edges
 //! A handler is created together with its outgoing edges ([`Edges`]). A queue decouples two stages.
 //! A call is a function call: the callee runs in the caller's servlet, on the caller's batch, with
-//! no queue and no admission. One method call chooses the kind: `edges.to(&next).queue(100)` or
-//! `edges.to(&next).call()`. If the callee is a [`DirectHandler`], [`direct`](To::direct) costs no
-//! more than a function call.
+//! no queue and no admission. One method call chooses the kind of edge:
+//! `edges.to(&next).queue(100)` or `edges.to(&next).call()`. If the callee is a [`DirectHandler`],
+//! [`direct`](To::direct) costs no more than a function call.
 //!
 //! A cycle of awaited sends and calls can deadlock. A network therefore rejects an edge that would
 //! close such a cycle. At least one edge of every cycle must be an [`offer`](To::offer), which
@@ -94,7 +94,7 @@
 //! # Order
 //! Servlets take events of the same sender and class in the order in which they were sent. Several
 //! servlets then handle their batches in parallel. A serial stage, and each key of a keyed stage,
-//! handles them in order.
+//! handles events in order.
 //!
 //! # Observing and changing a running network
 //! A [`Network`] provides a [graph](Network::graph) of its stages and edges, [current

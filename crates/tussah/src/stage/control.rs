@@ -297,7 +297,7 @@ pub enum Order {
 pub struct Arrival {
     /// The class of the event.
     pub class: Class,
-    /// The cost of the event.
+    /// The cost of the event, in credits.
     pub credits: u32,
     /// The cohort of the event: a number set by its sender, or a random number. If a sender gives
     /// all events of a user the same cohort, a controller can admit or reject them together.
@@ -334,8 +334,8 @@ pub struct Departure {
 pub enum Admission {
     /// Queue the event.
     Admit,
-    /// Let the stage's degradation hook reduce the event, then queue it. If the stage has no such
-    /// hook, queue the event unchanged.
+    /// Degrade the event with the stage's [function](super::StageBuilder::degrade), then queue it.
+    /// If the stage has no such function, queue the event unchanged.
     Degrade,
     /// Return the event to its sender.
     Reject,

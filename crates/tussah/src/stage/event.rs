@@ -131,13 +131,13 @@ impl<E> Event<E> {
         self
     }
 
-    /// Sets a deadline: if no handler takes the event within `time`, it is dropped. `time` counts
+    /// Sets a deadline: the event is dropped if no handler takes it within `time`. `time` counts
     /// from the moment when the event is first queued or first passed in a [call](super::Call).
     ///
     /// A queued event ends within a millisecond of its deadline, or within 100 ns per queued event
     /// if that is longer, even if its stage is paused or busy. If a servlet has already taken the
-    /// event, it ends when the handler reaches it, because the [batch](super::Batch) skips late
-    /// events. The runtime's timers may delay the drop callback further. Once the runtime has
+    /// event, the event ends when the handler reaches it, because the [batch](super::Batch) skips
+    /// late events. The runtime's timers may delay the drop callback further. Once the runtime has
     /// ended, it has no timers, and a queued event ends with its stage.
     ///
     /// The deadline still applies if the event is sent to another network. If the runtimes of the
@@ -148,8 +148,8 @@ impl<E> Event<E> {
         self
     }
 
-    /// Sets the cohort. Some controllers reject whole cohorts, so that a few users get no service
-    /// instead of all users getting partial service.
+    /// Sets the cohort. Some controllers reject whole cohorts: a few users then get no service, and
+    /// all other users get full service.
     #[must_use]
     pub fn cohort(mut self, cohort: u16) -> Self {
         self.more().cohort = Some(cohort);
@@ -161,8 +161,8 @@ impl<E> Event<E> {
     ///
     /// `f` is called if the event ends in a queue or its handler panics. It is also called if the
     /// runtime ends while a handler that took the event with [`next`](super::Batch::next) is in the
-    /// middle of its batch. It is not called if the owner of the event drops it, such as a handler
-    /// that has taken it. No lock is held during the call, and a panic in `f` is caught.
+    /// middle of its batch. It is not called if the event's owner drops it, for example a handler
+    /// that has taken the event. No lock is held during the call, and a panic in `f` is caught.
     #[must_use]
     pub fn on_drop(mut self, f: impl FnOnce(Reason) + Send + 'static) -> Self {
         *self.more().on_drop.get_mut() = Some(Box::new(f));

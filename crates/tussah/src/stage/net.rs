@@ -1,9 +1,9 @@
 //! Sockets that send their events to the queues of stages.
 //!
-//! [`Sockets`] serves listeners, makes connections, and sends their events to a stage as
-//! [`SocketEvent`]s. An event reports, for example, a new connection, a packet, the end of the
-//! peer's data, or a closed connection. Most events carry a [`Connection`], through which the stage
-//! responds. This is the *asyncSocket* layer of SEDA (SOSP 2001, section 4.1).
+//! [`Sockets`] serves listeners, connects to peers, and sends the resulting [`SocketEvent`]s to a
+//! stage. An event reports, for example, a new connection, a packet, the end of the peer's data, or
+//! a closed connection. Most events carry a [`Connection`], through which the stage responds. This
+//! is the *asyncSocket* layer of SEDA (SOSP 2001, section 4.1).
 //!
 //! ```
 //! use tussah::net::{TcpListener, TcpStream};

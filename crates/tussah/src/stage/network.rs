@@ -111,8 +111,8 @@ impl Network {
     /// Finds a stage by its name.
     ///
     /// # Errors
-    /// Returns [`BuildError::NotFound`] if there is no such stage, and [`BuildError::WrongType`] if
-    /// the stage takes events of another type.
+    /// Returns [`BuildError::NotFound`] if the network has no stage with this name, and
+    /// [`BuildError::WrongType`] if the stage takes events of another type.
     pub fn find<E: Send + 'static>(&self, name: &str) -> Result<Stage<E>, BuildError> {
         let table = self.inner.table.lock();
         let known = table.find(name)?;

@@ -96,8 +96,8 @@ pub struct Simulation {
     /// initial speed is 1.0, for which the times in `services` are specified.
     pub speeds: Vec<(u64, f64)>,
     /// The number of permits of a resource. Each entry holds a start time, and the number from then
-    /// on; before the first entry, there is no limit. Each handler [holds](Service::hold) one
-    /// permit.
+    /// on; before the first entry, there is no limit. The handler [holds](Service::hold) one permit
+    /// per event.
     pub permits: Vec<(u64, usize)>,
     /// The CPU time for rejecting or shedding an event, in nanoseconds. Rejections take precedence
     /// over all other work that waits for a CPU.
@@ -152,7 +152,7 @@ pub struct Arrivals {
     pub retry_ns: u64,
     /// True if clients wait for the `Retry-After` of a web server instead of `retry_ns`. The server
     /// computes it once per second: the number of events queued and in service, divided by the
-    /// number handled in the last second, rounded up to 1 to 60 seconds. Each client waits for one
+    /// number handled in the last second, as whole seconds from 1 to 60. Each client waits for one
     /// to two times as long.
     pub told: bool,
     /// The relative frequencies of the classes; entries beyond
@@ -167,8 +167,8 @@ pub struct Arrivals {
 }
 
 impl Default for Arrivals {
-    /// No arrivals, one class, and 16 users without cohorts. Clients in a closed loop that are
-    /// added do not pause, and retry one second after a rejection.
+    /// No arrivals, one class, and 16 users without cohorts. If clients in a closed loop are added,
+    /// they do not pause, and retry one second after a rejection.
     fn default() -> Self {
         Self {
             rates: Vec::new(),

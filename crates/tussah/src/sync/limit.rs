@@ -265,7 +265,7 @@ pub struct LimitStats {
 /// created.
 #[derive(Clone, Debug)]
 pub struct LimitClassStats {
-    /// Permits in use.
+    /// The number of permits in use.
     pub in_use: usize,
     /// The number of futures that wait for a permit.
     pub waiting: usize,

@@ -1,8 +1,8 @@
 //! Locks, channels and other synchronization primitives for threads.
 //!
 //! Keep shared state in a [`Colored`](crate::Colored) value where you can. Use this module to hold
-//! a lock across an `await`, to limit concurrency, or to pass values between threads. Everything
-//! here works across runtimes, and on OS threads that belong to no runtime.
+//! a lock across an `await`, to limit concurrency, or to pass values between threads. All types of
+//! this module work across runtimes, and on OS threads that belong to no runtime.
 //!
 //! | | purpose | order of waiters | dropping a waiting future |
 //! |---|---|---|---|

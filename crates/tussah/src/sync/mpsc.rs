@@ -48,7 +48,7 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     ///
-    /// Returns the value if the receiver was dropped or has closed the queue.
+    /// Returns an error with the value if the receiver was dropped or has closed the queue.
     ///
     /// # Cancellation
     ///
@@ -61,7 +61,7 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     ///
-    /// Returns the value if the queue is full or closed.
+    /// Returns an error with the value if the queue is full or closed.
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
         self.queue.try_send(value)
     }
@@ -71,7 +71,7 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     ///
-    /// Returns the value if the receiver was dropped or has closed the queue.
+    /// Returns an error with the value if the receiver was dropped or has closed the queue.
     pub fn send_blocking(&self, value: T) -> Result<(), SendError<T>> {
         self.queue.send_blocking(value)
     }

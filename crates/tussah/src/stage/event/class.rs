@@ -6,8 +6,8 @@ pub const CLASSES_MAX: usize = 8;
 
 /// The class of an event within its stage; 0 is served first, unless the classes have shares.
 ///
-/// A stage has one class by default (`StageBuilder::classes`, `StageBuilder::class_shares`). If the
-/// stage has fewer classes, the event counts as one of the stage's last class.
+/// A stage has one class by default (`StageBuilder::classes`, `StageBuilder::class_shares`). If a
+/// stage does not have an event's class, it treats the event as one of its last class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Class(pub u8);
 

@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The queue is full, or already contains the maximum number of events of this class.
+    /// The queue is full, or already contains the maximum number of events of the same class.
     Full,
     /// The queue already contains the maximum number of events with the same key.
     KeyFull,
@@ -71,8 +71,8 @@ pub enum Reason {
     Shed,
     /// The event's deadline passed before a handler took it.
     Expired,
-    /// The event's [`CancelHandle`](super::CancelHandle) cancelled it before a handler took it, or
-    /// while the handler's future ran, which was then dropped.
+    /// The event's [`CancelHandle`](super::CancelHandle) cancelled it, either before a handler took
+    /// it or by dropping the handler's future.
     Cancelled,
     /// The handler panicked after taking the event.
     Panicked,

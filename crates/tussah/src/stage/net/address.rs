@@ -1,11 +1,11 @@
-//! The local or the peer's address of a socket.
+//! The address of a socket or of its peer.
 
 use std::fmt;
 use std::net::SocketAddr;
 
 use crate::net::unix::{self, Shown};
 
-/// The local or the peer's address of a socket.
+/// The address of a socket or of its peer.
 #[derive(Clone, Debug)]
 pub enum Address {
     /// The address of a TCP socket.

@@ -23,8 +23,9 @@ const LINGER_S_MAX: u64 = 2;
 /// The action to take when a controller of the stage rejects an event. Default:
 /// [`Drop`](Self::Drop).
 ///
-/// This applies only to packets and new connections. The other events of a connection wait until
-/// the stage admits them, and are never dropped. If the stage's queue is full, every event waits.
+/// The action applies only to packets and new connections. The other events of a connection wait
+/// until the stage admits them, and are never dropped. If the stage's queue is full, every event
+/// waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenRejected {
     /// Drop the event, and count it as refused. The connection continues without the packet, as if

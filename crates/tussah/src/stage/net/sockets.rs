@@ -1,5 +1,5 @@
-//! The entry point for sockets: it serves listeners, makes connections, and sends their events to
-//! stages.
+//! The entry point for sockets: it serves listeners, connects to peers, and sends the resulting
+//! events to stages.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -27,8 +27,8 @@ use crate::stage::control::{Controller, log::Log};
 use crate::stage::control::{Owns, Sample};
 use crate::stage::{BuildError, Network, Sender};
 
-/// A source of socket events for stages. It serves listeners, makes connections, and sends their
-/// events to stages. It is cheap to clone.
+/// A source of socket events for stages. It serves listeners, connects to peers, and sends the
+/// resulting events to stages. It is cheap to clone.
 ///
 /// # Examples
 /// See [the module](super).
@@ -40,9 +40,9 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Creates a set of sockets with the default options. Their threads run in the network's
-    /// runtime. The network shows their queues among its stages, as `NAME.listen`, `NAME.connect`,
-    /// `NAME.read` and `NAME.write`.
+    /// Creates a set of sockets with the default options. The sockets' threads run in the network's
+    /// runtime. The network shows the sockets' queues among its stages, as `NAME.listen`,
+    /// `NAME.connect`, `NAME.read` and `NAME.write`.
     ///
     /// # Errors
     /// Returns an error if one of these names is taken.

@@ -209,8 +209,8 @@ impl<E: Send + 'static> StageBuilder<E> {
     ///
     /// `key_of` and the key's `Hash` and `Eq` run under the stage's lock. These functions must be
     /// fast, and must not use the stage. If one of them panics, the event ends, and the panic
-    /// propagates to the sender or caller. An event that a handler returns to the queue keeps its
-    /// previous key in that case.
+    /// propagates to the sender or caller. If one of them panics while a handler returns an event
+    /// to the queue, the event keeps its previous key.
     pub fn keyed_by<K>(mut self, key_of: impl Fn(&E) -> K + Send + 'static) -> Self
     where
         K: Hash + Eq + Clone + Send + 'static,
@@ -242,8 +242,8 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Sets a function that changes an event to need less work, for events that a controller
-    /// decides to [degrade](crate::stage::control::Admission::Degrade).
+    /// Sets a function that changes an event so that it needs less work. The function is called for
+    /// events that a controller [degrades](crate::stage::control::Admission::Degrade).
     pub fn degrade(mut self, f: impl Fn(&mut E) + Send + Sync + 'static) -> Self {
         self.degrade = Some(Guarded::new(Box::new(f)));
         self
@@ -297,7 +297,7 @@ impl<E: Send + 'static> StageBuilder<E> {
         self.create(Kind::Async, 1)?.with_serial(make)
     }
 
-    /// Creates the stage with a handler that may block, and runs on OS threads of the runtime's
+    /// Creates the stage with a blocking handler, which runs on OS threads of the runtime's
     /// blocking pool. The handler cannot await. It can send with
     /// [`Sender::try_send`](crate::stage::Sender::try_send) or
     /// [`send_or`](crate::stage::Sender::send_or), and wait for room with

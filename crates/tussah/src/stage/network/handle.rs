@@ -53,7 +53,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
         &self.shared.name
     }
 
-    /// Returns a sender for code outside of stages. In a stage, use [`Edges`](crate::stage::Edges)
+    /// Returns a sender for code outside stages. In a stage, use [`Edges`](crate::stage::Edges)
     /// instead, so that the graph shows an edge.
     #[must_use]
     pub fn sender(&self) -> Sender<E> {
@@ -92,8 +92,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
         self.shared.release(inner);
     }
 
-    /// Pauses the stage: no further batch starts. Events are still queued, and kept until the stage
-    /// [resumes](Self::resume) or is closed.
+    /// Pauses the stage: no further batch starts. Arriving events are still queued, and are kept
+    /// until the stage [resumes](Self::resume) or is closed.
     pub fn pause(&self) {
         self.shared.set_gate(Gate::Open, Gate::Paused);
     }

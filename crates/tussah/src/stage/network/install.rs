@@ -37,8 +37,8 @@ impl<E: Send + 'static> Declared<E> {
         New(self.0).with_handler(make)
     }
 
-    /// Installs a handler that may block, and runs on OS threads of the runtime's blocking pool.
-    /// The servlets of the stage are then OS threads; limit their number with
+    /// Installs a blocking handler, which runs on OS threads of the runtime's blocking pool. The
+    /// servlets of the stage are then OS threads; limit their number with
     /// [`servlets`](crate::stage::StageBuilder::servlets) when you build the stage.
     ///
     /// # Errors
@@ -200,8 +200,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// fails, or if the future is dropped, the old handler stays, and the new handler and its edges
     /// are dropped.
     ///
-    /// Call edges that were created for the old handler's type become as slow as edges to a stage
-    /// found by name.
+    /// Call edges that were created for the old handler's type become as slow as call edges to a
+    /// stage that was found by name.
     ///
     /// # Errors
     /// Returns an error if `make` fails; the old handler then stays. Returns [`BuildError::Closed`]

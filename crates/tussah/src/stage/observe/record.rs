@@ -17,8 +17,8 @@ use crate::stage::state::Digest;
 ///
 /// `time_s` is the time since the network was created, in seconds. The columns from `arrived` to
 /// `called` count events since the previous row of the same stage. The percentiles are response
-/// times in nanoseconds, for the events that finished since that row. All other columns show
-/// current values, as in [`StageStats`].
+/// times in nanoseconds, for the events that finished since the previous row. All other columns
+/// show current values, as in [`StageStats`].
 pub const COLUMNS: &str = "time_s,stage,queued,queue_len,queue_bytes,threshold,batch,servlets_busy,servlets_waiting,servlets_parked,servlets_target,arrived,admitted,refused,shed,expired,cancelled,finished,called,response_p50_ns,response_p99_ns";
 
 /// A recording of statistics, which continues until it is stopped or dropped. [`Network::record`]

@@ -63,8 +63,8 @@ pub struct StageStats {
     /// The number of events that an [observing](crate::stage::control::Mode::Observe) admission
     /// controller would otherwise have rejected.
     pub would_reject: u64,
-    /// The number of events whose deadline passed before the handler took them. If an event is
-    /// passed in a call without being in a stage's batch, it also counts as arrived.
+    /// The number of events whose deadline passed before the handler took them. If such an event
+    /// was passed in a call and was not in the batch of a stage, it also counts as arrived.
     pub expired: u64,
     /// The number of events that were [cancelled](crate::stage::CancelHandle) before their batch
     /// ended.

@@ -67,7 +67,8 @@ impl Network {
     /// from the sources of a [graph](crate::flow). Events marked as [traced](Event::traced) are
     /// always traced.
     ///
-    /// Untraced events cost nothing. Traces that the network starts have numbers from 2^32 upward.
+    /// Tracing adds no cost to untraced events. Traces that the network starts have numbers from
+    /// 2^32 upward.
     ///
     /// # Examples
     /// ```

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The maximum number of times that a serial handler is created again after panics, within a
-/// period.
+/// The maximum number of times within a period that a serial handler is created again after a
+/// panic.
 ///
 /// After a panic in a servlet or in a call, the handler is created again immediately. If it panics
 /// more often, or cannot be created, the stage is closed immediately. The stage's queued events are

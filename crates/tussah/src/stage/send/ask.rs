@@ -132,8 +132,8 @@ impl fmt::Display for AskError {
 impl std::error::Error for AskError {}
 
 impl<T: Send + 'static, R: Send + 'static> Sender<Ask<T, R>> {
-    /// Sends a value, and waits for the value that the handler returns. If the queue is full, it
-    /// first waits for room like [`send`](Self::send).
+    /// Sends a value, and waits for the value that the handler returns. If the queue is full, this
+    /// first waits for room, like [`send`](Self::send).
     ///
     /// `value` is a plain value or an [`Event`], which may have a class, a deadline or a cost. This
     /// method returns the error, so the event's own drop callback is not called.
@@ -155,7 +155,7 @@ impl<T: Send + 'static, R: Send + 'static> Sender<Ask<T, R>> {
     }
 
     /// Sends a value if there is room, like [`try_send`](Self::try_send), and waits for the value
-    /// that the handler returns. Otherwise it behaves like [`ask`](Self::ask).
+    /// that the handler returns. Otherwise, this behaves like [`ask`](Self::ask).
     ///
     /// # Errors
     /// Returns the same errors as [`ask`](Self::ask). Also returns an error if the queue is full.

@@ -11,7 +11,7 @@ use crate::stage::network::{Any, EdgeKind, Network, Stage};
 use crate::stage::run::{Host, Shared};
 
 /// A factory for edges that start at one stage. The function that creates the stage's handler
-/// receives it. The network's graph shows the edges.
+/// receives this factory. The network's graph shows the edges.
 #[derive(Debug)]
 pub struct Edges<'a> {
     pub(crate) network: &'a Network,
@@ -47,7 +47,8 @@ impl Edges<'_> {
         self.network.inherit(self.id, self.making);
     }
 
-    /// Starts an edge to a stage of the same network.
+    /// Starts an edge to a stage of the same network; a method of [`To`] then chooses the kind of
+    /// the edge.
     pub fn to<'a, E: Send + 'static, C: Clone>(&'a self, stage: &Stage<E, C>) -> To<'a, E, C> {
         To {
             edges: self,

@@ -50,8 +50,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// another proxy and its target. Senders hand over events to it one by one.
     ///
     /// # Errors
-    /// Returns an error if `to` is in another network, or if the stages have no edge or already a
-    /// proxy. Also returns an error if a cycle would close, or if a blocking proxy would be called.
+    /// Returns an error if `to` is in another network, or if the edge is missing or has a proxy.
+    /// Also returns an error if a cycle would close, or if a blocking proxy would be called.
     ///
     /// # Examples
     /// ```
@@ -131,7 +131,7 @@ impl<E: Send + 'static> Between<E> {
     /// keeps their events in order. The proxy stays while other senders keep it busy.
     ///
     /// # Cancellation
-    /// If the future is dropped, the proxy stays. [`Stage::destroy`] removes it, but without order.
+    /// Dropping the future keeps the proxy; [`Stage::destroy`] removes it but may reorder events.
     pub async fn remove(self) {
         let target = &self.to.shared;
         let Some((holding, passed)) = self.hold() else {

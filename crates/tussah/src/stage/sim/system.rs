@@ -1,8 +1,8 @@
 //! Simulations of several stages: chains, fan-out and cycles with retries, resources that stages
 //! share, and clients that time out, retry and leave.
 //!
-//! A [`Simulation`](super::Simulation) is a system with one stage, and a system consists of the
-//! same kinds of parts. All stages share the CPUs. The model of a handler is a list of
+//! A system consists of the same kinds of parts as a [`Simulation`](super::Simulation), which is a
+//! system with one stage. All stages share the CPUs. The model of a handler is a list of
 //! [steps](Step).
 //!
 //! # Examples
@@ -108,14 +108,14 @@ pub struct SimStage {
     pub degraded: f64,
     /// True if the handler skips events whose client has left.
     pub skips_abandoned: bool,
-    /// True if a servlet also waits for the end of all events that descend from its event, as in a
-    /// stage with a [whole path](crate::stage::StageBuilder::whole_path).
+    /// True if a servlet also waits until all events that descend from its event have ended, as in
+    /// a stage with a [whole path](crate::stage::StageBuilder::whole_path).
     pub whole_path: bool,
 }
 
 impl SimStage {
     /// Creates a stage with 1,000 servlets and up to 10,000 queued events, whose handler takes one
-    /// event at a time and always takes `steps`.
+    /// event at a time and always performs `steps`.
     #[must_use]
     pub fn new(steps: Vec<Step>) -> Self {
         Self {
@@ -169,7 +169,7 @@ pub struct Backoff {
     pub first_ns: u64,
     /// The factor by which the time grows before each further retry; 1.0 for equal times.
     pub factor: f64,
-    /// The part of each time, from 0.0 to 1.0, by which the time is at most shortened at random.
+    /// The maximum fraction, from 0.0 to 1.0, by which each time is randomly shortened.
     pub jitter: f64,
 }
 
@@ -213,7 +213,8 @@ pub struct Clients {
 }
 
 impl Default for Clients {
-    /// No clients. Clients that are added send to the first stage, never time out and never retry.
+    /// No clients. If clients are added, they send to the first stage, never time out and never
+    /// retry.
     fn default() -> Self {
         Self {
             stage: 0,

@@ -21,20 +21,21 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Creates one class for each share, 1 to 8, and divides the capacity among them: while events
-    /// of all classes wait, the stage serves them in proportion to the shares. Capacity that a
-    /// class does not need goes to the other classes. A share of 0 counts as 1.
+    /// Creates one class for each of 1 to 8 shares, and divides the capacity among the classes:
+    /// while events of all classes wait, the stage serves them in proportion to the shares.
+    /// Capacity that a class does not need goes to the other classes. A share of 0 counts as 1.
     ///
     /// With a [target](Self::target), an overloaded stage admits as many events of each class as it
     /// can serve in time with the share of the class and with capacity that other classes leave
     /// unused. It therefore rejects only excess events of a class that sends too many. In
-    /// simulations whose handlers compute, each class gets the capacity due to it, to within 8 %.
-    /// Three cases are less exact:
+    /// simulations whose handlers only compute, each class gets the capacity due to it, to within 8
+    /// %. Three cases are less exact:
     ///
     /// - If handlers wait for a scarce resource, a class that needs most of its share loses up to a
     ///   fifth of its events while another class sends many times the capacity.
-    /// - For about a second after such a flood begins, the stage may reject events of all classes.
-    /// - A class with one hundredth of the shares or less gets more than its share.
+    /// - For about a second after a class starts to send far too many events, the stage may reject
+    ///   events of all classes.
+    /// - A class whose share is at most one hundredth of the total gets more than its share.
     ///
     /// In a keyed stage, shares apply among keys, because the events of a key stay in order.
     /// Without a target, one class can fill the queue and leave no room for the others; limit its
