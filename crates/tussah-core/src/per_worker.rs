@@ -1,4 +1,4 @@
-//! Values of a runtime, one for each worker, which accesses its value without a lock.
+//! One value for each worker of a runtime; each worker accesses its own value without a lock.
 //!
 //! # Why it is sound
 //! Only the OS thread that is worker *i* of the runtime accesses the value at place *i*:
@@ -23,7 +23,7 @@ use std::ops::{Deref, DerefMut};
 use crate::runtime::Handle;
 use crate::worker::Worker;
 
-/// Values of a runtime, one for each worker, which accesses its value without a lock.
+/// One value for each worker of a runtime; each worker accesses its own value without a lock.
 ///
 /// # Examples
 /// ```

@@ -1,7 +1,7 @@
 //! A FastCGI client: sends requests to an application such as php-fpm, over a pool of connections.
 //!
-//! A [`Backend`] is one application server. A named [`Limit`] bounds the connections to it: a
-//! request holds a permit from its first byte until the application has ended the response, or
+//! A [`Backend`] is one application server. A named [`Limit`] bounds the connections of a backend:
+//! a request holds a permit from its first byte until the application has ended the response, or
 //! until the caller drops the [`Response`]. Further requests wait in a bounded queue.
 //!
 //! Request and response are streamed at the same time, so neither side can block the other. The

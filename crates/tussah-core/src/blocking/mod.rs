@@ -31,8 +31,8 @@
 //! Polling a handle inside a blocking job counts as waiting, because the poll may run the job: a
 //! `select` over a handle and another future is then blocked until the job has ended. This rule
 //! applies to the jobs of all pools, not only to those of the handle's pool. Otherwise, two pools
-//! with one OS thread each would stall without a cycle if each one's job waited for a job queued in
-//! the other pool.
+//! with one OS thread each would stall without a cycle if the job of each waited for a job queued
+//! in the other pool.
 //!
 //! A file operation on the pool counts as a job. A job that waits for a file operation runs it on
 //! its own OS thread, together with the operations ahead of it in the file's queue

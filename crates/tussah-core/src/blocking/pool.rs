@@ -18,7 +18,7 @@ use crate::color::held::assert_may_wait;
 use crate::join_error::JoinError;
 
 /// A pool of OS threads for blocking work, such as file operations without io_uring, name
-/// resolution, calls of foreign libraries, and long computations.
+/// resolution, calls to foreign libraries, and long computations.
 ///
 /// A [`PoolPolicy`] determines when the pool adds and removes OS threads. Jobs start in order of
 /// submission, except that a waiter for a queued job runs it immediately. Dropping the pool shuts

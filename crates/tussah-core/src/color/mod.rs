@@ -36,7 +36,7 @@ pub use reference::ColorRef;
 pub struct Color(pub u64);
 
 impl Color {
-    /// The color of all events that are posted without naming a color.
+    /// The color of all events for which no color is given.
     pub const DEFAULT: Color = Color(0);
 }
 

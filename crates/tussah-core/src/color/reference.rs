@@ -16,8 +16,8 @@ use crate::runtime::Shared;
 /// The runtime may forget a color if it is identified by a number, is idle, and has no references.
 /// The color's priority and depth limit are then lost. A runtime remembers up to 4,096 such colors,
 /// and forgets others when their last reference is dropped. If a color had events at that moment,
-/// the runtime forgets it later, while the program names other colors. By the time the program has
-/// named about as many new colors, all such colors are forgotten.
+/// the runtime forgets it later, while the program names other colors. All such colors are
+/// forgotten by the time the program has named about the same number of new colors.
 pub struct ColorRef {
     cell: NonNull<ColorCell>,
     /// Declared after the cell's pointer and released after its handle, because the cell uses its

@@ -80,7 +80,7 @@ impl Source {
         }
     }
 
-    /// Registers this descriptor with the next worker in rotation, instead of the worker that first
+    /// Assigns this descriptor to the next worker in rotation, instead of to the worker that first
     /// waits for it. Use this for connections that a single worker accepts: all workers then share
     /// the load from the start, without stealing.
     #[must_use]

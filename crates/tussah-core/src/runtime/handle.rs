@@ -23,8 +23,8 @@ use crate::stats::Stats;
 use crate::thread::{self, JoinHandle};
 use crate::worker::Worker;
 use crate::world::Network;
-/// A runtime with its workers, colors, timers and blocking pool. Dropping it calls
-/// [`Runtime::shutdown`], on a new OS thread if a panic drops it where blocking is forbidden.
+/// A runtime with its workers, colors, timers and blocking pool. Dropping the runtime calls
+/// [`Runtime::shutdown`], on a new OS thread if a panic occurs where blocking is forbidden.
 pub struct Runtime {
     handle: Handle,
 }
@@ -224,7 +224,7 @@ impl Handle {
         }
     }
 
-    /// Returns a reference to a color of this runtime. It saves later look-ups by number.
+    /// Returns a reference to a color of this runtime. A reference saves look-ups by number.
     pub fn color(&self, color: impl AsColor) -> ColorRef {
         color.reference(&self.shared)
     }
@@ -283,7 +283,8 @@ impl Handle {
     /// Returns `InvalidInput` if the number is not 1 to 1,024. The call waits until earlier changes
     /// and removed workers have finished; inside an event or a closure that has entered a color, it
     /// returns `WouldBlock` instead. Returns the system's error if an OS thread could not be
-    /// started or no descriptors are left (each worker needs two); workers that have started stay.
+    /// started or no descriptors are left (each worker needs two); workers that have started
+    /// remain.
     pub fn set_workers(&self, workers: usize) -> io::Result<()> {
         shutdown::set_workers(&self.shared, workers)
     }

@@ -33,7 +33,7 @@ use crate::units::show_count;
 ///
 /// First, all clients connect, a few at a time so that the server's accept queue does not overflow.
 /// Then, for the duration of --warm-up, they make requests that do not count. Finally, the
-/// measurement starts, which counts all requests that end before it stops.
+/// measurement starts; it counts all requests that end before it stops.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_long_help = MORE)]
 pub struct Arguments {

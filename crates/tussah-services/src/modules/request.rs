@@ -15,9 +15,9 @@ use crate::web;
 /// A request, which gets exactly one answer: the first [`Response`] that reaches
 /// [`HttpReply`](super::HttpReply).
 ///
-/// If all clones of a request and of its responses are dropped without an answer, the client gets
-/// 500 if the last one is dropped during a panic, and 503 otherwise. So the client also gets an
-/// answer if an edge sheds the request, if the request expires, or if no edge takes it.
+/// When all clones of a request and of its responses have been dropped without an answer, the
+/// client gets 503, or 500 if a panic dropped the last one. So the client also gets an answer if an
+/// edge sheds the request, if the request expires, or if no edge takes it.
 ///
 /// Graphs can refer to the fields `path`, `method` and `host`, which are strings. Cloning a request
 /// copies its head and body.

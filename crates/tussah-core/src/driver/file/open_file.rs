@@ -67,7 +67,7 @@ pub async fn open(path: &Path, how: &OpenHow) -> io::Result<OpenFile> {
 }
 
 impl OpenFile {
-    /// Reads into a buffer. If `whole` is true, reads until the buffer is full or the end of the
+    /// Reads into a buffer: once or, if `whole` is true, until the buffer is full or the end of the
     /// file is reached. Bytes in the page cache are read immediately.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl OpenFile {
         (read, buffer)
     }
 
-    /// Writes a buffer after all earlier changes of the file. If `whole` is true, continues until
+    /// Writes a buffer after all earlier changes of the file: once or, if `whole` is true, until
     /// the whole buffer is written.
     ///
     /// # Errors

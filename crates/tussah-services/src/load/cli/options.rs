@@ -128,7 +128,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration, conflicts_with = "rate")]
     think: Duration,
 
-    /// Make requests that do not count for this long before the measurement
+    /// Length of the warm-up, whose requests do not count
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     warm_up: Duration,
 
