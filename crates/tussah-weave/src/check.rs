@@ -29,15 +29,16 @@ mod values;
 /// The result of checking a file.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
-    /// The graphs, in the order of the file. A graph with errors may lack some parts.
+    /// The graphs, in the order in which the file defines them. A graph with errors may lack some
+    /// parts.
     pub graphs: Vec<Graph>,
     /// The tests.
     pub tests: Vec<Test>,
-    /// The errors and warnings, in the order of their positions.
+    /// The errors and warnings, sorted by position.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Checks a file, and also checks it against the signatures of modules if `modules` is given.
+/// Checks a file, using the signatures in `modules` if they are given.
 ///
 /// Without signatures, ports and types are not checked.
 #[must_use]

@@ -11,15 +11,15 @@ const NAME_MAX: usize = 60;
 pub struct Diagnostic {
     /// The severity.
     pub severity: Severity,
-    /// The error in one line, without a position.
+    /// The message, as one line without a position.
     pub message: String,
     /// The faulty part of the text.
     pub span: Span,
-    /// A short label for this part; empty if the message is sufficient.
+    /// A short label for the faulty part; empty if the message is sufficient.
     pub label: String,
-    /// Other places in the text that help to explain the fault.
+    /// Other places in the text that help to explain the diagnostic.
     pub others: Vec<Label>,
-    /// The advice to the user.
+    /// Advice to the user, if there is any.
     pub help: Option<String>,
 }
 
@@ -70,7 +70,7 @@ impl Diagnostic {
         }
     }
 
-    /// Returns whether this is an error.
+    /// Returns whether the diagnostic is an error.
     #[must_use]
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error

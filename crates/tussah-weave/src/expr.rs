@@ -25,9 +25,9 @@ pub enum ExprKind {
     Value(Value),
     /// The name of a parameter, or `workers` for the runtime's number of workers.
     Param(String),
-    /// An operator before its operand.
+    /// A prefix operator and its operand.
     Unary(UnaryOp, Box<Expr>),
-    /// An operator between its operands.
+    /// A binary operator and its two operands.
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
 }
 
@@ -212,7 +212,7 @@ impl Expr {
         }
     }
 
-    /// Returns the kind of the value, derived from the kinds of the parameters.
+    /// Returns the kind of the expression's value, derived from the kinds of the parameters.
     ///
     /// # Errors
     ///

@@ -21,7 +21,7 @@ const INDENT: usize = 2;
 ///
 /// # Errors
 ///
-/// Returns an error if the file does not parse.
+/// Returns an error if the file cannot be parsed.
 ///
 /// ```
 /// let text = "graph A{b=C(x:1)\n  long=D\n\n\n  b->long // on\n}";

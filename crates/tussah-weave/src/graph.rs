@@ -15,7 +15,7 @@ use crate::value::Kind;
 pub struct Graph {
     /// The name.
     pub name: String,
-    /// The documentation; may be empty.
+    /// The documentation; empty if there is none.
     pub doc: String,
     /// The parameters.
     pub params: Vec<Param>,
@@ -25,7 +25,7 @@ pub struct Graph {
     pub edges: Vec<Edge>,
     /// The rules that reject items.
     pub sheds: Vec<Shed>,
-    /// The bounds on the number of items inside sets of instances.
+    /// The limits, each of which bounds the number of items inside a set of instances.
     pub limits: Vec<Limit>,
     /// The edges from the graph's own inputs. A graph with inputs can only be used inside other
     /// graphs.
@@ -34,12 +34,12 @@ pub struct Graph {
     pub outputs: Vec<Boundary>,
     /// The nested graphs.
     pub groups: Vec<Group>,
-    /// The position of the name.
+    /// The position of the graph's name.
     pub span: Span,
 }
 
 impl Graph {
-    /// Returns the kinds that the value of an argument can have: its own kind is the first. The
+    /// Returns the kinds that the value of an argument can have, starting with its own kind. The
     /// list is empty if the value has no kind.
     #[must_use]
     pub fn kinds(&self, value: &Expr) -> Vec<Kind> {
@@ -75,9 +75,9 @@ impl Graph {
 pub struct Group {
     /// The name of the instance, prefixed with the names of the graphs that contain it.
     pub name: String,
-    /// The name of the graph.
+    /// The name of the nested graph.
     pub graph: String,
-    /// The indices of the nodes.
+    /// The indices of the nested graph's nodes in [`Graph::nodes`].
     pub nodes: Range<usize>,
     /// The inner graph's inputs.
     pub inputs: Vec<Boundary>,
@@ -94,11 +94,11 @@ pub struct Param {
     pub kind: Kind,
     /// The default value.
     pub default: Option<Expr>,
-    /// The documentation; may be empty.
+    /// The documentation; empty if there is none.
     pub doc: String,
-    /// The position of the name.
+    /// The position of the parameter's name.
     pub span: Span,
-    /// The position of the kind.
+    /// The position of the parameter's kind.
     pub kind_span: Span,
 }
 
@@ -109,32 +109,32 @@ pub struct Node {
     pub name: String,
     /// The full path of the module, such as `http::Listen`.
     pub module: String,
-    /// The arguments of a generic module.
+    /// The type arguments, if the module is generic.
     pub types: Vec<Type>,
     /// The arguments. If the graph was checked against signatures, each argument has a name.
     pub args: Vec<Arg>,
-    /// The shards, if the instance is split.
+    /// The shards, if the instance is split into shards.
     pub shards: Option<Shards>,
-    /// The condition under which the instance exists.
+    /// The condition under which the instance exists; `None` if it always exists.
     pub condition: Option<Expr>,
     /// True if at least one edge must lead to the instance. Always false without signatures.
     pub needs_input: bool,
-    /// The outputs that must be connected. Empty without signatures.
+    /// The names of the outputs that must be connected. Empty without signatures.
     pub needs_outputs: Vec<String>,
-    /// The documentation; may be empty.
+    /// The documentation; empty if there is none.
     pub doc: String,
     /// The position of the instance's name.
     pub span: Span,
     /// The position of the module's path.
     pub module_span: Span,
-    /// The positions of the types.
+    /// The positions of the type arguments.
     pub type_spans: Vec<Span>,
 }
 
 /// An argument.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arg {
-    /// The name. `None` for a positional argument.
+    /// The name; `None` for a positional argument.
     pub name: Option<String>,
     /// The value.
     pub value: Expr,
@@ -149,7 +149,7 @@ pub struct Arg {
 pub struct Shards {
     /// The number of shards.
     pub count: Expr,
-    /// The field of an item that selects its shard.
+    /// The field of an item that selects the item's shard.
     pub by: Option<String>,
     /// The position.
     pub span: Span,
@@ -158,7 +158,7 @@ pub struct Shards {
 /// A port of a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PortRef {
-    /// The index of the node in the graph's or the plan's nodes.
+    /// The index of the node among the nodes of the graph or the plan.
     pub node: usize,
     /// The port.
     pub port: String,
@@ -177,10 +177,10 @@ pub struct Edge {
     pub after: Option<Expr>,
     /// True if the edge closes a cycle.
     pub back: bool,
-    /// The condition under which the edge exists. The nodes of the edge have conditions of their
-    /// own.
+    /// The condition under which the edge exists. The nodes that the edge connects can have their
+    /// own conditions.
     pub condition: Option<Expr>,
-    /// The type of the items, if signatures specify it.
+    /// The type of the items, if the signatures specify it.
     pub item: Option<Type>,
     /// The position.
     pub span: Span,
@@ -202,7 +202,7 @@ pub enum Via {
     },
     /// The sender calls the receiver.
     Call,
-    /// The sender calls the receiver, which is a later part of a fused chain.
+    /// The sender calls the receiver, which is the next module of a fused chain.
     Fused,
 }
 
@@ -219,9 +219,9 @@ pub enum WhenFull {
     /// The sender waits.
     #[default]
     Wait,
-    /// The item goes to the receiver's `dropped` port.
+    /// The new item goes to the receiver's `dropped` port.
     Shed,
-    /// The oldest item goes to the receiver's `dropped` port.
+    /// The oldest item in the queue goes to the receiver's `dropped` port.
     DropOldest,
 }
 
@@ -244,13 +244,14 @@ impl fmt::Display for WhenFull {
 /// A rule that rejects items while an instance is slow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shed {
-    /// The index of the node.
+    /// The index of the node that rejects items.
     pub node: usize,
-    /// The 90th percentile of the response time above which the instance rejects items.
+    /// The limit on the 90th percentile of the response time; above the limit, the instance rejects
+    /// items.
     pub above: Expr,
     /// The input that receives rejected items.
     pub to: Option<PortRef>,
-    /// The condition under which the rule exists.
+    /// The condition under which the rule applies.
     pub condition: Option<Expr>,
     /// The position.
     pub span: Span,
@@ -261,9 +262,9 @@ pub struct Shed {
 pub struct Limit {
     /// The bound, in items.
     pub count: Expr,
-    /// The indices of the nodes.
+    /// The indices of the nodes in the set.
     pub nodes: Vec<usize>,
-    /// The condition under which the bound exists.
+    /// The condition under which the bound applies.
     pub condition: Option<Expr>,
     /// The position.
     pub span: Span,
@@ -272,7 +273,7 @@ pub struct Limit {
 /// An edge between a port of the graph itself and a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Boundary {
-    /// The port of the graph.
+    /// The name of the graph's port.
     pub port: String,
     /// The port of the node.
     pub inner: PortRef,
@@ -297,7 +298,7 @@ pub struct Test {
     pub args: Vec<Arg>,
     /// The steps.
     pub steps: Vec<Step>,
-    /// The position of the name.
+    /// The position of the test's name.
     pub span: Span,
 }
 
@@ -308,20 +309,19 @@ pub enum Step {
     Replace {
         /// The name of the node.
         node: String,
-        /// The full path of the module.
+        /// The full path of the replacement module.
         module: String,
-        /// The types for a generic module. The edges of the node determine the types that the test
-        /// does not state.
+        /// The type arguments, if the module is generic. The node's edges determine the types that
+        /// the test does not state.
         types: Vec<Type>,
         /// The arguments.
         args: Vec<Arg>,
-        /// The position of the module.
+        /// The position of the replacement module.
         span: Span,
     },
     /// Sends items.
     Send {
-        /// The input that receives the items, or the output that the test pretends to send them
-        /// from.
+        /// The input that receives the items, or the output from which they appear to come.
         to: Place,
         /// The items.
         values: Vec<Expr>,
@@ -332,7 +332,7 @@ pub enum Step {
     Expect {
         /// The port to watch.
         at: Place,
-        /// The expected items; empty if nothing may arrive.
+        /// The expected items; empty if the test expects that none arrive.
         values: Vec<Expr>,
         /// The time limit within which the items must arrive.
         within: Option<Expr>,

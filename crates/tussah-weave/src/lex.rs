@@ -13,13 +13,13 @@ pub(crate) const ERRORS_MAX: usize = 100;
 pub struct Lexed {
     /// The tokens.
     pub tokens: Vec<Token>,
-    /// The comments, which are not tokens.
+    /// The comments, which do not count as tokens.
     pub comments: Vec<Comment>,
     /// The errors.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// A comment other than documentation.
+/// A comment that is not documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comment {
     /// The position, delimiters included.
@@ -28,8 +28,8 @@ pub struct Comment {
 
 /// Splits a text into tokens.
 ///
-/// A macro can pass the text of one literal, or of joined punctuation, and then set the spans of
-/// the tokens.
+/// A macro can pass the text of a single literal, or of adjacent punctuation characters, and then
+/// set the spans of the resulting tokens.
 #[must_use]
 pub fn lex(text: &str) -> Lexed {
     let mut lexer = Lexer {

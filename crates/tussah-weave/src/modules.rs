@@ -9,7 +9,7 @@ use crate::value::Kind;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Modules {
-    /// The signatures, by the full paths of the modules.
+    /// The signatures, keyed by the full path of each module.
     pub signatures: BTreeMap<String, Signature>,
     /// The field names of each item type. The key is the displayed form of the type.
     #[cfg_attr(feature = "serde", serde(default))]
@@ -27,7 +27,7 @@ impl Modules {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Signature {
-    /// The full path, such as `http::Listen`.
+    /// The full path of the module, such as `http::Listen`.
     pub name: String,
     /// The documentation.
     #[cfg_attr(feature = "serde", serde(default))]
@@ -35,7 +35,7 @@ pub struct Signature {
     /// The names of the type parameters.
     #[cfg_attr(feature = "serde", serde(default))]
     pub generics: Vec<String>,
-    /// The parameters, in the order of positional arguments.
+    /// The parameters, in the order in which positional arguments are assigned to them.
     #[cfg_attr(feature = "serde", serde(default))]
     pub params: Vec<ParamSignature>,
     /// The input ports; empty for a source.
@@ -110,15 +110,15 @@ pub struct ParamSignature {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PortSignature {
-    /// The name; `run` is the default input, `out` the default output.
+    /// The name; the default input is named `run`, and the default output is named `out`.
     pub name: String,
     /// The type of the items.
     pub item: Type,
-    /// True if an output must be connected; ignored for an input.
+    /// True if the output must be connected; ignored for an input.
     #[cfg_attr(feature = "serde", serde(default))]
     pub required: bool,
-    /// True if the items can be cloned, which an output with several edges needs; ignored for an
-    /// input.
+    /// True if the items can be cloned, which is necessary if an output has several edges; ignored
+    /// for an input.
     #[cfg_attr(
         feature = "serde",
         serde(default = "can_clone", skip_serializing_if = "bool::clone")
@@ -143,14 +143,16 @@ fn can_clone() -> bool {
     serde(rename_all = "lowercase")
 )]
 pub enum Parallelism {
-    /// Any items at the same time.
+    /// The module may handle any items at the same time.
     #[default]
     Element,
-    /// Any items at the same time, but the output has the order of the input.
+    /// The module may handle any items at the same time, but its output keeps the order of its
+    /// input.
     Ordered,
-    /// Items of different flows at the same time, but only one item of each flow.
+    /// The module may handle items of different flows at the same time, but only one item of each
+    /// flow.
     Flow,
-    /// One item at a time.
+    /// The module handles one item at a time.
     Serial,
 }
 
@@ -165,14 +167,14 @@ pub enum Body {
     /// Code that never waits.
     #[default]
     Plain,
-    /// Code that may await.
+    /// Async code, which may wait at each `.await`.
     Async,
     /// Code that may block an OS thread.
     Blocking,
 }
 
-/// Returns the number that stands for a port in the types that macros generate. It is a hash of the
-/// port's name (FNV-1a), because a name cannot be a parameter of a type.
+/// Returns the number that stands for a port in the types that macros generate. The number is a
+/// hash (FNV-1a) of the port's name, because a name cannot be a parameter of a type.
 #[doc(hidden)]
 #[must_use]
 pub const fn port_number(name: &str) -> u64 {

@@ -49,8 +49,8 @@ pub fn parse(text: &str) -> Parsed {
     parsed
 }
 
-/// Parses the tokens of a macro. An error about a token missing at the end refers to the position
-/// `end`.
+/// Parses the tokens of a macro. If a token is missing at the end of the input, the error has the
+/// position `end`.
 #[must_use]
 pub fn parse_tokens(tokens: &[Token], end: Span) -> Parsed {
     let mut parser = Parser::new(tokens, end);

@@ -21,9 +21,9 @@ pub struct Plan {
     pub edges: Vec<PlanEdge>,
     /// The rules that reject items.
     pub sheds: Vec<PlanShed>,
-    /// The bounds on the number of items inside sets of instances.
+    /// The limits, each of which bounds the number of items inside a set of instances.
     pub limits: Vec<PlanLimit>,
-    /// The edges from the graph's own inputs. `from` has no node: its port is a port of the graph.
+    /// The edges from the graph's own inputs.
     pub inputs: Vec<PlanBoundary>,
     /// The edges to the graph's own outputs.
     pub outputs: Vec<PlanBoundary>,
@@ -36,13 +36,13 @@ pub struct PlanNode {
     pub name: String,
     /// The full path of the module.
     pub module: String,
-    /// The arguments of a generic module.
+    /// The type arguments, if the module is generic.
     pub types: Vec<Type>,
     /// The arguments.
     pub args: Vec<PlanArg>,
-    /// The shards, if the instance is split.
+    /// The shards, if the instance is split into shards.
     pub shards: Option<PlanShards>,
-    /// The documentation, or empty.
+    /// The documentation; empty if there is none.
     pub doc: String,
     /// The position.
     pub span: Span,
@@ -51,7 +51,7 @@ pub struct PlanNode {
 /// An argument with its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanArg {
-    /// The name. `None` for a positional argument, in a graph that was checked without signatures.
+    /// The name; `None` for a positional argument in a graph that was checked without signatures.
     pub name: Option<String>,
     /// The value.
     pub value: Value,
@@ -64,7 +64,7 @@ pub struct PlanArg {
 pub struct PlanShards {
     /// The number of shards, at least 1.
     pub count: u64,
-    /// The field of an item that selects its shard.
+    /// The field of an item that selects the item's shard.
     pub by: Option<String>,
 }
 
@@ -81,7 +81,7 @@ pub struct PlanEdge {
     pub after: Option<Duration>,
     /// True if the edge closes a cycle.
     pub back: bool,
-    /// The type of the items, if signatures specify it.
+    /// The type of the items, if the signatures specify it.
     pub item: Option<Type>,
     /// The position.
     pub span: Span,
@@ -112,9 +112,10 @@ pub enum PlanVia {
 /// A rule that rejects items while an instance is slow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanShed {
-    /// The index of the node.
+    /// The index of the node that rejects items.
     pub node: usize,
-    /// The 90th percentile of the response time above which the instance rejects items.
+    /// The limit on the 90th percentile of the response time; above the limit, the instance rejects
+    /// items.
     pub above: Duration,
     /// The input that receives rejected items.
     pub to: Option<PortRef>,
@@ -127,7 +128,7 @@ pub struct PlanShed {
 pub struct PlanLimit {
     /// The bound, in items, at least 1.
     pub count: u64,
-    /// The indices of the nodes.
+    /// The indices of the nodes in the set.
     pub nodes: Vec<usize>,
     /// The position.
     pub span: Span,
@@ -136,7 +137,7 @@ pub struct PlanLimit {
 /// An edge between a port of the graph itself and a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanBoundary {
-    /// The port of the graph.
+    /// The name of the graph's port.
     pub port: String,
     /// The port of the node.
     pub inner: PortRef,

@@ -13,8 +13,8 @@ const BEFORE_PLACE: usize = 60;
 const TAB: &str = "    ";
 
 impl Span {
-    /// Returns the line and column where the span begins, both counted from 1. A column is one
-    /// character.
+    /// Returns the line and the column at which the span begins, both counted from 1. Each
+    /// character counts as one column.
     ///
     /// ```
     /// use tussah_weave::Span;

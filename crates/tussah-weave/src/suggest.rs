@@ -1,4 +1,4 @@
-//! Names that resemble a misspelt one.
+//! Suggestions of known names for a misspelled one.
 
 /// Bound, in bytes: no one misspells a name of this length, and comparing takes quadratic time.
 const NAME_LEN_MAX: usize = 64;
@@ -25,7 +25,8 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
     .map(|(_, known)| known)
 }
 
-/// Returns the help that names the nearest name, or else lists the known ones if they are few.
+/// Returns a help text that suggests the most similar known name. If none is similar, the text
+/// lists all known names, unless there are many.
 ///
 /// # Examples
 /// ```

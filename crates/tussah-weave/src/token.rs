@@ -6,9 +6,9 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Span {
-    /// The first byte or token.
+    /// The index of the first byte or token.
     pub start: u32,
-    /// The end, exclusive.
+    /// The index after the last byte or token.
     pub end: u32,
 }
 
@@ -35,7 +35,7 @@ pub struct Token {
     pub span: Span,
 }
 
-/// The kinds of tokens. Keywords and units are names.
+/// The kinds of tokens. Keywords and units count as names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenKind {
     /// A name: ASCII letters, digits and `_`.
@@ -44,7 +44,7 @@ pub enum TokenKind {
     Number(String),
     /// A string, with its escape sequences decoded.
     Text(String),
-    /// One documentation comment, without its slashes.
+    /// A documentation comment, without its slashes.
     Doc(String),
     /// A lifetime in a Rust type, such as `'static`.
     Lifetime(String),

@@ -5,7 +5,7 @@ use crate::graph::{Arg, Param, Shards, WhenFull};
 use crate::token::Span;
 use crate::types::Type;
 
-/// A file, or the content of a macro.
+/// A parsed file, or the parsed content of a macro.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct File {
     /// The modules imported with `use`.
@@ -27,10 +27,10 @@ pub struct Name {
     pub span: Span,
 }
 
-/// Names with `::` between them.
+/// A path, which consists of names separated by `::`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// The names; there is at least one.
+    /// The names, of which there is at least one.
     pub names: Vec<Name>,
 }
 
@@ -62,7 +62,7 @@ impl std::fmt::Display for Path {
 /// A graph as written in the source, before its names are resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Definition {
-    /// The documentation, or empty.
+    /// The documentation; empty if there is none.
     pub doc: String,
     /// The name.
     pub name: Name,
@@ -72,7 +72,7 @@ pub struct Definition {
     pub body: Vec<Statement>,
     /// True if part of the graph did not parse. Parameters and edges may then be missing.
     pub is_broken: bool,
-    /// The instances whose statements did not parse.
+    /// The names of the instances whose statements did not parse.
     pub lost: Vec<Name>,
     /// True if a limit did not parse. It may have bounded any cycle.
     pub(crate) has_lost_limit: bool,
@@ -96,17 +96,17 @@ pub enum Statement {
 /// An instance of a module or of a graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instance {
-    /// The documentation, or empty.
+    /// The documentation; empty if there is none.
     pub doc: String,
     /// The name of the instance.
     pub name: Name,
     /// The module.
     pub module: Path,
-    /// The types between `<` and `>`.
+    /// The type arguments between `<` and `>`.
     pub types: Vec<TypeRef>,
     /// The arguments.
     pub args: Vec<Arg>,
-    /// The shards after `*`.
+    /// The shards that are stated after `*`, if any.
     pub shards: Option<Shards>,
     /// The position of the statement.
     pub span: Span,
@@ -124,16 +124,16 @@ pub struct TypeRef {
 /// A chain of edges.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chain {
-    /// The end at which the first edge begins.
+    /// The start of the first edge.
     pub first: End,
-    /// The edges; there is at least one.
+    /// The edges, of which there is at least one.
     pub hops: Vec<Hop>,
 }
 
-/// An edge of a chain. It begins where the previous edge ends.
+/// An edge of a chain. Each edge starts where the previous edge ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hop {
-    /// The end to which the edge leads.
+    /// The destination of the edge.
     pub to: End,
     /// The kind of the edge, if the text states it.
     pub kind: Option<HopKind>,
@@ -162,7 +162,7 @@ pub enum HopKind {
 /// An end of an edge: an instance, or the graph's own `in` or `out`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
-    /// The instance, `in` or `out`.
+    /// The name of the instance, or `in` or `out`.
     pub name: Name,
     /// The port, if the text states it.
     pub port: Option<Name>,
@@ -182,7 +182,8 @@ impl End {
 pub struct ShedRule {
     /// The instance.
     pub name: Name,
-    /// The 90th percentile of the response time above which the instance rejects items.
+    /// The limit on the 90th percentile of the response time; above the limit, the instance rejects
+    /// items.
     pub above: Expr,
     /// The port that receives rejected items.
     pub to: Option<End>,
@@ -217,7 +218,7 @@ pub struct Choice {
 pub struct TestCase {
     /// The name.
     pub name: String,
-    /// The position of the name.
+    /// The position of the test's name.
     pub span: Span,
     /// The graph.
     pub graph: Name,
@@ -236,7 +237,7 @@ pub enum TestStep {
         name: End,
         /// The module that replaces the instance's module.
         module: Path,
-        /// The types for a generic module.
+        /// The type arguments, if the module is generic.
         types: Vec<TypeRef>,
         /// The arguments.
         args: Vec<Arg>,

@@ -6,7 +6,7 @@ use std::fmt;
 /// Bound, in levels: deeper types are not written by hand, and the parser recurses.
 const DEPTH_MAX: usize = 32;
 
-/// A Rust type: a name with arguments.
+/// A Rust type: a name and its type arguments.
 ///
 /// References are named `&`, `&mut` or `&'a`, tuples `()`, slices `[]`, and arrays `[; 4]`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,11 +42,12 @@ impl Type {
         }
     }
 
-    /// Parses a type in Rust's syntax: paths with arguments, references, tuples, slices, arrays.
+    /// Parses a type in Rust's syntax: a path with arguments, a reference, a tuple, a slice or an
+    /// array.
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is something else, such as a function pointer.
+    /// Returns an error if the text is anything else, such as a function pointer.
     ///
     /// ```
     /// use tussah_weave::Type;

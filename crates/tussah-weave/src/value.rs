@@ -17,9 +17,9 @@ use crate::unit;
 pub enum Kind {
     /// `true` or `false`.
     Flag,
-    /// A whole number that is not negative.
+    /// A non-negative integer.
     Count,
-    /// A number, possibly with a fraction or a sign. A count and a percentage are numbers.
+    /// A number, possibly with a fraction or a sign. Counts and percentages are valid numbers.
     Number,
     /// A number of bytes.
     Size,
@@ -29,11 +29,11 @@ pub enum Kind {
     Rate,
     /// Text.
     Text,
-    /// The path of a file. Where a path is expected, a string is read as one.
+    /// The path of a file. Where a path is expected, a string is read as a path.
     Path,
-    /// A host and a port. Where an address is expected, a string is read as one.
+    /// A host and a port. Where an address is expected, a string is read as an address.
     Address,
-    /// A Rust type. Only graphs that are compiled into a program have such parameters.
+    /// A Rust type. Only graphs that are compiled into a program can have parameters of this kind.
     Rust(Type),
 }
 
@@ -51,7 +51,7 @@ impl Kind {
         Kind::Address,
     ];
 
-    /// Returns the name that Weave uses. All Rust types have the same name.
+    /// Returns the name of the kind in Weave. All Rust types share one name.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -108,7 +108,7 @@ impl fmt::Display for Kind {
 pub enum Value {
     /// `true` or `false`.
     Flag(bool),
-    /// A whole number that is not negative.
+    /// A non-negative integer.
     Count(u64),
     /// A finite number.
     Number(f64),

@@ -9,11 +9,11 @@ use crate::expr::Expr;
 type Present = (usize, BTreeSet<String>);
 
 impl Graph {
-    /// Returns the first two edges of each output that exist at the same time. The second edge
-    /// needs a copy of each item.
+    /// Returns, for each output, the first two edges that exist at the same time. The second of
+    /// these edges needs a copy of each item.
     ///
-    /// Edges of an output under different conditions are not among them, even if both conditions
-    /// may hold.
+    /// Edges that exist under different conditions are not included, even if both conditions can be
+    /// true.
     #[must_use]
     pub fn copies(&self) -> Vec<(usize, usize)> {
         let mut ports: BTreeMap<&PortRef, Vec<Present>> = BTreeMap::new();

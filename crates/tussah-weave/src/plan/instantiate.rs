@@ -16,7 +16,8 @@ use crate::token::Span;
 use crate::value::{Kind, Value};
 
 impl Graph {
-    /// Assigns values to the parameters, and evaluates conditions, shards and arguments.
+    /// Creates a plan: assigns values to the parameters, and evaluates conditions, shards and
+    /// arguments.
     ///
     /// # Errors
     ///
