@@ -1,7 +1,8 @@
 //! CGI/1.1 (RFC 3875), as needed by a web server whose applications speak FastCGI.
 //!
-//! [`variables`] turns a request into the variables of an application, and [`parse`] reads the head
-//! of its response. The parser refuses a head that starts with a status line (section 5, "NPH").
+//! [`variables`] converts a request into the variables for an application, and [`parse`] parses the
+//! head of the application's response. The parser refuses a head that starts with a status line
+//! (section 5, "NPH").
 
 mod path;
 mod response;

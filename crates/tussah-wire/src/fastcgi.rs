@@ -1,9 +1,9 @@
 //! FastCGI 1.0, for a web server that passes requests to an application.
 //!
-//! The numbers of sections refer to the FastCGI Specification by Mark R. Brown, version 1.0 of 29
-//! April 1996. A web server sends a request with the functions `push_*` and [`chunks`], and reads
-//! the response with [`Parser`]. The module [`cgi`](crate::cgi) makes the variables of the request,
-//! and reads the head of the response.
+//! Section numbers refer to the FastCGI Specification by Mark R. Brown, version 1.0 of 29 April
+//! 1996. A web server sends a request with the functions `push_*` and [`chunks`], and reads the
+//! response with [`Parser`]. The module [`cgi`](crate::cgi) creates the variables of the request,
+//! and parses the head of the response.
 //!
 //! ```
 //! use std::num::NonZeroU16;

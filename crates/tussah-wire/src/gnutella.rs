@@ -1,10 +1,10 @@
 //! Gnutella: the messages of version 0.4, and the handshake of version 0.6.
 //!
-//! The numbers of sections refer to "The Annotated Gnutella Protocol Specification v0.4", document
-//! revision 1.6. [`handshake`] names its own source.
+//! Section numbers refer to "The Annotated Gnutella Protocol Specification v0.4", document revision
+//! 1.6. The module [`handshake`] names its own source.
 //!
 //! A stream of descriptors follows the handshake. A router needs only [`Descriptor::parse`],
-//! [`Header::forwarded`] and [`Routes`]; [`Payload::parse`] reads what a descriptor carries.
+//! [`Header::forwarded`] and [`Routes`]; [`Payload::parse`] parses the payload of a descriptor.
 //!
 //! ```
 //! use tussah_wire::gnutella::{self, Descriptor, Guid, Limits, Payload, Query};

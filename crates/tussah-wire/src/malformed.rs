@@ -5,8 +5,8 @@ use std::fmt;
 
 /// Malformed bytes: the position, what was expected, and what was found.
 ///
-/// Close the connection, unless the function that refused the bytes says otherwise: the start of
-/// the next message is unknown.
+/// Unless the function that refused the bytes says otherwise, close the connection, because the
+/// start of the next message is unknown.
 ///
 /// ```
 /// use std::num::NonZeroU16;

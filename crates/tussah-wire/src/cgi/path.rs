@@ -2,12 +2,12 @@
 
 /// Splits a decoded path into the name of a script and the rest of the path.
 ///
-/// The name of the script ends with the last occurrence of `extension` that has text before it, and
-/// a slash and more text after it. Without such an occurrence, the whole path is the name. nginx
-/// does the same with `fastcgi_split_path_info ^(.+\.php)(/.+)$`. However, in this function a line
-/// feed counts as text, so that it cannot hide the path.
+/// The name of the script ends with the last occurrence of `extension` that follows other text and
+/// precedes a slash and more text. If there is no such occurrence, the whole path is the name.
+/// nginx splits paths in the same way with `fastcgi_split_path_info ^(.+\.php)(/.+)$`. However,
+/// this function treats a line feed as text, so a line feed cannot prevent the split.
 ///
-/// The script may not exist, although a part of its name is an existing file: for
+/// The script need not exist, even if a part of its name is an existing file: for
 /// `/photo.jpg/x.php`, the script is the whole path. A server must therefore check that the script
 /// is a file.
 ///

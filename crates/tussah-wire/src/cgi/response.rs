@@ -9,7 +9,7 @@ use crate::malformed::{Found, Malformed};
 /// Limits of the head of a CGI response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound, in bytes: the whole head including the final empty line; 32 KiB by default, which
+    /// Bound, in bytes: the whole head, including the final empty line; 32 KiB by default, which
     /// leaves room for several 4 KiB cookies. Values over [`HEAD_BYTES_MAX`] are reduced to that
     /// limit.
     pub head_bytes_max: usize,
@@ -47,7 +47,8 @@ pub struct CgiHead {
 }
 
 impl CgiHead {
-    /// Returns the length in bytes, including the final empty line. The body starts there.
+    /// Returns the length of the head in bytes, including the final empty line. The body starts at
+    /// this offset.
     #[expect(clippy::len_without_is_empty, reason = "no head is empty")]
     pub fn len(&self) -> usize {
         self.len.into()
@@ -63,8 +64,8 @@ impl CgiHead {
         (!self.location.is_absent()).then(|| trim(self.location.of(bytes)))
     }
 
-    /// Returns the fields for the client in order, as names and values. The call parses the head
-    /// again.
+    /// Returns the names and values of the fields for the client, in order. The iterator parses the
+    /// head again.
     ///
     /// The iterator skips `Status`, `Content-Length`, and the fields about the connection, which
     /// only the server may set (RFC 9110, section 7.6.1).
@@ -94,13 +95,14 @@ const OF_SERVER: [&[u8]; 9] = [
 ];
 
 /// Parses the head at the start of `bytes`, the standard output of an application. Returns `None`
-/// if it is incomplete.
+/// if the head is incomplete.
 ///
-/// Lines end with LF, or with CR LF (section 7.2). The parser differs from section 6 in two points:
+/// Lines end with LF, or with CR LF (section 7.2). The parser deviates from section 6 in two
+/// points:
 ///
 /// - Like nginx, it accepts a head with none of the fields `Content-Type`, `Location` and `Status`.
-/// - A redirect with a `Status` field is for the client, even if its location is a path: PHP sends
-///   `Location: /path` in this way.
+/// - A redirect with a `Status` field is for the client, even if its location is a path, because
+///   PHP sends `Status` with `Location: /path`.
 ///
 /// ```
 /// use tussah_wire::cgi;
@@ -114,8 +116,8 @@ const OF_SERVER: [&[u8]; 9] = [
 ///
 /// # Errors
 ///
-/// Refuses a head that breaks the rules of RFC 3875 or exceeds a limit. Respond to the client with
-/// 502.
+/// Returns an error if the head breaks the rules of RFC 3875 or exceeds a limit. In this case,
+/// respond to the client with status 502.
 pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Option<CgiHead>, Malformed> {
     let len_max = limits.head_bytes_max.min(HEAD_BYTES_MAX);
     line::head_within(bytes, len_max, |seen| head(seen, limits.fields_max))

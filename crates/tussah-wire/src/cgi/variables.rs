@@ -13,16 +13,16 @@ pub struct Context<'a> {
     /// The path of the script below the root, for example from
     /// [`split_path_info`](super::split_path_info).
     pub script_name: &'a [u8],
-    /// The path after the script.
+    /// The part of the path after the script.
     pub path_info: &'a [u8],
-    /// The directory of the scripts, without a slash at the end.
+    /// The directory of the scripts, without a final slash.
     pub document_root: &'a [u8],
     /// The length of the body that the application receives, in bytes. The length must be known,
     /// even if the body of the request is chunked.
     pub content_length: Option<u64>,
     /// The address of the client.
     pub remote: SocketAddr,
-    /// The address that the client connected to.
+    /// The address to which the client connected.
     pub local: SocketAddr,
     /// The name of the server.
     pub server_name: &'a [u8],
@@ -37,8 +37,8 @@ pub type Variable<'a> = (Cow<'static, str>, Cow<'a, [u8]>);
 
 /// Returns the variables for the request with this head, which was parsed from `bytes`.
 ///
-/// The names are `PATH_INFO` and those in nginx's `fastcgi.conf`. Each field becomes a variable
-/// `HTTP_NAME`, except:
+/// The variables are `PATH_INFO` and those in nginx's `fastcgi.conf`. In addition, each header
+/// field becomes a variable whose name starts with `HTTP_`, except:
 ///
 /// - fields whose names contain characters other than letters, digits and hyphens. `X_Real_IP`
 ///   would otherwise look like `X-Real-IP`, which a proxy may have checked.

@@ -2,7 +2,8 @@
 
 use crate::malformed::{Found, Malformed};
 
-/// Appends a pair. A length of up to 127 takes one byte, and a longer one takes four.
+/// Appends a name-value pair. A length of up to 127 is encoded in one byte, and a larger length in
+/// four bytes.
 ///
 /// ```
 /// let mut out = Vec::new();
@@ -12,7 +13,7 @@ use crate::malformed::{Found, Malformed};
 ///
 /// # Panics
 ///
-/// Panics if the name or the value has 2 GiB or more.
+/// Panics if the name or the value is 2 GiB or longer.
 pub fn push_pair(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     for len in [name.len(), value.len()] {
         match u8::try_from(len) {
@@ -30,7 +31,7 @@ pub fn push_pair(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 /// The bit that marks a length of four bytes.
 const LONG: u32 = 1 << 31;
 
-/// An iterator over the pairs of a whole stream, as names and values.
+/// An iterator over the name-value pairs of a complete stream.
 ///
 /// The iterator ends after the first error.
 ///

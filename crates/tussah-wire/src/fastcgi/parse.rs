@@ -6,28 +6,30 @@ use super::{HEADER_BYTES, MAX_CONNS, MAX_REQS, MPXS_CONNS, Pairs, Record, VERSIO
 use crate::http::decimal;
 use crate::malformed::{Found, Malformed};
 
-/// Bound, in bytes: the content of `GET_VALUES_RESULT`, which the parser keeps until it is
+/// Bound, in bytes: the content of `GET_VALUES_RESULT`, which the parser buffers until it is
 /// complete. The three values need about 60 bytes.
 pub const VALUES_BYTES_MAX: usize = 512;
 
 /// The length of the body of `END_REQUEST` and `UNKNOWN_TYPE`, in bytes.
 const BODY_BYTES: usize = 8;
 
-/// The result of one call of [`Parser::parse`].
+/// The result of one call to [`Parser::parse`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step<'b> {
     /// Number of bytes consumed.
     pub consumed: usize,
-    /// The event that the consumed bytes end with, if any.
+    /// The event that the consumed bytes complete, if any.
     pub event: Option<Event<'b>>,
 }
 
-/// A part of the response.
+/// An event in the response of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'b> {
-    /// The next piece of the standard output: a CGI response. It is never empty.
+    /// The next piece of the application's standard output, which is a CGI response. It is never
+    /// empty.
     Stdout(&'b [u8]),
-    /// The next piece of the messages for the log. It is never empty.
+    /// The next piece of the application's standard error, which contains messages for the log. It
+    /// is never empty.
     Stderr(&'b [u8]),
     /// The end of the request.
     End(EndRequest),
@@ -42,7 +44,7 @@ pub enum Event<'b> {
 pub struct EndRequest {
     /// The exit status of the application, like the exit status of a CGI program.
     pub app_status: u32,
-    /// The reason for the end.
+    /// The reason for the end of the request.
     pub status: ProtocolStatus,
 }
 
@@ -51,11 +53,12 @@ pub struct EndRequest {
 pub enum ProtocolStatus {
     /// The request was handled.
     RequestComplete,
-    /// Rejected: the connection has a request already, and the application handles one at a time.
+    /// The application rejected the request, because it handles only one request at a time on a
+    /// connection.
     CantMultiplex,
-    /// Rejected: the application is out of a resource.
+    /// The application rejected the request, because it has run out of a resource.
     Overloaded,
-    /// Rejected: the application does not have this role.
+    /// The application rejected the request, because it does not support the role.
     UnknownRole,
 }
 
@@ -162,20 +165,22 @@ impl Parser {
         }
     }
 
-    /// Returns whether the request has ended, and the connection is ready for another one. If
-    /// further bytes arrive, the application has made an error.
+    /// Returns whether the request has ended and the connection is ready for another request. Any
+    /// bytes that arrive before the next request are an error of the application.
     pub fn is_done(&self) -> bool {
         self.expect == Expect::Nothing
     }
 
-    /// Parses the next bytes, starting with the first one not consumed, up to the next event.
+    /// Parses the next bytes, up to the next event. `bytes` must start with the first byte that has
+    /// not been consumed.
     ///
     /// Each call consumes at least one byte, unless `bytes` is empty or the request has ended.
     ///
     /// # Errors
     ///
-    /// Refuses records of another version, type or request, records of a wrong length, and content
-    /// after the end of its stream. The parser must not be used afterwards.
+    /// Returns an error if a record has an unknown version or type, belongs to another request or
+    /// has a wrong length, and if content follows the end of its stream. The parser must not be
+    /// used after an error.
     pub fn parse<'b>(&mut self, bytes: &'b [u8]) -> Result<Step<'b>, Malformed> {
         let mut consumed = 0;
         let mut event = None;

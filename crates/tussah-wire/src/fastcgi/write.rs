@@ -5,8 +5,8 @@ use std::num::NonZeroU16;
 use super::pairs::push_pair;
 use super::{HEADER_BYTES, MAX_CONNS, MAX_REQS, MPXS_CONNS, Record, VERSION};
 
-/// Bound, in bytes: the maximum content of a sent record. The length of the content fits in 16
-/// bits, and is a multiple of eight (section 3.3).
+/// Bound, in bytes: the longest content of a record that is sent. This length fits in 16 bits, and
+/// is a multiple of eight (section 3.3).
 pub const CONTENT_BYTES_MAX: usize = u16::MAX as usize & !7;
 
 /// The number of a record that belongs to no request (section 3.3).
@@ -25,14 +25,14 @@ pub enum Role {
 
 /// A stream from the web server to the application (sections 5.2 and 5.3).
 ///
-/// A stream consists of any number of chunks, and an end.
+/// A stream consists of any number of chunks, followed by an empty record that ends the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// The variables of the request, as name-value pairs.
     Params,
     /// The body of the request.
     Stdin,
-    /// The file for a [`Role::Filter`].
+    /// The file that a [`Role::Filter`] processes.
     Data,
 }
 
@@ -46,20 +46,20 @@ impl Stream {
     }
 }
 
-/// A record with a piece of a stream, in three parts to send one after the other.
+/// A record with a piece of a stream, in three parts that are sent one after the other.
 ///
-/// The content is borrowed, so that a vectored write needs no copy of it.
+/// The content is borrowed, so that a vectored write can send it without a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk<'b> {
     /// The header of the record.
     pub header: [u8; HEADER_BYTES],
     /// The content, which is never empty.
     pub content: &'b [u8],
-    /// Zeros that make the length of the record a multiple of eight.
+    /// Zeros that make the length of the record a multiple of eight bytes.
     pub padding: &'static [u8],
 }
 
-/// Returns `content` as records of a stream. If `content` is empty, there is no record, and the
+/// Splits `content` into records of a stream. If `content` is empty, there are no records, and the
 /// stream does not end.
 ///
 /// ```
@@ -78,7 +78,7 @@ pub fn chunks(stream: Stream, id: NonZeroU16, content: &[u8]) -> impl Iterator<I
     })
 }
 
-/// Appends `content` as records of a stream. No content appends nothing.
+/// Appends `content` as records of a stream. If `content` is empty, nothing is appended.
 pub fn push_stream(out: &mut Vec<u8>, stream: Stream, id: NonZeroU16, content: &[u8]) {
     for chunk in chunks(stream, id, content) {
         out.extend_from_slice(&chunk.header);
@@ -99,7 +99,7 @@ pub fn push_begin_request(out: &mut Vec<u8>, id: NonZeroU16, role: Role, keep_co
     out.extend_from_slice(&[0, role as u8, keep_conn.into(), 0, 0, 0, 0, 0]);
 }
 
-/// Appends `ABORT_REQUEST` (section 5.4). The application must still end the request.
+/// Appends `ABORT_REQUEST` (section 5.4). The request does not end until the application ends it.
 pub fn push_abort_request(out: &mut Vec<u8>, id: NonZeroU16) {
     out.extend_from_slice(&header(Record::AbortRequest, id.get(), 0));
 }

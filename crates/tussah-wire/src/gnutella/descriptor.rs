@@ -6,12 +6,12 @@ use crate::malformed::{Found, Malformed};
 /// The length of the header of a descriptor, in bytes (section 3.1).
 pub const HEADER_BYTES: usize = 23;
 
-/// Bound, in bytes: the largest limit for a payload, and the longest payload that is written.
-/// Section 3.2.4.2 advises against descriptors of more than 64 KB.
+/// Bound, in bytes: the highest limit on received payloads, and the longest payload that can be
+/// sent. Section 3.2.4.2 advises against descriptors of more than 64 KB.
 pub const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Bound, in hops: the path of a descriptor from its sender. Section 3.1 calls values up to 7
-/// valid.
+/// Bound, in hops: the longest path of a descriptor from its sender. Section 3.1 allows values up
+/// to 7.
 pub const LIFE_MAX: u8 = 7;
 
 /// Limits of descriptors.
@@ -21,7 +21,7 @@ pub struct Limits {
     /// [`PAYLOAD_BYTES_MAX`] are reduced to that limit.
     pub payload_bytes_max: usize,
     /// Bound, in bytes: the payload of a ping or a query; 4 KiB by default, because a router sends
-    /// it to all of its peers.
+    /// such a descriptor to all of its peers.
     pub broadcast_bytes_max: usize,
 }
 
@@ -37,20 +37,20 @@ impl Default for Limits {
 /// The kind of a descriptor (section 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Looks for servents. A router sends a ping to all peers except the ping's sender.
+    /// A search for servents. A router sends a ping to all peers except the ping's sender.
     Ping,
-    /// A response to a ping, which goes back along the path of the ping.
+    /// A response to a ping. Routers send it back along the path of the ping.
     Pong,
     /// The last descriptor on a connection.
     Bye,
-    /// A request for a connection, which goes back along the path of a query hit.
+    /// A request to open a connection. Routers send it back along the path of a query hit.
     Push,
-    /// Looks for files. A router sends a query to all peers except the query's sender.
+    /// A search for files. A router sends a query to all peers except the query's sender.
     Query,
-    /// A response to a query, which goes back along the path of the query.
+    /// A response to a query. Routers send it back along the path of the query.
     QueryHits,
-    /// A kind for neighbors, which is never forwarded: routing tables of queries, messages of a
-    /// vendor, and unknown ones.
+    /// Any other kind, such as a query routing table, a vendor message or an unknown kind. Routers
+    /// never forward such a descriptor.
     Other(u8),
 }
 
@@ -81,12 +81,12 @@ impl Kind {
         }
     }
 
-    /// Returns whether a router sends such a descriptor to all peers except its sender.
+    /// Returns whether a router sends descriptors of this kind to all peers except the sender.
     pub fn is_broadcast(self) -> bool {
         matches!(self, Self::Ping | Self::Query)
     }
 
-    /// Returns whether such a descriptor is for the neighbor alone.
+    /// Returns whether descriptors of this kind are only for the neighbor, and never forwarded.
     pub fn is_local(self) -> bool {
         matches!(self, Self::Bye | Self::Other(_))
     }
@@ -105,24 +105,25 @@ pub struct Header {
     pub hops: u8,
 }
 
-/// The reason why a descriptor is not forwarded.
+/// The reason that a descriptor is not forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dropped {
-    /// TTL and hops are both 0, which no servent sends. Ignore the descriptor.
+    /// The TTL and the number of hops are both 0, which no servent sends. Ignore the descriptor.
     Invalid,
-    /// The descriptor is for the neighbor alone.
+    /// The descriptor is only for the neighbor.
     Local,
-    /// The TTL has run out. A servent still answers the descriptor.
+    /// The TTL has expired. A servent still answers such a descriptor.
     Expired,
-    /// The path would be longer than the limit.
+    /// The path of the descriptor would be longer than the limit.
     TooFar,
 }
 
 impl Header {
     /// Returns the header with which a router forwards the descriptor (section 4, rule 5).
     ///
-    /// The path from the first sender to the last receiver has at most `life_max` hops, for which
-    /// [`LIFE_MAX`] is usual: a higher TTL is reduced (section 3.1). The hops are never reduced.
+    /// The TTL is reduced, if necessary, so that the path from the first sender to the last
+    /// receiver has at most `life_max` hops (section 3.1). The usual limit is [`LIFE_MAX`]. The
+    /// number of hops is never reduced.
     ///
     /// # Errors
     ///
@@ -148,7 +149,8 @@ impl Header {
         })
     }
 
-    /// Returns the header of a response, whose TTL suffices for the way back (section 3.2.4).
+    /// Returns the header for a response to this descriptor, with a TTL that suffices for the way
+    /// back (section 3.2.4).
     pub fn response(self, kind: Kind) -> Self {
         Self {
             kind,
@@ -180,12 +182,13 @@ pub struct Descriptor<'b> {
 }
 
 impl<'b> Descriptor<'b> {
-    /// Parses the descriptor at the start of `bytes`. Returns `None` if it is incomplete.
+    /// Parses the descriptor at the start of `bytes`. Returns `None` if the descriptor is
+    /// incomplete.
     ///
     /// # Errors
     ///
-    /// Refuses a payload that exceeds the limit, as soon as the header has arrived. Close the
-    /// connection, because the sender is probably out of step (section 3.1).
+    /// Returns an error if the payload exceeds the limit, as soon as the header has arrived. In
+    /// this case, close the connection, because the sender is probably out of sync (section 3.1).
     pub fn parse(bytes: &'b [u8], limits: &Limits) -> Result<Option<Self>, Malformed> {
         let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
             return Ok(None);
@@ -212,13 +215,13 @@ impl<'b> Descriptor<'b> {
         Ok(payload.map(|payload| Self { header, payload }))
     }
 
-    /// Returns the length in bytes. The next descriptor starts there.
+    /// Returns the length of the descriptor, in bytes. The next descriptor starts at this offset.
     #[expect(clippy::len_without_is_empty, reason = "no descriptor is empty")]
     pub fn len(&self) -> usize {
         HEADER_BYTES + self.payload.len()
     }
 
-    /// Appends the descriptor, for example after it was given another header.
+    /// Appends the descriptor to `out`, for example after its header was replaced.
     ///
     /// # Panics
     ///

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-/// An identifier of a descriptor or a servent: 16 bytes without a meaning (section 3.1).
+/// The identifier of a descriptor or a servent: 16 opaque bytes (section 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Guid(pub [u8; 16]);
 
 impl Guid {
-    /// Returns these random bytes with the marks of a modern servent: byte 8 is 0xff, and byte 15
-    /// is 0 (section 3.1).
+    /// Creates an identifier from random bytes, with the marks of a modern servent: byte 8 is 0xff,
+    /// and byte 15 is 0 (section 3.1).
     ///
     /// ```
     /// let id = tussah_wire::gnutella::Guid::from_random([0x5a; 16]);

@@ -1,8 +1,9 @@
 //! The handshake of version 0.6, from "An Extensible Handshaking Protocol for the Gnutella Network"
 //! by Greg Bildson and Christopher Rohrs, section 3.
 //!
-//! The servent that connects sends [`connect`], the other one sends [`answer`], and the first one
-//! sends [`answer`] too. Descriptors follow if both answers have status 200.
+//! The servent that connects sends a request ([`connect`]). The other servent sends an [`answer`],
+//! and the connecting servent then sends an [`answer`], too. Descriptors follow if both answers
+//! have status 200.
 
 use std::net::SocketAddrV4;
 
@@ -17,11 +18,11 @@ use crate::malformed::{Found, Malformed};
 /// Limits of one part of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound, in bytes: the first line and the fields; 16 KiB by default, since servents send long
-    /// lists of other servents. Values over [`HEAD_BYTES_MAX`] are reduced to that limit.
+    /// Bound, in bytes: the first line and the fields; 16 KiB by default, because servents send
+    /// long lists of other servents. Values over [`HEAD_BYTES_MAX`] are reduced to that limit.
     pub head_bytes_max: usize,
-    /// Bound, in fields: the fields of one part; 100 by default, three times as many as servents
-    /// send.
+    /// Bound, in fields: the maximum number of fields in one part; 100 by default, which is three
+    /// times as many as servents send.
     pub fields_max: usize,
 }
 
@@ -37,7 +38,7 @@ impl Default for Limits {
 /// The oldest version with this handshake.
 const VERSION_MIN: (u8, u8) = (0, 6);
 
-/// One part of the handshake.
+/// One part of a handshake: a request to connect, or an answer.
 ///
 /// This type stores positions instead of text: the accessors for text take the buffer that was
 /// parsed, and panic if the buffer is shorter than the part.
@@ -52,16 +53,16 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Returns the length in bytes, including the final empty line.
+    /// Returns the length of the part in bytes, including the final empty line.
     #[expect(clippy::len_without_is_empty, reason = "no part is empty")]
     pub fn len(&self) -> usize {
         self.len.into()
     }
 
-    /// Returns all fields in order, as names and values, without interpreting them. The call parses
-    /// them again.
+    /// Returns the names and values of all fields, in order and without interpreting them. The
+    /// iterator parses the fields again.
     ///
-    /// A value that is folded over several lines contains the line ends.
+    /// A value that is folded over several lines includes the line breaks.
     pub fn fields<'b>(
         &self,
         bytes: &'b [u8],
@@ -82,8 +83,9 @@ impl Handshake {
         field.map(|(_, value)| value)
     }
 
-    /// Returns the servents in the list of the first field with this name, such as `X-Try` or
-    /// `X-Try-Ultrapeers`. Members that are no address with a port are skipped.
+    /// Returns the addresses of the servents that the first field with this name lists, such as
+    /// `X-Try` or `X-Try-Ultrapeers`. The iterator skips any list member that is not an address
+    /// with a port.
     pub fn hosts<'b>(
         &self,
         name: &str,
@@ -98,7 +100,7 @@ impl Handshake {
 }
 
 /// Parses the part of a handshake at the start of `bytes`: a request to connect, or an answer.
-/// Returns `None` if it is incomplete.
+/// Returns `None` if the part is incomplete.
 ///
 /// Lines end with CR LF, or with LF alone. Values may be folded, as gtk-gnutella does with long
 /// lists.
@@ -117,21 +119,21 @@ impl Handshake {
 ///
 /// # Errors
 ///
-/// Refuses another protocol, a version before 0.6, fields that break the rules, and a part that
-/// exceeds a limit.
+/// Returns an error if the part has another protocol or a version before 0.6, contains invalid
+/// fields, or exceeds a limit.
 pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Option<Handshake>, Malformed> {
     let len_max = limits.head_bytes_max.min(HEAD_BYTES_MAX);
     line::head_within(bytes, len_max, |seen| part(seen, limits.fields_max))
 }
 
-/// Appends the start of a request to connect. The caller appends further fields, if any, and the
+/// Appends the start of a request to connect. The caller appends any further fields, and then the
 /// end.
 pub fn connect(out: &mut Vec<u8>) -> HeadWriter<'_> {
     out.extend_from_slice(b"GNUTELLA CONNECT/0.6\r\n");
     HeadWriter::go_on(out)
 }
 
-/// Appends the start of an answer. The caller appends further fields, if any, and the end.
+/// Appends the start of an answer. The caller appends any further fields, and then the end.
 ///
 /// ```
 /// use tussah_wire::gnutella::handshake;

@@ -20,26 +20,26 @@ pub struct QueryHits<'b> {
     pub speed: u32,
     /// The files.
     pub results: Results<'b>,
-    /// Further data, most often a [`Trailer`]; may be empty.
+    /// Additional data, usually a [`Trailer`]; may be empty.
     pub trailer: &'b [u8],
-    /// The servent that has the files. A [`Push`](super::Push) names it.
+    /// The identifier of the servent that has the files. A [`Push`](super::Push) specifies it.
     pub servent: Guid,
 }
 
 /// A file that matches a query (section 3.2.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HitResult<'b> {
-    /// The number of the file, which its servent assigns.
+    /// The number that the servent has assigned to the file.
     pub index: u32,
     /// The length of the file, in bytes.
     pub size: u32,
-    /// The name, without NUL.
+    /// The name of the file, without a NUL.
     pub name: &'b [u8],
-    /// Further data, such as a URN, without NUL; may be empty.
+    /// Additional data without a NUL, such as a URN; may be empty.
     pub extension: &'b [u8],
 }
 
-/// A set of results, which is an iterator over them.
+/// A set of results, which is also an iterator over the results.
 ///
 /// ```
 /// use tussah_wire::gnutella::{HitResult, Results};
@@ -57,12 +57,12 @@ pub struct Results<'b> {
 }
 
 impl<'b> Results<'b> {
-    /// Creates a set of all results in `bytes`, which [`HitResult::push`] wrote.
+    /// Creates a set of all results in `bytes`, to which [`HitResult::push`] appended them.
     ///
     /// # Errors
     ///
-    /// Refuses more than 255 results, whose number does not fit in a byte, and bytes that are not a
-    /// sequence of results.
+    /// Returns an error if there are more than 255 results, because their number has to fit in a
+    /// byte. Also returns an error if `bytes` is not a sequence of results.
     pub fn new(bytes: &'b [u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(bytes);
         let mut count: u8 = 0;
@@ -105,11 +105,11 @@ impl<'b> HitResult<'b> {
         })
     }
 
-    /// Appends the result, for a set of [`Results`].
+    /// Appends the result to the bytes of a set of [`Results`].
     ///
     /// # Errors
     ///
-    /// Refuses a name or an extension with a NUL inside. Nothing is appended in that case.
+    /// Returns an error, and appends nothing, if the name or the extension contains a NUL.
     pub fn push(&self, out: &mut Vec<u8>) -> Result<(), Malformed> {
         let start = out.len();
         out.extend_from_slice(&self.index.to_le_bytes());
@@ -161,7 +161,7 @@ impl<'b> QueryHits<'b> {
     }
 }
 
-/// The usual form of the data after the results, which BearShare introduced (appendix 1).
+/// The usual form of the data that follows the results, as introduced by BearShare (appendix 1).
 ///
 /// ```
 /// use tussah_wire::gnutella::Trailer;
@@ -173,7 +173,7 @@ impl<'b> QueryHits<'b> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trailer<'b> {
-    /// The code of the vendor of the servent.
+    /// The code of the servent's vendor.
     pub vendor: [u8; 4],
     /// Data for all servents, such as flags; at most 255 bytes.
     pub open: &'b [u8],
@@ -182,7 +182,7 @@ pub struct Trailer<'b> {
 }
 
 impl<'b> Trailer<'b> {
-    /// Parses the data after the results. Returns `None` if it has another form.
+    /// Parses the data that follows the results. Returns `None` if the data has another form.
     pub fn parse(bytes: &'b [u8]) -> Option<Self> {
         let (&[vendor @ .., open_len], rest) = bytes.split_first_chunk::<5>()?;
         let (open, private) = rest.split_at_checked(open_len.into())?;
@@ -197,7 +197,7 @@ impl<'b> Trailer<'b> {
     ///
     /// # Panics
     ///
-    /// Panics if the open data has more than 255 bytes.
+    /// Panics if the open data is longer than 255 bytes.
     pub fn push(&self, out: &mut Vec<u8>) {
         let open_len = u8::try_from(self.open.len()).expect("the open data has at most 255 bytes");
         out.extend_from_slice(&self.vendor);

@@ -14,22 +14,22 @@ pub enum Payload<'b> {
     Ping(&'b [u8]),
     /// A pong.
     Pong(Pong<'b>),
-    /// A goodbye.
+    /// The announcement that the sender is closing the connection.
     Bye(Bye<'b>),
-    /// A request to push a file.
+    /// A request that a servent push a file to the requester.
     Push(Push<'b>),
     /// A query.
     Query(Query<'b>),
     /// Files that match a query.
     QueryHits(QueryHits<'b>),
-    /// The number of another kind, and its payload.
+    /// The number of any other kind, and the payload.
     Other(u8, &'b [u8]),
 }
 
 /// The address of a servent, and the amount of data that it shares (section 3.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pong<'b> {
-    /// The port for connections; 0 if the servent accepts none.
+    /// The port for connections; 0 if the servent accepts no connections.
     pub port: u16,
     /// The address for connections.
     pub address: Ipv4Addr,
@@ -37,48 +37,49 @@ pub struct Pong<'b> {
     pub files: u32,
     /// The total length of the shared files, in kilobytes.
     pub kilobytes: u32,
-    /// Further data, such as a GGEP block.
+    /// Additional data, such as a GGEP block.
     pub extension: &'b [u8],
 }
 
 /// A search for files (section 3.2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Query<'b> {
-    /// The minimum speed of a servent that answers, in kbit/s. If bit 7 is set, the number stands
-    /// for flags instead. The flags are big-endian, so this is bit 15 of the flags.
+    /// The minimum speed, in kbit/s, of the servents that should answer. If bit 7 is set, the
+    /// number contains flags instead. The flags are big-endian, so bit 7 of this number is bit 15
+    /// of the flags.
     pub min_speed: u16,
-    /// The words to look for, separated by spaces, without NUL.
+    /// The search words, separated by spaces and without a NUL.
     pub criteria: &'b [u8],
-    /// Further data, such as a GGEP block.
+    /// Additional data, such as a GGEP block.
     pub extension: &'b [u8],
 }
 
-/// A request that a servent behind a firewall connects to another one (section 3.2.5).
+/// A request that a servent behind a firewall connect to another servent (section 3.2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Push<'b> {
-    /// The servent that has the file. A router sends the request back along the path of this
-    /// servent's query hits.
+    /// The identifier of the servent that has the file. A router sends the request back along the
+    /// path of this servent's query hits.
     pub servent: Guid,
     /// The number of the file.
     pub index: u32,
-    /// The address to connect to.
+    /// The address to which the servent should connect.
     pub address: Ipv4Addr,
-    /// The port to connect to.
+    /// The port to which the servent should connect.
     pub port: u16,
-    /// Further data.
+    /// Additional data.
     pub extension: &'b [u8],
 }
 
-/// The reason for the end of a connection, from "Introducing New Bye (0x02) Packet in Gnutella 0.4"
-/// by Raphael Manfredi, section 2.
+/// The reason for closing a connection (section 2 of "Introducing New Bye (0x02) Packet in Gnutella
+/// 0.4" by Raphael Manfredi).
 ///
 /// A bye is sent with TTL 1 and hops 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bye<'b> {
-    /// The class of reason: 2xx for an orderly end, 4xx for an error of the receiver, and 5xx for
-    /// an error of the sender.
+    /// The code of the reason: 2xx for an orderly close, 4xx for an error of the receiver, and 5xx
+    /// for an error of the sender.
     pub code: u16,
-    /// The reason, and possibly header lines after CR LF, without NUL.
+    /// The text of the reason, optionally followed by CR LF and header lines; without a NUL.
     pub text: &'b [u8],
 }
 
@@ -87,8 +88,8 @@ impl<'b> Payload<'b> {
     ///
     /// # Errors
     ///
-    /// Refuses a payload that lacks a part. Drop the descriptor; the next one is intact. The
-    /// position counts from the start of the payload.
+    /// Returns an error if a part of the payload is missing. In this case, drop the descriptor; the
+    /// next descriptor is intact. The position in the error counts from the start of the payload.
     pub fn parse(kind: Kind, bytes: &'b [u8]) -> Result<Self, Malformed> {
         Ok(match kind {
             Kind::Ping => Self::Ping(bytes),
@@ -131,8 +132,8 @@ impl<'b> Payload<'b> {
 ///
 /// # Errors
 ///
-/// Refuses text with a NUL inside, and a payload longer than [`PAYLOAD_BYTES_MAX`]. Nothing is
-/// appended in that case.
+/// Returns an error, and appends nothing, if a text contains a NUL or the payload is longer than
+/// [`PAYLOAD_BYTES_MAX`].
 pub fn push_descriptor(
     out: &mut Vec<u8>,
     id: Guid,

@@ -7,19 +7,20 @@ use super::Guid;
 /// The place of an entry that does not exist.
 const NOWHERE: u32 = u32::MAX;
 
-/// A table from identifiers to the peers on whose connections they arrived (section 4, rules 1 to 3
-/// and 6).
+/// A table that maps each identifier to the peer from which it arrived (section 4, rules 1 to 3 and
+/// 6).
 ///
-/// A router has a table for each kind of descriptor that it remembers:
+/// A router keeps a table for each kind of identifier that it remembers:
 ///
-/// - one of pings and one of queries, filled by [`insert`](Self::insert). An identifier that is in
-///   the table marks a duplicate. A response goes to the peer that the request came from.
-/// - one of servents, filled by [`update`](Self::update) from the query hits that pass. A push goes
-///   to the peer that sent the latest one.
+/// - one table of pings and one of queries, filled by [`insert`](Self::insert). A descriptor whose
+///   identifier is already in the table is a duplicate. A response goes to the peer that sent the
+///   request.
+/// - one table of servents, filled by [`update`](Self::update) from the query hits that the router
+///   forwards. A push goes to the peer that sent the servent's latest query hit.
 ///
 /// The table is bounded: when it is full, a new entry evicts the oldest one. Entries that are older
-/// than the limit count as missing. The clock is a parameter, in a unit of the caller's choice, and
-/// never runs backwards.
+/// than the limit count as missing. The caller passes the current time, in a unit of its choice;
+/// the time must never decrease.
 ///
 /// ```
 /// use tussah_wire::gnutella::{Guid, Routes};
@@ -84,13 +85,14 @@ impl<P> Routes<P> {
         self.entries.is_empty()
     }
 
-    /// Returns the peer for `id`.
+    /// Returns the peer from which `id` arrived, unless the entry is too old.
     pub fn get(&self, id: &Guid, now: u64) -> Option<&P> {
         let entry = &self.entries[*self.places.get(id)? as usize];
         (!self.is_old(entry, now)).then_some(&entry.peer)
     }
 
-    /// Adds an entry unless there is one. Returns whether it was added.
+    /// Adds an entry, unless the table already has one for `id`. Returns whether the entry was
+    /// added.
     pub fn insert(&mut self, id: Guid, peer: P, now: u64) -> bool {
         let is_new = self.get(&id, now).is_none();
         if is_new {
@@ -99,7 +101,7 @@ impl<P> Routes<P> {
         is_new
     }
 
-    /// Adds or replaces an entry, which becomes the newest one.
+    /// Adds or replaces the entry for `id`, which becomes the newest entry.
     pub fn update(&mut self, id: Guid, peer: P, now: u64) {
         let entry = Entry {
             id,
