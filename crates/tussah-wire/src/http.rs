@@ -1,9 +1,9 @@
 //! HTTP/1.1, for a server and for a load generator: RFC 9110 (semantics) and RFC 9112 (messages).
 //!
 //! The parsers are strict wherever two parsers could disagree about the end of a message or its
-//! meaning, because request smuggling exploits such differences. A rejected message yields a
-//! [`Refusal`]. The connection must then be closed, because the start of the next message is
-//! unknown.
+//! meaning, because request smuggling exploits such differences. A parser that refuses a message
+//! returns a [`Refusal`]. The connection must then be closed, because the start of the next message
+//! is unknown.
 
 pub mod body;
 pub mod condition;

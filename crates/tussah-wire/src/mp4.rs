@@ -10,33 +10,33 @@ use std::ops::Range;
 /// Bound, in boxes: those of one level that are looked at. A file needs about ten.
 const BOXES_MAX: usize = 256;
 
-/// The description of an MP4 file.
+/// The duration and the structure of an MP4 file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Movie {
     /// The duration, in milliseconds; `None` if the file does not state it.
     pub duration_ms: Option<u64>,
     /// The bytes that a player needs before any fragment: everything up to the end of `moov`.
     pub init: Range<u64>,
-    /// The fragments in the order of the file; empty if the file has no index of fragments.
+    /// The fragments, in their order in the file; empty if the file has no index of fragments.
     pub fragments: Vec<Fragment>,
 }
 
 /// A fragment of a file, which can be played after the file's [`init`](Movie::init) bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// The bytes of the fragment.
+    /// The position of the fragment's bytes in the file.
     pub bytes: Range<u64>,
     /// The duration, in milliseconds.
     pub duration_ms: u64,
 }
 
-/// Describes a file of `len` bytes. `read` fills a buffer with the bytes at an offset, which lie
-/// within the file.
+/// Reads the duration and the structure of a file of `len` bytes. `read` must fill the buffer with
+/// the bytes at the offset; these bytes always lie within the file.
 ///
 /// Returns `None` if the file is not MP4, or has no `moov` box with an `mvhd` box.
 ///
 /// # Errors
-/// Returns the errors of `read`.
+/// Returns any error from `read`.
 ///
 /// ```
 /// # let boxed = |kind: &[u8; 4], body: &[u8]| {

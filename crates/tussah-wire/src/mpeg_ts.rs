@@ -1,6 +1,6 @@
 //! The duration of an MPEG transport stream (ISO/IEC 13818-1), from its clock references.
 
-/// The length of a packet, in bytes.
+/// The length of a packet of a transport stream, in bytes.
 pub const PACKET_LEN: usize = 188;
 
 /// The first byte of each packet.
@@ -13,11 +13,11 @@ const TICKS_PER_MS: u64 = 90;
 const WRAP: u64 = 1 << 33;
 
 /// Returns the duration of a stream in milliseconds, from its first and its last bytes. The
-/// duration is the difference of the first and the last clock reference (PCR, section 2.4.3.5) of
-/// the first program clock that is found.
+/// duration is the difference between the first and the last clock reference (PCR, section 2.4.3.5)
+/// of the first program clock that is found.
 ///
-/// Returns `None` if the bytes are not a transport stream, or contain fewer than two references. A
-/// clock that is set to another time within the stream makes the result wrong.
+/// Returns `None` if the bytes are not a transport stream, or contain fewer than two references. If
+/// the clock jumps within the stream, the result is wrong.
 ///
 /// ```
 /// assert_eq!(tussah_wire::mpeg_ts::duration_ms(b"not a stream", b"of packets"), None);

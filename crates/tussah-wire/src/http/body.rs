@@ -11,11 +11,11 @@ use chunked::Chunked;
 /// Limits of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound, in bytes: the whole body, decoded; 1 MiB by default. A longer body is refused with
-    /// 413.
+    /// Bound, in bytes: the whole decoded body; 1 MiB by default. A longer body is refused with
+    /// status 413.
     pub body_bytes_max: u64,
-    /// Bound, in bytes: the chunk extensions of the whole body; 1 KiB by default, since they are
-    /// hardly ever used.
+    /// Bound, in bytes: all chunk extensions of the body; 1 KiB by default, because they are rarely
+    /// used.
     pub extension_bytes_max: usize,
     /// Bound, in bytes: the trailers; 8 KiB by default.
     pub trailer_bytes_max: usize,
@@ -31,7 +31,7 @@ impl Default for Limits {
     }
 }
 
-/// The result of one call of [`Decoder::decode`].
+/// The result of one call to [`Decoder::decode`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Number of bytes consumed.
@@ -42,7 +42,7 @@ pub struct Step {
     pub done: bool,
 }
 
-/// A decoder for one body. Trailers are checked and dropped.
+/// A decoder for one body. It checks trailers, and then drops them.
 ///
 /// ```
 /// use tussah_wire::http::{Framing, body};
@@ -83,7 +83,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// Refuses a body longer than the limit (413).
+    /// Returns a [`Refusal`] with status 413 if the announced body is longer than the limit.
     pub fn new(framing: Framing, limits: Limits) -> Result<Self, Refusal> {
         let state = match framing {
             Framing::None => State::Left(0),
@@ -100,7 +100,8 @@ impl Decoder {
         Ok(Self { state })
     }
 
-    /// Returns whether the body has ended. Never true for a body that ends with the connection.
+    /// Returns whether the body has ended. This is never true for a body that ends when the
+    /// connection closes.
     pub fn is_done(&self) -> bool {
         match &self.state {
             State::Left(left) => *left == 0,
@@ -109,7 +110,7 @@ impl Decoder {
         }
     }
 
-    /// Decodes the next bytes, starting with the first one not consumed.
+    /// Decodes the next bytes. `bytes` must start with the first byte that has not been consumed.
     ///
     /// Each call consumes at least one byte, unless `bytes` is empty or the body has ended. A step
     /// yields one piece of the body, so call `decode` again while bytes are left.
@@ -117,7 +118,7 @@ impl Decoder {
     /// # Errors
     ///
     /// Returns a [`Refusal`] if a chunk or a trailer breaks the rules, or if the body exceeds a
-    /// limit. The decoder must not be used afterwards.
+    /// limit. The decoder must not be used after an error.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Step, Refusal> {
         let len = bytes.len() as u64;
         match &mut self.state {

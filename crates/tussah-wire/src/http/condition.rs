@@ -18,15 +18,16 @@ pub struct Validators<'a> {
 pub enum Outcome {
     /// Process the request as usual.
     Proceed,
-    /// Answer 304 without a body.
+    /// Respond with status 304 and without a body.
     NotModified,
-    /// Answer 412.
+    /// Respond with status 412.
     Failed,
 }
 
-/// Evaluates the conditions of a request in the order of section 13.2.2, except `If-Range`.
+/// Evaluates the conditions of a request, except `If-Range`, in the order that section 13.2.2
+/// specifies.
 ///
-/// `bytes` is the buffer from which `head` was parsed. `current` is `None` if there is no
+/// `bytes` is the buffer from which `head` was parsed. `current` is `None` if the resource has no
 /// representation. If [`Head::conditional`] is false, the outcome is `Proceed`.
 ///
 /// ```
@@ -72,8 +73,9 @@ pub fn evaluate(head: &Head, bytes: &[u8], current: Option<&Validators<'_>>) -> 
 /// Returns whether the `Range` of a request applies: the request has no `If-Range`, or one that
 /// matches the current version (section 13.1.5).
 ///
-/// A date must equal `Last-Modified` to the second. A date cannot tell apart two versions from the
-/// same second. Where that matters, send an `ETag`, which then takes precedence.
+/// A date in `If-Range` must equal `Last-Modified` to the second. A date cannot distinguish two
+/// versions from the same second. Where that matters, send an `ETag`, which clients then use
+/// instead of the date.
 pub fn range_counts(head: &Head, bytes: &[u8], current: &Validators<'_>) -> bool {
     if head.field(Field::IfRange, bytes).is_none() {
         return true;

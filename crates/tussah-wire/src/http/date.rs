@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The length of a date written by [`format()`], in bytes.
+/// The length, in bytes, of a date that [`format()`] returns.
 pub const LEN: usize = 29;
 
 /// Bound, in seconds since 1970: the last second that an HTTP date can express, at the end of the

@@ -24,8 +24,8 @@ const CODINGS: usize = Coding::Zstd as usize + 1;
 impl Coding {
     const KNOWN: [Self; CODINGS] = [Self::Identity, Self::Gzip, Self::Brotli, Self::Zstd];
 
-    /// Returns the name that `Content-Encoding` uses. The name of the identity coding is used only
-    /// in requests.
+    /// Returns the name of the coding in `Content-Encoding`. The name of the identity coding occurs
+    /// only in requests.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Identity => "identity",
@@ -52,13 +52,13 @@ const CODING_BITS: u32 = 2;
 impl Codings {
     /// Only the identity coding.
     pub const NONE: Self = Self(0);
-    /// All codings, starting with the one that usually gives the smallest result.
+    /// All codings, starting with the one that usually compresses best.
     pub const ALL: Self = Self::NONE
         .with(Coding::Brotli)
         .with(Coding::Zstd)
         .with(Coding::Gzip);
 
-    /// Appends `coding` unless it is present.
+    /// Appends `coding`, unless the set already contains it.
     #[must_use]
     pub const fn with(self, coding: Coding) -> Self {
         let mut shift = 0;
@@ -76,7 +76,7 @@ impl Codings {
         self.iter().any(|other| other == coding)
     }
 
-    /// Returns the codings in order.
+    /// Returns the codings of the set, in order.
     pub fn iter(self) -> impl Iterator<Item = Coding> {
         let mut rest = self.0;
         iter::from_fn(move || {
@@ -86,7 +86,7 @@ impl Codings {
         })
     }
 
-    /// Returns a number that encodes the codings and their order.
+    /// Returns a number that represents the codings and their order.
     pub const fn bits(self) -> u8 {
         self.0
     }
@@ -113,10 +113,10 @@ pub struct Accepted {
 impl Accepted {
     /// Parses the values of the `Accept-Encoding` lines.
     ///
-    /// If a request has no such line, section 12.5.3 lets a server use any coding. Only the
-    /// identity coding is certain to be understood, so only this coding is accepted. If the lines
-    /// do not name the identity coding, it is accepted, but ranks below every named coding.
-    /// Malformed members of the list are ignored.
+    /// If a request has no such line, section 12.5.3 lets a server use any coding. However, only
+    /// the identity coding is certain to be understood, so the result then accepts only that
+    /// coding. If the lines do not name the identity coding, it is accepted, but ranks below every
+    /// named coding. Malformed members of the list are ignored.
     ///
     /// ```
     /// use tussah_wire::http::encoding::{Accepted, Coding, Codings};

@@ -11,9 +11,9 @@ pub enum Framing {
     None,
     /// The body has the length given by `Content-Length`, which may be 0.
     Length(u64),
-    /// The body consists of chunks, of which the last is empty.
+    /// The body consists of chunks; the last chunk is empty.
     Chunked,
-    /// The body ends with the connection. This framing occurs only in responses.
+    /// The body ends when the connection closes. This framing occurs only in responses.
     UntilClose,
 }
 

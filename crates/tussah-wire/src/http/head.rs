@@ -1,4 +1,4 @@
-//! Request heads: the parts a server needs, as offsets into the buffer.
+//! Request heads: the parts that a server needs, as offsets into the buffer.
 
 use super::{Framing, Method};
 use crate::http::line::field_line;
@@ -11,26 +11,27 @@ mod scan;
 pub use parse::parse;
 pub use scan::Scan;
 
-/// Bound, in bytes: the largest limit for a head, so that offsets fit in 16 bits.
+/// Bound, in bytes: the highest limit on the length of a head, so that offsets fit in 16 bits.
 pub const HEAD_BYTES_MAX: usize = u16::MAX as usize;
 
-/// Bound, in lines: the empty lines skipped before a request (RFC 9112, section 2.2).
+/// Bound, in lines: the number of empty lines that are skipped before a request (RFC 9112, section
+/// 2.2).
 pub const EMPTY_LINES_MAX: usize = 4;
 
-/// Bound, in bytes: the longest method. No registered method exceeds 17 bytes.
+/// Bound, in bytes: the longest name of a method. No registered name exceeds 17 bytes.
 pub const METHOD_BYTES_MAX: usize = 32;
 
-/// Limits of a message's head.
+/// The limits on the head of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound, in bytes: the whole head including the final empty line; 16 KiB by default, which
+    /// Bound, in bytes: the whole head, including the final empty line; 16 KiB by default, which
     /// leaves room for three 4 KiB cookies. Values over [`HEAD_BYTES_MAX`] are reduced to that
     /// limit.
     pub head_bytes_max: usize,
     /// Bound, in fields: the maximum number of field lines in the head; 100 by default, as in nginx
     /// and Apache.
     pub fields_max: usize,
-    /// Bound, in bytes: the target of the request; 8 KiB by default. RFC 9112, section 3,
+    /// Bound, in bytes: the length of the request target; 8 KiB by default. RFC 9112, section 3,
     /// recommends at least 8000 bytes.
     pub target_bytes_max: usize,
 }
@@ -78,7 +79,7 @@ pub enum Field {
 const FIELDS: usize = Field::ForwardedFor as usize + 1;
 
 impl Field {
-    /// Returns the name in its standard spelling.
+    /// Returns the name of the field in its standard spelling.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Host => "Host",
@@ -115,7 +116,7 @@ impl Field {
 pub enum Version {
     /// HTTP/1.0.
     Http10,
-    /// HTTP/1.1, or a later 1.x.
+    /// HTTP/1.1, or a later version 1.x.
     Http11,
 }
 
@@ -125,8 +126,8 @@ pub enum Version {
 ///
 /// # Panics
 ///
-/// These accessors panic if the buffer is shorter than the head. With a different buffer they
-/// return meaningless text.
+/// The accessors for text panic if the buffer is shorter than the head. With a different buffer,
+/// they return meaningless text.
 ///
 /// ```
 /// use tussah_wire::http::{Framing, Method, head};
@@ -160,31 +161,33 @@ pub struct Head {
     /// True if the client waits for `100 Continue` before it sends the body (RFC 9110, section
     /// 10.1.1).
     pub expect_continue: bool,
-    /// True if the request has a `Range` or any `If-` field. If false, skip these checks.
+    /// True if the request has a `Range` field or any `If-` field. If false, a server can skip the
+    /// checks of these fields.
     pub conditional: bool,
 }
 
 impl Head {
-    /// Returns the length in bytes, including the final empty line. The body starts there.
+    /// Returns the length of the head in bytes, including the final empty line. The body starts at
+    /// this offset.
     #[expect(clippy::len_without_is_empty, reason = "no head is empty")]
     #[inline]
     pub fn len(&self) -> usize {
         self.len.into()
     }
 
-    /// Returns the method as sent.
+    /// Returns the name of the method as the client sent it.
     pub fn method_text<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         self.method_span.of(bytes)
     }
 
-    /// Returns the target as sent.
+    /// Returns the request target as the client sent it.
     #[inline]
     pub fn target<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         self.target.of(bytes)
     }
 
-    /// Returns the path of the target, without decoding. It starts with a slash, except for `*`
-    /// (the whole server) and `CONNECT` (empty).
+    /// Returns the path of the target, without decoding it. The path starts with a slash, unless it
+    /// is `*` (the whole server) or empty (`CONNECT`).
     #[inline]
     pub fn path<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         match self.path.of(bytes) {
@@ -193,28 +196,29 @@ impl Head {
         }
     }
 
-    /// Returns the query of the target without the question mark, and without decoding.
+    /// Returns the query of the target, without decoding it and without the question mark.
     #[inline]
     pub fn query<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
         let start = self.path.end();
         (start < self.target.end()).then(|| &bytes[start + 1..self.target.end()])
     }
 
-    /// Returns the value of a field without surrounding white space. If the field is on several
-    /// lines, returns the first.
+    /// Returns the value of a field without surrounding white space. If the field occurs on several
+    /// lines, returns the value of the first line.
     #[inline]
     pub fn field<'b>(&self, field: Field, bytes: &'b [u8]) -> Option<&'b [u8]> {
         let span = self.spans[field as usize];
         (!span.is_absent()).then(|| span.of(bytes))
     }
 
-    /// Returns the value of a field that may occur only once, or `None` if it is on several lines.
+    /// Returns the value of a field that may occur only once, or `None` if the field occurs on
+    /// several lines.
     pub fn field_single<'b>(&self, field: Field, bytes: &'b [u8]) -> Option<&'b [u8]> {
         self.field(field, bytes)
             .filter(|_| !self.is_repeated(field))
     }
 
-    /// Returns the values of a field, line by line.
+    /// Returns the values of a field, one for each line.
     pub fn field_lines<'b>(
         &self,
         field: Field,
@@ -235,7 +239,7 @@ impl Head {
         )
     }
 
-    /// Returns whether a field is on several lines.
+    /// Returns whether a field occurs on several lines.
     pub fn is_repeated(&self, field: Field) -> bool {
         self.repeated & (1 << field as u16) != 0
     }
@@ -245,7 +249,7 @@ impl Head {
         self.field(Field::Host, bytes)
     }
 
-    /// Returns all fields in order, as names and values. The call parses the head again.
+    /// Returns the names and values of all fields, in order. The iterator parses the head again.
     pub fn fields<'b>(&self, bytes: &'b [u8]) -> Fields<'b> {
         Fields::new(&bytes[..self.len()], self.fields_start.into())
     }
@@ -263,7 +267,8 @@ impl Head {
     }
 }
 
-/// An iterator over the fields of a head: name and value, without surrounding white space.
+/// An iterator over the names and values of a head's fields. The values have no surrounding white
+/// space.
 #[derive(Clone, Debug)]
 pub struct Fields<'b> {
     bytes: &'b [u8],

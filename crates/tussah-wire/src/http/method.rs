@@ -5,9 +5,9 @@
 pub enum Method {
     /// Transfer the resource.
     Get,
-    /// Like `Get`, without the content of the response.
+    /// Like `Get`, but without the content of the response.
     Head,
-    /// Let the resource process the body.
+    /// Have the resource process the body.
     Post,
     /// Replace the resource with the body.
     Put,
@@ -21,12 +21,12 @@ pub enum Method {
     Connect,
     /// Modify part of the resource.
     Patch,
-    /// Any other token, available from [`Head::method_text`](super::head::Head::method_text).
+    /// Any other method; [`Head::method_text`](super::head::Head::method_text) returns its name.
     Other,
 }
 
 impl Method {
-    /// Returns whether the method only asks for a representation: GET and HEAD.
+    /// Returns whether the method only retrieves a representation, as GET and HEAD do.
     #[inline]
     pub fn reads(self) -> bool {
         matches!(self, Self::Get | Self::Head)

@@ -11,16 +11,16 @@ use super::condition::{self, Validators};
 use super::head::{Field, Head};
 use super::syntax::list;
 
-/// Bound, in ranges: the maximum number in one request, because each range adds a part with its own
-/// header. With more, the whole representation is sent.
+/// Bound, in ranges: the maximum number of ranges in one request, because each range adds a part
+/// with its own header. If a request has more ranges, the whole representation is sent.
 pub const RANGES_MAX: usize = 32;
 
 /// A range of bytes of a representation, from `first` to `last` inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteRange {
-    /// The first byte, from 0.
+    /// The position of the first byte, counted from 0.
     pub first: u64,
-    /// The last byte, not less than `first`.
+    /// The position of the last byte, which is not less than `first`.
     pub last: u64,
 }
 
@@ -35,13 +35,13 @@ impl ByteRange {
 /// The interpretation of a `Range` field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ranges {
-    /// No applicable range: send everything, with 200.
+    /// No range applies: send the whole representation with status 200.
     Whole,
-    /// One part: send it with 206 and `Content-Range`.
+    /// One range: send its bytes with status 206 and `Content-Range`.
     Single(ByteRange),
-    /// Several parts, in the requested order: send them as [`Multipart`], with 206.
+    /// Several ranges, in the requested order: send their bytes as [`Multipart`], with status 206.
     Several(Vec<ByteRange>),
-    /// None of the requested ranges exists: respond with 416 and [`ContentRange::none`].
+    /// None of the requested ranges exists: respond with status 416 and [`ContentRange::none`].
     Unsatisfiable,
 }
 
@@ -174,7 +174,7 @@ fn position(digits: &[u8]) -> Option<u64> {
     Some(digits.iter().fold(0, add))
 }
 
-/// The value of `Content-Range` (section 14.4), written by its `Display`.
+/// The value of `Content-Range` (section 14.4), which its `Display` implementation writes.
 ///
 /// ```
 /// use tussah_wire::http::range::{ByteRange, ContentRange};
@@ -189,7 +189,7 @@ pub struct ContentRange {
 }
 
 impl ContentRange {
-    /// Creates the value for a response with `range` of a representation of `len` bytes.
+    /// Creates the value for a response that contains `range` of a representation of `len` bytes.
     pub fn of(range: ByteRange, len: u64) -> Self {
         Self {
             range: Some(range),

@@ -129,7 +129,7 @@ impl Refusal {
         self.kind
     }
 
-    /// Returns the status to respond with if the refused message is a request.
+    /// Returns the status with which to respond if the refused message is a request.
     pub fn status(&self) -> Status {
         self.kind.facts().0
     }

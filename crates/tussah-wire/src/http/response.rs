@@ -8,8 +8,8 @@ pub use write::{FieldInvalid, HeadWriter};
 
 use super::{Method, Status};
 
-/// Returns whether a response with `status` to a request with `method` has a body, even an empty
-/// one (RFC 9112, section 6.3).
+/// Returns whether a response with `status` to a `method` request has a body, which may be empty
+/// (RFC 9112, section 6.3).
 pub fn has_body(method: Method, status: Status) -> bool {
     let is_tunnel = method == Method::Connect && matches!(status.code(), 200..=299);
     method != Method::Head && !is_tunnel && status.has_body()

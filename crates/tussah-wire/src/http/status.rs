@@ -95,7 +95,8 @@ statuses! {
 }
 
 impl Status {
-    /// Returns the status with this code, or `None` outside 100 to 999.
+    /// Returns the status with this code, or `None` if the code is not in the range from 100 to
+    /// 999.
     pub const fn new(code: u16) -> Option<Self> {
         match code {
             100..=999 => Some(Self(code)),
@@ -108,8 +109,8 @@ impl Status {
         self.0
     }
 
-    /// Returns whether a response to a request other than HEAD has a body, even an empty one (RFC
-    /// 9112, section 6.3). Responses with 1xx, 204 and 304 have none.
+    /// Returns whether a response to a request other than HEAD has a body, which may be empty (RFC
+    /// 9112, section 6.3). Responses with status 1xx, 204 or 304 have no body.
     pub const fn has_body(self) -> bool {
         !matches!(self.0, 100..=199 | 204 | 304)
     }

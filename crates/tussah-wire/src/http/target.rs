@@ -7,15 +7,16 @@ use super::syntax::{PLAIN, run};
 
 /// Decodes and normalizes a path, so that each resource has a single name.
 ///
-/// The result starts with a slash. It has no `.` or `..` segments, and no empty segment except the
-/// last. It may contain any byte except control characters and the backslash. It is borrowed if the
-/// path is already in this form.
+/// The result starts with a slash. It has no `.` or `..` segments, and only its last segment can be
+/// empty. It can contain any byte except control characters and the backslash. The result is
+/// borrowed if the path already has this form.
 ///
-/// - `%XX` is decoded once, before dot segments are removed, as in section 6.2.2: `%2e%2e` is `..`.
-/// - An encoded slash or backslash is refused, and so is a backslash. Intermediaries may treat such
-///   a character as a separator.
-/// - A `..` that would lead above the root is refused, because only attackers send it. Section
-///   5.2.4 would drop it.
+/// - `%XX` is decoded once, before dot segments are removed, as in section 6.2.2, so `%2e%2e`
+///   counts as `..`.
+/// - An encoded slash is refused, and so is any backslash, encoded or not. Intermediaries may treat
+///   such a character as a separator.
+/// - A `..` that would lead above the root is refused, because only attackers send it. The
+///   algorithm in section 5.2.4 would drop such a segment.
 /// - Consecutive slashes are merged, although RFC 3986 treats them as empty segments. File systems
 ///   also merge them, and a redirect to a path that starts with two slashes would lead to another
 ///   host.
@@ -30,8 +31,8 @@ use super::syntax::{PLAIN, run};
 ///
 /// # Errors
 ///
-/// Refuses a path that does not start with a slash, has a `%` without two hexadecimal digits,
-/// contains a control character or an encoded separator, or leads above the root.
+/// Returns a [`Refusal`] if the path does not start with a slash, has a `%` without two hexadecimal
+/// digits, contains a control character or an encoded separator, or leads above the root.
 pub fn path(raw: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
     if raw.first() != Some(&b'/') {
         return Err(Refusal::new(Kind::PathStart, 0));
@@ -43,8 +44,9 @@ pub fn path(raw: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
     }
 }
 
-/// Decodes a path like [`path`], but keeps the encoding, in capitals, of bytes that [`path`]
-/// refuses: a slash (`%2F`), a backslash (`%5C`) and control characters (`%0A`).
+/// Decodes a path like [`path`], but keeps the encoding of bytes that [`path`] refuses: a slash
+/// (`%2F`), a backslash (`%5C`) and control characters (such as `%0A`). The hexadecimal digits
+/// become capitals.
 ///
 /// An encoded slash therefore never separates segments. The result does not show whether the client
 /// sent `%2F` or `%252F`; [`segments`] does. Use the result to look up paths in tables, not as a
@@ -60,15 +62,16 @@ pub fn path(raw: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
 ///
 /// # Errors
 ///
-/// Refuses the same paths as [`path`], except those with encoded separators or control characters.
+/// Returns the same errors as [`path`], except those about encoded separators and control
+/// characters.
 pub fn path_with_escapes(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
     normal(raw, Escapes::Separators)
 }
 
-/// Returns the segments of a path, each decoded separately, after removing dot segments and empty
-/// segments like [`path`]. The last segment is empty if the path ends with a slash.
+/// Returns the segments of a path, each decoded separately. Like [`path`], this function removes
+/// dot segments and empty segments, but if the path ends with a slash, the last segment is empty.
 ///
-/// A segment may contain any byte, even `/../`. Never join segments to a file path.
+/// A segment can contain any bytes, even `/../`. Never join segments to a file path.
 ///
 /// ```
 /// use tussah_wire::http::target;
@@ -80,7 +83,7 @@ pub fn path_with_escapes(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
 ///
 /// # Errors
 ///
-/// Same as [`path_with_escapes`].
+/// Returns the same errors as [`path_with_escapes`].
 pub fn segments(raw: &[u8]) -> Result<impl Iterator<Item = Vec<u8>> + use<>, Refusal> {
     let path = normal(raw, Escapes::All)?;
     let mut at = 0;
@@ -206,8 +209,8 @@ fn escaped(raw: &[u8], at: usize) -> Option<u8> {
     u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()
 }
 
-/// Returns the decoded pairs of a query such as `key=value&other`. `+` is decoded as a space, and a
-/// pair without `=` has an empty value.
+/// Returns the decoded keys and values of a query such as `key=value&other`. `+` is decoded as a
+/// space, and a pair without `=` has an empty value.
 ///
 /// Empty pairs are skipped. A `%` without two hexadecimal digits stands for itself, as in the
 /// parser of `application/x-www-form-urlencoded` in the WHATWG URL standard.

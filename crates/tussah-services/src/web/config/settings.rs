@@ -204,8 +204,8 @@ pub struct Limits {
     pub headers: usize,
     /// Bound, in bytes: the length of a request's body, 1 MiB by default; a longer body gets status
     /// 413. Unless the route [streams](crate::web::Route::streams) bodies, the server reads the
-    ///      whole body of a dynamic request before it admits the request. All bodies together may
-    ///      therefore occupy up to `connections` times this amount of memory.
+    /// whole body of a dynamic request before it admits the request. All bodies together may
+    /// therefore occupy up to `connections` times this amount of memory.
     pub body_bytes: u64,
     /// Bound, in connections: the number of open connections of the process, 20,000 by default. At
     /// the limit, a new connection evicts an idle one; if none is idle, the new connection gets

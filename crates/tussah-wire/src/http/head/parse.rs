@@ -9,15 +9,15 @@ use crate::http::refusal::{Kind, Refusal};
 use crate::http::span::Span;
 use crate::http::syntax::{PATH, QUERY, TOKEN, is_word, run};
 
-/// Parses the head at the start of `bytes`. Returns `None` if it is incomplete. `bytes` may contain
-/// further requests.
+/// Parses the head at the start of `bytes`. Returns `None` if the head is incomplete. Further
+/// requests may follow the head in `bytes`.
 ///
 /// A refusal does not depend on later bytes: with more bytes, the same head is refused in the same
 /// way.
 ///
 /// # Errors
 ///
-/// Refuses a head that breaks the rules of RFC 9112 or exceeds a limit.
+/// Returns a [`Refusal`] if the head breaks the rules of RFC 9112 or exceeds a limit.
 pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Option<Head>, Refusal> {
     head_within(bytes, limits, |seen| request(seen, limits))
 }

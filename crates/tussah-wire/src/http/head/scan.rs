@@ -3,15 +3,16 @@
 use super::{HEAD_BYTES_MAX, Head, Limits, parse};
 use crate::http::Refusal;
 
-/// The progress of searching for the end of a head, so that a slowly arriving head is not parsed
+/// The progress of a search for the end of a head, so that a head that arrives slowly is not parsed
 /// again for each byte.
 ///
-/// The first piece is parsed immediately, since most heads arrive in one piece. Later pieces are
+/// The first piece is parsed immediately, because most heads arrive in one piece. Later pieces are
 /// only searched for the end of the head, for NUL, and for a lone CR or LF. The complete head is
-/// then parsed again. Each byte is thus examined at most three times, and other errors are detected
-/// at the end of the head.
+/// then parsed again. Each byte is thus examined at most three times. Other errors are detected
+/// only at the end of the head.
 ///
-/// One scan serves a connection: it restarts after each head. It occupies one machine word.
+/// One scan is enough for a connection, because it restarts after each head. A scan occupies one
+/// machine word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
     /// No head ends before this offset.
@@ -19,20 +20,20 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// Creates a scan that has seen nothing.
+    /// Creates a scan that has not seen any bytes.
     pub const fn new() -> Self {
         Self { searched: 0 }
     }
 
     /// Parses the head at the start of `bytes`, like [`parse`](super::parse()). Returns `None` if
-    /// it is incomplete.
+    /// the head is incomplete.
     ///
     /// `bytes` must start with the bytes of the previous call, unless that call returned a head or
     /// a refusal.
     ///
     /// # Errors
     ///
-    /// Same as [`parse`](super::parse()).
+    /// Returns the same errors as [`parse`](super::parse()).
     #[inline]
     pub fn parse(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<Head>, Refusal> {
         if self.searched > 0 && !self.search(bytes, limits) {

@@ -6,8 +6,8 @@ use super::{ByteRange, ContentRange};
 use crate::http::response::FieldInvalid;
 use crate::http::syntax::text_len;
 
-/// A multipart body. It consists of the [parts](Self::parts), each with its head and bytes, and of
-/// the [end](Self::end).
+/// A multipart body. It consists of the [parts](Self::parts), each with its head and its bytes,
+/// followed by the [end](Self::end).
 ///
 /// ```
 /// use tussah_wire::http::range::{ByteRange, Multipart};
@@ -30,15 +30,16 @@ pub struct Multipart {
 /// One part of a [`Multipart`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The boundary before the part, and its fields.
+    /// The boundary before the part, and the fields of the part.
     pub head: Vec<u8>,
-    /// The range of bytes that follows.
+    /// The range of bytes that follows the head.
     pub range: ByteRange,
 }
 
 impl Multipart {
-    /// Creates the parts for `ranges` of a representation of `len` bytes. The boundary is made from
-    /// `random`: without knowing it, an attacker cannot craft a file that contains the boundary.
+    /// Creates a body for `ranges` of a representation of `len` bytes. The boundary is derived from
+    /// `random`. An attacker who does not know this number cannot craft a file that contains the
+    /// boundary.
     ///
     /// # Errors
     ///

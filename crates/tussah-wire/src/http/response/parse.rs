@@ -49,7 +49,7 @@ pub enum RetryAfter {
 pub struct ResponseHead {
     /// The framing of the body.
     pub framing: Framing,
-    /// `Retry-After`, if it is valid.
+    /// The value of `Retry-After`, if it is valid.
     pub retry_after: Option<RetryAfter>,
     spans: [Span; FIELDS],
     fields_start: u16,
@@ -63,27 +63,28 @@ pub struct ResponseHead {
 }
 
 impl ResponseHead {
-    /// Returns the length in bytes, including the final empty line. The body starts there.
+    /// Returns the length of the head in bytes, including the final empty line. The body starts at
+    /// this offset.
     #[expect(clippy::len_without_is_empty, reason = "no head is empty")]
     pub fn len(&self) -> usize {
         self.len.into()
     }
 
-    /// Returns the value of a field without surrounding white space. If the field is on several
-    /// lines, returns the first.
+    /// Returns the value of a field without surrounding white space. If the field occurs on several
+    /// lines, returns the value of the first line.
     pub fn field<'b>(&self, field: Field, bytes: &'b [u8]) -> Option<&'b [u8]> {
         let span = self.spans[field as usize];
         (!span.is_absent()).then(|| span.of(bytes))
     }
 
-    /// Returns all fields in order, as names and values. The call parses the head again.
+    /// Returns the names and values of all fields, in order. The iterator parses the head again.
     pub fn fields<'b>(&self, bytes: &'b [u8]) -> Fields<'b> {
         Fields::new(&bytes[..self.len()], self.fields_start.into())
     }
 }
 
-/// Parses the head at the start of `bytes`, of a response to a request with `method`. Returns
-/// `None` if it is incomplete.
+/// Parses the head at the start of `bytes`, which belongs to the response to a `method` request.
+/// Returns `None` if the head is incomplete.
 ///
 /// `100 Continue` and other 1xx responses are separate heads without a body; the final response
 /// follows. The parser is as strict as the parser for requests, except that the reason phrase and
@@ -100,7 +101,7 @@ impl ResponseHead {
 ///
 /// # Errors
 ///
-/// Refuses a head that breaks the rules of RFC 9112 or exceeds a limit.
+/// Returns a [`Refusal`] if the head breaks the rules of RFC 9112 or exceeds a limit.
 pub fn parse(
     bytes: &[u8],
     method: Method,

@@ -11,7 +11,7 @@ use crate::http::syntax::{TOKEN, run, text_len};
 
 /// A writer that appends the head of a response to a buffer (RFC 9112, section 4).
 ///
-/// The writer rejects every byte that could end a line, so that no value can inject a field or a
+/// The writer rejects every byte that could end a line, so no value can inject a field or a
 /// response.
 ///
 /// ```
@@ -52,9 +52,9 @@ impl<'o> HeadWriter<'o> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the name is not a token, or if the value has surrounding white space or
-    /// control characters other than tab. Control characters include CR and LF. Nothing is appended
-    /// in that case.
+    /// Returns an error, and appends nothing, if the name is not a token, or if the value has
+    /// surrounding white space or control characters other than tab. Control characters include CR
+    /// and LF.
     pub fn field(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<(), FieldInvalid> {
         let (name, value) = (name.as_bytes(), value.as_ref());
         if name.is_empty() || run(name, 0, TOKEN) < name.len() {
@@ -75,7 +75,7 @@ impl<'o> HeadWriter<'o> {
         self.out.extend_from_slice(b"\r\n");
     }
 
-    /// Appends `Date`, formatted by [`date::format`].
+    /// Appends `Date` with a date that [`date::format`] has formatted.
     pub fn date(&mut self, date: &[u8; date::LEN]) {
         self.push(&[b"Date: ", date, b"\r\n"]);
     }
