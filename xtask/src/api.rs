@@ -12,7 +12,7 @@ use crate::ci::Rustup;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Write the listings instead of comparing them
+    /// Write the listings in api/ instead of comparing them with the code
     #[arg(long)]
     bless: bool,
 }

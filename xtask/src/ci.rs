@@ -35,7 +35,7 @@ pub(crate) struct Options {
     /// Continue with the next step after a failure
     #[arg(long)]
     keep_going: bool,
-    /// Never install a toolchain, a component or a package; skip the steps that lack one
+    /// Never install a toolchain, a component or a package; skip steps for which one is missing
     #[arg(long)]
     no_install: bool,
     /// Record that loom or miri has passed, so that later runs repeat it only after a change
@@ -54,7 +54,7 @@ pub(crate) enum Step {
     Clippy,
     /// All tests pass
     Test,
-    /// The public interface is as listed in `api/`
+    /// The public interface matches the listings in `api/`
     Api,
     /// The code compiles with the oldest supported Rust
     Msrv,

@@ -31,14 +31,15 @@ const WHEN: [usize; 4] = [1, 2, 4, 40];
 #[derive(Args)]
 pub(crate) struct Options {
     /// Run only this program: core, pool, net, web, web-tls, load, echo, video or gnutella
-    /// (repeatable, or a comma-separated list); the record keeps the earlier rows of the others
+    /// (repeatable, or a comma-separated list); the record keeps the earlier rows of all other
+    /// programs
     #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]
     only: Vec<String>,
     /// Make only this system call fail (repeatable, or a comma-separated list)
     #[arg(long, value_name = "CALL", value_delimiter = ',')]
     call: Vec<String>,
-    /// Numbers of the calls that fail, counted in each OS thread from 1. Some runs count from
-    /// `main`, and others from the time when the program is ready
+    /// Numbers of the matching calls that fail, counted in each OS thread from 1. Some runs count
+    /// from `main`, and others from the time when the program is ready
     #[arg(
         long,
         value_name = "N",

@@ -37,16 +37,16 @@ struct Cli {
 enum Task {
     /// Run every check that a change has to pass
     ///
-    /// The steps run in the order in which --only lists them, the fastest ones first. A step
+    /// The steps run in the order in which the help of --only lists them, fastest first. A step
     /// installs a missing toolchain through rustup. If that fails, the step is skipped, and the
     /// summary gives the reason. The exit status is non-zero if any step failed.
     Ci(ci::Options),
-    /// Check the house rules that the compiler and clippy do not check
+    /// Check the house rules that the compiler and clippy cannot check
     ///
-    /// Checks the sizes of files and functions (exceptions: xtask/tidy-exceptions.toml), the places
-    /// of `unsafe` code, skipped tests, the first line of each file, the list of bounds in
-    /// docs/bounds.md, the links of the pages, and the writing rules of comments and pages
-    /// (exceptions: xtask/prose-exceptions.toml). Each finding is printed as
+    /// Checks the lengths of files and functions (exceptions: xtask/tidy-exceptions.toml), the
+    /// places of `unsafe` code, and the first line of each file. Reports skipped tests. Checks the
+    /// list of bounds in docs/bounds.md and the links in the pages. Also checks the writing rules
+    /// for comments and pages (exceptions: xtask/prose-exceptions.toml). Each finding is printed as
     /// `path:line: what is wrong`.
     Tidy(TidyOptions),
     /// Compare the public interface of the libraries with the listings in api/
@@ -54,35 +54,36 @@ enum Task {
     /// Needs the nightly toolchain that xtask/src/api.rs names, and installs it through rustup if
     /// it is missing.
     Api(api::Options),
-    /// Build the book of the documents into target/book
+    /// Build the pages of docs as a book in target/book
     ///
     /// Needs mdbook: `cargo install mdbook --version 0.5.4 --locked`.
     Guide(guide::Options),
-    /// Fuzz the parsers of tussah-wire, and add the hours to record/fuzz.txt
+    /// Fuzz the parsers of tussah-wire and tussah-weave, and add the hours to record/fuzz.txt
     ///
     /// The targets run one after the other, each for the given time, at idle priority. Each finding
-    /// becomes a file in crates/tussah-wire/fuzz/artifacts, and makes the exit status non-zero.
+    /// becomes a file in the crate's fuzz/artifacts folder, and makes the exit status non-zero.
     /// Ctrl-C ends the run and records the results so far. Needs nightly and cargo-fuzz.
     Fuzz(fuzz::Options),
     /// Make each system call of the programs fail with each documented error, and check the
     /// consequences
     ///
     /// strace injects the error into the N-th matching call of each OS thread (--when). The program
-    /// then has to do its work, to report what it could not do, or to end with a message and a
-    /// non-zero status. It must never fail silently, stop responding, or give a wrong result. The
-    /// results are printed as a table, and written to record/faults.txt. The traces of defects stay
-    /// in target/faults. A full sweep takes about 20 minutes. Needs strace, curl and openssl.
+    /// must then do its work, report what it could not do, or exit with a message and a non-zero
+    /// status. It must never fail silently, stop responding, or give a wrong result. The results
+    /// are printed as a table, and written to record/faults.txt. The traces of runs that reveal a
+    /// defect stay in target/faults. A full sweep takes about 20 minutes. Needs strace, curl and
+    /// openssl.
     Faults(faults::Options),
-    /// Break the core on purpose, and report the breaks that no test detects
+    /// Introduce bugs into the core on purpose, and report those that no test detects
     ///
     /// Each mutant in xtask/mutants.toml replaces one piece of text in one file, in a copy of the
-    /// tree under target. The tests that the mutant names then have to fail. A mutant that survives
+    /// tree under target. The tests that the mutant names must then fail. A mutant that survives
     /// makes the exit status non-zero, unless the table explains why it survives. The result goes
     /// to record/mutants.txt. Each mutant takes about a minute.
     Mutants(mutants::Options),
-    /// Stress the scheduler with all of its functions at the same time, for minutes or hours
+    /// Stress all functions of the scheduler at the same time, for minutes or hours
     ///
-    /// Runs crates/tussah-core/examples/soak, which prints a line every few seconds and ends with
+    /// Runs crates/tussah-core/examples/soak, which prints a line every few seconds, and exits with
     /// an error at the first failed check. The result goes to record/soak.txt.
     Soak(soak::Options),
     /// Run the tests of tussah-core and tussah under AddressSanitizer
@@ -97,13 +98,13 @@ enum Task {
     Idle,
     /// Measure tussah and its peers, and write one file for each table
     ///
-    /// Builds tussah-bench and runs its workloads with all their variants; the runs of the peers
-    /// alternate. Each file contains the command and its output. The measurement takes some hours.
-    /// Run nothing else on the machine during that time. If fio is installed, `disk` compares
-    /// tussah with it. `fifo` with many idle pairs needs a high limit on open files (ulimit -Hn).
-    /// If valgrind is installed, the command also counts the instructions for each thread of
-    /// `spawn`. With --web, the peers are servers that scripts/peers installs; the tables name
-    /// those that are missing. Counting system calls and limiting memory require root.
+    /// Builds tussah-bench and runs its workloads with all their variants. The runs of tussah and
+    /// its peers alternate. Each file contains the command and its output. The measurement takes
+    /// several hours. Run nothing else on the machine during that time. If fio is installed, `disk`
+    /// compares tussah with it. `fifo` with many idle pairs needs a high limit on open files
+    /// (ulimit -Hn). If valgrind is installed, the command also counts the instructions for each
+    /// thread of `spawn`. With --web, the peers are servers that scripts/peers installs; the tables
+    /// name those that are missing. Counting system calls and limiting memory require root.
     #[command(
         after_help = "Example:\n  cargo xtask record record/today wake burst 'echo --connections 1'"
     )]
@@ -116,8 +117,8 @@ struct TidyOptions {
     #[arg(long)]
     bless: bool,
 
-    /// Instead of checking, print 100 random sentences that users see, for a reader to judge: from
-    /// the README, docs, the help of options, and the rustdoc of public items
+    /// Instead of checking, print 100 random sentences for a reader to judge, from the README, the
+    /// docs, the help of options, and the rustdoc of public items
     #[arg(long, value_name = "SEED", conflicts_with = "bless")]
     sample: Option<u64>,
 }

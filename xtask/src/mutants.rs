@@ -24,7 +24,7 @@ use tree::Tree;
 #[derive(Args)]
 pub(crate) struct Options {
     /// Run only the mutants whose names contain this text (repeatable); the record keeps the
-    /// results of the others
+    /// results of all other mutants
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
     /// Print the names of the mutants, then exit
@@ -32,7 +32,7 @@ pub(crate) struct Options {
     list: bool,
     /// Minimum time limit for the tests of a mutant, in seconds. A mutant counts as caught if its
     /// tests take longer than this limit, and more than four times as long as without the mutant.
-    /// Models have a limit of half an hour
+    /// The time limit for loom models is half an hour
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     limit: u64,
 }
