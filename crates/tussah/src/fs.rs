@@ -15,12 +15,12 @@
 //! Dropping a future discards its result. The operation's buffer is dropped as soon as the kernel
 //! no longer uses it.
 //!
-//! - A read is cancelled in the kernel.
-//! - A change that has started is completed. A change that is still waiting in the file's queue is
-//!   discarded. To find out whether a change was made, await the future.
+//! - If the future of a read is dropped, the kernel cancels the read.
+//! - A change that has started runs to completion. A change that is still waiting in the file's
+//!   queue is discarded. To find out whether a change was made, await the future.
 //! - When the runtime shuts down, operations that have started may continue: for half a second per
 //!   worker with io_uring, or until the shutdown deadline on the blocking pool. Operations that are
-//!   still running after that are abandoned.
+//!   still running when this time has elapsed are abandoned.
 //!
 //! An operation that outlives its future keeps its memory until it ends. At most one write per open
 //! file can outlive its future. Reads that the kernel has not cancelled yet can also outlive their

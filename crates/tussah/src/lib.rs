@@ -13,11 +13,11 @@
 //! - **Threads** ([`spawn`], [`scope()`]) are `async` computations. A thread runs as a sequence of
 //!   events: one event from each await to the next.
 //! - **Colored state** ([`Colored`]) is a value with a color of its own. `value.with(|v| ..).await`
-//!   runs a closure on it: immediately if the value is idle, otherwise after the events already
-//!   queued. No reference leaves the closure, and no OS thread blocks.
+//!   runs a closure on the value: immediately if the value is idle, otherwise after the events
+//!   already queued. No reference to the value leaves the closure, and no OS thread blocks.
 //! - **Events** ([`post_in`], [`after`], [`every`], [`Callback`]) are closures that run in a color
-//!   you name. The module [`events`] also provides callbacks for descriptors, signals and child
-//!   processes.
+//!   that you choose. The module [`events`] also provides callbacks for descriptors, signals and
+//!   child processes.
 //! - **Stages** ([`stage::Network`]) are handlers behind bounded queues. Controllers adjust each
 //!   stage to its load and reject events that it cannot serve in time. A [graph](flow) builds
 //!   stages from serial modules, and runs these modules in parallel as far as their signatures
@@ -144,7 +144,7 @@ pub use tussah_core::{
 };
 pub use tussah_macros::{main, test};
 
-/// Returns which driver and which file backend the current runtime uses, and why. The report can be
+/// Reports which driver and which file backend the current runtime uses, and why. The report can be
 /// printed or logged.
 ///
 /// # Panics

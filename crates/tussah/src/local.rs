@@ -1,8 +1,8 @@
 //! Values that belong to a thread, or to a part of it, and move with it between workers.
 //!
 //! A local is set for one future. While that future is polled, code on the polling OS thread sees
-//! the value; between polls, it does not. Threads that use no locals pay nothing. Spawned threads
-//! do not inherit the locals of their parent.
+//! the value; between polls, it does not. Threads that use no locals have no overhead. Spawned
+//! threads do not inherit the locals of their parent.
 
 use std::{
     cell::RefCell,
@@ -18,7 +18,7 @@ use std::{
 use pin_project_lite::pin_project;
 use tussah_core::quietly;
 
-/// Declares thread locals, each a [`LocalKey`](crate::local::LocalKey).
+/// Declares one or more thread-local values, each of them a [`LocalKey`](crate::local::LocalKey).
 ///
 /// ```
 /// tussah::task_local! {
@@ -245,7 +245,7 @@ impl<T: 'static, F> fmt::Debug for Scoped<T, F> {
     }
 }
 
-/// The error of accessing a local that is not set.
+/// The error returned when code accesses a local that is not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessError(());
 

@@ -2,8 +2,8 @@
 //! type.
 //!
 //! These modules use only the public interface, so a program can define its own modules in the same
-//! way. [`standard`] provides them to graphs written in Weave. For its own item types, a program
-//! adds the generic modules with [`generic`] and [`by_field`], once for each type.
+//! way. [`standard`] provides the modules to graphs written in Weave. For its own item types, a
+//! program adds the generic modules with [`generic`] and [`by_field`], once for each type.
 //!
 //! ```
 //! use tussah::flow::{Out, Params, module};
@@ -97,7 +97,7 @@ fn each<T: Clone + Debug + Send + 'static>() -> Modules {
         .with::<Throttle<T>>("Throttle")
 }
 
-/// Returns the modules that use fields of items, for items of type `T`.
+/// Returns the modules that read fields of items, for items of type `T`.
 #[must_use]
 pub fn by_field<T: Fields + Clone + Send + 'static>() -> Modules {
     Modules::new()

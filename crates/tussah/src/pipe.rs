@@ -127,7 +127,7 @@ impl End {
 /// The reading end of a pipe. Dropping the reader closes this end, and writers then get
 /// `BrokenPipe`.
 ///
-/// The reader also implements `AsyncRead` of `futures_io`, for one thread at a time.
+/// The reader also implements `AsyncRead` of `futures_io`, for use by one thread at a time.
 #[derive(Debug)]
 pub struct Reader {
     end: End,
@@ -188,8 +188,8 @@ impl Reader {
         self.end.into_blocking_fd()
     }
 
-    /// Reads some bytes, at least one unless the buffer is empty. Returns 0 at the end, when all
-    /// writers have closed the pipe.
+    /// Reads at least one byte, unless the buffer is empty. Returns 0 at the end, when all writers
+    /// have closed the pipe.
     ///
     /// # Errors
     /// Returns the system's error, or `Other` if the runtime ends.

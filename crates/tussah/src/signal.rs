@@ -100,7 +100,7 @@ pub async fn ctrl_c() -> io::Result<()> {
 
 /// A stream of the deliveries of one signal, created by [`signal`]. Dropping it stops listening.
 ///
-/// `Signals` also implements `Stream`, for one thread at a time. The stream never ends.
+/// `Signals` also implements `Stream`, for use by one thread at a time. The stream never ends.
 pub struct Signals {
     signal: Signal,
     /// The reading end of the pipe into which the handler writes.

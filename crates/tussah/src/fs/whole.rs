@@ -91,8 +91,8 @@ pub async fn write(path: impl AsRef<Path>, content: impl IoBuf) -> io::Result<()
     file.close().await
 }
 
-/// Copies the contents and permissions of a file, and returns the number of bytes copied. The copy
-/// runs on the blocking pool, and the kernel moves the data.
+/// Copies the contents and permissions of a file, and returns the number of bytes copied. The
+/// kernel copies the data, on an OS thread of the blocking pool.
 ///
 /// # Errors
 /// Returns any error from `std::fs::copy`.

@@ -56,7 +56,7 @@ pub struct Outgoing<B> {
 pub struct PushError<B> {
     /// The rejected buffer.
     pub buffer: B,
-    /// The reason: `None` if the queue is full, otherwise the error that ended writing.
+    /// The error that ended writing, or `None` if the queue is full.
     pub closed: Option<io::Error>,
 }
 

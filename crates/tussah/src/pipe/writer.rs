@@ -15,8 +15,8 @@ use crate::io_error::context;
 /// The writing end of a pipe. Dropping the writer closes this end. After the last writer is closed,
 /// the reader reads the end of the stream.
 ///
-/// The writer also implements `AsyncWrite` of `futures_io`, for one thread at a time. The trait's
-/// method `poll_close` closes this end.
+/// The writer also implements `AsyncWrite` of `futures_io`, for use by one thread at a time. The
+/// trait's method `poll_close` closes this end.
 #[derive(Debug)]
 pub struct Writer {
     /// `None` once closed.
@@ -74,7 +74,7 @@ impl Writer {
         self.end.as_ref().map(|end| end.source.as_fd())
     }
 
-    /// Writes some of the bytes, and returns their number: at least 1, or 0 if `data` is empty.
+    /// Writes some bytes of `data`, and returns their number: at least 1, or 0 if `data` is empty.
     ///
     /// # Errors
     /// Returns `BrokenPipe` if all readers have closed the pipe, any other error of the system, or

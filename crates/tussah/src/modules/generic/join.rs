@@ -20,8 +20,8 @@ use crate::flow::{Out, module};
 /// | outputs `alone` and `other_alone`, optional | `A` and `B` | the items without a partner |
 ///
 /// An item remains without a partner if its flow ends first. If `room` is exceeded, the oldest
-/// waiting item of the flow also remains without one. The module handles the items of a flow one at
-/// a time.
+/// waiting item of the flow also remains without a partner. The module handles the items of a flow
+/// one at a time.
 #[module]
 pub struct Join<A, B> {
     room: usize,

@@ -29,7 +29,8 @@ use crate::time::timeout;
 /// | output `sent`, optional | [`Message`] | a message that counts as sent |
 /// | outputs `failed` and `again_failed` | [`Attempt<Message>`] | a message that could not be sent, for [`Retry`](crate::modules::Retry) |
 ///
-/// If `out` is connected, the module waits for one answer to each message before it sends the next.
+/// If the output `out` is connected, the module waits for one answer to each message before it
+/// sends the next.
 ///
 /// If the module waits for answers, a message counts as sent once its answer has arrived.
 /// Otherwise, a message counts as sent once the system has accepted it, and is lost if the server

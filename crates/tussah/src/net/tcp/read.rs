@@ -170,7 +170,7 @@ impl TcpStream {
     /// wait costs a system call. If several tasks wait with this function,
     /// [`poll_readable`](Self::poll_readable) or `poll_read`, only the last caller is woken.
     ///
-    /// A peer that loses power or its network does not hang up. Only a timeout detects such a
+    /// A peer that loses power or network access does not hang up, and only a timeout detects the
     /// failure.
     ///
     /// # Errors

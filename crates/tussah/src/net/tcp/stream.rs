@@ -146,8 +146,8 @@ impl TcpStream {
     }
 
     /// Shuts down one direction or both. The system still delivers bytes that were written earlier,
-    /// and the peer then reads the end of the stream. Threads that are reading or writing the
-    /// stream are woken.
+    /// and the peer then reads the end of the stream. Threads that are reading from the stream or
+    /// writing to it are woken.
     ///
     /// # Errors
     /// Returns `NotConnected` if the connection is already broken, or another error of the system.

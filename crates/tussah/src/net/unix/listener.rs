@@ -55,7 +55,7 @@ pub struct UnixListener {
 }
 
 impl UnixListener {
-    /// Listens on a path, where it creates a file.
+    /// Listens on a path, and creates a file there.
     ///
     /// # Errors
     /// Returns `AddrInUse` if the file already exists, even if the process that created it has

@@ -24,7 +24,7 @@ use crate::net::tcp::{Extra, Freed, Limited, Pauses, Verb, time_limits, transfer
 ///
 /// The operations of a stream take `&self`, as in [`TcpStream`](crate::net::TcpStream). The stream
 /// and references to it implement [`AsyncRead`](futures_io::AsyncRead) and
-/// [`AsyncWrite`](futures_io::AsyncWrite), for one thread per direction.
+/// [`AsyncWrite`](futures_io::AsyncWrite), for use by one thread per direction.
 ///
 /// # Examples
 /// ```
@@ -348,7 +348,7 @@ impl UnixStream {
 
     time_limits!();
 
-    /// Returns two references to the stream, for two futures of one thread.
+    /// Returns two references to the stream, which two futures of one thread can use.
     pub fn split(&mut self) -> (&Self, &Self) {
         (self, self)
     }

@@ -152,7 +152,7 @@ pub struct Inputs {
     pub busy_ns: u64,
     /// The mean time per batch, in nanoseconds; 0 if no batch ended.
     pub batch_mean_ns: u64,
-    /// The mean servlet time per event, in nanoseconds; 0 if no event finished.
+    /// The mean time that servlets spent per event, in nanoseconds; 0 if no event finished.
     pub event_mean_ns: u64,
     /// The number of servlets in all stages of the process.
     pub process_servlets: usize,
@@ -230,8 +230,8 @@ impl Log {
     ///
     /// A rule may change slightly with every sample. To keep the log short, such a change is logged
     /// only if the new value differs from the last logged value by a tenth, and by more than one
-    /// event or one percent of all events. In the log, the old value is the one at which the rule
-    /// changed direction.
+    /// event or one percent of all events. The old value in the log is the last turning point or,
+    /// if there is none, the last logged value.
     pub fn note_rules(
         &mut self,
         at_ns: u64,

@@ -10,7 +10,8 @@ pub enum Rule {
     /// All events are admitted.
     #[default]
     All,
-    /// All events are admitted, after the stage's degradation hook has reduced them.
+    /// All events are admitted, after the stage's degradation hook has reduced the work that they
+    /// need.
     Degraded,
     /// Events are admitted if they can be answered in time, according to the controller's
     /// prediction.

@@ -100,7 +100,8 @@ pub struct Servlets {
 /// queue to the end of its batch.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct ClassSample {
-    /// The share of the class; 0 if the classes have priorities.
+    /// The class's share of the stage's capacity (`StageBuilder::class_shares`); 0 if the classes
+    /// have priorities.
     pub share: u32,
     /// The number of events in the queue.
     pub queued: u64,

@@ -43,11 +43,11 @@ impl fmt::Display for Resource {
 pub struct LimitUse {
     /// The name of the limit or of the stage.
     pub name: Arc<str>,
-    /// The number of permits, or of servlets that may be busy at the same time.
+    /// The number of permits, or the maximum number of busy servlets.
     pub permits: usize,
-    /// The number of permits in use by any caller, or of busy servlets.
+    /// The number of permits in use by any caller, or the number of busy servlets.
     pub in_use: usize,
-    /// The number of futures that wait for a permit, of any caller, or of queued events.
+    /// The number of futures of any caller that wait for a permit, or the number of queued events.
     pub waiting: usize,
 }
 

@@ -75,7 +75,7 @@ impl AutoTarget {
         }
     }
 
-    /// Starts with the knowledge in a memory, and stores in it what the controller learns.
+    /// Makes the controller start with the knowledge in `memory`, and store there what it learns.
     #[must_use]
     pub fn remember(mut self, memory: &Memory) -> Self {
         self.memory = Some(memory.clone());

@@ -23,8 +23,8 @@ pub struct ResponseMeanConfig {
     pub target_ns: u64,
     /// The time between two changes of the threshold, in nanoseconds.
     pub interval_ns: u64,
-    /// The factor that multiplies the threshold while the mean response time is above the target;
-    /// above 0 and below 1 (other values count as 0.5).
+    /// The factor by which the controller multiplies the threshold while the mean response time is
+    /// above the target; above 0 and below 1 (other values count as 0.5).
     pub factor: f64,
     /// The number of credits added to the threshold while the mean response time is below the
     /// target; at least 1.

@@ -64,8 +64,8 @@ pub struct ResponseP90Config {
     pub raise_offset: f64,
     /// rate_min: the minimum rate, in events per second; above 0 (other values count as 0.05).
     pub rate_min: f64,
-    /// The time for which a class may accumulate unused admissions, in nanoseconds; enough for at
-    /// least one event.
+    /// The time for which a class may accumulate unused admissions, in nanoseconds; every class can
+    /// accumulate at least one.
     pub burst_ns: u64,
     /// True if the stage degrades its quality before it rejects events. If the stage has no
     /// degradation hook, this field has no effect.

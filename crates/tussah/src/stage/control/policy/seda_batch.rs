@@ -35,11 +35,11 @@ pub struct SedaBatchConfig {
     pub batch_max: usize,
     /// The weight of a new rate in the average; above 0 and at most 1 (other values count as 0.3).
     pub weight: f64,
-    /// The share of the highest average above which batches shrink; above `drop` and at most 1
-    /// (other values count as 0.95).
+    /// The rate above which batches shrink, as a share of the highest average; above `drop` and at
+    /// most 1 (other values count as 0.95).
     pub sustained: f64,
-    /// The share of the highest average below which a rate counts as a sudden drop; from 0 to 1
-    /// (other values count as 0.5).
+    /// The rate below which a sudden drop is assumed, as a share of the highest average; from 0 to
+    /// 1 (other values count as 0.5).
     pub drop: f64,
     /// The latency target of an event, in nanoseconds, if there is one; at least 1. A batch should
     /// take at most half of this time.
