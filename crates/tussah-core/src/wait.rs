@@ -244,7 +244,7 @@ impl fmt::Debug for Notify {
 
 /// The future of [`Notify::notified`]; its size is 32 bytes.
 ///
-/// If it is polled after completion, it returns `Ready` again.
+/// If the future is polled after completion, it returns `Ready` again.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Notified<'a> {
     place: Place<'a>,

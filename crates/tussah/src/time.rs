@@ -22,7 +22,7 @@ pub(crate) use tussah_core::time::add;
 
 /// Waits until `duration` has elapsed since this call.
 ///
-/// Dropping the future cancels the timer. The future never completes early. On an idle runtime it
+/// Dropping the future cancels the timer. The future never completes early. On an idle runtime, it
 /// completes less than a millisecond late.
 ///
 /// # Panics

@@ -21,8 +21,8 @@ use crate::join_error::JoinError;
 /// resolution, calls to foreign libraries, and long computations.
 ///
 /// A [`PoolPolicy`] determines when the pool adds and removes OS threads. Jobs start in order of
-/// submission, except that a waiter for a queued job runs it immediately. Dropping the pool shuts
-/// it down immediately.
+/// submission, except that a waiter for a queued job runs that job immediately. Dropping the pool
+/// shuts it down immediately.
 ///
 /// # Examples
 /// ```

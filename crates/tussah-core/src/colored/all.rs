@@ -81,7 +81,7 @@ all_colored!(A 0, B 1, C 2, D 3);
 /// entries earlier.
 ///
 /// # Panics
-/// Panics if the same color is given twice, or if the values belong to different runtimes.
+/// Panics if two of the values have the same color, or if the values belong to different runtimes.
 /// Otherwise panics like [`Colored::with`].
 ///
 /// # Examples

@@ -290,9 +290,9 @@ impl Source {
         Ok(())
     }
 
-    /// Records that an operation transferred fewer bytes than requested, so there is no more data
-    /// or room until the driver reports it. `seen_before` is the [`marker`](Self::marker) that was
-    /// obtained before the operation.
+    /// Records that an operation transferred fewer bytes than requested, so no more data or room is
+    /// available until the driver reports it. `seen_before` is the [`marker`](Self::marker) that
+    /// was obtained before the operation.
     ///
     /// Call this method only for TCP streams, and for writes to a Unix stream. Other reads may also
     /// end early at the end of a packet, at a message with descriptors, or at the mark of
@@ -303,7 +303,7 @@ impl Source {
     }
 
     /// Records that an operation performed without [`io`](Self::io) or its variants returned
-    /// `WouldBlock`, so there is no data or room until the driver reports it.
+    /// `WouldBlock`, so no data or room is available until the driver reports it.
     pub fn would_block(&self, direction: Direction, seen_before: Marker) {
         self.slot().exhausted(direction, seen_before.0);
     }
@@ -326,7 +326,7 @@ impl Source {
     }
 }
 
-/// The state of a descriptor at one moment.
+/// A snapshot of the state of a descriptor.
 #[derive(Clone, Copy)]
 pub struct Marker(Seen);
 

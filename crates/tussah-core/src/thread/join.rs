@@ -20,7 +20,7 @@ use crate::join_error::JoinError;
 /// panic.
 ///
 /// # Panics
-/// Panics if it is polled again after it has returned the result.
+/// Panics if the handle is polled again after it has returned the result.
 pub struct JoinHandle<T> {
     thread: NonNull<Header>,
     taken: bool,

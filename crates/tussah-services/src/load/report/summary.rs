@@ -52,8 +52,8 @@ pub struct Summary {
     pub connect: Times,
     /// Time to connect, including TLS, for connections made before the measurement.
     pub connect_before: Times,
-    /// In an open loop, the time from the due time of a request to sending it, if its connection
-    /// was free. The generator itself causes this delay.
+    /// In an open loop, the delay from the due time of a request until it is sent, if its
+    /// connection was free. The generator itself causes this delay.
     pub lag: Times,
     /// The number of failed requests by kind of error; every kind has an entry.
     pub errors: BTreeMap<String, u64>,
@@ -107,7 +107,7 @@ pub struct Parameters {
     pub check_every: u32,
     /// The time limit of `--within`, in milliseconds, if specified.
     pub within_ms: Option<f64>,
-    /// The number of directories of the file set, if there is one.
+    /// The number of directories of the file set, if the run uses one.
     pub file_directories: Option<usize>,
     /// The seed of random choices.
     pub seed: u64,
@@ -202,7 +202,7 @@ pub struct Fairness {
 /// CPU time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// The server's CPU time, if its process was given.
+    /// The server's CPU time, if its process ID was specified.
     pub server: Option<ServerCpu>,
     /// The generator's CPU time, in seconds.
     pub generator_s: f64,
