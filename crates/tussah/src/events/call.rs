@@ -150,8 +150,9 @@ pub fn tcp_connect_with(
 /// Looks up the addresses of a host, and passes the addresses or the error to a callback.
 ///
 /// This function corresponds to libasync's `dns_hostbyname`. It calls
-/// [`Resolver::lookup_ip`](crate::dns::Resolver::lookup_ip) on
-/// [`Resolver::current`](crate::dns::Resolver::current). Otherwise it behaves like [`tcp_connect`].
+/// [`lookup_ip`](crate::dns::Resolver::lookup_ip) on the resolver that
+/// [`Resolver::current`](crate::dns::Resolver::current) returns. Otherwise it behaves like
+/// [`tcp_connect`].
 ///
 /// # Errors
 /// The callback receives the errors of the lookup.

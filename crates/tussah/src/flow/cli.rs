@@ -114,7 +114,7 @@ impl Command {
     }
 }
 
-/// Runs the command in the program's arguments, on graphs that use `modules`.
+/// Parses the program's arguments, and runs the command on graphs that use `modules`.
 ///
 /// [`main!`](super::main) calls this function. Call this function yourself if the set of modules is
 /// not fixed.

@@ -80,7 +80,7 @@ impl Graph {
 
     /// Adds several instances of a module, called shards, which share the items of each input port.
     /// An edge connects to all shards together, as if they were one instance. Statistics and errors
-    /// name a single shard, such as `name#0`.
+    /// refer to single shards, such as `name#0`.
     ///
     /// Items with the same value of the field `by` go to the same shard, no matter at which input
     /// port they arrive. The type of these items must derive [`Fields`](super::Fields). Without a
