@@ -105,7 +105,7 @@
 //!
 //! # Shutdown
 //! [`Network::drain`] stops admission, waits until all stages have handled their admitted events,
-//! and closes them. It drains each stage after the stages that send to it. [`Stage::drain`] drains
+//! and closes them. Each stage is drained after the stages that send to it. [`Stage::drain`] drains
 //! a single stage. Close and settle [sockets](net) before you drain.
 //!
 //! When a runtime ends, it closes its stages: their queued events are dropped, the drop callbacks
@@ -124,12 +124,12 @@
 //! or of one of its stages. When a network is dropped, its paused stages and its stages without a
 //! handler are closed, because nothing could resume them.
 //!
-//! Handlers, and the functions that create them, may hold stages and networks, even in a cycle.
-//! Such a cycle lasts until its network is drained or closed, or until the runtime ends. A
-//! [`Stage`] whose type names its handler keeps that handler alive; a stage from [`Network::find`]
-//! does not. A call edge keeps the called handler alive. The other parts of a stage, such as its
-//! drop callback and its controllers, are dropped with the stage. A stage is dropped when no
-//! network, handle or sender refers to it any longer.
+//! Handlers, and the functions that create them, may hold stages and networks, even in a cycle. A
+//! cycle of handlers and networks lasts until its network is drained or closed, or until the
+//! runtime ends. A [`Stage`] whose type names its handler keeps that handler alive; a stage from
+//! [`Network::find`] does not. A call edge keeps the called handler alive. The other parts of a
+//! stage, such as its drop callback and its controllers, are dropped with the stage. A stage is
+//! dropped when no network, handle or sender refers to it any longer.
 //!
 //! # What a handler sends
 //! While a servlet runs, the stage collects the events that its handler sends, and hands them over
@@ -175,7 +175,7 @@ pub use self::send::{
 pub(crate) use self::send::{hand_over, trace, wait_for};
 
 pub mod host {
-    //! The types through which servlets use a handler. You need to name them only to store a
+    //! The types through which servlets use a handler. You need to name these types only to store a
     //! [`Stage`](super::Stage) whose handler can be called.
 
     pub use super::network::Any;

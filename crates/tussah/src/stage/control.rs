@@ -1,9 +1,10 @@
 //! The interface between a stage and its controllers: samples in, settings out.
 //!
-//! A controller never sleeps, reads a clock or draws a random number. The stage passes it the time
-//! and random numbers, so tests can simulate a controller. The stage holds its lock while it calls
-//! a controller, on the OS thread that queues an event or ends a batch. A controller must therefore
-//! return quickly and must not call the stage. An idle stage does not call its controllers.
+//! A controller never sleeps, reads a clock or draws a random number. The stage passes the time and
+//! random numbers to its controllers, so tests can simulate them. The stage holds its lock while it
+//! calls a controller, on the OS thread that queues an event or ends a batch. A controller must
+//! therefore return quickly and must not call the stage. An idle stage does not call its
+//! controllers.
 //!
 //! Each setting has one owner: building a stage fails if two controllers own the same setting.
 
@@ -45,7 +46,8 @@ use super::event::Class;
 /// A policy that adjusts settings of one stage while it runs.
 ///
 /// If a controller panics, the stage stops calling it. The controller's settings then keep their
-/// current values. If it owned admission, the stage now admits all events that fit into the queue.
+/// current values. If the controller owned admission, the stage now admits all events that fit into
+/// the queue.
 ///
 /// # Examples
 /// This controller adds one servlet for each hundred queued events, up to eight:
@@ -81,9 +83,8 @@ pub trait Controller: Send + 'static {
     /// Returns how often the stage passes a sample to the controller.
     fn cadence(&self) -> Cadence;
 
-    /// Returns whether the controller reads the response times in [`ClassSample`]. If not, the
-    /// stage does not measure these times, and they stay zero. This saves a little work for each
-    /// batch.
+    /// Returns whether the controller reads the response times in [`ClassSample`]. If it returns
+    /// false, the stage saves the work of measuring response times, and they stay zero.
     fn looks_at_responses(&self) -> bool {
         false
     }
@@ -139,14 +140,14 @@ pub trait Controller: Send + 'static {
     }
 
     /// Returns whether a queued event is overdue, that is, whether [`on_dequeue`](Self::on_dequeue)
-    /// would shed it if it left the queue now. The stage then sheds it early. If an event is
-    /// overdue, every event of its class that has been queued for longer must also be overdue.
+    /// would shed it if it left the queue now. The stage sheds an overdue event early. If an event
+    /// is overdue, every event of its class that has been queued for longer must also be overdue.
     ///
     /// The stage calls this while [`looks_at_departures`](Self::looks_at_departures) returns true.
     /// Each time a servlet takes events, the stage passes the oldest event of every class except
-    /// class 0. At each sample, it passes a sojourn time of `u64::MAX`; if the result is true, it
-    /// then also checks the oldest event of each class every 25 ms. Keyed stages never call this
-    /// method.
+    /// class 0. At each sample, the stage passes a sojourn time of `u64::MAX`; if the result is
+    /// true, it then also checks the oldest event of each class every 25 ms. Keyed stages never
+    /// call this method.
     fn is_overdue(&self, _departure: &Departure) -> bool {
         false
     }
@@ -188,7 +189,7 @@ impl Owns {
         self.0 & other.0 == other.0
     }
 
-    /// Returns the settings that are in either set.
+    /// Returns the settings that are in both sets.
     #[must_use]
     pub fn both(self, other: Owns) -> Owns {
         Owns(self.0 & other.0)
@@ -334,8 +335,9 @@ pub struct Departure {
 pub enum Admission {
     /// Queue the event.
     Admit,
-    /// Degrade the event with the stage's [function](super::StageBuilder::degrade), then queue it.
-    /// If the stage has no such function, queue the event unchanged.
+    /// Degrade the event with the function of
+    /// [`StageBuilder::degrade`](super::StageBuilder::degrade), then queue it. If the stage has no
+    /// such function, queue the event unchanged.
     Degrade,
     /// Return the event to its sender.
     Reject,

@@ -156,13 +156,13 @@ impl<E> Event<E> {
         self
     }
 
-    /// Sets a callback that is called if the event ends without being handled. It replaces any
-    /// earlier callback.
+    /// Sets a callback that is called if the event ends without being handled. The new callback
+    /// replaces any earlier callback.
     ///
-    /// `f` is called if the event ends in a queue or its handler panics. It is also called if the
+    /// `f` is called if the event ends in a queue or its handler panics. `f` is also called if the
     /// runtime ends while a handler that took the event with [`next`](super::Batch::next) is in the
-    /// middle of its batch. It is not called if the event's owner drops it, for example a handler
-    /// that has taken the event. No lock is held during the call, and a panic in `f` is caught.
+    /// middle of its batch. `f` is not called if an owner of the event, such as a handler that has
+    /// taken it, drops the event. No lock is held during the call, and a panic in `f` is caught.
     #[must_use]
     pub fn on_drop(mut self, f: impl FnOnce(Reason) + Send + 'static) -> Self {
         *self.more().on_drop.get_mut() = Some(Box::new(f));

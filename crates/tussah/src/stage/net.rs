@@ -3,7 +3,7 @@
 //! [`Sockets`] serves listeners, connects to peers, and sends the resulting [`SocketEvent`]s to a
 //! stage. An event reports, for example, a new connection, a packet, the end of the peer's data, or
 //! a closed connection. Most events carry a [`Connection`], through which the stage responds. This
-//! is the *asyncSocket* layer of SEDA (SOSP 2001, section 4.1).
+//! module is the *asyncSocket* layer of SEDA (SOSP 2001, section 4.1).
 //!
 //! ```
 //! use tussah::net::{TcpListener, TcpStream};
@@ -54,8 +54,8 @@
 //! # Order of events
 //!
 //! - The events of a connection are sent one after the other, in the order in which they occurred.
-//!   A stage handles them in that order if it is serial, or [keyed](super::StageBuilder::keyed_by)
-//!   by [`SocketEvent::id`].
+//!   A stage handles these events in order if it is serial, or
+//!   [keyed](super::StageBuilder::keyed_by) by [`SocketEvent::id`].
 //! - [`Accepted`](SocketEvent::Accepted) or [`Connected`](SocketEvent::Connected) is the first
 //!   event of a connection, and [`Closed`](SocketEvent::Closed) is the last. Each is sent once. The
 //!   descriptor is closed before `Closed` is sent, even if a handler still holds the
@@ -81,10 +81,10 @@
 //! | read rate | [`Sockets::control_reads`], [`SocketOptions::limit_each`] | the next read is delayed |
 //!
 //! If the stage's queue is full, a connection keeps its packet and stops reading, so the TCP window
-//! closes. It still writes queued bytes in the meantime. A stage that waits for a peer and a
-//! connection that waits for the stage therefore cannot deadlock. If a controller of the stage
-//! rejects an event, [`WhenRejected`] determines the effect: the event is dropped, or it waits, or
-//! its connection is closed.
+//! closes. The connection still writes queued bytes in the meantime. A stage that waits for a peer
+//! and a connection that waits for the stage therefore cannot deadlock. If a controller of the
+//! stage rejects an event, [`WhenRejected`] determines the effect: the event is dropped, or it
+//! waits, or its connection is closed.
 //!
 //! A stage that sheds queued events may shed any event of a socket, including the last event of a
 //! connection. If the first event of a connection is shed, or lost because the handler panics, the

@@ -2,7 +2,7 @@
 //! their handlers.
 //!
 //! A [`Simulation`] has one stage, whose handler is a [`Service`]. A [`System`] has several stages,
-//! and its handlers take [steps](system::Step). Both run on the same engine.
+//! and its handlers take [steps](system::Step). Both kinds of simulation run on the same engine.
 //!
 //! Queues, admission, controllers and the accounting of servlets use the code of real stages. Only
 //! these parts are models:
@@ -77,7 +77,7 @@ pub struct Simulation {
     pub workers: usize,
     /// True if the stage is blocking: its servlets are OS threads.
     pub blocking: bool,
-    /// True if the stage is keyed by color. In such a stage, while a hot event is in service,
+    /// True if the stage is keyed by color. In a keyed stage, while a hot event is in service,
     /// servlets take only events that are not hot. Handlers therefore never wait for each other.
     pub keyed: bool,
     /// The initial number of servlets that may be busy at the same time; at least 1.
@@ -95,9 +95,9 @@ pub struct Simulation {
     /// The speeds of the CPUs. Each entry holds a start time, and the speed from then on. The
     /// initial speed is 1.0, for which the times in `services` are specified.
     pub speeds: Vec<(u64, f64)>,
-    /// The number of permits of a resource. Each entry holds a start time, and the number from then
-    /// on; before the first entry, there is no limit. The handler [holds](Service::hold) one permit
-    /// per event.
+    /// The number of permits of a resource. Each entry holds a start time, and the number of
+    /// permits from then on; before the first entry, there is no limit. The handler
+    /// [holds](Service::hold) one permit per event.
     pub permits: Vec<(u64, usize)>,
     /// The CPU time for rejecting or shedding an event, in nanoseconds. Rejections take precedence
     /// over all other work that waits for a CPU.
@@ -143,7 +143,7 @@ pub struct Arrivals {
     /// The bursts. Each entry holds a time, and the number of events that arrive at that time.
     pub bursts: Vec<(u64, u32)>,
     /// The number of additional clients in a closed loop. Each client sends its first event within
-    /// the first millisecond. After each response, it pauses and then sends its next event.
+    /// the first millisecond. After each response, the client pauses and then sends its next event.
     pub clients: u32,
     /// The time for which a client pauses after a response that is not a rejection.
     pub pause: Distribution,
@@ -151,9 +151,9 @@ pub struct Arrivals {
     /// `Retry-After` of the stage.
     pub retry_ns: u64,
     /// True if clients wait for the `Retry-After` of a web server instead of `retry_ns`. The server
-    /// computes it once per second: the number of events queued and in service, divided by the
-    /// number handled in the last second, as whole seconds from 1 to 60. Each client waits for one
-    /// to two times as long.
+    /// computes this time once per second: the number of events queued and in service, divided by
+    /// the number handled in the last second, as whole seconds from 1 to 60. A client waits for a
+    /// random time between one and two times that value.
     pub told: bool,
     /// The relative frequencies of the classes; entries beyond
     /// [`CLASSES_MAX`](crate::stage::CLASSES_MAX) are ignored.

@@ -245,7 +245,7 @@ pub struct LimitStats {
     pub name: Arc<str>,
     /// The number of permits.
     pub permits: usize,
-    /// The number of permits in use. After a call of [`Limit::set_permits`], it may exceed
+    /// The number of permits in use. After a call of [`Limit::set_permits`], this number may exceed
     /// `permits` for a while.
     pub in_use: usize,
     /// The number of futures that wait for a permit.
@@ -275,7 +275,7 @@ pub struct LimitClassStats {
     pub wait: Digest,
 }
 
-/// A permit of a [`Limit`]. Dropping it returns the permit, even during a panic; a leaked permit
+/// A permit of a [`Limit`]. Dropping a permit returns it, even during a panic; a leaked permit
 /// stays in use forever.
 ///
 /// Move the permit into the closure or thread that does the work. The permit then stays in use

@@ -20,8 +20,9 @@
 //! [`std::sync`] across an `await`: the compiler rejects that in [`spawn`](crate::spawn).
 //!
 //! Some re-exported types have methods that block the OS thread, such as `lock_blocking` and
-//! `recv_blocking`. Do not call them in an event or in a closure of [`with`](crate::Colored::with).
-//! Unlike [`block_on`](crate::Handle::block_on), they do not panic there, but block the worker.
+//! `recv_blocking`. Do not call such methods in an event or in a closure of
+//! [`with`](crate::Colored::with). Unlike [`block_on`](crate::Handle::block_on), such methods do
+//! not panic there, but block the worker.
 
 mod limit;
 pub mod mpmc;

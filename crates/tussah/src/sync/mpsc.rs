@@ -66,8 +66,8 @@ impl<T> Sender<T> {
         self.queue.try_send(value)
     }
 
-    /// Sends like [`send`](Self::send), but blocks the OS thread. Do not call it in a thread of a
-    /// runtime, because it would block the worker.
+    /// Sends like [`send`](Self::send), but blocks the OS thread. Do not call this method in a
+    /// thread of a runtime, because it would block the worker.
     ///
     /// # Errors
     ///
@@ -159,8 +159,8 @@ impl<T> Receiver<T> {
         self.queue.try_recv()
     }
 
-    /// Receives like [`recv`](Self::recv), but blocks the OS thread. Do not call it in a thread of
-    /// a runtime, because it would block the worker.
+    /// Receives like [`recv`](Self::recv), but blocks the OS thread. Do not call this method in a
+    /// thread of a runtime, because it would block the worker.
     ///
     /// # Errors
     ///
@@ -176,8 +176,8 @@ impl<T> Receiver<T> {
         self.queue.close()
     }
 
-    /// Returns whether all senders were dropped or the queue was [closed](Self::close). Values may
-    /// still be queued.
+    /// Returns whether all senders were dropped or the queue was [closed](Self::close). A closed
+    /// queue may still contain values.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.queue.is_closed()

@@ -22,9 +22,9 @@ pub(crate) type Chunk<E> = VecDeque<Event<E>>;
 /// The events that a handler receives in one call; at most as many as the stage's batch size.
 ///
 /// A handler takes events one by one with [`next`](Self::next), or with
-/// [`next_event`](Self::next_event), which keeps their metadata. It may also reorder the remaining
-/// events ([`events_mut`](Self::events_mut)), drop some of them ([`retain`](Self::retain)), or
-/// combine several into one.
+/// [`next_event`](Self::next_event), which keeps their metadata. A handler may also reorder the
+/// remaining events ([`events_mut`](Self::events_mut)), drop some of them
+/// ([`retain`](Self::retain)), or combine several into one.
 ///
 /// Events that the handler does not take return to the head of the queue. A handler may leave more
 /// events than it received. The queue accepts additional events while it has room, and
@@ -124,8 +124,8 @@ impl<E> Batch<E> {
         }
     }
 
-    /// Returns the number of remaining events. The batch may still skip some of these events,
-    /// because their deadlines pass or they are cancelled.
+    /// Returns the number of remaining events. The batch may still skip some of these events if
+    /// their deadlines pass or they are cancelled.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -139,8 +139,9 @@ impl<E> Batch<E> {
         self.left == 0
     }
 
-    /// Takes the value of the next event. The batch keeps the metadata. If the handler panics
-    /// before the event is [settled](Self::settle), the batch calls the event's drop callback.
+    /// Takes the value of the next event. The batch keeps the event's metadata. If the handler
+    /// panics before the event is [settled](Self::settle), the batch calls the event's drop
+    /// callback.
     #[expect(
         clippy::should_implement_trait,
         reason = "an iterator would have no `retain` between two events"
@@ -267,8 +268,8 @@ impl<E> Batch<E> {
         drop(dropped);
     }
 
-    /// Marks all events taken so far as handled. If the handler panics later, their drop callbacks
-    /// are not called.
+    /// Marks all events taken so far as handled. If the handler panics later, the drop callbacks of
+    /// these events are not called.
     #[inline(always)]
     pub fn settle(&mut self) {
         self.settled = self.taken;

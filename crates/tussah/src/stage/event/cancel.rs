@@ -126,8 +126,8 @@ impl Cancel {
 ///
 /// Threads and blocking jobs that the handler has started continue. If the event is cancelled
 /// before its batch ends or is [settled](crate::stage::Batch::settle), it counts as
-/// [`cancelled`](crate::stage::observe::StageStats::cancelled), not as finished. Its time is then
-/// excluded from every mean and percentile and hidden from controllers.
+/// [`cancelled`](crate::stage::observe::StageStats::cancelled), not as finished. The time of a
+/// cancelled event is excluded from every mean and percentile and hidden from controllers.
 ///
 /// To cancel a request when the caller stops waiting for the response, use
 /// [`Sender::ask`](crate::stage::Sender::ask).
@@ -193,8 +193,8 @@ impl fmt::Debug for CancelHandle {
     }
 }
 
-/// A token that shows whether an event has been cancelled. It is cheap to clone, and may outlive
-/// the event. [`Event::cancellation`] and
+/// A token that shows whether an event has been cancelled. A token is cheap to clone, and may
+/// outlive the event. [`Event::cancellation`] and
 /// [`Batch::cancellation`](crate::stage::Batch::cancellation) create it. If the event has no
 /// [`CancelHandle`], its token is never cancelled.
 ///

@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use tussah_core::time::Clock;
 
-/// The clock of stages. It counts from the creation of the process's first network, or of the
-/// manual clock. A deadline therefore means the same in all networks with the same clock.
+/// The clock of stages. The clock counts from the creation of the process's first network, or of
+/// the manual clock. A deadline therefore means the same in all networks with the same clock.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Time {

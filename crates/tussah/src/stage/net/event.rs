@@ -33,8 +33,8 @@ pub enum SocketEvent {
     /// The connection is closed. This is the last event of the connection.
     Closed(Connection, CloseReason),
     /// A server could not accept a connection, because the process or the system has run out of
-    /// descriptors or memory. The server keeps trying. It sends this event for the first failure,
-    /// and not again until it has accepted a connection.
+    /// descriptors or memory. The server keeps trying. The server sends this event for the first
+    /// failure, and not again until it has accepted a connection.
     AcceptFailed(Server, io::Error),
     /// A server has stopped: it was [closed](Server::close), or it failed with this error. This is
     /// the last event of the server.

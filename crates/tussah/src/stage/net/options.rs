@@ -29,7 +29,7 @@ const LINGER_S_MAX: u64 = 2;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenRejected {
     /// Drop the event, and count it as refused. The connection continues without the packet, as if
-    /// the network had lost it. A new connection is closed.
+    /// the network had lost it. If the event is a new connection, the connection is closed.
     #[default]
     Drop,
     /// Close the connection after writing its queued bytes.
@@ -119,7 +119,7 @@ impl SocketOptions {
     /// Sets the action to take if a connection's write queue has no room for a buffer. By default
     /// the connection is closed, because slow peers could otherwise fill the memory (SEDA, SOSP
     /// 2001, section 5.2.2). With [`WhenFull::Drop`], the sender gets an error. With
-    /// [`WhenFull::Wait`], it can wait for room.
+    /// [`WhenFull::Wait`], the sender can wait for room.
     pub fn when_full(mut self, when_full: WhenFull) -> Self {
         self.outgoing = self.outgoing.when_full(when_full);
         self

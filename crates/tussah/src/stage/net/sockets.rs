@@ -176,7 +176,8 @@ impl Sockets {
         Ok(id)
     }
 
-    /// Takes over an existing connection. The stage receives its packets and all later events.
+    /// Takes over an existing connection. The stage receives the connection's packets and all later
+    /// events.
     ///
     /// # Errors
     /// Returns the same errors as [`connect`](Self::connect). If the call fails, the stream is

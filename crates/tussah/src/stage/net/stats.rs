@@ -46,8 +46,8 @@ pub struct SocketStats {
     /// being established.
     pub connect: IoStats,
     /// Packets that were read (SEDA's `readStage`). A packet is queued while the stage has no room
-    /// for it. It is refused if a controller of the stage rejects it, or if it arrives after this
-    /// side has closed the connection.
+    /// for it. A packet is refused if a controller of the stage rejects it, or if it arrives after
+    /// this side has closed the connection.
     pub read: IoStats,
     /// Packets that were sent (SEDA's `writeStage`). A packet is queued until it is written, and
     /// refused if it does not fit into its write queue. If a connection ends before a packet is

@@ -106,7 +106,7 @@ impl<E: Send + 'static> StageBuilder<E> {
 
     /// Declares that the stage frees resources that other stages consume, for example by writing
     /// responses, closing connections or returning buffers. If the network has a governor
-    /// ([`Network::govern`]), such a stage gets servlets before other stages of the same priority.
+    /// ([`Network::govern`]), this stage gets servlets before other stages of the same priority.
     pub fn frees_resources(mut self) -> Self {
         self.rank.frees_resources = true;
         self
@@ -207,8 +207,8 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// run one after the other, and batches of different keys run in parallel. Keys without events
     /// cost nothing.
     ///
-    /// `key_of` and the key's `Hash` and `Eq` run under the stage's lock. These functions must be
-    /// fast, and must not use the stage. If one of them panics, the event ends, and the panic
+    /// `key_of` and the key's `Hash` and `Eq` run under the stage's lock, so these functions must
+    /// be fast and must not use the stage. If one of them panics, the event ends, and the panic
     /// propagates to the sender or caller. If one of them panics while a handler returns an event
     /// to the queue, the event keeps its previous key.
     pub fn keyed_by<K>(mut self, key_of: impl Fn(&E) -> K + Send + 'static) -> Self
@@ -235,8 +235,8 @@ impl<E: Send + 'static> StageBuilder<E> {
 
     /// Sets a callback that is called if the stage closes because its serial handler panicked too
     /// often ([`restarts`](Self::restarts)) or could not be created again. The callback receives
-    /// the reason; for example, it can create another stage or exit the program. It runs on a
-    /// worker, while no lock is held. A panic in the callback is caught.
+    /// the reason; for example, it can create another stage or exit the program. The callback runs
+    /// on a worker, while no lock is held. A panic in the callback is caught.
     pub fn on_close(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_close = Some(Guarded::new(Box::new(f)));
         self

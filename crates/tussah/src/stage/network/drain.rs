@@ -11,14 +11,14 @@ impl Network {
     /// meantime are drained, too. Finally, all stages are closed, which [drops their
     /// handlers](crate::stage#when-a-handler-is-dropped); the network still shows them.
     ///
-    /// In a cycle, the stage that was created first is drained first. It then refuses events from
-    /// the other stages of the cycle, which must handle the refusal.
+    /// In a cycle, the stage that was created first is drained first. This stage then refuses
+    /// events from the other stages of the cycle, which must handle the refusal.
     ///
     /// Paused stages are resumed first, because a paused stage blocks the stages that send to it.
     /// If a stage without a handler ([`Declared`](crate::stage::Declared)) has queued events, the
-    /// call waits until the stage gets a handler. If such a stage has no events, it can no longer
-    /// get a handler. Close and settle [sockets](crate::stage::net) before you drain; their own
-    /// queues are skipped.
+    /// call waits until the stage gets a handler. A stage that has neither a handler nor queued
+    /// events can no longer get a handler. Close and settle [sockets](crate::stage::net) before you
+    /// drain; their own queues are skipped.
     ///
     /// Do not call this from a handler, which would wait for itself.
     ///
@@ -84,11 +84,11 @@ impl Network {
     /// Drops all queued events, calls their drop callbacks, and removes all stages from the
     /// network. Returns the number of dropped events.
     ///
-    /// Running batches continue to their end. If their handlers [hand
+    /// Running batches continue to their end. If running handlers [hand
     /// over](crate::stage#what-a-handler-sends) more events, these are dropped, too, but not
     /// included in the returned number. The handlers are dropped even if stages refer to each other
     /// or to the network in a cycle. Only this method and the [end of the
-    /// runtime](crate::stage#when-a-handler-is-dropped) free such a network.
+    /// runtime](crate::stage#when-a-handler-is-dropped) free a network with such a cycle.
     /// [Sockets](crate::stage::net) are removed from the network but not closed.
     ///
     /// # Examples

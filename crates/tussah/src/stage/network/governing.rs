@@ -89,7 +89,7 @@ struct Seen {
 
 impl Network {
     /// Installs a governor, which distributes servlets among all stages and finds the cause of an
-    /// overload. It replaces any earlier governor.
+    /// overload. The new governor replaces any earlier governor.
     ///
     /// The governor makes a plan at most every 10 ms while stages are active; an idle network makes
     /// no plans. The plan limits the servlets of each stage, in addition to the stage's own

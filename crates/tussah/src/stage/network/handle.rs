@@ -105,7 +105,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
 
     /// Stops admission, and waits until all admitted events have been handled.
     ///
-    /// If the stage is paused, it resumes. If it has queued events but no handler yet
+    /// A paused stage resumes. If the stage has queued events but no handler yet
     /// ([`Declared`](crate::stage::Declared)), this waits until the stage gets a handler, which may
     /// never happen. [`destroy`](Self::destroy) does not wait for a handler.
     ///
@@ -128,8 +128,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
     }
 
     /// Drains the stage for up to `within`, then drops the remaining events, calls their drop
-    /// callbacks, and removes the stage from the network. Its name is then free again, and its
-    /// senders get errors. Returns the number of dropped events.
+    /// callbacks, and removes the stage from the network. The stage's name is then free again, and
+    /// its senders get errors. Returns the number of dropped events.
     ///
     /// Running batches continue to their end. The time is measured by the clock of the stage's
     /// runtime, even if the caller runs in another runtime.

@@ -12,7 +12,7 @@ use crate::stage::run::{Handler, Host, Many, One, Pool, SerialHandler, Shared, b
 use crate::stage::send::Edges;
 use crate::stage::state::Kind;
 
-/// A stage that has no handler yet. Events sent to it are queued.
+/// A stage that has no handler yet. Events sent to such a stage are queued.
 ///
 /// Dropping this value does not change the stage; its queued events then end when the stage is
 /// [destroyed](Stage::destroy) or the network ends. If the handler cannot be created, the stage is
@@ -193,7 +193,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
     }
 
     /// Replaces the handler without losing an event. Running batches continue to their end. In a
-    /// keyed stage, the swap waits for them.
+    /// keyed stage, the swap waits until running batches have ended.
     ///
     /// The graph no longer shows the old handler's edges, and new edges that would have closed a
     /// cycle with them are allowed. Running batches may use the old edges until they end. If `make`

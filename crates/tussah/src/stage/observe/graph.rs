@@ -140,10 +140,10 @@ impl Graph {
     ///
     /// Solid arrows are queues, dashed arrows are offers, and bold arrows with an empty head are
     /// calls. An edge that passes through a proxy is gray. The label of a stage shows the numbers
-    /// of finished and refused events since the stage was created. It also shows the numbers of
-    /// called, shed, expired and cancelled events, unless they are zero. A stage is red if any of
-    /// its events were refused, were shed or expired. If a stage is closed because of its handler,
-    /// the label shows the reason.
+    /// of finished and refused events since the stage was created. The label also shows the numbers
+    /// of called, shed, expired and cancelled events, unless they are zero. A stage is red if it
+    /// has refused or shed events, or if events have expired. If a stage is closed because of its
+    /// handler, the label shows the reason.
     #[must_use]
     pub fn to_dot(&self) -> String {
         let mut out = String::new();

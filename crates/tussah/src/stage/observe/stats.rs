@@ -46,7 +46,7 @@ pub struct StageStats {
     pub batch_max: usize,
     /// The effective latency target, if there is one. Let t be the 90th percentile of the unloaded
     /// service time. If t exceeds half of the configured target, the effective target is t plus
-    /// half of the configured target. Otherwise, it is the configured target.
+    /// half of the configured target. Otherwise, the effective target is the configured target.
     pub target: Option<Duration>,
     /// The order in which events of one class are served.
     pub order: Order,
@@ -63,7 +63,7 @@ pub struct StageStats {
     /// The number of events that an [observing](crate::stage::control::Mode::Observe) admission
     /// controller would otherwise have rejected.
     pub would_reject: u64,
-    /// The number of events whose deadline passed before the handler took them. If such an event
+    /// The number of events whose deadline passed before the handler took them. If an expired event
     /// was passed in a call and was not in the batch of a stage, it also counts as arrived.
     pub expired: u64,
     /// The number of events that were [cancelled](crate::stage::CancelHandle) before their batch
@@ -74,13 +74,13 @@ pub struct StageStats {
     /// The number of events whose batch ended.
     pub finished: u64,
     /// The part of `finished` that [failed](crate::stage::Batch::fail) or was lost in a panic. The
-    /// times and percentiles below exclude these events.
+    /// times and percentiles in these statistics exclude failed events.
     pub failed: u64,
     /// The number of times the handler panicked.
     pub panicked: u64,
     /// The number of events that a handler had taken, but not
-    /// [settled](crate::stage::Batch::settle), when the handler panicked. These events also count
-    /// as finished or cancelled.
+    /// [settled](crate::stage::Batch::settle), when the handler panicked. Lost events also count as
+    /// finished or cancelled.
     pub lost: u64,
     /// The reason why the stage is closed, if its handler panicked too often or could not be
     /// created again.

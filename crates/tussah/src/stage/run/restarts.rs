@@ -6,12 +6,12 @@ use std::time::Duration;
 /// The maximum number of times within a period that a serial handler is created again after a
 /// panic.
 ///
-/// After a panic in a servlet or in a call, the handler is created again immediately. If it panics
-/// more often, or cannot be created, the stage is closed immediately. The stage's queued events are
-/// dropped, their drop callbacks are called, senders get an error, and an error is logged. The
-/// callback of [`StageBuilder::on_close`](crate::stage::StageBuilder::on_close) is called, and the
-/// stage's [statistics](crate::stage::observe::StageStats::closed) and status pages show the
-/// reason.
+/// After a panic in a servlet or in a call, the handler is created again immediately. If the
+/// handler panics more often than allowed, or cannot be created, the stage is closed immediately.
+/// The stage's queued events are dropped, their drop callbacks are called, senders get an error,
+/// and an error is logged. The callback of
+/// [`StageBuilder::on_close`](crate::stage::StageBuilder::on_close) is called, and the stage's
+/// [statistics](crate::stage::observe::StageStats::closed) and status pages show the reason.
 #[derive(Clone, Debug)]
 pub struct Restarts {
     max: usize,

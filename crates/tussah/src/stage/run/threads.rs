@@ -59,8 +59,8 @@ use crate::stage::state::{State, Wake};
 /// }
 /// ```
 pub trait ThreadManager: Send + Sync + 'static {
-    /// Returns whether one more servlet of a stage may become busy. If not, the manager must
-    /// [call](Applicant::call) the stage as soon as one more servlet may become busy.
+    /// Returns whether one more servlet of a stage may become busy. If this returns false, the
+    /// manager must [call](Applicant::call) the stage as soon as one more servlet may become busy.
     ///
     /// The stage holds its lock during this call, so an implementation must be fast and must not
     /// use a stage.
@@ -70,9 +70,9 @@ pub trait ThreadManager: Send + Sync + 'static {
     /// lock, so the manager can call waiting stages.
     fn leave(&self, stage: &Applicant);
 
-    /// Returns whether servlets count as busy while their handlers wait. If so, stages that wait
-    /// for each other, for example because of a full queue, can deadlock: waiting servlets occupy
-    /// the places that other stages need.
+    /// Returns whether servlets count as busy while their handlers wait. If this returns true,
+    /// stages that wait for each other, for example because of a full queue, can deadlock: waiting
+    /// servlets occupy the places that other stages need.
     fn counts_waiting(&self) -> bool {
         false
     }

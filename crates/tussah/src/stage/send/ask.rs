@@ -50,10 +50,11 @@ pub struct Ask<T, R> {
     pub reply: ReplySender<R>,
 }
 
-/// The handler's end of an [`Ask`]. It remains usable after the handler has returned.
+/// The handler's end of an [`Ask`]. A reply sender remains usable after the handler has returned.
 ///
-/// If it is dropped without sending a value, [`ask`](Sender::ask) returns [`AskError::Unanswered`]
-/// once the handler's batch has ended or been [settled](crate::stage::Batch::settle).
+/// If the reply sender is dropped without sending a value, [`ask`](Sender::ask) returns
+/// [`AskError::Unanswered`] once the handler's batch has ended or been
+/// [settled](crate::stage::Batch::settle).
 pub struct ReplySender<R>(Arc<Slot<R>>);
 
 /// The sender that the reply and the event's drop callback share. The first of the two with an
@@ -133,7 +134,7 @@ impl std::error::Error for AskError {}
 
 impl<T: Send + 'static, R: Send + 'static> Sender<Ask<T, R>> {
     /// Sends a value, and waits for the value that the handler returns. If the queue is full, this
-    /// first waits for room, like [`send`](Self::send).
+    /// method first waits for room, like [`send`](Self::send).
     ///
     /// `value` is a plain value or an [`Event`], which may have a class, a deadline or a cost. This
     /// method returns the error, so the event's own drop callback is not called.
@@ -155,7 +156,7 @@ impl<T: Send + 'static, R: Send + 'static> Sender<Ask<T, R>> {
     }
 
     /// Sends a value if there is room, like [`try_send`](Self::try_send), and waits for the value
-    /// that the handler returns. Otherwise, this behaves like [`ask`](Self::ask).
+    /// that the handler returns. Otherwise, this method behaves like [`ask`](Self::ask).
     ///
     /// # Errors
     /// Returns the same errors as [`ask`](Self::ask). Also returns an error if the queue is full.

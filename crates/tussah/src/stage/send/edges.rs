@@ -123,10 +123,10 @@ impl<E: Send + 'static, C> To<'_, E, C> {
     /// in this stage and in the other stages of the cycle. If a sender needs more, it takes room
     /// from other senders.
     ///
-    /// Events of such an edge enter the queue before events whose senders wait for room. Their
-    /// additional room also raises the [bound of their
-    /// class](crate::stage::StageBuilder::class_queue), and controllers never reject them.
-    /// Controllers may still shed them from the queue.
+    /// Events of an `offer` edge in a cycle enter the queue before events whose senders wait for
+    /// room. The edge's own room also raises the [bound of the events'
+    /// class](crate::stage::StageBuilder::class_queue). Controllers never reject these events, but
+    /// may shed them from the queue.
     ///
     /// # Errors
     /// Returns an error if the stage is closed or belongs to another network.

@@ -47,7 +47,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
     ///
     /// No event is lost, and each sender's events stay in order. Calls after the proxy's removal do
     /// not wait for its queued events. A proxy may serve several pairs of stages, and stand between
-    /// another proxy and its target. Senders hand over events to it one by one.
+    /// another proxy and its target. Senders hand over events to a proxy one by one.
     ///
     /// # Errors
     /// Returns an error if `to` is in another network, or if the edge is missing or has a proxy.
@@ -128,7 +128,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
 
 impl<E: Send + 'static> Between<E> {
     /// Removes the proxy once it holds no events. Until then, senders that can wait do so, which
-    /// keeps their events in order. The proxy stays while other senders keep it busy.
+    /// keeps their events in order. The proxy stays while senders that cannot wait keep it busy.
     ///
     /// # Cancellation
     /// Dropping the future keeps the proxy; [`Stage::destroy`] removes it but may reorder events.

@@ -59,7 +59,7 @@ impl<E> Clone for Sender<E> {
 }
 
 /// A refused event and the reason. This type is `Sync` if the event's value is `Sync`, even if the
-/// drop callback is not. It therefore converts to `Box<dyn Error + Send + Sync>`.
+/// drop callback is not. The error therefore converts to `Box<dyn Error + Send + Sync>`.
 pub struct SendError<E> {
     /// The refused event, unchanged.
     pub event: Event<E>,
@@ -310,7 +310,7 @@ impl<E: Send + 'static> Sender<E> {
         }
     }
 
-    /// Sends an event. If the stage refuses it, calls `or` with the event and the reason.
+    /// Sends an event, or calls `or` with the event and the reason if the stage refuses it.
     pub fn send_or(&self, event: impl Into<Event<E>>, or: impl FnOnce(Event<E>, Refusal)) {
         if let Err((event, why)) = outgoing::send(self, event.into(), false) {
             or(event, why.refusal());

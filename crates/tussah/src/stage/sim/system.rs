@@ -100,7 +100,7 @@ pub struct SimStage {
     pub queue_max: u64,
     /// The shares of up to 8 classes. If this list is empty, the classes have priorities.
     pub class_shares: Vec<u32>,
-    /// True if the stage is keyed by color. In such a stage, while a hot event is in service,
+    /// True if the stage is keyed by color. In a keyed stage, while a hot event is in service,
     /// servlets take only events that are not hot. Handlers therefore never wait for each other.
     pub keyed: bool,
     /// The factor by which degradation multiplies the computing time of an event. Use 1.0 for a
@@ -208,7 +208,8 @@ pub struct Clients {
     /// continue to work on its request.
     pub timeout_ns: u64,
     /// The rule for retries after a rejection, a failure or a timeout. A client that has no retries
-    /// left leaves. Before a retry after a rejection, it also waits for [`Arrivals::retry_ns`].
+    /// left leaves. Before a retry after a rejection, the client also waits for
+    /// [`Arrivals::retry_ns`].
     pub backoff: Backoff,
 }
 

@@ -22,9 +22,9 @@ impl<E> Batch<E> {
     }
 
     /// Marks the `events` most recently taken events as failed, for example because of an error or
-    /// a timeout. They count as [`failed`](crate::stage::observe::StageStats::failed). Their times
-    /// are excluded from every mean and percentile and hidden from controllers, because failures do
-    /// not show how fast the stage can be.
+    /// a timeout. They count as [`failed`](crate::stage::observe::StageStats::failed). The times of
+    /// failed events are excluded from every mean and percentile and hidden from controllers,
+    /// because failures do not show how fast the stage can be.
     pub fn fail(&mut self, events: u64) {
         let timed = self.untime(events);
         let failed = timed + self.keep_left_out(events - timed);

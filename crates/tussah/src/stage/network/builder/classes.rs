@@ -27,9 +27,9 @@ impl<E: Send + 'static> StageBuilder<E> {
     ///
     /// With a [target](Self::target), an overloaded stage admits as many events of each class as it
     /// can serve in time with the share of the class and with capacity that other classes leave
-    /// unused. It therefore rejects only excess events of a class that sends too many. In
+    /// unused. The stage therefore rejects only excess events of a class that sends too many. In
     /// simulations whose handlers only compute, each class gets the capacity due to it, to within 8
-    /// %. Three cases are less exact:
+    /// %. The division is less exact in three cases:
     ///
     /// - If handlers wait for a scarce resource, a class that needs most of its share loses up to a
     ///   fifth of its events while another class sends many times the capacity.

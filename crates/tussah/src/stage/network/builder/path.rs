@@ -15,19 +15,20 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// An event that a handler sends belongs to the path of the event that the handler took most
     /// recently from its batch. An event that the handler takes with its metadata
     /// ([`next_event`](crate::stage::Batch::next_event)) remains in its path wherever it is sent,
-    /// even by a thread that the handler spawns. Values that such a thread sends belong to no path.
+    /// even by a thread that the handler spawns. Plain values that a spawned thread sends belong to
+    /// no path.
     ///
     /// A new event that is passed in a [call](crate::stage::Call) belongs to the path until the
     /// call returns. A call of this stage does not begin a path.
     ///
-    /// A path ends when all its events have ended, in whatever way. If any of them failed
+    /// A path ends when all its events have ended, in whatever way. If any event of a path failed
     /// ([`Batch::fail`](crate::stage::Batch::fail)) or ended without being handled, this stage
     /// counts the event that began the path as [failed](crate::stage::observe::StageStats::failed).
     /// An event that returns to this stage leaves its path, and is a new arrival.
     ///
-    /// The stage takes one event at a time, as with [`batch(1)`](Self::batch). In a keyed stage,
-    /// the next event of a key waits until the path of the previous one has ended. In a serial
-    /// stage, each event waits until the path of the previous event has ended.
+    /// Each servlet takes one event at a time, as with [`batch(1)`](Self::batch). In a keyed stage,
+    /// the next event of a key waits until the path of the key's previous event has ended. In a
+    /// serial stage, each event waits until the path of the previous event has ended.
     ///
     /// # Examples
     /// In this example, a stage accepts orders for a store, which can handle eight orders at a
