@@ -35,7 +35,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Run every check that a change has to pass
+    /// Run every check that a change must pass
     ///
     /// The steps run in the order in which the help of --only lists them, fastest first. A step
     /// installs a missing toolchain through rustup. If that fails, the step is skipped, and the
@@ -77,9 +77,9 @@ enum Task {
     /// Introduce bugs into the core on purpose, and report those that no test detects
     ///
     /// Each mutant in xtask/mutants.toml replaces one piece of text in one file, in a copy of the
-    /// tree under target. The tests that the mutant names must then fail. A mutant that survives
-    /// makes the exit status non-zero, unless the table explains why it survives. The result goes
-    /// to record/mutants.txt. Each mutant takes about a minute.
+    /// tree under target. The tests that are listed for the mutant must then fail. A mutant that
+    /// survives makes the exit status non-zero, unless the table explains why it survives. The
+    /// result goes to record/mutants.txt. Each mutant takes about a minute.
     Mutants(mutants::Options),
     /// Stress all functions of the scheduler at the same time, for minutes or hours
     ///
@@ -104,7 +104,7 @@ enum Task {
     /// compares tussah with it. `fifo` with many idle pairs needs a high limit on open files
     /// (ulimit -Hn). If valgrind is installed, the command also counts the instructions for each
     /// thread of `spawn`. With --web, the peers are servers that scripts/peers installs; the tables
-    /// name those that are missing. Counting system calls and limiting memory require root.
+    /// name any peer that is missing. Counting system calls and limiting memory require root.
     #[command(
         after_help = "Example:\n  cargo xtask record record/today wake burst 'echo --connections 1'"
     )]

@@ -195,7 +195,7 @@ pub struct Edge {
 pub enum Via {
     /// The sender puts items into the receiver's queue.
     Queue {
-        /// The bound of the queue, in items; `None` means the engine's default.
+        /// The capacity of the queue, in items; `None` means the engine's default.
         room: Option<Expr>,
         /// The policy for a full queue.
         when_full: WhenFull,

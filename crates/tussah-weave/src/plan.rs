@@ -100,7 +100,7 @@ impl fmt::Display for PlanEdge {
 pub enum PlanVia {
     /// The sender puts items into the receiver's queue.
     Queue {
-        /// The bound of the queue, in items, at least 1; `None` means the engine's default.
+        /// The capacity of the queue, in items, at least 1; `None` means the engine's default.
         room: Option<u64>,
         /// The policy for a full queue.
         when_full: WhenFull,

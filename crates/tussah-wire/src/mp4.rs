@@ -24,14 +24,14 @@ pub struct Movie {
 /// A fragment of a file, which can be played after the file's [`init`](Movie::init) bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// The position of the fragment's bytes in the file.
+    /// The range of the fragment's bytes in the file.
     pub bytes: Range<u64>,
     /// The duration, in milliseconds.
     pub duration_ms: u64,
 }
 
-/// Reads the duration and the structure of a file of `len` bytes. `read` must fill the buffer with
-/// the bytes at the offset; these bytes always lie within the file.
+/// Reads the duration and the structure of a file of `len` bytes. `read` must fill its buffer with
+/// the file's bytes at the given offset; these bytes always lie within the file.
 ///
 /// Returns `None` if the file is not MP4, or has no `moov` box with an `mvhd` box.
 ///

@@ -87,7 +87,7 @@ impl Video {
 
     /// Runs the server in its own runtime until SIGTERM or Ctrl-C. The server then stops accepting
     /// connections, and lets streams continue for up to [`Options::drain`]. A second signal makes
-    /// it quit immediately.
+    /// the server quit immediately.
     ///
     /// # Errors
     /// Returns the same errors as [`start`](Self::start).

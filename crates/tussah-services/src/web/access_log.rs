@@ -65,7 +65,7 @@ struct Pending {
 }
 
 impl AccessLog {
-    /// Opens a log, whose file is appended to, and starts the OS thread that writes it.
+    /// Opens a log for appending, and starts the OS thread that writes it.
     ///
     /// # Errors
     /// Returns an error if the file cannot be opened, or the OS thread cannot be started.

@@ -121,8 +121,8 @@ impl Site {
         self.root.beneath()
     }
 
-    /// Looks up a path; may block on disk I/O. The path must be decoded and normalized: it begins
-    /// with a slash and has no dot segments. Any other path is not found.
+    /// Looks up a path, which may block on disk I/O. The path must be decoded and normalized: it
+    /// begins with a slash and has no dot segments. Any other path is not found.
     ///
     /// Compressed copies are files next to the original file. The first coding in `preferred` for
     /// which a copy exists is used. A copy that is older than the file is stale, so it is ignored.

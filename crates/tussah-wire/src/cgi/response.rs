@@ -116,8 +116,8 @@ const OF_SERVER: [&[u8]; 9] = [
 ///
 /// # Errors
 ///
-/// Returns an error if the head breaks the rules of RFC 3875 or exceeds a limit. In this case,
-/// respond to the client with status 502.
+/// Returns an error if the head breaks the rules of RFC 3875 or exceeds a limit. After such an
+/// error, respond to the client with status 502.
 pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Option<CgiHead>, Malformed> {
     let len_max = limits.head_bytes_max.min(HEAD_BYTES_MAX);
     line::head_within(bytes, len_max, |seen| head(seen, limits.fields_max))

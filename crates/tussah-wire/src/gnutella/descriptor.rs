@@ -187,8 +187,9 @@ impl<'b> Descriptor<'b> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the payload exceeds the limit, as soon as the header has arrived. In
-    /// this case, close the connection, because the sender is probably out of sync (section 3.1).
+    /// Returns an error if the payload exceeds the limit, as soon as the header has arrived. After
+    /// such an error, close the connection, because the sender is probably out of sync (section
+    /// 3.1).
     pub fn parse(bytes: &'b [u8], limits: &Limits) -> Result<Option<Self>, Malformed> {
         let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
             return Ok(None);

@@ -126,14 +126,15 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Option<Handshake>, Malform
     line::head_within(bytes, len_max, |seen| part(seen, limits.fields_max))
 }
 
-/// Appends the start of a request to connect. The caller appends any further fields, and then the
-/// end.
+/// Appends the start of a request to connect. The caller must append any further fields, and then
+/// call [`HeadWriter::end`].
 pub fn connect(out: &mut Vec<u8>) -> HeadWriter<'_> {
     out.extend_from_slice(b"GNUTELLA CONNECT/0.6\r\n");
     HeadWriter::go_on(out)
 }
 
-/// Appends the start of an answer. The caller appends any further fields, and then the end.
+/// Appends the start of an answer. The caller must append any further fields, and then call
+/// [`HeadWriter::end`].
 ///
 /// ```
 /// use tussah_wire::gnutella::handshake;

@@ -22,7 +22,7 @@ pub enum Payload<'b> {
     Query(Query<'b>),
     /// Files that match a query.
     QueryHits(QueryHits<'b>),
-    /// The number of any other kind, and the payload.
+    /// A payload of any other kind, with the number of that kind.
     Other(u8, &'b [u8]),
 }
 
@@ -88,8 +88,9 @@ impl<'b> Payload<'b> {
     ///
     /// # Errors
     ///
-    /// Returns an error if a part of the payload is missing. In this case, drop the descriptor; the
-    /// next descriptor is intact. The position in the error counts from the start of the payload.
+    /// Returns an error if a part of the payload is missing. After such an error, drop the
+    /// descriptor; the next descriptor is intact. The position in the error counts from the start
+    /// of the payload.
     pub fn parse(kind: Kind, bytes: &'b [u8]) -> Result<Self, Malformed> {
         Ok(match kind {
             Kind::Ping => Self::Ping(bytes),

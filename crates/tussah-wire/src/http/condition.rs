@@ -74,8 +74,8 @@ pub fn evaluate(head: &Head, bytes: &[u8], current: Option<&Validators<'_>>) -> 
 /// matches the current version (section 13.1.5).
 ///
 /// A date in `If-Range` must equal `Last-Modified` to the second. A date cannot distinguish two
-/// versions from the same second. Where that matters, send an `ETag`, which clients then use
-/// instead of the date.
+/// versions from the same second. If this matters, send an `ETag`, which clients use instead of the
+/// date.
 pub fn range_counts(head: &Head, bytes: &[u8], current: &Validators<'_>) -> bool {
     if head.field(Field::IfRange, bytes).is_none() {
         return true;

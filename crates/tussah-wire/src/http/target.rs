@@ -7,9 +7,9 @@ use super::syntax::{PLAIN, run};
 
 /// Decodes and normalizes a path, so that each resource has a single name.
 ///
-/// The result starts with a slash. It has no `.` or `..` segments, and only its last segment can be
-/// empty. It can contain any byte except control characters and the backslash. The result is
-/// borrowed if the path already has this form.
+/// The result starts with a slash, has no `.` or `..` segments, and has no empty segment except
+/// possibly the last. The result can contain any byte except control characters and the backslash.
+/// The result is borrowed if the path is already normalized.
 ///
 /// - `%XX` is decoded once, before dot segments are removed, as in section 6.2.2, so `%2e%2e`
 ///   counts as `..`.
@@ -45,8 +45,8 @@ pub fn path(raw: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
 }
 
 /// Decodes a path like [`path`], but keeps the encoding of bytes that [`path`] refuses: a slash
-/// (`%2F`), a backslash (`%5C`) and control characters (such as `%0A`). The hexadecimal digits
-/// become capitals.
+/// (`%2F`), a backslash (`%5C`) and control characters (such as `%0A`). In the result, the
+/// hexadecimal digits of encoded bytes are capitals.
 ///
 /// An encoded slash therefore never separates segments. The result does not show whether the client
 /// sent `%2F` or `%252F`; [`segments`] does. Use the result to look up paths in tables, not as a

@@ -18,8 +18,8 @@ pub struct Reply {
     /// The value of `Content-Type`.
     pub media_type: String,
     /// Additional header fields. The server itself sends its name, the type and the length of the
-    /// body, the date, and the fields about the connection. It ignores these fields here, and also
-    /// any field with invalid bytes.
+    /// body, the date, and the fields about the connection. If a handler adds one of these fields,
+    /// or a field with invalid bytes, the server ignores it.
     pub fields: Vec<(String, String)>,
     /// The body.
     pub body: ReplyBody,
@@ -58,8 +58,8 @@ impl Reply {
         }
     }
 
-    /// Creates a plain-text response with a status, whose body is the code and the name of that
-    /// status.
+    /// Creates a plain-text response with the given status. The body consists of the status code
+    /// and the name of the status.
     #[must_use]
     pub fn status(status: Status) -> Self {
         Self {
@@ -95,8 +95,8 @@ pub enum ReplyBody {
 ///
 /// If no [length](Self::with_len) is announced, the server sends the body in the chunked transfer
 /// coding of HTTP/1.1. To an HTTP/1.0 client, it marks the end of the body by closing the
-/// connection. A response to HEAD, or one with a status such as 204, has no body. In this case, the
-/// server polls the stream only until it ends or yields its first byte.
+/// connection. A response to HEAD, or one with a status such as 204, has no body. For such a
+/// response, the server polls the stream only until the stream ends or yields its first byte.
 ///
 /// # Cancellation
 /// If the client disconnects, the server drops the stream, whatever the request's method.

@@ -94,7 +94,7 @@ impl Request {
         String::from_utf8_lossy(&self.path)
     }
 
-    /// Returns the decoded names and values of the query.
+    /// Returns the decoded name-value pairs of the query.
     pub fn query(&self) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
         let raw = self.head.query(&self.bytes).unwrap_or_default();
         target::query(raw).map(|(name, value)| (text(name), text(value)))

@@ -69,8 +69,8 @@ impl fmt::Display for Problem {
 }
 
 /// All errors in a configuration. Each error is one line, which states the place, the key, what was
-/// expected and what was found. The lines are in the order of the sources. The `Debug` form is the
-/// same as the `Display` form, for programs that return this error from `main`.
+/// expected and what was found. Errors in a file come first, sorted by position. The `Debug` form
+/// is the same as the `Display` form, for programs that return this error from `main`.
 pub struct ConfigErrors(pub(super) Vec<Problem>);
 
 impl fmt::Display for ConfigErrors {

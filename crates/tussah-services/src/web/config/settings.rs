@@ -240,8 +240,8 @@ pub struct Timeouts {
     /// TLS handshake.
     pub head: Duration,
     /// The time limit for receiving the whole body of a request. A streamed body has no total
-    /// limit. The server gives up on it if, over this much waiting time, the client sends nothing
-    /// or less than `rate` on average.
+    /// limit. The server gives up on a streamed body if, over this much waiting time, the client
+    /// sends nothing or less than `rate` on average.
     pub body: Duration,
     /// The time for which a connection may be idle between a response and the next request.
     pub idle: Duration,
@@ -331,7 +331,7 @@ pub struct Diagnostics {
 pub enum DiagnosticsLevel {
     /// No messages.
     Off,
-    /// Failures that lose something or leave something undone.
+    /// Failures that lose data or leave work undone.
     Error,
     /// Degraded service.
     #[default]

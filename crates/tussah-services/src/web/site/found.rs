@@ -22,10 +22,10 @@ pub enum Found {
         /// index file or the fallback.
         path: Vec<u8>,
     },
-    /// A directory, but its path in the request lacks the final slash.
+    /// A directory whose path in the request lacks the final slash.
     Redirect {
         /// The percent-encoded path with the final slash. It has exactly one leading slash, so it
-        /// never names another host. The caller appends the query.
+        /// never names another host. The caller must append the query of the request.
         location: String,
     },
     /// A page that lists a directory; its media type is [`LISTING_TYPE`](super::LISTING_TYPE).
