@@ -73,7 +73,7 @@ impl Graph {
 /// A nested graph, expanded into its nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// The name of the instance, prefixed with the names of the graphs that contain it.
+    /// The name of the instance, prefixed with the names of the instances that contain it.
     pub name: String,
     /// The name of the nested graph.
     pub graph: String,
@@ -105,7 +105,7 @@ pub struct Param {
 /// An instance of a module.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// The name, such as `cache.read` for the instance `read` inside the graph `cache`.
+    /// The name, such as `cache.read` for the instance `read` inside the nested graph `cache`.
     pub name: String,
     /// The full path of the module, such as `http::Listen`.
     pub module: String,

@@ -6,7 +6,7 @@ use crate::http::{Status, decimal, head::HEAD_BYTES_MAX};
 use crate::line::{self, Stop};
 use crate::malformed::{Found, Malformed};
 
-/// Limits of the head of a CGI response.
+/// The limits on the head of a CGI response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bound, in bytes: the whole head, including the final empty line; 32 KiB by default, which

@@ -14,7 +14,7 @@ pub const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 /// to 7.
 pub const LIFE_MAX: u8 = 7;
 
-/// Limits of descriptors.
+/// The limits on descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bound, in bytes: the payload of a descriptor; 64 KiB by default. Values over

@@ -15,7 +15,7 @@ use crate::http::{Status, decimal};
 use crate::line::{self, Stop};
 use crate::malformed::{Found, Malformed};
 
-/// Limits of one part of the handshake.
+/// The limits on one part of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bound, in bytes: the first line and the fields; 16 KiB by default, because servents send

@@ -8,7 +8,7 @@ use super::Framing;
 use super::refusal::{Kind, Refusal};
 use chunked::Chunked;
 
-/// Limits of a body.
+/// The limits on a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bound, in bytes: the whole decoded body; 1 MiB by default. A longer body is refused with

@@ -114,8 +114,9 @@ impl Request {
         &self.body
     }
 
-    /// Takes the body as a stream, whether or not it is [streamed](Route::streams). Afterwards, the
-    /// body of the request is empty. In a clone of a request, a streamed body is always empty.
+    /// Takes the body as a stream, even if it is not [streamed](Route::streams) but in memory.
+    /// Afterwards, the body of the request is empty. In a clone of a request, a streamed body is
+    /// always empty.
     pub fn take_body(&mut self) -> RequestBody {
         match self.stream.take() {
             Some(stream) => *stream,
@@ -150,8 +151,8 @@ type Handler = Arc<dyn Fn(Request) -> Answering + Send + Sync>;
 ///
 /// - A queued request leaves the queue immediately.
 /// - If the handler is already running for the request, its future is dropped at the next `.await`.
-///   This applies to GET and HEAD, which are safe to cancel (RFC 9110, section 9.2.1), and to other
-///   methods if the route is [`cancellable`](Self::cancellable).
+///   This cancellation applies to GET and HEAD, which are safe to cancel (RFC 9110, section 9.2.1),
+///   and to other methods if the route is [`cancellable`](Self::cancellable).
 /// - Work that a handler has spawned, or passed to [`tussah::spawn_blocking`], continues. Work that
 ///   must run to completion should therefore be spawned.
 ///
