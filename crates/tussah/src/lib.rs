@@ -1,5 +1,5 @@
-//! tussah is a concurrency runtime for network services. Everything that runs in it is an *event*
-//! with a *color*.
+//! tussah is a concurrency runtime for network services. Everything that runs in tussah is an
+//! *event* with a *color*.
 //!
 //! A color is a serialization domain. Events of one color run one at a time, in the order in which
 //! they were posted. Events of different colors run in parallel, on one worker per CPU, and idle
@@ -19,9 +19,9 @@
 //!   that you choose. The module [`events`] also provides callbacks for descriptors, signals and
 //!   child processes.
 //! - **Stages** ([`stage::Network`]) are handlers behind bounded queues. Controllers adjust each
-//!   stage to its load and reject events that it cannot serve in time. A [graph](flow) builds
-//!   stages from serial modules, and runs these modules in parallel as far as their signatures
-//!   allow.
+//!   stage to its load, and reject events that the stage cannot serve in time. A [graph](flow)
+//!   builds stages from serial modules, and runs these modules in parallel as far as their
+//!   signatures allow.
 //!
 //! [`net`], [`fs`], [`process`], [`signal`] and [`time`] provide I/O and timers; [`sync`] provides
 //! locks and channels.
@@ -92,7 +92,7 @@
 //!
 //! # Other executors
 //! Most futures of this crate can also be polled by another executor, or outside any runtime.
-//! tussah's workers then call the other executor's wakers, which must therefore not block.
+//! Workers of tussah then call the other executor's wakers, which must therefore not block.
 //!
 //! # Further reading
 //! The repository contains:

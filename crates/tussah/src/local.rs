@@ -1,6 +1,6 @@
 //! Values that belong to a thread, or to a part of it, and move with it between workers.
 //!
-//! A local is set for one future. While that future is polled, code on the polling OS thread sees
+//! A local is set for one future. While the future is polled, code on the polling OS thread sees
 //! the value; between polls, it does not. Threads that use no locals have no overhead. Spawned
 //! threads do not inherit the locals of their parent.
 

@@ -10,9 +10,9 @@
 //!
 //! # No zombies
 //!
-//! After a child exits, it stays in the process table until the parent waits for it. If a [`Child`]
-//! is dropped before that, it is handed to the *reaper*, an OS thread that exists only while there
-//! are such children and is independent of all runtimes. The reaper polls children without a pidfd
+//! After a child exits, it stays in the process table until the parent waits for it. A [`Child`]
+//! that is dropped before that is handed to the *reaper*: an OS thread that exists only while it
+//! has such children, and is independent of all runtimes. The reaper polls children without a pidfd
 //! ten times per second. If the process has no descriptors left for waiting, the reaper polls all
 //! children. If the reaper's OS thread cannot be started, the next start or drop of a child tries
 //! again.

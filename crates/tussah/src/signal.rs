@@ -6,9 +6,9 @@
 //! # Delivery
 //!
 //! If a signal is delivered after [`signal`] has returned, a pending or later call of
-//! [`recv`](Signals::recv) reports the delivery. However, signals are not counted: the kernel may
-//! merge several deliveries between two receives into one. Every delivery is followed by at least
-//! one receive.
+//! [`recv`](Signals::recv) reports the delivery. Signals are not counted: the kernel may merge
+//! several deliveries between two receives into one. Every delivery is followed by at least one
+//! receive.
 //!
 //! # The default action
 //!

@@ -18,8 +18,8 @@ use crate::flow::{Fields, Key, Out, Value, module};
 /// | output `out` | `T` | the same items, in order; an item without the field belongs to no flow |
 ///
 /// If a new flow exceeds `flows`, the module ends the flow that has been without items for the
-/// longest time. Flows stay open when the source ends, so later modules receive no `end` for them
-/// when the graph is drained. The module handles one item at a time.
+/// longest time. Flows stay open when the source ends, so draining the graph does not call `end`
+/// for them in later modules. The module handles one item at a time.
 #[module]
 pub struct Split<T> {
     by: String,

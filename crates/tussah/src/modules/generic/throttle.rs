@@ -18,8 +18,8 @@ use crate::time::{now, sleep_until};
 /// | input `run` | `T` | an item |
 /// | output `out` | `T` | the same items, in order |
 ///
-/// The module handles one item at a time, and limits their rate with the generic cell rate
-/// algorithm (ITU-T I.371, Annex A).
+/// The module handles one item at a time, and limits the rate with the generic cell rate algorithm
+/// (ITU-T I.371, Annex A).
 #[module]
 pub struct Throttle<T> {
     period: Duration,

@@ -5,9 +5,9 @@ use std::time::Duration;
 use crate::flow::{AsyncOut, module};
 use crate::modules::{Attempt, Message};
 
-/// Sends each message to its peer. To a connection of [`TcpListen`](super::TcpListen), it sends a
-/// line or a frame, depending on the framing of that source. To a peer of
-/// [`UdpListen`](super::UdpListen), it sends a datagram from the socket of that source.
+/// Sends each message to its peer. To a connection of [`TcpListen`](super::TcpListen), the module
+/// sends a line or a frame, depending on the framing of that source. To a peer of
+/// [`UdpListen`](super::UdpListen), the module sends a datagram from the socket of that source.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
@@ -20,8 +20,8 @@ use crate::modules::{Attempt, Message};
 /// | output `failed` | [`Attempt<Message>`] | a message that could not be sent |
 ///
 /// Items at both outputs stay in the flow of the message. The module writes the messages of a flow
-/// one at a time, in order. It does not escape line feeds in a message, even if the connection uses
-/// lines.
+/// one at a time, in order. The module does not escape line feeds in a message, even if the
+/// connection uses lines.
 ///
 /// If a connection does not accept a message within `patience`, the module closes it; if `patience`
 /// is zero, the module does so as soon as the system's buffers are full. The module also closes a

@@ -18,7 +18,7 @@ pub struct FilePart {
     pub peer: Peer,
     /// The path of the file.
     pub path: PathBuf,
-    /// The offset in the file of the first byte to send, in bytes.
+    /// The offset of the first byte to send, in bytes from the start of the file.
     pub from: u64,
     /// The number of bytes to send, or `None` to send the rest of the file.
     pub len: Option<u64>,

@@ -35,7 +35,7 @@ use crate::time::{sleep, timeout};
 ///
 /// While the graph has no room for a connection's messages, the source does not read from that
 /// connection. The flow of a connection ends when the client has finished sending. The connection
-/// stays open for replies as long as a message or a module holds its [`Peer`].
+/// stays open for replies as long as a message or a module holds the connection's [`Peer`].
 #[module]
 pub struct TcpListen {
     listener: Arc<TcpListener>,

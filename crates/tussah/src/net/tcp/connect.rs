@@ -205,7 +205,7 @@ impl ConnectOptions {
     }
 
     /// Sets the size of the receive buffer; see [`TcpStream::set_receive_buffer`]. The size is set
-    /// before connecting, so that the system can announce it to the peer.
+    /// before connecting, so that the system can announce the size to the peer.
     pub fn receive_buffer(self, bytes: usize) -> Self {
         let receive_buffer = Some(bytes);
         Self {

@@ -29,7 +29,7 @@ const SCRATCH_BYTES: usize = 64 * 1024;
 /// The error returned when a file ends before all requested bytes have been sent, because it was
 /// truncated or is shorter than the caller assumed.
 ///
-/// If [`TcpStream::send_file`] fails for this reason, it returns an [`io::Error`] of the kind
+/// If a file ends early, [`TcpStream::send_file`] returns an [`io::Error`] of the kind
 /// `UnexpectedEof` that contains this error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileTruncated {

@@ -19,7 +19,7 @@ use crate::time::sleep;
 
 /// A TCP connection: an ordered byte stream in both directions.
 ///
-/// The operations of a stream take `&self`, so threads can share it. Each direction can be shut
+/// All operations take `&self`, so several threads can share a stream. Each direction can be shut
 /// down separately. The bytes of one `write` stay together only if no other thread writes at the
 /// same time. Dropping the stream closes the connection; the system still delivers the bytes
 /// already written, if the peer accepts them.

@@ -27,7 +27,7 @@ pub struct Sample<'a> {
     /// The number of events whose batch ended in the interval, except those that failed.
     pub finished: u64,
     /// The number of events that failed in the interval: the handler reported a failure
-    /// (`Batch::fail`), for example a timeout, or panicked. These events are not included in
+    /// (`Batch::fail`), for example a timeout, or panicked. Failed events are not included in
     /// `finished`.
     pub failed: u64,
     /// The number of events in service: a servlet has taken them, and their batch has not ended.
@@ -65,8 +65,8 @@ pub struct Sample<'a> {
     /// The number of servlets that can compute at the same time, which is the number of the
     /// runtime's workers.
     pub workers: usize,
-    /// True if the handler blocks. Its servlets are then OS threads, and do not take turns on
-    /// workers.
+    /// True if the handler blocks. The servlets of a blocking handler are OS threads, which do not
+    /// take turns on workers.
     pub blocking: bool,
     /// The current number of servlets in all stages of the process.
     pub process_servlets: usize,

@@ -37,8 +37,8 @@ struct Shared {
 /// Counts of the decisions that an [`AutoTarget`](super::AutoTarget) would have made while
 /// observing.
 ///
-/// These counts exceed those of an active controller, because without its rejections the queue
-/// grows longer.
+/// The counts are higher than those of an active controller, because the queue grows longer without
+/// rejections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Observed {
     /// The number of events that the controller would have rejected.
