@@ -133,11 +133,11 @@ const FINISHED_MIN: u64 = 10;
 /// A controller that sets the number of servlets. If the stage's handlers wait, the controller uses
 /// Aspen's rule. If the handlers compute, the controller provides one servlet per worker.
 ///
-/// A blocking stage always counts as waiting, because its OS threads occupy no workers. For other
-/// stages, the controller compares the time that batches spend on workers with their total time.
-/// The controller starts with one servlet per worker, so that waiting for a worker does not count
-/// as waiting for something else. A wait after a yield is known to be for a worker, and does not
-/// count either.
+/// A blocking stage always counts as waiting, because its OS threads occupy no workers. For a
+/// non-blocking stage, the controller compares the time that batches spend on workers with their
+/// total time. The controller starts with one servlet per worker, so that waiting for a worker does
+/// not count as waiting for something else. A wait after a yield is known to be for a worker, and
+/// does not count either.
 #[derive(Debug)]
 pub struct AutoServlets {
     /// Aspen for servlets that are tussah threads, and for servlets that are OS threads.

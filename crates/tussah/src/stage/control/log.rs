@@ -92,12 +92,12 @@ pub struct Decision {
     pub controller: &'static str,
     /// The setting that changed, with its old and new values.
     pub change: Change,
-    /// The reason, if the controller gave one.
+    /// The reason for the decision, if the controller gave one.
     pub why: Why,
     /// The latency target of the stage, if it has one.
     pub target: Option<Duration>,
-    /// The limit, or the later stage of the path, for which most events waited; `None` if neither
-    /// was scarce.
+    /// The scarce limit, or the scarce later stage of the path, for which most events waited;
+    /// `None` if neither was scarce.
     pub limit: Option<LimitUse>,
     /// The main values of the sample on which the decision was based.
     pub inputs: Inputs,

@@ -42,7 +42,8 @@ impl Default for CodelConfig {
 }
 
 impl CodelConfig {
-    /// Creates parameters, with `target` as M and `interval` as N.
+    /// Creates parameters from the maximum wait in a standing queue (M) and the time after which a
+    /// queue counts as standing (N).
     #[must_use]
     pub fn new(target: Duration, interval: Duration) -> Self {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);

@@ -54,7 +54,7 @@ pub struct GradientConfig {
     /// The weight of the last interval's response time in the long-term mean; above 0 and at most 1
     /// (other values count as 2/601).
     pub weight: f64,
-    /// The share of failed events from which an interval counts as failed; above 0 and at most 1
+    /// The share of failed events at which an interval counts as failed; above 0 and at most 1
     /// (other values count as 0.1).
     pub failed: f64,
     /// The factor by which a failed interval multiplies the limit; at least 0 and below 1 (other
