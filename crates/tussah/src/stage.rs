@@ -144,8 +144,9 @@
 //! A handler that computes for a long time after a send therefore delays the event. To avoid this
 //! delay, call [`yield_now`](crate::yield_now) after the send. Until a chunk is handed over, no
 //! counter includes its events, and other senders cannot use the room reserved for the chunk. A
-//! chunk has at most 128 events. Events with a deadline, a drop callback, a cancellation handle, a
-//! cost, a cohort, a trace or a [path](StageBuilder::whole_path) are handed over immediately.
+//! chunk contains at most 128 events. Events with a deadline, a drop callback, a cancellation
+//! handle, a cost, a cohort, a trace or a [path](StageBuilder::whole_path) are handed over
+//! immediately.
 
 pub mod control;
 mod error;

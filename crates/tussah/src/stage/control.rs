@@ -83,8 +83,8 @@ pub trait Controller: Send + 'static {
     /// Returns how often the stage passes a sample to the controller.
     fn cadence(&self) -> Cadence;
 
-    /// Returns whether the controller reads the response times in [`ClassSample`]. If it returns
-    /// false, the stage saves the work of measuring response times, and they stay zero.
+    /// Returns whether the controller reads the response times in [`ClassSample`]. If this returns
+    /// false, the stage does not measure response times, which then stay zero.
     fn looks_at_responses(&self) -> bool {
         false
     }

@@ -10,7 +10,7 @@ use super::control::Owns;
 pub enum BuildError {
     /// The network already has a stage with this name.
     NameTaken {
-        /// The name, which is already in use.
+        /// The name that is already in use.
         name: String,
     },
     /// The network has no stage with this name.

@@ -78,7 +78,7 @@ pub struct Simulation {
     /// True if the stage is blocking: its servlets are OS threads.
     pub blocking: bool,
     /// True if the stage is keyed by color. In a keyed stage, while a hot event is in service,
-    /// servlets take only events that are not hot. Handlers therefore never wait for each other.
+    /// servlets take only events that are not hot, so handlers never wait for each other.
     pub keyed: bool,
     /// The initial number of servlets that may be busy at the same time; at least 1.
     pub servlets: usize,
@@ -158,7 +158,7 @@ pub struct Arrivals {
     /// The relative frequencies of the classes; entries beyond
     /// [`CLASSES_MAX`](crate::stage::CLASSES_MAX) are ignored.
     pub classes: Vec<f64>,
-    /// The number of users, at least 1. Each event is equally likely to come from any of them.
+    /// The number of users, at least 1. Each event is equally likely to come from any user.
     pub users: u16,
     /// True if the cohort of each event is the number of its user.
     pub cohorts: bool,
@@ -249,7 +249,7 @@ pub struct Outcome {
     pub hot: bool,
     /// The number of attempts, including the first.
     pub attempts: u32,
-    /// The time of the first attempt, at which the event arrived.
+    /// The time of the first attempt, when the event arrived.
     pub arrived_ns: u64,
     /// The time of the last attempt.
     pub last_ns: u64,

@@ -131,8 +131,8 @@ impl Limit {
         self.acquire_for(Class(0)).await
     }
 
-    /// Waits for a permit, as a caller of `class`. If the limit does not have this class, the
-    /// caller belongs to the last class. Otherwise, this works like [`acquire`](Self::acquire).
+    /// Waits for a permit like [`acquire`](Self::acquire), as a caller of `class`. If the limit
+    /// does not have this class, the caller belongs to the last class.
     pub async fn acquire_for(&self, class: Class) -> LimitPermit {
         consume_budget().await;
         let class = class.among(self.shared.classes);

@@ -19,7 +19,7 @@ use crate::stage::send::here;
 /// A run of events in the order in which they were queued, which queues hand over as a whole.
 pub(crate) type Chunk<E> = VecDeque<Event<E>>;
 
-/// The events that a handler receives in one call; at most as many as the stage's batch size.
+/// The events that a handler receives in one call; their number is at most the stage's batch size.
 ///
 /// A handler takes events one by one with [`next`](Self::next), or with
 /// [`next_event`](Self::next_event), which keeps their metadata. A handler may also reorder the
@@ -209,7 +209,7 @@ impl<E> Batch<E> {
     }
 
     /// Returns the remaining events that are neither late nor cancelled, in the order in which they
-    /// will be taken. Use the slice to inspect or reorder them.
+    /// will be taken. Use the slice to inspect or reorder the events.
     ///
     /// # Examples
     /// Sort short jobs to the front:

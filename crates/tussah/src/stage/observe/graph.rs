@@ -211,8 +211,8 @@ impl Graph {
         writeln!(out, "}}")
     }
 
-    /// Renders the graph as a JSON object with the fields `network`, `stages` and `edges`. Each
-    /// stage has its counters, and its times in nanoseconds.
+    /// Renders the graph as a JSON object with the fields `network`, `stages` and `edges`. The
+    /// object contains the counters of each stage, and times in nanoseconds.
     #[must_use]
     pub fn to_json(&self) -> String {
         let stages: Vec<_> = self.nodes.iter().map(stage).collect();

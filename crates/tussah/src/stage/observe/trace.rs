@@ -14,14 +14,14 @@ use crate::stage::network::Network;
 use crate::stage::run::{Gone, Shared};
 use crate::stage::send::here;
 
-/// Bound, in spans: a network keeps this many spans, about 300 KiB, and drops older spans.
+/// Bound, in spans: a network keeps its most recent spans, about 300 KiB, and drops older ones.
 pub const SPANS_MAX: usize = 4096;
 
 /// The first number of the traces that the network chooses itself.
 const CHOSEN: u64 = 1 << 32;
 
-/// The visit of a traced event to a stage. Times are in nanoseconds since the process created its
-/// first network.
+/// A traced event's visit to a stage. Times are in nanoseconds since the process created its first
+/// network.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Span {
     /// The number of the trace.
@@ -52,7 +52,7 @@ pub enum SpanEnd {
 }
 
 /// The most recent spans of a network, in the order in which they ended. The `Display`
-/// implementation groups them by trace.
+/// implementation groups the spans by trace.
 #[derive(Clone, Debug, Default)]
 pub struct Traces {
     /// The spans.

@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The maximum number of times within a period that a serial handler is created again after a
-/// panic.
+/// The maximum number of restarts of a panicking serial handler within a period.
 ///
 /// After a panic in a servlet or in a call, the handler is created again immediately. If the
 /// handler panics more often than allowed, or cannot be created, the stage is closed immediately.

@@ -155,8 +155,8 @@ impl<T: Send + 'static, R: Send + 'static> Sender<Ask<T, R>> {
         answer
     }
 
-    /// Sends a value if there is room, like [`try_send`](Self::try_send), and waits for the value
-    /// that the handler returns. Otherwise, this method behaves like [`ask`](Self::ask).
+    /// Sends a value like [`ask`](Self::ask), but if the queue is full, returns an error instead of
+    /// waiting for room.
     ///
     /// # Errors
     /// Returns the same errors as [`ask`](Self::ask). Also returns an error if the queue is full.

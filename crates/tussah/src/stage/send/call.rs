@@ -17,7 +17,7 @@ pub struct Call<E, C> {
     pub(crate) from: u32,
 }
 
-/// A call edge to a stage that was found by name. Otherwise it behaves like [`Call`].
+/// A call edge like [`Call`], to a stage that was found by name.
 pub struct AnyCall<E> {
     pub(crate) stage: Arc<Shared<E>>,
     /// The handler that the stage had when the edge was made.

@@ -101,7 +101,7 @@ pub struct SimStage {
     /// The shares of up to 8 classes. If this list is empty, the classes have priorities.
     pub class_shares: Vec<u32>,
     /// True if the stage is keyed by color. In a keyed stage, while a hot event is in service,
-    /// servlets take only events that are not hot. Handlers therefore never wait for each other.
+    /// servlets take only events that are not hot, so handlers never wait for each other.
     pub keyed: bool,
     /// The factor by which degradation multiplies the computing time of an event. Use 1.0 for a
     /// stage without a degradation hook.
@@ -205,7 +205,7 @@ pub struct Clients {
     /// and the work of requests that arrive from then on.
     pub services: Vec<(u64, Service)>,
     /// The time after which a client stops waiting for an answer; `u64::MAX` for never. The stages
-    /// continue to work on its request.
+    /// continue to work on the client's request.
     pub timeout_ns: u64,
     /// The rule for retries after a rejection, a failure or a timeout. A client that has no retries
     /// left leaves. Before a retry after a rejection, the client also waits for
