@@ -155,8 +155,8 @@ impl<T: Send + 'static, R: Send + 'static> Sender<Ask<T, R>> {
         answer
     }
 
-    /// Sends a value like [`ask`](Self::ask), but if the queue is full, returns an error instead of
-    /// waiting for room.
+    /// Sends a value like [`ask`](Self::ask), but never waits for room in the queue, like
+    /// [`try_send`](Self::try_send).
     ///
     /// # Errors
     /// Returns the same errors as [`ask`](Self::ask). Also returns an error if the queue is full.
