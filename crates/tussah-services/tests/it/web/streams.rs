@@ -185,6 +185,33 @@ fn a_client_that_leaves_ends_the_stream() {
 }
 
 #[test]
+fn a_client_that_reads_nothing_ends_the_stream() {
+    let (tell, dropped) = mpsc::channel();
+    let site = Site::new().with(|config| {
+        config.timeouts.write = Duration::from_millis(300);
+        config.timeouts.head = Duration::from_millis(300);
+    });
+    let server = site.start_with(|web| {
+        let endless = move |_| {
+            let tells = Tells(tell.clone());
+            let chunks = stream::repeat_with(move || {
+                let _ = &tells;
+                Ok(bytes(16 * 1024))
+            });
+            async { Reply::stream("text/plain", chunks) }
+        };
+        web.route("/endless", endless)
+    });
+    let mut stalled = server.connect();
+    stalled.send(request("GET", "/endless", ""));
+    // The same time passes for each of these clients, one after the other.
+    for _ in 0..5 {
+        assert_eq!(server.connect().ask("GET / HTT").status, 408);
+    }
+    dropped.try_recv().expect("the stream has ended");
+}
+
+#[test]
 fn endless_empty_chunks_hold_up_nobody() {
     let (tell, dropped) = mpsc::channel();
     let server = Site::new().file("a.txt", "first\n").start_with(|web| {

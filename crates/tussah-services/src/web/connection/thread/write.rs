@@ -43,6 +43,7 @@ pub(super) async fn all(
 async fn rest(stream: &Stream, server: &Server, exchange: &mut Exchange) -> io::Result<()> {
     let timeouts = &server.config.timeouts;
     let mut pace = Pace::new(timeouts);
+    let mut room = Room::new(timeouts.write);
     loop {
         let response = &mut exchange.response;
         if response.is_sent() {
@@ -54,19 +55,11 @@ async fn rest(stream: &Stream, server: &Server, exchange: &mut Exchange) -> io::
             pace.skip(begun.elapsed());
             continue;
         }
-        let sent = match timeout(timeouts.write, some(stream, response)).await {
-            Ok(sent) => sent?,
-            // The system reports room only when there is a lot of it. A slow client may have made a
-            // little room.
-            Err(elapsed) => match some_at_once(stream, response) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(elapsed)?,
-                sent => sent?,
-            },
-        };
+        let sent = room.send(stream, response).await?;
         response.advance(sent);
         pace.sent(sent)?;
-        if response.file().is_some() {
-            // The runtime's budget does not count files, so other threads get a turn here.
+        if response.file().is_some() || room.is_unreported {
+            // The runtime's budget does not count these bytes, so other threads get a turn here.
             tussah::yield_now().await;
         }
     }
@@ -104,15 +97,71 @@ async fn some(stream: &Stream, response: &mut Response) -> io::Result<u64> {
     Ok(sent as u64)
 }
 
-/// Does the same as [`some`] without waiting.
-fn some_at_once(stream: &Stream, response: &Response) -> io::Result<u64> {
-    if let Some((file, from, len)) = response.file() {
-        return stream.try_send_file(file, from, len.min(PIECE_BYTES));
+/// Does the same as [`some`] without waiting. Returns `None` if there is no room.
+fn some_at_once(stream: &Stream, response: &Response) -> io::Result<Option<u64>> {
+    let sent = if let Some((file, from, len)) = response.file() {
+        stream.try_send_file(file, from, len.min(PIECE_BYTES))
+    } else {
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let count = response.slices(&mut slices);
+        let more = count < response.pieces.len();
+        let sent = stream.try_write_vectored(&slices[..count], more);
+        sent.map(|sent| sent as u64)
+    };
+    match sent {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        sent => sent.map(Some),
     }
-    let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-    let count = response.slices(&mut slices);
-    let sent = stream.try_write_vectored(&slices[..count], count < response.pieces.len());
-    sent.map(|sent| sent as u64)
+}
+
+/// The room that a client makes by reading.
+///
+/// The system reports room only when a third of its buffer is free. It also moves data to the
+/// client's system without a report, for some milliseconds after the client has stopped reading. A
+/// client that reads slowly therefore needs attempts that no report asks for, and for a client that
+/// reads nothing these attempts have to end soon.
+struct Room {
+    /// How long a client may read nothing.
+    stall_max: Duration,
+    /// True if the last bytes went into room that the system has not reported.
+    is_unreported: bool,
+}
+
+/// Bound, in attempts: attempts without a report while a client reads nothing. The time limit is
+/// exceeded by at most one interval between them.
+const ATTEMPTS: u32 = 8;
+
+impl Room {
+    fn new(stall_max: Duration) -> Self {
+        Self {
+            stall_max,
+            is_unreported: false,
+        }
+    }
+
+    /// Sends as much of the next pieces as there is room for, and waits until there is some room.
+    ///
+    /// # Errors
+    /// Returns the system's error, or `TimedOut` if the client has read nothing for too long.
+    async fn send(&mut self, stream: &Stream, response: &mut Response) -> io::Result<u64> {
+        if self.is_unreported
+            && let Some(sent) = some_at_once(stream, response)?
+        {
+            return Ok(sent);
+        }
+        self.is_unreported = false;
+        for _ in 0..ATTEMPTS {
+            if let Ok(sent) = timeout(self.stall_max / ATTEMPTS, some(stream, response)).await {
+                return sent;
+            }
+            if let Some(sent) = some_at_once(stream, response)? {
+                self.is_unreported = true;
+                return Ok(sent);
+            }
+        }
+        let text = "the client reads nothing (timeouts.write)";
+        Err(io::Error::new(io::ErrorKind::TimedOut, text))
+    }
 }
 
 /// Sends some bytes.
