@@ -114,17 +114,18 @@ impl Backend {
         body: B,
     ) -> Result<Response<B>, Failure> {
         let permit = self.0.permit().await?;
-        let connection = match self.0.take_idle() {
-            Some(connection) => (connection, true),
-            None => (self.0.connect(NonZeroU16::MIN).await?, false),
-        };
         let is_of = |method: &[u8]| {
             let mut variables = variables.iter();
             variables
                 .any(|(name, value)| name.as_ref() == "REQUEST_METHOD" && value.as_ref() == method)
         };
         let is_head = is_of(b"HEAD");
-        let (pool, is_safe) = (Arc::clone(&self.0), is_head || is_of(b"GET"));
+        let is_safe = is_head || is_of(b"GET");
+        let connection = match self.0.take_idle(is_safe) {
+            Some(connection) => (connection, true),
+            None => (self.0.connect(NonZeroU16::MIN).await?, false),
+        };
+        let pool = Arc::clone(&self.0);
         let exchange = Exchange::new(pool, permit, connection, variables, is_safe, body);
         Response::begin(exchange, is_head).await
     }
@@ -156,11 +157,12 @@ impl Pool {
         permit.map_err(|_| Failure::Queue(time))
     }
 
-    /// Takes an idle connection that the peer has not closed.
-    fn take_idle(&self) -> Option<Connection> {
+    /// Takes an idle connection that the peer has not closed, for a request that is safe to repeat
+    /// or not.
+    fn take_idle(&self, is_safe: bool) -> Option<Connection> {
         let mut idle = self.idle.lock();
         while let Some(mut connection) = idle.pop() {
-            if connection.is_fresh() {
+            if connection.is_fresh(is_safe) {
                 connection.next_request();
                 return Some(connection);
             }

@@ -4,7 +4,7 @@ use std::io;
 use std::num::NonZeroU16;
 use std::ops::Range;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use futures_io::{AsyncRead, AsyncWrite};
 use tussah::net::{TcpStream, UnixStream};
@@ -62,14 +62,27 @@ impl Connection {
     }
 
     /// Returns whether a connection that has been idle can be used: the peer has neither closed it
-    /// nor sent anything.
-    pub(super) fn is_fresh(&self) -> bool {
+    /// nor sent anything. For a request that is safe to repeat, the driver's reports suffice.
+    pub(super) fn is_fresh(&self, is_safe: bool) -> bool {
+        if is_safe && self.is_quiet() {
+            return true;
+        }
         let mut byte = [0];
         let read = match &self.stream {
             Stream::Tcp(stream) => stream.try_read(&mut byte),
             Stream::Unix(stream) => stream.try_read(&mut byte),
         };
         matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Returns whether the driver has reported nothing to read, without a system call.
+    fn is_quiet(&self) -> bool {
+        let mut cx = Context::from_waker(Waker::noop());
+        let readable = match &self.stream {
+            Stream::Tcp(stream) => stream.poll_readable(&mut cx),
+            Stream::Unix(stream) => stream.poll_readable(&mut cx),
+        };
+        readable.is_pending()
     }
 
     /// Returns a part of the bytes of the last read.

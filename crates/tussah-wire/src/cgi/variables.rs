@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::http::Method;
 use crate::http::head::{Head, Version};
+use crate::http::response::push_decimal;
 
 /// The data about a request that its head does not contain.
 #[derive(Clone, Copy, Debug)]
@@ -118,14 +119,11 @@ const IP_BYTES_MAX: usize = 45;
 /// Returns the variables that do not come from fields, and a place for the type of the content.
 fn of_request<'a>(head: &Head, bytes: &'a [u8], context: &Context<'a>) -> Vec<Variable<'a>> {
     let join = |start: &[u8], end: &[u8]| Cow::Owned([start, end].concat());
-    let text = |text: String| Cow::Owned(text.into_bytes());
-    // Formatting makes room for the longest address at once.
-    let ip = |ip: IpAddr| {
-        let mut text = Vec::with_capacity(IP_BYTES_MAX);
-        write!(text, "{ip}").expect("a vector takes everything");
+    let number = |number: u64| {
+        let mut text = Vec::new();
+        push_decimal(&mut text, number);
         Cow::Owned(text)
     };
-    let content_length = context.content_length.map(|len| len.to_string());
     let protocol = match head.version {
         Version::Http10 => "HTTP/1.0",
         Version::Http11 => "HTTP/1.1",
@@ -143,7 +141,10 @@ fn of_request<'a>(head: &Head, bytes: &'a [u8], context: &Context<'a>) -> Vec<Va
         ("QUERY_STRING", head.query(bytes).unwrap_or_default().into()),
         ("REQUEST_METHOD", head.method_text(bytes).into()),
         (CONTENT_TYPE, Cow::default()),
-        ("CONTENT_LENGTH", text(content_length.unwrap_or_default())),
+        (
+            "CONTENT_LENGTH",
+            context.content_length.map(number).unwrap_or_default(),
+        ),
         ("SCRIPT_NAME", context.script_name.into()),
         ("REQUEST_URI", request_uri(head, bytes)),
         ("DOCUMENT_URI", join(context.script_name, context.path_info)),
@@ -153,9 +154,9 @@ fn of_request<'a>(head: &Head, bytes: &'a [u8], context: &Context<'a>) -> Vec<Va
         ("GATEWAY_INTERFACE", b"CGI/1.1".into()),
         ("SERVER_SOFTWARE", context.server_software.into()),
         ("REMOTE_ADDR", ip(context.remote.ip())),
-        ("REMOTE_PORT", text(context.remote.port().to_string())),
+        ("REMOTE_PORT", number(context.remote.port().into())),
         ("SERVER_ADDR", ip(context.local.ip())),
-        ("SERVER_PORT", text(context.local.port().to_string())),
+        ("SERVER_PORT", number(context.local.port().into())),
         ("SERVER_NAME", context.server_name.into()),
         // PHP with `cgi.force_redirect` refuses requests without it.
         ("REDIRECT_STATUS", b"200".into()),
@@ -165,6 +166,24 @@ fn of_request<'a>(head: &Head, bytes: &'a [u8], context: &Context<'a>) -> Vec<Va
     let mut all = Vec::with_capacity(VARIABLES);
     all.extend(named.map(|(name, value)| (name.into(), value)));
     all
+}
+
+/// Returns the text of an address. The formatter of the standard library takes 1,000 instructions
+/// for an IPv4 address, a thirtieth of those for a small page.
+fn ip<'a>(ip: IpAddr) -> Cow<'a, [u8]> {
+    let mut text = Vec::with_capacity(IP_BYTES_MAX);
+    match ip {
+        IpAddr::V4(ip) => {
+            for (at, octet) in ip.octets().into_iter().enumerate() {
+                if at > 0 {
+                    text.push(b'.');
+                }
+                push_decimal(&mut text, octet.into());
+            }
+        }
+        IpAddr::V6(ip) => write!(text, "{ip}").expect("a vector takes everything"),
+    }
+    Cow::Owned(text)
 }
 
 /// Returns the path and the query of the target as sent, without the host of an absolute target.

@@ -4,6 +4,7 @@ mod parse;
 mod write;
 
 pub use parse::{Field, ResponseHead, RetryAfter, parse};
+pub(crate) use write::push_decimal;
 pub use write::{FieldInvalid, HeadWriter};
 
 use super::{Method, Status};

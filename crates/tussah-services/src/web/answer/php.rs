@@ -242,7 +242,10 @@ async fn reply(
     name: &[u8],
     mut response: Response<RequestBody>,
 ) -> Result<Reply, Failure> {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let text = |bytes: &[u8]| match str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => String::from_utf8_lossy(bytes).into_owned(),
+    };
     let media_type = response.content_type().map(text);
     let fields = response.fields();
     let fields = fields.map(|(name, value)| (text(name), text(value)));
