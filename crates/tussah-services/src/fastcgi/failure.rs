@@ -1,5 +1,6 @@
 //! The reasons why a request has no complete response.
 
+use std::env;
 use std::fmt;
 use std::io;
 use std::time::Duration;
@@ -93,7 +94,14 @@ impl fmt::Display for Failure {
                 "expected a body of {expected} bytes (Content-Length), found {found}"
             ),
             Self::Body(error) => write!(f, "cannot read the body of the request: {error}"),
-            Self::Spool(error) => write!(f, "cannot keep a body in a temporary file: {error}"),
+            Self::Spool(error) => {
+                let directory = env::temp_dir();
+                let directory = directory.display();
+                write!(
+                    f,
+                    "cannot keep a body in a file in {directory} (TMPDIR): {error}"
+                )
+            }
         }
     }
 }
