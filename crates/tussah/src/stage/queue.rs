@@ -95,11 +95,12 @@ impl<E> Queue<E> {
         }
     }
 
-    /// Notes that an event of a class was taken and not served.
-    pub(crate) fn refund(&mut self, class: usize) {
+    /// Notes that an event of a class was taken and not served. In a keyed queue, it came from this
+    /// key, or from the key that was opened last.
+    pub(crate) fn refund(&mut self, class: usize, key: Option<usize>) {
         match self {
             Queue::Lanes(lanes) => lanes.refund(class),
-            Queue::Keyed(keyed) => keyed.refund(class),
+            Queue::Keyed(keyed) => keyed.refund(key),
         }
     }
 

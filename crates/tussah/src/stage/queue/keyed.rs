@@ -61,8 +61,9 @@ pub(crate) trait Keyed<E>: Send {
     fn open(&mut self, order: Order) -> Option<usize>;
     /// Takes the next event of the key that was opened last.
     fn take_one(&mut self) -> Option<Event<E>>;
-    /// Notes that an event of a class was taken and not served.
-    fn refund(&mut self, _class: usize) {}
+    /// Notes that an event of this key, or of the key that was opened last, was taken and not
+    /// served.
+    fn refund(&mut self, _key: Option<usize>) {}
     /// Moves events of that key to `batch` until it holds `most`.
     fn take_many(&mut self, batch: &mut Batch<E>, most: usize) {
         while batch.len() < most
@@ -105,8 +106,8 @@ pub(crate) struct ByKey<E, K, F> {
     next_ticket: u64,
     /// Empty lists of events, for the next keys.
     spare: Vec<VecDeque<Event<E>>>,
-    /// The key that was opened last, and its class.
-    opened: Option<(usize, usize)>,
+    /// The key that was opened last.
+    opened: Option<usize>,
 }
 
 struct Key<E> {
@@ -116,6 +117,8 @@ struct Key<E> {
     buried: usize,
     /// The class in which the key is ready, and its ticket there.
     listed: Option<(usize, u64)>,
+    /// The class that pays for the events that are taken: the key's class when it was opened.
+    pays: usize,
 }
 
 impl<E> Default for Key<E> {
@@ -125,6 +128,7 @@ impl<E> Default for Key<E> {
             busy: false,
             buried: 0,
             listed: None,
+            pays: 0,
         }
     }
 }
@@ -299,22 +303,25 @@ where
             }
             class.stale -= 1;
         };
-        self.opened = Some((place, at));
+        self.opened = Some(place);
         let key = self.keys.at(place);
-        (key.busy, key.listed) = (true, None);
+        (key.busy, key.listed, key.pays) = (true, None, at);
         Some(place)
     }
 
     fn take_one(&mut self) -> Option<Event<E>> {
-        let (place, class) = self.opened?;
-        let event = self.keys.at(place).events.pop_front()?;
+        let key = self.keys.at(self.opened?);
+        let event = key.events.pop_front()?;
         let ready = &self.ready;
-        self.turns.took(class, 1, |class| !ready[class].is_empty());
+        self.turns
+            .took(key.pays, 1, |class| !ready[class].is_empty());
         Some(event)
     }
 
-    fn refund(&mut self, class: usize) {
-        self.turns.refund(class);
+    fn refund(&mut self, key: Option<usize>) {
+        if let Some(key) = key.or(self.opened) {
+            self.turns.refund(self.keys.at(key).pays);
+        }
     }
 
     fn release(&mut self, place: usize) {

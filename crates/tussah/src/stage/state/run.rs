@@ -101,6 +101,11 @@ impl<E> Run<E> {
         batch.fill(&mut self.ahead, limit);
     }
 
+    /// Returns the key whose class paid for the events. With several classes, a run has one key.
+    pub(super) fn paying_key(&self) -> Option<usize> {
+        self.keys.first().map(|key| key.0)
+    }
+
     /// Counts a batch that has ended.
     #[inline]
     pub(crate) fn ended(&mut self) {

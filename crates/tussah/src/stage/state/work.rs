@@ -146,18 +146,18 @@ impl<E> State<E> {
             };
             let class = self.class(&event);
             let Some(event) = self.count_out(event) else {
-                self.queue.refund(class);
+                self.queue.refund(class, None);
                 continue;
             };
             if (1..=now_ns).contains(&event.deadline_ns()) {
-                self.queue.refund(class);
+                self.queue.refund(class, None);
                 self.counts.expired += 1;
                 run.dropped.push((event, Reason::Expired));
                 continue;
             }
             let departure = departure(&event, class, self.credits, now_ns);
             if asks && self.controllers.on_dequeue(&departure) == Verdict::Shed {
-                self.queue.refund(class);
+                self.queue.refund(class, None);
                 self.counts.shed += 1;
                 self.scarcity.reject();
                 run.dropped.push((event, Reason::Shed));
@@ -183,9 +183,10 @@ impl<E> State<E> {
         self.in_service -= known;
         run.taken -= known;
         let own = count - known as usize;
+        let pays = run.paying_key();
         for (at, event) in back.iter().enumerate() {
             if !(here - own..here).contains(&at) {
-                self.queue.refund(self.class(event));
+                self.queue.refund(self.class(event), pays);
             }
         }
         if own > 0 {

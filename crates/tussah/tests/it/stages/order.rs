@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tussah::stage::{Batch, BuildError, Class, Event, Network, Sender};
 
-use super::support::{Noted, adds_up, each, one};
+use super::support::{Noted, adds_up, by, each, one};
 use crate::runtime;
 
 /// How many events each sender sends.
@@ -203,6 +203,42 @@ fn by_shares(has_keys: bool) -> Result<Vec<(u8, u32)>, BuildError> {
         stage.drain().await;
         adds_up(&stage);
         Ok(came.take())
+    })
+}
+
+#[test]
+fn a_class_pays_for_the_events_of_other_classes_that_its_keys_return() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("classes");
+        let came = Noted::default();
+        let note = came.clone();
+        let builder = network.stage("stage").class_shares(&[3, 1]).batch(10);
+        let builder = builder.keyed_by(|event: &(u8, u32)| event.1);
+        // The handler takes one event, and the others return to their key.
+        let stage = builder.servlets(1).handler(|_| {
+            Ok(by(move |batch: &mut Batch<(u8, u32)>| {
+                note.add(batch.next().expect("a batch has an event").0);
+                Box::pin(async {})
+            }))
+        })?;
+        stage.pause();
+        let sender = stage.sender();
+        for key in 0..40 {
+            let first = [(0, key), (1, 100 + key)];
+            for event in first.into_iter().chain([(1, key); 9]) {
+                let event = Event::new(event).class(Class(event.0));
+                sender.try_send(event).expect("there is room");
+            }
+        }
+        stage.resume();
+        stage.drain().await;
+        adds_up(&stage);
+        let first = came.take()[..40]
+            .iter()
+            .filter(|class| **class == 0)
+            .count();
+        assert_eq!(first, 30);
+        Ok(())
     })
 }
 
