@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use super::cancel::{Cancel, CancellationToken};
-use super::{Event, More, Reason};
+use super::{Class, Event, More, Reason};
 use crate::stage::observe::Marks;
 use crate::stage::send::here;
 
@@ -64,6 +64,8 @@ pub struct Batch<E> {
     expired: u64,
     /// Events that were cancelled when the handler was about to receive them.
     passed_over: u64,
+    /// The classes of the events that were late or cancelled then.
+    withheld: Vec<Class>,
     /// Events that were cancelled after they were taken.
     cancelled: u64,
     /// The cancellable events that have been taken and not settled.
@@ -105,6 +107,7 @@ impl<E> Default for Batch<E> {
             called: false,
             expired: 0,
             passed_over: 0,
+            withheld: Vec::new(),
             cancelled: 0,
             served: Vec::new(),
             cancel: None,

@@ -267,6 +267,10 @@ impl<E> State<E> {
 
     /// Ends a run: all its events are finished or given back.
     pub(crate) fn finish(&mut self, run: &mut Run<E>, batch: &mut Batch<E>, now_ns: u64) {
+        for class in batch.take_withheld() {
+            let class = class.among(self.classes);
+            self.queue.refund(class, run.paying_key());
+        }
         self.give_back(run, batch);
         if std::mem::take(&mut run.waits) {
             self.waiting -= 1;

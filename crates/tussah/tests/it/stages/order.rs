@@ -1,8 +1,11 @@
 //! The order in which events are handled: first in, first out for one sender and one class.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tussah::stage::{Batch, BuildError, Class, Event, Network, Sender};
+use tussah::yield_now;
 
 use super::support::{Noted, adds_up, by, each, one};
 use crate::runtime;
@@ -238,6 +241,51 @@ fn a_class_pays_for_the_events_of_other_classes_that_its_keys_return() -> Result
             .filter(|class| **class == 0)
             .count();
         assert_eq!(first, 30);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_class_pays_nothing_for_events_that_are_cancelled_in_a_batch() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("classes");
+        let came = Noted::default();
+        let note = came.clone();
+        let mut handles = HashMap::new();
+        let events = (0..100)
+            .flat_map(|n| [(0, n), (1, n)])
+            .map(|named: (u8, u32)| {
+                let (event, handle) = Event::new(named).class(Class(named.0)).cancellable();
+                handles.insert(named, handle);
+                event
+            });
+        let events: Vec<_> = events.collect();
+        let handles = Arc::new(Mutex::new(handles));
+        // The handler takes one event of each batch, and cancels the other.
+        let builder = network.stage("stage").class_shares(&[1, 1]).batch(2);
+        let stage = builder.serial(move |_| {
+            let (note, handles) = (note.clone(), Arc::clone(&handles));
+            Ok(one(move |batch: &mut Batch<(u8, u32)>| {
+                note.add(batch.next().expect("a batch has an event").0);
+                for other in batch.events_mut() {
+                    handles.lock()[&**other].cancel();
+                }
+                assert_eq!(batch.next(), None);
+                Box::pin(yield_now())
+            }))
+        })?;
+        stage.pause();
+        for event in events {
+            stage.sender().try_send(event).expect("there is room");
+        }
+        stage.resume();
+        stage.drain().await;
+        adds_up(&stage);
+        let first = came.take()[..20]
+            .iter()
+            .filter(|class| **class == 1)
+            .count();
+        assert_eq!(first, 10);
         Ok(())
     })
 }

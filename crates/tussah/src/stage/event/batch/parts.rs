@@ -80,6 +80,7 @@ impl<E> Batch<E> {
         self.expired += std::mem::take(&mut part.expired);
         self.passed_over += std::mem::take(&mut part.passed_over);
         self.cancelled += std::mem::take(&mut part.cancelled);
+        self.withheld.append(&mut part.withheld);
         self.served.append(&mut part.served);
         self.waves.append(&mut part.waves);
         self.traces.taken.append(&mut part.traces.taken);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use super::{Batch, Served};
-use crate::stage::event::{Event, Reason, queued_ns};
+use crate::stage::event::{Class, Event, Reason, queued_ns};
 use crate::stage::send::here;
 use crate::stage::state::Waits;
 use crate::sync::oneshot;
@@ -131,6 +131,9 @@ impl<E> Batch<E> {
         } else {
             return Some(event);
         };
+        if !self.called {
+            self.withheld.push(event.class_of());
+        }
         match why {
             _ if self.called => at.count_called(why),
             Reason::Cancelled => self.passed_over += 1,
@@ -138,6 +141,11 @@ impl<E> Batch<E> {
         }
         at.end(event, why);
         None
+    }
+
+    /// Takes out the classes of the events that the handler did not receive.
+    pub(crate) fn take_withheld(&mut self) -> Vec<Class> {
+        std::mem::take(&mut self.withheld)
     }
 
     /// Returns a future that completes when the batch's only event is cancelled and the handler is
