@@ -1,8 +1,9 @@
-//! Values that belong to a thread, or to a part of it, and move with it between workers.
+//! Values that belong to one thread, or to a part of one, and move with that thread between
+//! workers.
 //!
-//! A local is set for one future. While the future is polled, code on the polling OS thread sees
-//! the value; between polls, it does not. Threads that use no locals have no overhead. Spawned
-//! threads do not inherit the locals of their parent.
+//! A local is set for one future. While an OS thread polls the future, code on that OS thread sees
+//! the value. Between polls, no code sees the value. Threads that use no locals have no overhead.
+//! Spawned threads do not inherit the locals of their parent.
 
 use std::{
     cell::RefCell,
@@ -67,15 +68,15 @@ impl<T: 'static> LocalKey<T> {
         Self { slot }
     }
 
-    /// Returns a future that sets the local to `value` while `future` runs, and while it is
-    /// dropped.
+    /// Returns a future that sets the local to `value` while `future` runs, and while `future` is
+    /// being dropped.
     ///
     /// Scopes nest: an inner scope hides the outer one.
     ///
     /// # Panics
     ///
-    /// Polling the returned future inside [`with`](Self::with) of the same local panics. If
-    /// `future` panics, the local's previous value is restored, and the panic propagates.
+    /// The returned future panics if it is polled inside a call to [`with`](Self::with) on the same
+    /// local. If `future` panics, the local's previous value is restored, and the panic propagates.
     pub fn scope<F: Future>(&'static self, value: T, future: F) -> Scoped<T, F> {
         Scoped {
             key: self,
@@ -88,7 +89,7 @@ impl<T: 'static> LocalKey<T> {
     ///
     /// # Panics
     ///
-    /// Panics if called inside [`with`](Self::with) of the same local. If `f` panics, the local's
+    /// Panics inside a call to [`with`](Self::with) on the same local. If `f` panics, the local's
     /// previous value is restored, and the panic propagates.
     #[track_caller]
     pub fn sync_scope<R>(&'static self, value: T, f: impl FnOnce() -> R) -> R {

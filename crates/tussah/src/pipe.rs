@@ -188,8 +188,8 @@ impl Reader {
         self.end.into_blocking_fd()
     }
 
-    /// Reads at least one byte, unless the buffer is empty. Returns 0 at the end, when all writers
-    /// have closed the pipe.
+    /// Reads at least one byte, unless the buffer is empty. Returns 0 at the end of the stream,
+    /// that is, when all writers have closed the pipe.
     ///
     /// # Errors
     /// Returns the system's error, or `Other` if the runtime ends.

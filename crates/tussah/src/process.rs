@@ -4,21 +4,22 @@
 //! is the running process.
 //!
 //! Starting a process can take a long time, because the program is read from disk and the system
-//! may have to copy the process. Processes are therefore started on the blocking pool. To wait for
-//! the exit of a child, the runtime waits until the child's pidfd is readable (pidfd_open(2)). On
-//! systems without pidfds, one OS thread of the blocking pool waits for each child.
+//! may have to copy the process. The runtime therefore starts processes on the blocking pool. To
+//! wait for the exit of a child, the runtime waits until the child's pidfd is readable
+//! (pidfd_open(2)). On systems without pidfds, one OS thread of the blocking pool waits for each
+//! child.
 //!
 //! # No zombies
 //!
-//! After a child exits, it stays in the process table until the parent waits for it. A [`Child`]
-//! that is dropped before that is handed to the *reaper*: an OS thread that exists only while it
-//! has such children, and is independent of all runtimes. The reaper polls children without a pidfd
-//! ten times per second. If the process has no descriptors left for waiting, the reaper polls all
-//! children. If the reaper's OS thread cannot be started, the next start or drop of a child tries
-//! again.
+//! After a child exits, it stays in the process table until the parent waits for it. If a [`Child`]
+//! is dropped before this wait, a *reaper* takes over the process. The reaper is an OS thread that
+//! is independent of all runtimes, and that exists only while it has such children. The reaper
+//! polls children without a pidfd ten times per second. If the process has no descriptors left for
+//! waiting, the reaper polls all children. If the reaper's OS thread cannot be started, the next
+//! start or drop of a child tries to start it again.
 //!
-//! Other code that waits for *any* child (`waitpid(-1)`) or ignores `SIGCHLD` consumes the exit
-//! status. Waiting for the [`Child`] then returns an error.
+//! The exit status is lost if other code in this process waits for *any* child (`waitpid(-1)`) or
+//! ignores `SIGCHLD`. Waiting for the [`Child`] then returns an error.
 
 mod child;
 mod command;

@@ -1,8 +1,8 @@
 //! Scopes: threads that do not outlive the code that started them.
 //!
 //! # Choosing a scope
-//! Ideally, a scope would run its children in parallel, let them borrow from the parent, and be
-//! awaited. Each kind of scope offers two of these three properties:
+//! Ideally, a scope would run its children in parallel, would let them borrow from the parent, and
+//! could be awaited. Each kind of scope offers two of these three properties:
 //!
 //! | | parallel | borrows | awaited |
 //! |---|---|---|---|
@@ -10,8 +10,8 @@
 //! | [`Nursery`] | no: children run inside the parent | yes | yes |
 //! | [`std::thread::scope`] with [`Handle::block_on`] | yes, one OS thread per child | yes | no: it blocks, so use it outside the workers |
 //!
-//! A scope with all three properties would be unsound. The parent is a future; leaking it with
-//! `mem::forget` would free the values that its children borrow while the children still run. For a
+//! A scope with all three properties would be unsound. The parent is a future. A program could leak
+//! the parent with `mem::forget`, and then free the values that the running children borrow. For a
 //! blocking scope, use the standard library:
 //!
 //! ```
@@ -59,7 +59,7 @@ pub use nursery::Nursery;
 /// scope's future is dropped.
 ///
 /// # Errors
-/// Returns the first error of the body or of a child.
+/// Returns the first error that the body or a child returns.
 ///
 /// # Panics
 /// Panics if called outside a runtime (see [`scope_in`]), if the body or a child panics, or if the
@@ -240,14 +240,15 @@ impl<E> Clone for Scope<E> {
     }
 }
 
-/// A future that waits for a child of a scope, and returns the child's value.
+/// A future that waits for a child of a scope, and yields the child's value.
 ///
-/// The future resolves to the value in the child's `Ok`. If a child fails, the scope fails as well,
-/// and drops its body and the other children. Inside the scope, awaiting a `Child` therefore never
-/// yields an error. Dropping a `Child` does not detach it: the scope still waits for it.
+/// If the child returns `Ok`, the future yields the value in the `Ok`. If a child fails, the scope
+/// fails as well, and drops its body and the other children. Inside the scope, awaiting a `Child`
+/// therefore never yields an error. Dropping a `Child` does not detach it: the scope still waits
+/// for it.
 ///
 /// # Panics
-/// Panics if the child failed or was aborted, and is awaited outside the scope.
+/// Panics if awaited outside the scope after the child has failed or was aborted.
 pub struct Child<T, E> {
     thread: JoinHandle<Option<T>>,
     children: Arc<Children<E>>,

@@ -5,10 +5,10 @@
 //!
 //! # Delivery
 //!
-//! If a signal is delivered after [`signal`] has returned, a pending or later call of
+//! If a signal is delivered after [`signal`] has returned, a pending or later call to
 //! [`recv`](Signals::recv) reports the delivery. Signals are not counted: the kernel may merge
-//! several deliveries between two receives into one. Every delivery is followed by at least one
-//! receive.
+//! several deliveries between two receives into one. After every delivery, at least one receive
+//! succeeds.
 //!
 //! # The default action
 //!
@@ -42,8 +42,8 @@ const PENDING_MAX: usize = 4096;
 ///
 /// # Errors
 /// Returns `InvalidInput` for a signal that cannot be handled: `KILL` and `STOP`, which the kernel
-/// reserves, and `ILL`, `FPE` and `SEGV`, whose handlers could not return. Returns any other error
-/// of the system, for example if the process has no descriptors left.
+/// reserves, and `ILL`, `FPE` and `SEGV`, whose handlers could not return. Otherwise, returns any
+/// error from the operating system, for example if the process has no descriptors left.
 ///
 /// # Panics
 /// Panics outside a runtime.
@@ -71,9 +71,9 @@ pub fn signal(signal: Signal) -> io::Result<Signals> {
 ///
 /// The first poll permanently disables the default action, which ends the process; see [the
 /// module](self). A second Ctrl-C therefore does nothing, even if the program hangs while shutting
-/// down. Programs should therefore also wait for a second Ctrl-C, as in the [server with graceful
-/// shutdown](crate::net#a-server-with-graceful-shutdown). To wait repeatedly, create one stream
-/// with [`signal`], which misses no signal between two receives.
+/// down. Programs should therefore also wait for a second Ctrl-C, as the example of a [server with
+/// graceful shutdown](crate::net#a-server-with-graceful-shutdown) does. To wait repeatedly, create
+/// one stream with [`signal`], which misses no signal between two receives.
 ///
 /// # Errors
 /// Returns any error from [`signal`] and [`Signals::recv`].
@@ -132,8 +132,8 @@ impl Signals {
         self.signal
     }
 
-    /// Waits until the signal has been delivered since the last receive or, for the first receive,
-    /// since the stream was created.
+    /// Waits until the signal has been delivered at least once since the last receive or, for the
+    /// first receive, since the stream was created.
     ///
     /// If several threads wait for one stream, each delivery wakes one of them.
     ///

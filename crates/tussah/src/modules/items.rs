@@ -70,8 +70,8 @@ impl Fields for Message {
 
 /// An item that a module failed to process, on its way to [`Retry`](super::Retry) and back.
 ///
-/// A module that can fail returns an attempt as its error, and receives items to retry at a
-/// separate input port.
+/// A module that can fail returns an attempt as its error. At a separate input port, the module
+/// receives the attempts to retry.
 ///
 /// ```
 /// use tussah::flow::module;
@@ -118,7 +118,7 @@ impl<T> Attempt<T> {
         }
     }
 
-    /// Records another failure, and the reason for it.
+    /// Records another failure and its reason.
     #[must_use]
     pub fn failed(self, why: impl fmt::Display) -> Self {
         Self {

@@ -56,7 +56,8 @@ pub struct Outgoing<B> {
 pub struct PushError<B> {
     /// The rejected buffer.
     pub buffer: B,
-    /// The error that ended writing, or `None` if the queue is full.
+    /// The error that ended writing, or `None` if the buffer was rejected because the queue was
+    /// full.
     pub closed: Option<io::Error>,
 }
 
@@ -219,10 +220,10 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     /// If the future is dropped, the writing thread still writes the queued buffers.
     ///
     /// # Errors
-    /// Returns the error that ended writing early. The error is `TimedOut` if the peer was [too
-    /// slow](WhenFull::Close) or took too long to receive [the remaining
-    /// buffers](OutgoingOptions::finish_max), or `ConnectionAborted` after
-    /// [`break_off`](Self::break_off).
+    /// Returns the error that ended writing early: `TimedOut` if the peer was [too
+    /// slow](WhenFull::Close), or if it took too long to receive [the remaining
+    /// buffers](OutgoingOptions::finish_max). After [`break_off`](Self::break_off), the error is
+    /// `ConnectionAborted`.
     pub async fn finish(&self) -> io::Result<()> {
         self.shared.finish();
         loop {

@@ -50,9 +50,9 @@ impl UdpSocket {
     /// the system chooses a port.
     ///
     /// # Errors
-    /// Returns `AddrInUse`, `AddrNotAvailable`, `PermissionDenied` or another error of the system.
-    /// Returns `InvalidInput` if `address` is not an address. Host names (`localhost:80`) are not
-    /// accepted here; they are looked up only for connecting.
+    /// Returns any error from the operating system, such as `AddrInUse`, `AddrNotAvailable` or
+    /// `PermissionDenied`. Returns `InvalidInput` if `address` is not an address. Host names
+    /// (`localhost:80`) are not accepted here; they are looked up only for connecting.
     ///
     /// # Panics
     /// Panics outside a runtime.
@@ -105,10 +105,11 @@ impl UdpSocket {
         self.socket.into_fd().into()
     }
 
-    /// Sets the peer: [`send`](Self::send) sends to the peer, and only datagrams from the peer are
-    /// received. No packet is exchanged.
+    /// Sets the peer. From then on, [`send`](Self::send) sends to the peer, and the socket receives
+    /// only the peer's datagrams. No packet is exchanged.
     ///
-    /// If there are several addresses, uses the first one that the system accepts.
+    /// If `address` yields several addresses, the first one that the operating system accepts
+    /// becomes the peer.
     ///
     /// # Errors
     /// Returns the system's error, for example if there is no route. Returns `InvalidInput` if
@@ -148,9 +149,10 @@ impl UdpSocket {
     /// If the future is dropped before it completes, nothing has been sent.
     ///
     /// # Errors
-    /// Returns `NotConnected` or `DestinationAddressRequired`, depending on the system, if no peer
-    /// is set. Returns `ConnectionRefused` if no process received an earlier datagram. Returns any
-    /// other error of the system, for example if the datagram is too long.
+    /// If no peer is set, returns `NotConnected` or `DestinationAddressRequired`, depending on the
+    /// operating system. Returns `ConnectionRefused` if the network has reported that no process
+    /// receives at the peer's address. Otherwise, returns any error from the operating system, for
+    /// example if the datagram is too long.
     pub async fn send(&self, data: &[u8]) -> io::Result<usize> {
         let send = self
             .socket
@@ -186,8 +188,8 @@ impl UdpSocket {
     /// If the future is dropped before it completes, nothing has been received.
     ///
     /// # Errors
-    /// Returns `ConnectionRefused` if no process received an earlier datagram to the peer, or
-    /// another error of the system.
+    /// Returns `ConnectionRefused` if the network has reported that no process receives at the
+    /// peer's address. Otherwise, returns any error from the operating system.
     ///
     /// # Examples
     /// ```
@@ -247,7 +249,7 @@ impl UdpSocket {
     /// Sends a datagram to the peer, or to an address, without waiting.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if there is no room, or another error of the system.
+    /// Returns `WouldBlock` if there is no room; otherwise, any error from the operating system.
     pub fn try_send(&self, data: &[u8], address: Option<SocketAddr>) -> io::Result<usize> {
         let address = address.map(Into::into);
         self.socket.send_to(data, address.as_ref())
@@ -256,7 +258,8 @@ impl UdpSocket {
     /// Receives a datagram without waiting. Otherwise works like [`recv_from`](Self::recv_from).
     ///
     /// # Errors
-    /// Returns `WouldBlock` if no datagram is queued, or another error of the system.
+    /// Returns `WouldBlock` if no datagram is queued; otherwise, any error from the operating
+    /// system.
     pub fn try_recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         let (len, _, peer) = self.attempt(buffer, RecvFlags::empty())?;
         Ok((len, peer))

@@ -12,7 +12,7 @@ use tussah_core::io::Direction;
 use super::End;
 use crate::io_error::context;
 
-/// The writing end of a pipe. Dropping the writer closes this end. After the last writer is closed,
+/// The writing end of a pipe. Dropping the writer closes its end. After the last writer is closed,
 /// the reader reads the end of the stream.
 ///
 /// The writer also implements `AsyncWrite` of `futures_io`, for use by one thread at a time. The
@@ -77,8 +77,8 @@ impl Writer {
     /// Writes some bytes of `data`, and returns their number: at least 1, or 0 if `data` is empty.
     ///
     /// # Errors
-    /// Returns `BrokenPipe` if all readers have closed the pipe, any other error of the system, or
-    /// `Other` if the runtime ends.
+    /// Returns `BrokenPipe` if all readers have closed the pipe, and `Other` if the runtime ends.
+    /// Otherwise, returns any error from the operating system.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, nothing has been written.

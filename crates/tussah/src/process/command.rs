@@ -120,8 +120,8 @@ impl Command {
         self.change(key.as_ref(), None)
     }
 
-    /// Clears the child's environment: removes the inherited variables, and those set before this
-    /// call.
+    /// Clears the child's environment. The child inherits no variables, and variables set before
+    /// this call are removed.
     pub fn env_clear(&mut self) -> &mut Self {
         self.only_changes = true;
         self.changes.clear();
@@ -204,8 +204,8 @@ impl Command {
     /// The first poll panics outside a runtime.
     ///
     /// # Cancellation
-    /// Dropping the future cancels the start. If the program is already being started, the new
-    /// [`Child`] is dropped.
+    /// Dropping the future cancels the start. If the program is already being started, the
+    /// resulting [`Child`] is dropped.
     ///
     /// # Examples
     /// ```

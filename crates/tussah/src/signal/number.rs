@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use rustix::process::Signal as Number;
 
-/// A signal; the constants are named as in signal(7), without the prefix `SIG`.
+/// A signal. The constants have the names from signal(7), without the prefix `SIG`.
 ///
 /// Real-time signals are not included.
 ///

@@ -12,7 +12,8 @@ use crate::modules::Attempt;
 use crate::stage::sim::Random;
 use crate::time::sleep;
 
-/// Sends failed items back after a pause. The pause doubles each time the item fails.
+/// Pauses each failed item, then sends it for another attempt. The pause doubles each time the item
+/// fails.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
@@ -30,8 +31,8 @@ use crate::time::sleep;
 /// | output `out` | [`Attempt<T>`] | the items to retry |
 /// | output `lost` | [`Attempt<T>`] | the items that have used up their attempts |
 ///
-/// At most 1,000 items wait at a time; beyond that, senders wait. Draining the graph also waits for
-/// paused items.
+/// At most 1,000 items are paused at a time; beyond that, senders wait. Draining the graph also
+/// waits until the paused items have been sent.
 ///
 /// The edge back to the failing module closes a cycle, so it needs its own queue:
 /// `send.failed -> retry -> send.again via queue(1000, when_full: shed)`.

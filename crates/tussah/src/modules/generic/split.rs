@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use crate::flow::{Fields, Key, Out, Value, module};
 
-/// Assigns each item to a flow that is named by one of the item's fields.
+/// Assigns each item to the flow that one of the item's fields names.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
@@ -17,9 +17,9 @@ use crate::flow::{Fields, Key, Out, Value, module};
 /// | input `run` | `T` with [`Fields`] | an item |
 /// | output `out` | `T` | the same items, in order; an item without the field belongs to no flow |
 ///
-/// If a new flow exceeds `flows`, the module ends the flow that has been without items for the
-/// longest time. Flows stay open when the source ends, so draining the graph does not call `end`
-/// for them in later modules. The module handles one item at a time.
+/// If a new flow raises the number of open flows above `flows`, the module ends the flow that has
+/// been without items for the longest time. Flows stay open when the source ends, so draining the
+/// graph does not call `end` for them in later modules. The module handles one item at a time.
 #[module]
 pub struct Split<T> {
     by: String,

@@ -23,10 +23,10 @@ use crate::modules::{Attempt, Message};
 /// one at a time, in order. The module does not escape line feeds in a message, even if the
 /// connection uses lines.
 ///
-/// If a connection does not accept a message within `patience`, the module closes it; if `patience`
-/// is zero, the module does so as soon as the system's buffers are full. The module also closes a
-/// connection if writing fails, or if the graph is stopped during a write, because the peer may
-/// have received part of the message.
+/// If a connection does not accept a message within `patience`, the module closes the connection.
+/// With a `patience` of zero, the module closes the connection as soon as the system's buffers are
+/// full. The module also closes a connection if a write fails, or if the graph is stopped during a
+/// write. In both cases, the peer may already have received part of the message.
 #[module]
 pub struct Reply {
     patience: Duration,

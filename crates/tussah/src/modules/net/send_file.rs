@@ -53,13 +53,13 @@ impl FilePart {
 ///
 /// The module sends the files of a flow one at a time, in order. It follows symbolic links.
 ///
-/// On a connection with lines, the module sends the file unchanged. On a connection with lengths,
-/// it sends the part as one frame, which must be shorter than 4 GiB.
+/// On a connection with lines, the module sends the bytes unchanged. On a connection with lengths,
+/// the module sends the bytes as one frame, which must be shorter than 4 GiB.
 ///
 /// Nothing is sent if the file is missing, is not a regular file, or is shorter than the requested
 /// part. Some bytes may have been sent if the file is truncated during the transfer, if the peer
-/// reads too slowly, or if the graph is stopped. In these three cases the connection is closed,
-/// because the peer could not tell the next message from the rest of the file.
+/// reads too slowly, or if the graph is stopped. In these three cases, the module closes the
+/// connection, because the peer would mistake the next message for the rest of the file.
 #[module]
 pub struct SendFile {
     root: Root,

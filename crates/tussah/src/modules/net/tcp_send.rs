@@ -32,9 +32,9 @@ use crate::time::timeout;
 /// If the output `out` is connected, the module waits for one answer to each message before it
 /// sends the next.
 ///
-/// If the module waits for answers, a message counts as sent once its answer has arrived. Without
-/// answers, a message counts as sent once the system has accepted it, and is lost if the server
-/// ends before reading it.
+/// If the module waits for answers, a message counts as sent once its answer has arrived.
+/// Otherwise, a message counts as sent once the system has accepted it. Such a message is lost if
+/// the server ends before reading it.
 #[module]
 pub struct TcpSend {
     to: SocketAddr,

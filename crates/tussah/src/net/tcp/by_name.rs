@@ -155,9 +155,9 @@ impl Lost {
 
 /// The reasons why connecting to a host failed: the error of each address and each lookup.
 ///
-/// If connecting by name fails, the returned [`io::Error`] contains this error. The kind of the
-/// outer error is `TimedOut` if the time limit was exceeded, the kind of the last attempt's error
-/// or, if no address was found, that of the [`dns::Error`].
+/// If connecting by name fails, the returned [`io::Error`] contains this error. The outer error has
+/// the kind `TimedOut` if the time limit was exceeded. Otherwise, it has the kind of the last
+/// attempt's error or, if no address was found, the kind of the [`dns::Error`].
 ///
 /// # Examples
 /// ```

@@ -86,10 +86,10 @@ impl TcpStream {
     ///
     /// # Errors
     /// Returns the error for the last address: `ConnectionRefused` if no process listens there,
-    /// `TimedOut` if the peer does not answer within the system's limit of about two minutes, or
-    /// another error of the system. If the target is a host name, the error contains a
-    /// [`ConnectError`](crate::net::ConnectError) with the error of each address. Returns
-    /// `InvalidInput` if the target is neither an address nor a host name.
+    /// `TimedOut` if the peer does not answer within the operating system's limit of about two
+    /// minutes, or any other error that the operating system reports. If the target is a host name,
+    /// the error contains a [`ConnectError`](crate::net::ConnectError) with the error of each
+    /// address. Returns `InvalidInput` if the target is neither an address nor a host name.
     ///
     /// # Panics
     /// Panics outside a runtime.

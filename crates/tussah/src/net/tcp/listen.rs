@@ -75,7 +75,8 @@ impl ListenOptions {
         }
     }
 
-    /// Sets whether an IPv6 listener refuses IPv4 connections. By default, the system decides.
+    /// Sets whether an IPv6 listener refuses IPv4 connections. By default, a setting of the
+    /// operating system decides this.
     pub fn v6only(self, on: bool) -> Self {
         Self {
             v6only: Some(on),
@@ -119,8 +120,8 @@ impl ListenOptions {
         }
     }
 
-    /// Sets whether accepting fails, instead of waiting, if the process or the system has no
-    /// descriptors or memory left. Default: false.
+    /// Sets whether accepting fails, instead of waiting, when the process or the operating system
+    /// has run out of descriptors or memory. Default: false.
     pub fn exhaustion_fails(self, on: bool) -> Self {
         Self {
             exhaustion_fails: on,
@@ -157,9 +158,9 @@ impl ListenOptions {
     /// accepting thread for each listener. The system distributes the connections among the
     /// listeners, each of which has its own queue.
     ///
-    /// The system does not consider how busy each listener is. Accept from every listener for as
-    /// long as it exists: a connection queued for one listener never moves to another, and is
-    /// refused when that listener is dropped.
+    /// The operating system does not consider how busy each listener is. Accept from every listener
+    /// for as long as the listener exists. A connection queued for one listener never moves to
+    /// another listener, and is reset when its own listener is dropped.
     ///
     /// # Errors
     /// Same as [`TcpListener::bind`].

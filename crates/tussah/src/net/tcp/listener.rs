@@ -25,8 +25,8 @@ use crate::net::socket::{Direction, Socket, internet};
 /// A TCP socket that accepts connections.
 ///
 /// If the process or the system has no descriptors or memory left for a connection, the listener
-/// pauses and then tries again. The first pause lasts 1 ms, and later pauses up to one second; a
-/// pause ends early if a stream of this process is closed. A faulty connection never prevents the
+/// pauses and then tries again. The first pause lasts 1 ms, and later pauses last up to one second.
+/// A pause ends early if a stream of this process is closed. A faulty connection never prevents the
 /// listener from accepting others. An error of [`accept`](Self::accept) therefore concerns the
 /// listener itself, and an accept loop can treat it as final.
 ///
@@ -82,8 +82,8 @@ pub struct AcceptStats {
     pub attempts: u64,
     /// Number of accepted connections.
     pub accepted: u64,
-    /// Number of connections that failed before they were accepted, as far as the system reports
-    /// them.
+    /// Number of connections that failed before they were accepted, if the operating system reports
+    /// such failures.
     pub failed: u64,
     /// Number of times that accepting paused because no descriptors or memory were left.
     pub pauses: u64,
@@ -94,9 +94,9 @@ impl TcpListener {
     /// system chooses a port.
     ///
     /// # Errors
-    /// Returns `AddrInUse`, `AddrNotAvailable`, `PermissionDenied` or another error of the system.
-    /// Returns `InvalidInput` if `address` is not an address. Host names (`localhost:80`) are not
-    /// accepted here; they are looked up only for connecting.
+    /// Returns any error from the operating system, such as `AddrInUse`, `AddrNotAvailable` or
+    /// `PermissionDenied`. Returns `InvalidInput` if `address` is not an address. Host names
+    /// (`localhost:80`) are not accepted here; they are looked up only for connecting.
     ///
     /// # Panics
     /// Panics outside a runtime.
@@ -160,7 +160,7 @@ impl TcpListener {
     /// until the number is below the limit.
     ///
     /// The runtime distributes the listener's connections, and thus their events, over the workers
-    /// in rotation, whichever thread accepts them. With one listener per worker
+    /// in rotation. Which thread accepts a connection does not matter. With one listener per worker
     /// ([`bind_per_worker`](Self::bind_per_worker)), the events of a connection stay with the
     /// worker that first waits for them.
     ///
@@ -168,8 +168,9 @@ impl TcpListener {
     /// If the future is dropped before it completes, no connection has been accepted.
     ///
     /// # Errors
-    /// Returns the system's error if it concerns the listener itself, as opposed to a single
-    /// connection or exhausted resources.
+    /// Returns any error from the operating system that concerns the listener itself, and not only
+    /// one connection. With [`exhaustion_fails`](ListenOptions::exhaustion_fails), also returns an
+    /// error when descriptors or memory run out.
     ///
     /// # Panics
     /// Panics outside a runtime if resources are exhausted, because the pause before the next
@@ -272,7 +273,8 @@ impl TcpListener {
     /// Sets the TTL (maximum hops) of packets sent by the listener's connections.
     ///
     /// # Errors
-    /// Returns `InvalidInput` for values other than 1 to 255, or another error of the system.
+    /// Returns `InvalidInput` for values other than 1 to 255; otherwise, any error from the
+    /// operating system.
     pub fn set_ttl(&self, hops: u32) -> io::Result<()> {
         let set = self.socket.set_ttl(hops);
         set.map_err(|error| self.failed("set an option of the listener at", error))

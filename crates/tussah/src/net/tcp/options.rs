@@ -75,7 +75,8 @@ impl TcpStream {
     /// Sets whether and how the system probes an idle peer to detect a dead connection.
     ///
     /// # Errors
-    /// Returns `InvalidInput` for values out of range, or another error of the system.
+    /// Returns `InvalidInput` if a value is out of range; otherwise, any error from the operating
+    /// system.
     pub fn set_keep_alive(&self, keep_alive: Option<KeepAlive>) -> io::Result<()> {
         self.set(|socket| socket.set_keep_alive(keep_alive))
     }
@@ -89,13 +90,15 @@ impl TcpStream {
     }
 
     /// Sets what happens to unsent bytes when the stream is dropped. With `None`, the default, the
-    /// system continues to send these bytes. With zero, the system discards the bytes and resets
-    /// the connection.
+    /// operating system continues to send these bytes. With zero, the operating system discards the
+    /// bytes and resets the connection.
     ///
-    /// A longer time is rejected, because dropping the stream would block the worker for that time.
+    /// Any other time is rejected, because dropping the stream would block the worker for that
+    /// time.
     ///
     /// # Errors
-    /// Returns `InvalidInput` for a time other than zero, or another error of the system.
+    /// Returns `InvalidInput` for a time other than zero; otherwise, any error from the operating
+    /// system.
     pub fn set_linger(&self, time: Option<Duration>) -> io::Result<()> {
         self.set(|socket| check_linger(time).and_then(|()| socket.set_linger(time)))
     }

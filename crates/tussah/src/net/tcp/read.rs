@@ -20,8 +20,8 @@ impl TcpStream {
     ///
     /// # Errors
     /// Returns `ConnectionReset` if the peer reset the connection. Returns `TimedOut` after the
-    /// [read timeout](Self::set_read_timeout), or when the system has given up on the peer. Returns
-    /// any other error of the system.
+    /// [read timeout](Self::set_read_timeout), or when the operating system has given up on the
+    /// peer. Otherwise, returns any error from the operating system.
     pub fn read<'a>(
         &'a self,
         buffer: &'a mut [u8],
@@ -86,8 +86,8 @@ impl TcpStream {
     /// Reads the available data without waiting.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if no data is available or the rate limit is exhausted, or another
-    /// error of the system.
+    /// Returns `WouldBlock` if no data is available, or if the rate limit is exhausted. Otherwise,
+    /// returns any error from the operating system.
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.extra() {
             Some(extra) if extra.delay(Direction::Read, false).is_some() => {
@@ -130,12 +130,12 @@ impl TcpStream {
         })
     }
 
-    /// Waits until the stream may be readable, according to the driver's last report. Use this
-    /// function to wait before you allocate a buffer.
+    /// Waits until the stream is readable according to the driver's last report. Call this function
+    /// before you allocate a buffer, if the buffer should not exist during the wait.
     ///
     /// Only the first wait costs a system call. The function ignores timeouts and rate limits, and
-    /// returns `Ready` until a read finds no data. If several tasks wait with this function or
-    /// `poll_read`, only the last caller is woken.
+    /// continues to return `Ready` until a read finds no data. If several tasks wait with this
+    /// function or `poll_read`, only the last caller is woken.
     ///
     /// # Errors
     /// Returns the system's error if the descriptor cannot be registered, or `Other` if the runtime
@@ -163,8 +163,8 @@ impl TcpStream {
         done.map_err(|error| self.failed(Verb::Read, error))
     }
 
-    /// Waits until the driver reports that the peer has hung up, at least to the extent of
-    /// `hangup`.
+    /// Waits until the driver reports that the peer has hung up. With [`Hangup::Half`], it is
+    /// enough that the peer will send no more data.
     ///
     /// Unlike a read, this function detects a hang-up even if there is unread data. Only the first
     /// wait costs a system call. If several tasks wait with this function,
@@ -200,9 +200,9 @@ impl TcpStream {
         done.map_err(|error| self.failed(Verb::Read, error))
     }
 
-    /// Returns whether the peer has hung up, at least to the extent of `hangup`, without a system
-    /// call. Returns false before the first wait on the stream, because the driver reports nothing
-    /// until then.
+    /// Returns whether the peer has hung up, as defined at [`poll_hangup`](Self::poll_hangup),
+    /// without a system call. Returns false before the first wait on the stream, because the driver
+    /// reports nothing until then.
     #[must_use]
     #[inline]
     pub fn has_hung_up(&self, hangup: Hangup) -> bool {

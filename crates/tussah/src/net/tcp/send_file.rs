@@ -44,20 +44,21 @@ impl TcpStream {
     /// nor changed.
     ///
     /// The worker does not block on the disk: the blocking pool first reads data that is not in
-    /// memory. If sendfile(2) does not support a file, such as some files in `/proc`, this function
+    /// memory. If sendfile(2) does not support a file, for example one in `/proc`, this function
     /// reads and writes the data instead. The file is sent in pieces, and other threads may write
     /// to the stream between two pieces. Unlike the other operations of a stream, `send_file`
     /// raises `SIGPIPE` if the peer has closed the connection. Rust programs ignore `SIGPIPE` by
     /// default.
     ///
     /// # Cancellation
-    /// Part of the file may have been sent.
+    /// If the future is dropped, part of the file may have been sent.
     ///
     /// # Errors
     /// Returns `UnexpectedEof`, which contains a [`FileTruncated`], if the file ends early. Returns
     /// `InvalidInput` if the file is neither a regular file nor a block device, because reading a
     /// pipe or a device may block. Returns any error from [`write`](Self::write), and any error
-    /// that the system reports for the file. Part of the file may have been sent.
+    /// that the operating system reports for the file. After an error, part of the file may have
+    /// been sent.
     ///
     /// # Examples
     /// ```

@@ -150,7 +150,8 @@ impl TcpStream {
     /// writing to it are woken.
     ///
     /// # Errors
-    /// Returns `NotConnected` if the connection is already broken, or another error of the system.
+    /// Returns `NotConnected` if the connection is already broken; otherwise, any error from the
+    /// operating system.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         let how = match how {
             Shutdown::Read => rustix::net::Shutdown::Read,

@@ -15,9 +15,10 @@ impl TcpStream {
     /// If the future is dropped before it completes, nothing has been written.
     ///
     /// # Errors
-    /// Returns `BrokenPipe` or `ConnectionReset` if the peer has closed the connection or this end
-    /// was shut down. Returns `TimedOut` after the [write timeout](Self::set_write_timeout), or
-    /// when the system has given up on the peer. Returns any other error of the system.
+    /// Returns `BrokenPipe` or `ConnectionReset` if the peer has closed the connection, or if this
+    /// end was shut down. Returns `TimedOut` after the [write timeout](Self::set_write_timeout), or
+    /// when the operating system has given up on the peer. Otherwise, returns any error from the
+    /// operating system.
     pub fn write<'a>(
         &'a self,
         buffer: &'a [u8],
@@ -28,10 +29,10 @@ impl TcpStream {
     /// Writes all of `buffer`.
     ///
     /// # Cancellation
-    /// Part of `buffer` may have been written.
+    /// If the future is dropped, part of `buffer` may have been written.
     ///
     /// # Errors
-    /// Same as [`write`](Self::write). Part of `buffer` may have been written.
+    /// Same as [`write`](Self::write). After an error, part of `buffer` may have been written.
     pub fn write_all<'a>(
         &'a self,
         buffer: &'a [u8],
@@ -60,8 +61,8 @@ impl TcpStream {
         })
     }
 
-    /// Writes several buffers completely, one after the other. Like
-    /// `std::io::Write::write_all_vectored`, leaves the contents of `buffers` unspecified.
+    /// Writes several buffers completely, one after the other. As with
+    /// `std::io::Write::write_all_vectored`, the contents of `buffers` are unspecified afterwards.
     ///
     /// # Cancellation
     /// Same as [`write_all`](Self::write_all).
@@ -86,7 +87,7 @@ impl TcpStream {
     /// Writes as much of `buffer` as fits, without waiting.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if there is no room, or another error of the system.
+    /// Returns `WouldBlock` if there is no room; otherwise, any error from the operating system.
     pub fn try_write(&self, buffer: &[u8]) -> io::Result<usize> {
         self.socket().send(buffer)
     }
@@ -131,7 +132,7 @@ impl TcpStream {
     /// Writes all of an owned buffer. Otherwise works like [`write_all`](Self::write_all).
     ///
     /// # Cancellation
-    /// Part of the buffer may have been written. The buffer is dropped.
+    /// If the future is dropped, part of the buffer may have been written. The buffer is dropped.
     ///
     /// # Errors
     /// Same as [`write`](Self::write). The buffer is returned even after an error.

@@ -117,7 +117,7 @@ impl UdpSocket {
     /// leading datagrams that the system accepted: at least 1, unless `datagrams` is empty.
     ///
     /// One call sends at most 32 datagrams, with one system call (`sendmmsg`). If sending a later
-    /// datagram fails, the next call, which sends the remaining datagrams, returns the error.
+    /// datagram fails, the call that is then made for the remaining datagrams returns the error.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, nothing has been sent.

@@ -51,8 +51,8 @@ impl UnixDatagram {
     /// Binds a socket to a path, and creates a file there.
     ///
     /// # Errors
-    /// Returns `AddrInUse` if the file already exists, even if the process that created it has
-    /// ended. Returns `InvalidInput` if the path is too long, or another error of the system.
+    /// Returns `AddrInUse` if the file already exists, even if its creator has ended. Returns
+    /// `InvalidInput` if the path is too long; otherwise, any error from the operating system.
     ///
     /// # Panics
     /// Panics outside a runtime.
@@ -127,12 +127,12 @@ impl UnixDatagram {
         self.socket.into_fd().into()
     }
 
-    /// Sets the peer: [`send`](Self::send) sends to the peer, and only datagrams from the peer are
-    /// received.
+    /// Sets the peer. From then on, [`send`](Self::send) sends to the peer, and the socket receives
+    /// only the peer's datagrams.
     ///
     /// # Errors
-    /// Returns `NotFound` if the file does not exist, `ConnectionRefused` if no socket is bound to
-    /// the file any longer, or another error of the system.
+    /// Returns `NotFound` if the file does not exist, and `ConnectionRefused` if no socket is bound
+    /// to the file any longer. Otherwise, returns any error from the operating system.
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
         let address = of_path(path);
@@ -158,8 +158,8 @@ impl UnixDatagram {
     /// If the future is dropped before it completes, nothing has been sent.
     ///
     /// # Errors
-    /// Returns `NotConnected` if no peer is set, `ConnectionRefused` if the peer no longer exists,
-    /// or another error of the system.
+    /// Returns `NotConnected` if no peer is set, and `ConnectionRefused` if the peer no longer
+    /// exists. Otherwise, returns any error from the operating system.
     pub async fn send(&self, data: &[u8]) -> io::Result<usize> {
         let send = self
             .socket
@@ -283,7 +283,7 @@ impl UnixDatagram {
     /// Sends a datagram to the peer, or to an address, without waiting.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if there is no room, or another error of the system.
+    /// Returns `WouldBlock` if there is no room; otherwise, any error from the operating system.
     pub fn try_send(&self, data: &[u8], address: Option<&SocketAddr>) -> io::Result<usize> {
         let address = address.map(to_any).transpose()?;
         self.socket.send_to(data, address.as_ref())
@@ -292,7 +292,7 @@ impl UnixDatagram {
     /// Receives a datagram without waiting. Otherwise works like [`recv_from`](Self::recv_from).
     ///
     /// # Errors
-    /// Returns `WouldBlock` if no datagram is queued, or another error of the system.
+    /// Returns `WouldBlock` if the queue is empty; otherwise, any error from the operating system.
     pub fn try_recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         let (len, peer) = self.socket.receive_from(buffer, RecvFlags::empty())?;
         Ok((len, from_any(peer)?))
@@ -363,7 +363,7 @@ impl UnixDatagram {
     /// Returns the peer's address.
     ///
     /// # Errors
-    /// Returns `NotConnected` if no peer is set, or another error of the system.
+    /// Returns `NotConnected` if no peer is set; otherwise, any error from the operating system.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         from_any(self.socket.peer_address()?)
     }

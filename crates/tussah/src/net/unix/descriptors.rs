@@ -17,8 +17,8 @@ pub struct ReceivedFds {
     pub len: usize,
     /// The descriptors, in the order in which they were sent.
     pub fds: Vec<OwnedFd>,
-    /// True if the peer sent more descriptors than were requested, or more than this process may
-    /// open. The additional descriptors were closed.
+    /// True if the peer sent more descriptors than the receiver requested, or more than this
+    /// process was allowed to open. The additional descriptors were closed.
     pub fds_lost: bool,
     /// True if a datagram was longer than the buffer, and its end was therefore lost. Always false
     /// for streams.
@@ -44,8 +44,8 @@ impl UnixStream {
     /// If the future is dropped before it completes, nothing has been sent.
     ///
     /// # Errors
-    /// Returns `InvalidInput` if there are no bytes or more than 253 descriptors, or any error from
-    /// [`write`](Self::write).
+    /// Returns `InvalidInput` if there are no bytes to send, or if there are more than 253
+    /// descriptors. Otherwise, returns any error from [`write`](Self::write).
     ///
     /// # Examples
     /// ```

@@ -23,7 +23,7 @@ const BACKLOG: i32 = 4096;
 
 /// A Unix socket that accepts connections.
 ///
-/// The socket's file remains when the listener is dropped; see [the module](super). If no
+/// The socket's file still exists after the listener is dropped; see [the module](super). If no
 /// descriptors are left, accepting waits, as described at [`TcpListener`](crate::net::TcpListener).
 ///
 /// # Examples
@@ -59,7 +59,8 @@ impl UnixListener {
     ///
     /// # Errors
     /// Returns `AddrInUse` if the file already exists, even if the process that created it has
-    /// ended. Returns `InvalidInput` if the path is too long, or another error of the system.
+    /// ended. Returns `InvalidInput` if the path is too long; otherwise, any error from the
+    /// operating system.
     ///
     /// # Panics
     /// Panics outside a runtime.
@@ -116,14 +117,14 @@ impl UnixListener {
     /// Waits for a connection and accepts it.
     ///
     /// The runtime distributes the listener's connections, and thus their events, over the workers
-    /// in rotation, whichever thread accepts them.
+    /// in rotation. Which thread accepts a connection does not matter.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, no connection has been accepted.
     ///
     /// # Errors
-    /// Returns the system's error if it concerns the listener itself, as opposed to a single
-    /// connection or exhausted resources.
+    /// Returns any error from the operating system that concerns the listener itself, but no errors
+    /// about a single connection or exhausted resources.
     ///
     /// # Panics
     /// Panics outside a runtime if resources are exhausted, because the pause before the next
@@ -148,9 +149,10 @@ impl UnixListener {
     /// [`TcpListener::try_accept`](crate::net::TcpListener::try_accept).
     ///
     /// # Errors
-    /// Returns `WouldBlock` if no connection is pending. Returns the system's error if no
+    /// Returns `WouldBlock` if no connection is pending. Returns the operating system's error if no
     /// descriptors or memory are left; a callback for the listener is then called again after a
-    /// millisecond, or when a stream is closed. Returns any other error of the system.
+    /// millisecond, or when a stream is closed. Otherwise, returns any error from the operating
+    /// system.
     pub fn try_accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
         loop {
             let error = match self.socket.accept(true) {

@@ -89,8 +89,8 @@ impl UnixStream {
     /// Dropping the future abandons the attempt.
     ///
     /// # Errors
-    /// Returns `NotFound` if the file does not exist, `ConnectionRefused` if no process listens
-    /// there any longer, or another error of the system.
+    /// Returns `NotFound` if the file does not exist, and `ConnectionRefused` if no process listens
+    /// there any longer. Otherwise, returns any error from the operating system.
     ///
     /// # Panics
     /// The first poll panics outside a runtime.
@@ -234,8 +234,9 @@ impl UnixStream {
     /// If the future is dropped before it completes, nothing has been read.
     ///
     /// # Errors
-    /// Returns `ConnectionReset` if the peer closed the connection without reading everything,
-    /// `TimedOut` after the [read timeout](Self::set_read_timeout), or another error of the system.
+    /// Returns `ConnectionReset` if the peer closed the connection without reading everything, and
+    /// `TimedOut` after the [read timeout](Self::set_read_timeout). Otherwise, returns any error
+    /// from the operating system.
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
             return Ok(0);
@@ -270,9 +271,9 @@ impl UnixStream {
     /// If the future is dropped before it completes, nothing has been written.
     ///
     /// # Errors
-    /// Returns `BrokenPipe` or `ConnectionReset` if the peer no longer exists or this end was shut
-    /// down, `TimedOut` after the [write timeout](Self::set_write_timeout), or another error of the
-    /// system.
+    /// Returns `BrokenPipe` or `ConnectionReset` if the peer no longer exists, or if this end was
+    /// shut down. Returns `TimedOut` after the [write timeout](Self::set_write_timeout). Otherwise,
+    /// returns any error from the operating system.
     pub async fn write(&self, data: &[u8]) -> io::Result<usize> {
         let write = || self.socket.send(data).map(Some);
         transfer(self, Verb::Write, write).await
@@ -281,10 +282,10 @@ impl UnixStream {
     /// Writes all of `data`.
     ///
     /// # Cancellation
-    /// Part of `data` may have been written.
+    /// If the future is dropped, part of `data` may have been written.
     ///
     /// # Errors
-    /// Same as [`write`](Self::write). Part of `data` may have been written.
+    /// Same as [`write`](Self::write). After an error, part of `data` may have been written.
     pub async fn write_all(&self, mut data: &[u8]) -> io::Result<()> {
         while !data.is_empty() {
             let len = self.write(data).await?;
@@ -296,13 +297,14 @@ impl UnixStream {
     /// Reads without waiting.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if no data is available, or another error of the system.
+    /// Returns `WouldBlock` if no data is available; otherwise, any error from the operating
+    /// system.
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.socket
             .attempt(Direction::Read, || self.socket.receive_some(buffer))
     }
 
-    /// Waits until the stream may be readable, like
+    /// Waits until the stream is readable, like
     /// [`TcpStream::poll_readable`](crate::net::TcpStream::poll_readable).
     ///
     /// # Errors
@@ -333,7 +335,7 @@ impl UnixStream {
     /// Writes without waiting.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if there is no room, or another error of the system.
+    /// Returns `WouldBlock` if there is no room; otherwise, any error from the operating system.
     pub fn try_write(&self, data: &[u8]) -> io::Result<usize> {
         self.socket.send(data)
     }

@@ -17,9 +17,9 @@ impl TcpListener {
     ///
     /// # Errors
     /// Returns `WouldBlock` if no connection is pending, or if the number of connections has
-    /// reached its limit. Returns the system's error if no descriptors or memory are left; a
-    /// callback for the listener is then called again after a millisecond, or when a stream is
-    /// closed. Returns any other error of the system.
+    /// reached its limit. Returns the operating system's error if no descriptors or memory are
+    /// left; a callback for the listener is then called again after a millisecond, or when a stream
+    /// is closed. Otherwise, returns any error from the operating system.
     ///
     /// # Examples
     /// ```
