@@ -2,6 +2,8 @@
 
 mod copies;
 
+pub(crate) use self::copies::may_coexist;
+
 use std::fmt;
 use std::ops::Range;
 

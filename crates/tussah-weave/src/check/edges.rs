@@ -5,7 +5,7 @@ use super::ends::{Direction, Port, Side};
 use super::scope::{Place, are_exclusive};
 use crate::diagnostic::Diagnostic;
 use crate::expr::Expr;
-use crate::graph::{Boundary, Edge, Via, WhenFull};
+use crate::graph::{Boundary, Edge, Via, WhenFull, may_coexist};
 use crate::token::Span;
 use crate::tree::{Chain, End, Hop, HopKind};
 use crate::value::{Kind, Value};
@@ -130,13 +130,14 @@ impl Builder<'_, '_> {
             self.report_too_large(span);
             return;
         }
+        let conditions = [&place.condition, &source.condition, &target.condition];
+        let condition = conditions.into_iter().flatten().cloned().reduce(Expr::and);
         let same = self.graph.edges.iter().find(|edge| {
-            edge.from == source.port && edge.to == target.port && edge.condition.is_none()
+            edge.from == source.port
+                && edge.to == target.port
+                && may_coexist(edge.condition.as_ref(), condition.as_ref())
         });
-        if let Some(first) = same
-            .filter(|_| place.condition.is_none())
-            .map(|edge| edge.span)
-        {
+        if let Some(first) = same.map(|edge| edge.span) {
             let message = "this edge exists twice";
             self.report(Diagnostic::error(span, message).other(first, "it exists here first"));
             return;
@@ -157,8 +158,6 @@ impl Builder<'_, '_> {
             ],
             [source, target],
         );
-        let conditions = [&place.condition, &source.condition, &target.condition];
-        let conditions = conditions.into_iter().flatten().cloned();
         self.graph.edges.push(Edge {
             from: source.port.clone(),
             to: target.port.clone(),
@@ -168,7 +167,7 @@ impl Builder<'_, '_> {
             }),
             after,
             back: false,
-            condition: conditions.reduce(Expr::and),
+            condition,
             item: None,
             span,
             from_span: from.span(),
@@ -205,12 +204,11 @@ impl Builder<'_, '_> {
             Direction::Output => &self.graph.outputs,
         };
         let same = boundaries.iter().find(|same| {
-            same.port == boundary.port && same.inner == boundary.inner && same.condition.is_none()
+            same.port == boundary.port
+                && same.inner == boundary.inner
+                && may_coexist(same.condition.as_ref(), boundary.condition.as_ref())
         });
-        let same = same
-            .filter(|_| boundary.condition.is_none())
-            .map(|same| same.span);
-        let error = match same {
+        let error = match same.map(|same| same.span) {
             Some(first) => Diagnostic::error(boundary.span, "this edge exists twice")
                 .other(first, "it exists here first"),
             None if boundaries.len() >= PARTS_MAX => {

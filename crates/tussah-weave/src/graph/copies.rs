@@ -39,9 +39,19 @@ impl Graph {
     /// Returns the conditions under which an edge and its nodes exist.
     fn conditions(&self, edge: &Edge) -> BTreeSet<String> {
         let nodes = [&edge.from, &edge.to].map(|port| &self.nodes[port.node].condition);
-        let all = nodes.into_iter().chain([&edge.condition]).flatten();
-        all.flat_map(Expr::conjuncts)
-            .map(ToString::to_string)
-            .collect()
+        conjuncts(nodes.into_iter().chain([&edge.condition]).flatten())
     }
+}
+
+/// Returns whether two edges may exist at the same time: the conditions of one include those of the
+/// other.
+pub(crate) fn may_coexist(one: Option<&Expr>, other: Option<&Expr>) -> bool {
+    let [one, other] = [one, other].map(conjuncts);
+    one.is_subset(&other) || other.is_subset(&one)
+}
+
+/// Returns the parts of conditions that all have to hold.
+fn conjuncts<'e>(conditions: impl IntoIterator<Item = &'e Expr>) -> BTreeSet<String> {
+    let parts = conditions.into_iter().flat_map(Expr::conjuncts);
+    parts.map(ToString::to_string).collect()
 }

@@ -23,7 +23,8 @@ impl Graph {
     ///
     /// Returns an error if a parameter has no value or a value of the wrong kind, or if an
     /// expression cannot be evaluated. Also returns an error if a condition leaves a required port
-    /// unconnected, or if conditions give the rejected items of an instance two destinations.
+    /// unconnected, or if conditions make an edge twice, or give the rejected items of an instance
+    /// two destinations.
     pub fn instantiate(
         &self,
         args: &BTreeMap<String, Value>,
@@ -206,6 +207,7 @@ impl Planner<'_> {
         if self.diagnostics.is_empty() {
             self.check_connections(&indices, &plan);
             self.check_rejected(&plan);
+            self.check_twice(&plan);
         }
         plan
     }
@@ -303,6 +305,19 @@ impl Planner<'_> {
             if let Some(span) = spans.next() {
                 let error = two_ways(&plan.nodes[shed.node].name, shed.span, span);
                 self.diagnostics.push(error);
+            }
+        }
+    }
+
+    /// Reports an edge that exists twice, each time under another condition.
+    fn check_twice(&mut self, plan: &Plan) {
+        let mut edges = BTreeMap::new();
+        for edge in &plan.edges {
+            if let Some(first) = edges.insert((&edge.from, &edge.to), edge.span) {
+                let message = "this edge exists twice with these parameters";
+                let error = Diagnostic::error(edge.span, message);
+                self.diagnostics
+                    .push(error.other(first, "it exists here first"));
             }
         }
     }

@@ -247,6 +247,30 @@ fn conditions_may_not_give_rejected_items_two_ways() {
 }
 
 #[test]
+fn conditions_may_not_make_an_edge_twice() {
+    let checked = checked(
+        "use flow::{Sink, Source}
+        graph A(one: flag, other: flag) {
+          a = Source<Line>() b = Sink() c = Sink()
+          a -> b
+          if one { a -> c }
+          if other { a -> c via queue(5) }
+        }",
+    );
+    for (one, other) in [(false, true), (true, false), (true, true)] {
+        let args = [("one", one), ("other", other)];
+        let args = args.map(|(name, flag)| (name.to_owned(), Value::Flag(flag)));
+        let plan = checked.graphs[0].instantiate(&BTreeMap::from(args), 4);
+        let messages = plan.map(drop).map_err(|errors| errors[0].message.clone());
+        let expected = match one && other {
+            true => Err("this edge exists twice with these parameters".to_owned()),
+            false => Ok(()),
+        };
+        assert_eq!(messages, expected);
+    }
+}
+
+#[test]
 fn edges_determine_the_types_of_doubles() {
     let text = "\
 use lines::{Accept, Parse, Enrich, Write, Send}, flow::{Log, Delay}
