@@ -20,7 +20,7 @@ mod edges;
 pub(crate) mod ends;
 mod expand;
 mod fused;
-mod instance;
+pub(crate) mod instance;
 pub(crate) mod ports;
 mod scope;
 mod unify;

@@ -17,6 +17,9 @@ use crate::value::{Kind, Value};
 /// Bound, in operators and operands: arguments multiply in graphs inside graphs.
 const EXPR_SIZE_MAX: usize = 500;
 
+/// Bound, in shards: each shard of an instance is a stage with its own memory.
+pub(crate) const SHARDS_MAX: u64 = 4096;
+
 impl<'a> Checker<'a> {
     /// Returns the signature of a module, if there is one.
     pub(super) fn signature(&self, module: &str) -> Option<&'a Signature> {
@@ -145,9 +148,15 @@ impl Builder<'_, '_> {
         let count =
             self.checker
                 .check_value(&mut self.params, &shards.count, Some(&Kind::Count), role);
-        if count == Some(Value::Count(0)) {
-            let error = Diagnostic::error(shards.count.span, "an instance has at least 1 shard");
-            self.report(error);
+        let message = match count {
+            Some(Value::Count(0)) => "an instance has at least 1 shard".to_owned(),
+            Some(Value::Count(count)) if count > SHARDS_MAX => {
+                format!("an instance has at most {SHARDS_MAX} shards")
+            }
+            _ => String::new(),
+        };
+        if !message.is_empty() {
+            self.report(Diagnostic::error(shards.count.span, message));
         }
         if signature.is_some_and(|signature| signature.inputs.is_empty()) {
             let message = "a source has no shards: it receives no items to divide";

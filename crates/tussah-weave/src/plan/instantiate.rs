@@ -7,6 +7,7 @@ use super::{
     Plan, PlanArg, PlanBoundary, PlanEdge, PlanLimit, PlanNode, PlanShards, PlanShed, PlanVia,
 };
 use crate::check::ends::{DROPPED, OUT, RUN};
+use crate::check::instance::SHARDS_MAX;
 use crate::check::ports::two_ways;
 use crate::diagnostic::Diagnostic;
 use crate::expr::Expr;
@@ -216,6 +217,13 @@ impl Planner<'_> {
         let args = node.args.iter().filter_map(|arg| self.arg(arg)).collect();
         let shards = node.shards.as_ref().and_then(|shards| {
             let count = self.count(&shards.count, "the number of shards")?;
+            if count > SHARDS_MAX {
+                let message =
+                    format!("the number of shards is {count}, expected at most {SHARDS_MAX}");
+                let error = Diagnostic::error(shards.count.span, message);
+                self.diagnostics.push(error);
+                return None;
+            }
             let by = shards.by.clone();
             Some(PlanShards { count, by })
         });

@@ -247,6 +247,31 @@ fn conditions_may_not_give_rejected_items_two_ways() {
 }
 
 #[test]
+fn a_parameter_gives_a_bounded_number_of_shards() {
+    let checked = checked(
+        "use flow::{Sink, Source}
+        graph A(n: count) {
+          a = Source<Line>() b = Sink() * n
+          a -> b
+        }",
+    );
+    for (count, expected) in [
+        (0, Some("the number of shards is 0, expected at least 1")),
+        (1, None),
+        (4096, None),
+        (
+            4097,
+            Some("the number of shards is 4097, expected at most 4096"),
+        ),
+    ] {
+        let args = BTreeMap::from([("n".to_owned(), Value::Count(count))]);
+        let plan = checked.graphs[0].instantiate(&args, 1);
+        let message = plan.err().map(|errors| errors[0].message.clone());
+        assert_eq!(message.as_deref(), expected);
+    }
+}
+
+#[test]
 fn conditions_may_not_make_an_edge_twice() {
     let checked = checked(
         "use flow::{Sink, Source}
