@@ -14,6 +14,7 @@ use crate::token::Span;
 /// Checks the ports of all instances.
 pub(super) fn check(builder: &mut Builder<'_, '_>) {
     calls(builder);
+    sheds_of_calls(builder);
     rejected_twice(builder);
     // A missing edge may be one that did not parse, or that has an error.
     if builder.is_broken {
@@ -217,6 +218,34 @@ fn calls(builder: &mut Builder<'_, '_>) {
             .help("leave `via call` out, so that a queue leads to it");
         builder.report(error);
     }
+}
+
+/// Reports rules at instances that only calls lead to: a call passes no queue from which the rule
+/// could reject items. Fused chains have an error of their own.
+fn sheds_of_calls(builder: &mut Builder<'_, '_>) {
+    let graph = &builder.graph;
+    let is_fed = |node: usize| {
+        graph.inputs.iter().any(|input| input.inner.node == node)
+            || graph
+                .sheds
+                .iter()
+                .flat_map(|shed| &shed.to)
+                .any(|to| to.node == node)
+    };
+    let sheds = graph.sheds.iter().filter_map(|shed| {
+        let edges = graph.edges.iter().filter(|edge| edge.to.node == shed.node);
+        let edges: Vec<&Edge> = edges.collect();
+        let is_called = edges.iter().all(|edge| edge.via == Via::Call) && !is_fed(shed.node);
+        let message = format!(
+            "`{}` gets its items by calls only, so it cannot reject them",
+            graph.nodes[shed.node].name
+        );
+        let first = edges.first().filter(|_| is_called)?;
+        let error = Diagnostic::error(shed.span, message).other(first.span, "a call");
+        Some(error.help("leave `via call` out, so that a queue leads to it"))
+    });
+    let errors: Vec<Diagnostic> = sheds.collect();
+    errors.into_iter().for_each(|error| builder.report(error));
 }
 
 /// Returns the two ends of an edge as they are written.
