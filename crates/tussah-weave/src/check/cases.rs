@@ -8,7 +8,8 @@ use super::{Checker, Target, doubles};
 use crate::diagnostic::Diagnostic;
 use crate::graph::{Boundary, Graph, Group, Place, PortRef, Step, Test};
 use crate::suggest;
-use crate::tree::{End, File, Name, TestCase, TestStep};
+use crate::token::Span;
+use crate::tree::{End, File, TestCase, TestStep};
 use crate::value::Kind;
 
 /// Checks the tests of a file.
@@ -155,16 +156,31 @@ impl Cases<'_, '_> {
         if self.graph.nodes.iter().any(|node| node.name == name) {
             return Some(name);
         }
-        self.report_unknown(&end.name, &name);
+        if let Some(group) = self.graph.groups.iter().find(|group| group.name == name) {
+            let message = format!("`{name}` is the graph `{}`, not a module", group.graph);
+            let mut error = Diagnostic::error(end.span(), message);
+            let mut inside = self.graph.nodes[group.nodes.clone()].iter();
+            error.help = inside
+                .find(|node| node.name.matches('.').count() == 1)
+                .map(|node| {
+                    format!(
+                        "replace an instance inside the graph, such as `{}`",
+                        node.name
+                    )
+                });
+            self.checker.report(error);
+            return None;
+        }
+        self.report_unknown(end.span(), &name);
         None
     }
 
-    fn report_unknown(&mut self, at: &Name, name: &str) {
+    fn report_unknown(&mut self, at: Span, name: &str) {
         if self.is_broken {
             return;
         }
         let mut error = Diagnostic::error(
-            at.span,
+            at,
             format!("`{}` has no instance `{name}`", self.graph.name),
         );
         let known = self.graph.nodes.iter().map(|node| node.name.as_str());
@@ -185,7 +201,7 @@ impl Cases<'_, '_> {
             return self.group_port(end, group, is_sent);
         }
         let Some(node) = self.graph.nodes.iter().position(|node| node.name == name) else {
-            self.report_unknown(&end.name, &name);
+            self.report_unknown(end.name.span, &name);
             return None;
         };
         let signature = self.checker.signature(&self.graph.nodes[node].module);
