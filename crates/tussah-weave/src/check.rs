@@ -283,6 +283,11 @@ impl<'a> Checker<'a> {
         order
     }
 
+    /// Returns whether a name is that of an imported module or of a graph.
+    fn is_module(&self, name: &str) -> bool {
+        self.imports.contains_key(name) || self.definitions.contains_key(name)
+    }
+
     /// Collects the graphs that statements name.
     fn collect_inner(&self, body: &[Statement], inner: &mut Vec<(usize, Span)>) {
         for statement in body {

@@ -209,6 +209,9 @@ impl Builder<'_, '_> {
             let error = Diagnostic::error(name.span, format!("unknown instance `{text}`"));
             let error = match suggest::nearest(text, self.scope.names()) {
                 Some(near) => error.help(format!("did you mean `{near}`?")),
+                None if self.checker.is_module(text) => {
+                    error.help(format!("add an instance of `{text}`: `name = {text}()`"))
+                }
                 None => error.help(format!("add an instance: `{text} = Module()`")),
             };
             self.report(error);

@@ -4,7 +4,7 @@ use super::{Parse, Parser, Reported};
 use crate::diagnostic::Diagnostic;
 use crate::suggest;
 use crate::token::{Punct, TokenKind};
-use crate::tree::Name;
+use crate::tree::{End, Name};
 
 impl Parser<'_> {
     /// Reports a token with which no statement begins.
@@ -71,6 +71,44 @@ impl Parser<'_> {
         (self.lost, self.has_lost_limit) = outer;
         self.inner.push(graph?);
         Ok(())
+    }
+
+    /// Reports a token between a condition and its block.
+    pub(super) fn no_block(&mut self) -> Reported {
+        let error = self.unexpected("`{`");
+        let before = self
+            .at
+            .checked_sub(1)
+            .map(|before| &self.tokens[before].kind);
+        let is_not = before.is_some_and(|before| *before == TokenKind::Name("not".into()));
+        let help = match (self.peek_word(0), is_not) {
+            (Some("and"), _) => "did you mean `&&`?",
+            (Some("or"), _) => "did you mean `||`?",
+            (_, true) => "write `!` instead of `not`",
+            _ if self.is_punct(0, Punct::Assign) => "did you mean `==`?",
+            _ => return self.report(error),
+        };
+        self.report(error.help(help))
+    }
+
+    /// Returns whether a `(` follows the last token without a space.
+    pub(super) fn is_attached(&self) -> bool {
+        let before = self
+            .at
+            .checked_sub(1)
+            .map(|before| self.tokens[before].span);
+        let is_adjacent = before.is_some_and(|before| before.end == self.span().start);
+        is_adjacent && self.is_punct(0, Punct::ParenOpen)
+    }
+
+    /// Reports an edge to a module: a path or a name with arguments.
+    pub(super) fn refuse_module(&mut self, to: &End) -> Parse<()> {
+        if !self.is_attached() && !self.is_punct(0, Punct::PathSep) {
+            return Ok(());
+        }
+        let message = "an edge leads to an instance, not to a module";
+        let error = Diagnostic::error(to.span(), message);
+        Err(self.report(error.help("add an instance, `name = Module()`, and an edge to `name`")))
     }
 
     /// Reports an address without quotes, after its first number.

@@ -1,13 +1,13 @@
 //! Statements of a graph.
 
+mod limit;
+
 use super::{Parse, Parser};
 use crate::diagnostic::Diagnostic;
 use crate::graph::{Arg, Shards, WhenFull};
 use crate::suggest;
 use crate::token::{Punct, Span, TokenKind};
-use crate::tree::{
-    Chain, Choice, End, Hop, HopKind, Instance, LimitRule, Name, ShedRule, Statement,
-};
+use crate::tree::{Chain, Choice, End, Hop, HopKind, Instance, Name, ShedRule, Statement};
 
 impl Parser<'_> {
     /// Reads statements between braces.
@@ -167,6 +167,7 @@ impl Parser<'_> {
                 return Err(self.report(error.help("write an instance or `out` after `->`")));
             }
             let to = self.end("an instance, `in` or `out`")?;
+            self.refuse_module(&to)?;
             let mut hop = Hop {
                 to,
                 kind: None,
@@ -233,6 +234,10 @@ impl Parser<'_> {
 
     fn hop_kind(&mut self, start: Span) -> Parse<HopKind> {
         if self.eat_word("call") {
+            if self.is_attached() {
+                let error = Diagnostic::error(self.span(), "a call has no arguments");
+                return Err(self.report(error));
+            }
             return Ok(HopKind::Call(self.since(start)));
         }
         if !self.eat_word("queue") {
@@ -308,21 +313,12 @@ impl Parser<'_> {
         })
     }
 
-    fn limit(&mut self) -> Parse<LimitRule> {
-        let start = self.span();
-        self.expect_word("limit")?;
-        let count = self.sum()?;
-        self.expect_word("in")?;
-        let names = self.list(Punct::BraceOpen, Punct::BraceClose, |parser| {
-            parser.name("the name of an instance")
-        })?;
-        let span = self.since(start);
-        Ok(LimitRule { count, names, span })
-    }
-
     fn choice(&mut self) -> Parse<Choice> {
         self.expect_word("if")?;
         let condition = self.expr()?;
+        if !self.is_punct(0, Punct::BraceOpen) {
+            return Err(self.no_block());
+        }
         let then = self.block()?;
         let otherwise = match self.eat_word("else") {
             true if self.is_word("if") => {
