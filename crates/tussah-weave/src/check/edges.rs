@@ -10,6 +10,8 @@ use crate::token::Span;
 use crate::tree::{Chain, End, Hop, HopKind};
 use crate::value::{Kind, Value};
 
+const NO_DELAY: &str = "a call passes the item at once, so it has no delay";
+
 impl Builder<'_, '_> {
     /// Adds the edges of a chain.
     pub(super) fn chain(&mut self, chain: &Chain, place: &Place) {
@@ -82,8 +84,7 @@ impl Builder<'_, '_> {
             None => None,
             Some(HopKind::Call(span)) => {
                 if let Some(after) = &hop.after {
-                    let message = "a call passes the item at once, so it has no delay";
-                    let error = Diagnostic::error(after.span, message).other(*span, "the call");
+                    let error = Diagnostic::error(after.span, NO_DELAY).other(*span, "the call");
                     self.report(error.help("use a queue: leave `via call` out"));
                 }
                 Some(Via::Call)
@@ -158,6 +159,11 @@ impl Builder<'_, '_> {
             ],
             [source, target],
         );
+        // An edge that states both itself has this error already.
+        let is_call = via.as_ref().is_some_and(Via::is_call);
+        if is_call && after.is_some() && (written.is_none() || hop.after.is_none()) {
+            self.refuse_delay(span, [source, target]);
+        }
         self.graph.edges.push(Edge {
             from: source.port.clone(),
             to: target.port.clone(),
@@ -173,6 +179,15 @@ impl Builder<'_, '_> {
             from_span: from.span(),
             to_span: hop.to.span(),
         });
+    }
+
+    /// Reports a call whose delay is written in another graph than the call.
+    fn refuse_delay(&mut self, span: Span, sides: [&Port; 2]) {
+        let mut error = Diagnostic::error(span, NO_DELAY);
+        for inside in sides.into_iter().filter_map(|port| port.inside) {
+            error = error.other(inside, "the edge goes on here");
+        }
+        self.report(error.help("use a queue, or leave `after` out"));
     }
 
     /// Returns the one of several descriptions that is written, at the edge itself or at its parts
