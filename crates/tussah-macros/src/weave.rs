@@ -195,9 +195,12 @@ impl Source<'_> {
         let [from_at, to_at] =
             [&edge.from, &edge.to].map(|end| format_ident!("{}_in_line_{line}", end.port));
         let span = self.token(edge.span);
+        let output = quote_spanned! {span=>
+            <#from_type as ::tussah::flow::expansion::HasOutput<#out, #from_at>>
+        };
         let called = quote_spanned! {span=>
             ends::<
-                <#from_type as ::tussah::flow::expansion::HasOutput<#out, #from_at>>::Item,
+                #output::Item,
                 <#to_type as ::tussah::flow::expansion::HasInput<#input, #to_at>>::Item,
             >();
         };
@@ -205,6 +208,7 @@ impl Source<'_> {
             true => copies(&place, &from_end, number),
             false => Default::default(),
         };
+        let bound = is_second.then(|| bound(&place, &from_end, &output, span));
         Ok(quote! {
             const _: () = {
                 #[allow(non_camel_case_types)]
@@ -226,6 +230,7 @@ impl Source<'_> {
                         #called
                     }
                 };
+                #bound
             };
         })
     }
@@ -275,6 +280,25 @@ fn copies(place: &str, from: &str, number: usize) -> (TokenStream, TokenStream) 
         impl<T: ::core::clone::Clone> #of<T> for () {}
     };
     (copies, quote!(where (): #of<A>))
+}
+
+/// Returns the code that fails if a module cannot clone the items of an output with two edges,
+/// although their type can be cloned. The trait of [`copies`] is about the other types.
+fn bound(place: &str, from: &str, output: &TokenStream, span: Span) -> TokenStream {
+    let message = format!(
+        "{place}{from} has two edges, but its module cannot clone the items: \
+         add the bound `Clone` to its type parameter"
+    );
+    let fail = quote_spanned!(span=> ::core::panic!("{}", #message));
+    quote! {
+        const _: () = {
+            #[allow(unused_imports)]
+            use ::tussah::flow::expansion::NoProbe as _;
+            if ::tussah::flow::expansion::Probe::<#output::Item>::CLONES && !#output::CLONES {
+                #fail
+            }
+        };
+    }
 }
 
 /// Returns the type of a node's module as Rust spells it.

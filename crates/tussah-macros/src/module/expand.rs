@@ -203,9 +203,12 @@ impl Module {
             }
         });
         let outputs = self.outputs.iter().map(|Output { name, item, .. }| {
-            let number = port_number(name);
+            let (number, clones) = (port_number(name), bounds::clones(block, item));
             quote! {
-                impl #generics __flow::HasOutput<#number, At> for #this #bounds { type Item = #item; }
+                impl #generics __flow::HasOutput<#number, At> for #this #bounds {
+                    type Item = #item;
+                    #clones
+                }
             }
         });
         let params = self.params().into_iter().enumerate();
@@ -317,7 +320,7 @@ impl Module {
                 ..
             } = output;
             let (spelled, text) = (item.to_token_stream().to_string(), text(item));
-            let clones = quote!(__flow::Probe::<#item>::new().clone_fn().is_some());
+            let clones = quote!(__flow::Probe::<#item>::CLONES);
             quote!(.output::<#item>(#name, #spelled, #required, #clones) #text)
         });
         let generics = block.generics.type_params().map(|of| {

@@ -318,4 +318,9 @@ pub trait HasParam<const PARAM: u64, At> {
 pub trait HasOutput<const PORT: u64, At> {
     /// The type of the port's items.
     type Item;
+
+    /// False if a generic module cannot clone the items, because a type parameter lacks the bound
+    /// `Clone`. Other modules can clone each item that is `Clone`.
+    #[doc(hidden)]
+    const CLONES: bool = true;
 }

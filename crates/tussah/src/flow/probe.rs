@@ -25,6 +25,9 @@ impl<T> Probe<T> {
 }
 
 impl<T: Clone> Probe<T> {
+    /// True: the type can be cloned.
+    pub const CLONES: bool = true;
+
     /// Returns `T::clone`.
     #[must_use]
     pub fn clone_fn(&self) -> Option<fn(&T) -> T> {
@@ -105,6 +108,9 @@ pub trait NoProbe<T> {
 
     /// Returns `u64::MAX`: the type has no kind in Weave.
     const COUNT_MAX: u64 = u64::MAX;
+
+    /// False: the type cannot be cloned.
+    const CLONES: bool = false;
 
     /// Returns `None`: the type cannot be cloned.
     fn clone_fn(&self) -> Option<fn(&T) -> T> {

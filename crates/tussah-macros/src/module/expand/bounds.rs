@@ -1,8 +1,8 @@
 //! Writing the bounds of the types in signatures.
 
-use proc_macro2::Span;
+use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{Ident, ItemImpl, WherePredicate, parse_quote};
+use syn::{Ident, ItemImpl, Type, WherePredicate, parse_quote};
 
 use crate::module::{Kind, Module, Port};
 
@@ -34,6 +34,13 @@ impl Module {
         clause.predicates.extend(bounds);
         block
     }
+}
+
+/// Returns the constant that says whether a generic module can clone the items of an output.
+pub(super) fn clones(block: &ItemImpl, item: &Type) -> Option<TokenStream> {
+    let mut types = block.generics.type_params();
+    let clones = |_| quote!(#[doc(hidden)] const CLONES: bool = __flow::Probe::<#item>::CLONES;);
+    types.next().map(clones)
 }
 
 /// Returns the bound of a type that goes from one worker to another, for messages about the place
