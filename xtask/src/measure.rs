@@ -23,7 +23,8 @@ pub(crate) struct Options {
     /// Measure the web servers, with `tussah-bench web` and its peers, instead of the workloads
     #[arg(long)]
     web: bool,
-    /// Number of rounds for each table [default: 15, or the default of the web scenario]
+    /// Number of rounds for each table [default: 15; with `--web`, the number that the scenario
+    /// sets]
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
     /// Additional flags for each table, such as '--scale 0.4' or '--slice-ms 300'

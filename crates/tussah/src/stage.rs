@@ -120,8 +120,8 @@
 //!
 //! A stage that is never closed keeps its handler until nothing refers to the stage and it has
 //! handled its admitted events. The network, [`Stage`] handles, senders and other edges refer to a
-//! stage; idle servlets do not. A network stays alive as long as there is a handle of the network
-//! or of one of its stages. When a network is dropped, its paused stages and its stages without a
+//! stage; idle servlets do not. A network stays alive as long as there is a handle to the network
+//! or to one of its stages. When a network is dropped, its paused stages and its stages without a
 //! handler are closed, because nothing could resume them.
 //!
 //! Handlers, and the functions that create them, may hold stages and networks, even in a cycle. A

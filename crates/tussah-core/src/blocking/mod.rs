@@ -23,10 +23,10 @@
 //! # Nested joins do not deadlock
 //!
 //! Suppose that jobs wait only for handles of other jobs, without a cycle. Then all of these jobs
-//! end. A waiter for a queued job removes that job from the queue and runs it on its own OS thread,
-//! but runs no other job. Every awaited job is therefore running or done, and a job waits only for
-//! the jobs above it on its stack. Follow the relation "waits for" from any job: without a cycle,
-//! the path leads to a job that waits for nothing. That job is running, and will end.
+//! end. An OS thread that waits for a queued job takes that job, and only that job, from the queue
+//! and runs it itself. Every awaited job is therefore running or done, and a job waits only for the
+//! jobs above it on its stack. Follow the relation "waits for" from any job: without a cycle, the
+//! path leads to a job that waits for nothing. That job is running, and will end.
 //!
 //! Polling a handle inside a blocking job counts as waiting, because the poll may run the job: a
 //! `select` over a handle and another future is then blocked until the job has ended. This rule

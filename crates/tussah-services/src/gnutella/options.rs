@@ -21,8 +21,8 @@ pub struct Options {
     /// The number of peers to keep. The router connects to further hosts while it has fewer peers.
     /// The range is 0 to 100.
     pub keep: usize,
-    /// Bound, in peers: the maximum number that are connected at the same time. The range is 1 to
-    /// 10,000, but at least `keep`.
+    /// Bound, in peers: the maximum number that are connected at the same time. The value must be
+    /// from 1 to 10,000, and at least `keep`.
     pub peers_max: usize,
     /// Bound, in peers: the maximum number per address. The range is 1 to 10,000.
     pub each_max: usize,

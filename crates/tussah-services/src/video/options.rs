@@ -29,7 +29,8 @@ pub struct Options {
     /// Bound, in connections: the maximum number that are open at the same time. The range is 1 to
     /// 1,000,000.
     pub connections: usize,
-    /// The time for which a client may read nothing before its connection is closed.
+    /// The longest time that a client may go without reading before the server closes its
+    /// connection.
     pub patience: Duration,
     /// The time for which streams may continue when the server shuts down.
     pub drain: Duration,

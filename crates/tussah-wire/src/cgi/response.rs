@@ -13,7 +13,7 @@ pub struct Limits {
     /// leaves room for several 4 KiB cookies. Values over [`HEAD_BYTES_MAX`] are reduced to that
     /// limit.
     pub head_bytes_max: usize,
-    /// Bound, in fields: the maximum number of field lines in the head; 100 by default, as in a
+    /// Bound, in fields: the maximum number of field lines in the head; 100 by default, as for a
     /// request.
     pub fields_max: usize,
 }

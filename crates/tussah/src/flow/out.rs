@@ -12,10 +12,11 @@ use super::flows::Key;
 /// unless the method names another flow.
 ///
 /// # Panics
-/// All methods panic if the outbox is full, that is, if one call has sent 1024 items for which
-/// there was no room. In an `ordered` module, all sends of a call count, because all of them wait
-/// for the item's turn. All items sent before the panic are delivered, including the last one. A
-/// method that sends an unbounded number of items should be an `async fn` with [`AsyncOut`] ports.
+/// All methods panic if the outbox is full, that is, if it already holds 1024 items that one call
+/// has sent and that the receivers have no room for. In an `ordered` module, all sends of a call
+/// count, because all of them wait for the item's turn. All items sent before the panic are
+/// delivered, including the last one. A method that sends an unbounded number of items should be an
+/// `async fn` with [`AsyncOut`] ports.
 pub trait Out<T> {
     /// Sends an item.
     fn send(&self, item: T);

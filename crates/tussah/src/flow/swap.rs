@@ -29,8 +29,8 @@ impl Running {
     /// opened. The arguments `every`, `flows` and `idle` keep their values.
     ///
     /// If the module keeps state for each flow, flows keep their states and alarms, provided that
-    /// the state of the new module has the same type. Otherwise, each flow gets a new state with
-    /// its next item, and its earlier state is dropped without a call of `end`.
+    /// the state of the new module has the same type. Otherwise, each flow gets a new state when
+    /// its next item arrives, and its earlier state is dropped without a call to `end`.
     ///
     /// This method first waits until all instances that call this instance, as in a fused chain,
     /// are idle. It also waits for running calls of this instance if they must not overlap with

@@ -51,10 +51,10 @@ impl Way for Along {
 /// A way by which the items of one port go into a call of the module `M`, and all other items take
 /// the edges. The items that `M` sends take the way `W`. The chain begins with `Head`.
 ///
-/// The type is only a prediction about the graph. If the edge is not a call of such an instance,
-/// all items of a run take the edge. The items also take the edge if something taps it, or if the
-/// instance has a proxy, was swapped or is closed. A wrong prediction therefore costs time, but
-/// does not change the result.
+/// The type only predicts that the edge of the port is a call to an instance of `M`. If the
+/// prediction is wrong, all items of a run take the edge. The items also take the edge if something
+/// taps it, or if the instance has a proxy, was swapped or is closed. A wrong prediction therefore
+/// costs time, but does not change the result.
 pub struct Fuse<const PORT: u64, Head, M, W>(PhantomData<fn(Head, M, W)>);
 
 impl<const PORT: u64, Head: Module, M: Module, W: Way> Fuse<PORT, Head, M, W> {

@@ -144,10 +144,10 @@ pub trait Controller: Send + 'static {
     /// is overdue, every event of its class that has been queued for longer must also be overdue.
     ///
     /// The stage calls this while [`looks_at_departures`](Self::looks_at_departures) returns true.
-    /// Each time a servlet takes events, the stage passes the oldest event of every class except
-    /// class 0. At each sample, the stage passes a sojourn time of `u64::MAX`; if the result is
-    /// true, it then also checks the oldest event of each class every 25 ms. Keyed stages never
-    /// call this method.
+    /// Each time a servlet takes events, the stage calls this method with the oldest event of every
+    /// class except class 0. At each sample, the stage calls this method with a sojourn time of
+    /// `u64::MAX`; if the result is true, it then also checks the oldest event of each class every
+    /// 25 ms. Keyed stages never call this method.
     fn is_overdue(&self, _departure: &Departure) -> bool {
         false
     }

@@ -28,8 +28,8 @@ use self::state::{Line, State};
 /// longest. In contrast, waiters of a [`Semaphore`](super::Semaphore) may be overtaken. In a limit
 /// [with shares](Self::with_shares), this order applies within each class.
 ///
-/// A limit works on any executor and across runtimes. A limit measures times with the clock of the
-/// runtime in which a permit is acquired and dropped ([`now`]).
+/// A limit works on any executor and across runtimes. A limit measures time with the clock
+/// ([`now`]) of the runtime in which a permit is acquired and dropped.
 ///
 /// # Examples
 ///

@@ -140,8 +140,8 @@ impl<T> Receiver<T> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the queue is empty, and all senders were dropped or the queue was
-    /// [closed](Self::close).
+    /// Returns an error if the queue is empty and either all senders have been dropped or the queue
+    /// has been [closed](Self::close).
     ///
     /// # Cancellation
     ///
@@ -164,8 +164,8 @@ impl<T> Receiver<T> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the queue is empty, and all senders were dropped or the queue was
-    /// [closed](Self::close).
+    /// Returns an error if the queue is empty and either all senders have been dropped or the queue
+    /// has been [closed](Self::close).
     pub fn recv_blocking(&mut self) -> Result<T, RecvError> {
         self.queue.recv_blocking()
     }

@@ -359,9 +359,9 @@ pub struct Status {
     pub path: Option<String>,
     /// The clients that may see the page; for other clients, the page does not exist. A client
     /// behind a [trusted](Config::trusted_proxies) proxy is identified by the address that the
-    /// proxy specifies. Clients behind any other proxy never see the page. However, the server
-    /// mistakes an untrusted proxy that adds neither `X-Forwarded-For` nor `Forwarded` for a
-    /// client. If such a proxy runs on this machine, all of its clients can see the page.
+    /// proxy specifies. Clients behind any other proxy never see the page. However, if an untrusted
+    /// proxy adds neither `X-Forwarded-For` nor `Forwarded`, the server takes the proxy itself for
+    /// a client. If such a proxy runs on this machine, all of its clients can see the page.
     pub from: Vec<Peers>,
 }
 

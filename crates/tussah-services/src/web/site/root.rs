@@ -25,7 +25,7 @@ pub(super) enum Wait {
 pub enum Beneath {
     /// Use openat2(2), which can avoid waiting for a disk (Linux 5.12 or later).
     Kernel,
-    /// Use openat2(2) on a kernel where it cannot avoid waiting for a disk (Linux 5.6 to 5.11).
+    /// Use openat2(2), even though it may wait for a disk on this kernel (Linux 5.6 to 5.11).
     KernelWaits,
     /// Open one component at a time, because openat2(2) is missing or forbidden. Each step may wait
     /// for a disk.

@@ -11,8 +11,8 @@ use crate::http::Refusal;
 /// then parsed again. Each byte is thus examined at most three times. Other errors are detected
 /// only at the end of the head.
 ///
-/// One scan is enough for a connection, because it restarts after each head. A scan occupies one
-/// machine word.
+/// A connection can use the same scan for all of its heads, because the scan restarts after each
+/// head. A scan occupies one machine word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
     /// No head ends before this offset.

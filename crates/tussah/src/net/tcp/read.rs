@@ -167,8 +167,8 @@ impl TcpStream {
     /// enough that the peer will send no more data.
     ///
     /// Unlike a read, this function detects a hang-up even if there is unread data. Only the first
-    /// wait costs a system call. If several tasks wait with this function,
-    /// [`poll_readable`](Self::poll_readable) or `poll_read`, only the last caller is woken.
+    /// wait costs a system call. If several tasks wait at once, whether with this function, with
+    /// [`poll_readable`](Self::poll_readable) or with `poll_read`, only the last caller is woken.
     ///
     /// A peer that loses power or network access does not hang up, and only a timeout detects the
     /// failure.

@@ -24,7 +24,7 @@ impl Network {
     ///
     /// # Cancellation
     /// If the future is dropped, the stage that is being drained and those already drained admit no
-    /// more events. The other stages stay open, and another call drains them.
+    /// more events. The other stages stay open; call this method again to drain them.
     ///
     /// # Examples
     /// ```

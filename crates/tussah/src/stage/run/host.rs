@@ -13,9 +13,9 @@ use crate::stage::event::Batch;
 
 /// The host of a handler. [`Many`] and [`One`] implement it; other crates cannot implement it.
 pub trait Host: sealed::Sealed + Send + Sync + 'static {
-    /// The type of the events. This is not a type parameter, because in an `async` block the
-    /// compiler would lose the relation between the parameter and a handler's type that has a
-    /// lifetime.
+    /// The type of the events. This is not a type parameter: if the type of the handler contained a
+    /// lifetime, the compiler would lose the relation between that type and the parameter in an
+    /// `async` block.
     #[doc(hidden)]
     type Event: Send + 'static;
 

@@ -34,8 +34,8 @@ struct Shared {
     servlets: AtomicUsize,
 }
 
-/// Counts of the decisions that an [`AutoTarget`](super::AutoTarget) would have made while
-/// observing.
+/// Counts of the decisions that an [`AutoTarget`](super::AutoTarget) in observation mode would have
+/// made if it had been active.
 ///
 /// The counts are higher than those of an active controller, because the queue grows longer without
 /// rejections.

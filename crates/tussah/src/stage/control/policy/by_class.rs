@@ -9,8 +9,8 @@
 use crate::stage::control::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
 use crate::stage::event::CLASSES_MAX;
 
-/// A controller that admits events of a class while the queue is filled to less than the share of
-/// that class.
+/// A controller that admits events of a class only while the length of the queue is below that
+/// class's share of the queue's bound.
 #[derive(Debug)]
 pub struct ByClass {
     shares: [f64; CLASSES_MAX],
@@ -18,8 +18,9 @@ pub struct ByClass {
 }
 
 impl ByClass {
-    /// Creates a controller that admits class i while the queue is filled to less than `shares[i]`
-    /// of its bound. If a share is 0, the controller rejects all events of the class.
+    /// Creates a controller that admits events of class i only while the length of the queue is
+    /// below `shares[i]` times the queue's bound. If a share is 0, the controller rejects all
+    /// events of the class.
     ///
     /// Shares are clamped to the range from 0 to 1, and NaN counts as 1. Classes beyond the end of
     /// the slice use the last share, or 1 if the slice is empty.

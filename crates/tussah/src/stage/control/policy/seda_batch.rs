@@ -35,8 +35,8 @@ pub struct SedaBatchConfig {
     pub batch_max: usize,
     /// The weight of a new rate in the average; above 0 and at most 1 (other values count as 0.3).
     pub weight: f64,
-    /// The rate above which batches shrink, as a share of the highest average; above `drop` and at
-    /// most 1 (other values count as 0.95).
+    /// The rate above which batches shrink, as a share of the highest average. The value must be
+    /// greater than `drop` and at most 1; any other value counts as 0.95.
     pub sustained: f64,
     /// The rate below which a sudden drop is assumed, as a share of the highest average; from 0 to
     /// 1 (other values count as 0.5).
