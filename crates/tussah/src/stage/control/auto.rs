@@ -51,11 +51,12 @@ pub fn auto(target: Option<Duration>) -> Vec<Box<dyn Controller>> {
     auto_besides(target, Owns::NOTHING)
 }
 
-/// Returns the default controllers for all settings except `taken`, which belong to other
-/// controllers.
+/// Returns the default controllers for all settings that are not in `taken`. The settings in
+/// `taken` belong to other controllers.
 ///
-/// If `taken` contains only one of servlets and admission, a separate controller owns the other:
-/// [`AutoServlets`] owns servlets, and [`Predict`] owns admission if there is a target.
+/// If `taken` contains servlets but not admission, or admission but not servlets, a separate
+/// controller owns the missing setting: [`AutoServlets`] owns servlets, and [`Predict`] owns
+/// admission if there is a target.
 ///
 /// # Examples
 /// ```
@@ -136,8 +137,8 @@ const FINISHED_MIN: u64 = 10;
 /// A blocking stage always counts as waiting, because its OS threads occupy no workers. For a
 /// non-blocking stage, the controller compares the time that batches spend on workers with their
 /// total time. The controller starts with one servlet per worker, so that waiting for a worker does
-/// not count as waiting for something else. A wait after a yield is known to be for a worker, and
-/// does not count either.
+/// not count as waiting for something else. After a yield, a handler waits only for a worker, so
+/// this wait does not count either.
 #[derive(Debug)]
 pub struct AutoServlets {
     /// Aspen for servlets that are tussah threads, and for servlets that are OS threads.

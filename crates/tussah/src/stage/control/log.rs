@@ -96,8 +96,8 @@ pub struct Decision {
     pub why: Why,
     /// The latency target of the stage, if it has one.
     pub target: Option<Duration>,
-    /// The scarce limit, or the scarce later stage of the path, for which most events waited;
-    /// `None` if neither was scarce.
+    /// The scarce resource for which most events waited: a limit, or a later stage of the path.
+    /// `None` if no such resource was scarce.
     pub limit: Option<LimitUse>,
     /// The main values of the sample on which the decision was based.
     pub inputs: Inputs,
@@ -158,7 +158,7 @@ pub struct Inputs {
     pub process_servlets: usize,
     /// The moving average of `process_servlets`.
     pub process_servlets_mean: f64,
-    /// The highest 90th percentile of response times of any class, in nanoseconds.
+    /// The highest 90th percentile of response times among the classes, in nanoseconds.
     pub response_p90_ns: u64,
 }
 
@@ -228,10 +228,10 @@ impl Log {
     /// Logs changes to the rules by which a controller admits events. `rules` contains the old and
     /// the new rule of each class, starting with class 0.
     ///
-    /// A rule may change slightly with every sample. To keep the log short, such a change is logged
-    /// only if the new value differs from the last logged value by a tenth, and by more than one
-    /// event or one percent of all events. The old value in the log is the last turning point or,
-    /// if there is none, the last logged value.
+    /// A rule may change slightly with every sample. To stay short, the log omits changes by less
+    /// than a tenth of the last logged value, by at most one event or, for shares, by less than one
+    /// percent. As the old value, the log shows the lowest value before a rise, or the highest
+    /// value before a fall, since the last logged change.
     pub fn note_rules(
         &mut self,
         at_ns: u64,

@@ -59,13 +59,13 @@ const SLOT_NS_MIN: u64 = 50_000;
 /// for a person to notice.
 const SLOT_NS_MAX: u64 = 10_000_000;
 
-/// A controller that rejects and sheds events in overload if they could not be served within a
+/// A controller that, in overload, rejects or sheds the events that could not be served within a
 /// latency target.
 ///
-/// The target is the only parameter: 90 % of the admitted events should be answered within it,
-/// measured from their arrival in the queue to the end of their batch. Choose a target of at least
-/// ten mean service times. With a target below eight mean service times, the service time uses up
-/// the reserve for variation.
+/// The target is the only parameter. The controller aims to answer 90 % of the admitted events
+/// within the target. The controller measures from an event's arrival in the queue to the end of
+/// its batch. Choose a target of at least ten mean service times. With a target below eight mean
+/// service times, no time remains as a reserve for variations of the service time.
 ///
 /// In overload, the controller judges each class by the events ahead of it: those of the same class
 /// and of higher classes. Lower classes are therefore rejected first. If the classes have shares,

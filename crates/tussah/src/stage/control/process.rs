@@ -34,7 +34,8 @@ pub struct StageLoad<'a> {
     /// the busy time of the servlets, divided by the elapsed time and by the number of servlets
     /// that the stage may have.
     pub utilisation: f64,
-    /// The index of the stage whose full queue this stage's servlets wait for, if any.
+    /// The index of the stage with the full queue in which this stage's servlets wait for room, if
+    /// any.
     pub waits_for: Option<usize>,
 }
 
@@ -56,7 +57,7 @@ pub struct Cause {
     pub name: String,
     /// The reason why the stage cannot do more work.
     pub why: Constraint,
-    /// The time for which the stage has been overloaded, in nanoseconds.
+    /// The time that has passed since the stage became overloaded, in nanoseconds.
     pub since_ns: u64,
     /// The number of stages that wait for this stage, directly or indirectly.
     pub held_up: usize,
@@ -71,7 +72,7 @@ pub enum Constraint {
     /// The stage requests more servlets than the process allows.
     Capped,
     /// The stage has events, but not all of its servlets are busy: something outside the stages
-    /// blocks them.
+    /// blocks the stage.
     Stuck,
 }
 
@@ -80,8 +81,8 @@ pub enum Constraint {
 ///
 /// Each stage has at least one servlet. Stages that request more servlets get them in order of
 /// priority. Within a priority, stages that free resources come first, and equal stages get one
-/// servlet at a time in turn. All stages share the remaining servlets, which lets a stage grow
-/// before the next plan.
+/// servlet at a time in turn. All stages share the remaining servlets, so that a stage can use more
+/// servlets even before the next plan.
 ///
 /// # Examples
 /// ```

@@ -16,11 +16,11 @@ pub enum Rule {
     /// Events are admitted if they can be answered in time, according to the controller's
     /// prediction.
     InTime,
-    /// All events are admitted, because the controller only observes. When active, the controller
-    /// rejects events that cannot be answered in time.
+    /// All events are admitted, because the controller only observes. In active mode, the
+    /// controller would reject events that cannot be answered in time.
     Observed,
-    /// An event is admitted if the queued credits and the events in service are together below this
-    /// number.
+    /// An event is admitted if the sum of the queued credits and the events in service is below
+    /// this number.
     Below(u64),
     /// Events are admitted at this rate, in events per second.
     Rate(u64),

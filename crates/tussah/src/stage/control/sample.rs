@@ -21,16 +21,17 @@ pub struct Sample<'a> {
     pub admitted: u64,
     /// The number of events that the queue's bounds or a controller refused in the interval.
     pub refused: u64,
-    /// The number of events that were shed from the queue in the interval, by a controller or
-    /// because their deadline passed.
+    /// The number of events that were shed from the queue in the interval, either by a controller
+    /// or because their deadline had passed.
     pub shed: u64,
     /// The number of events whose batch ended in the interval, except those that failed.
     pub finished: u64,
-    /// The number of events that failed in the interval: the handler reported a failure
-    /// (`Batch::fail`), for example a timeout, or panicked. Failed events are not included in
+    /// The number of events that failed in the interval because the handler panicked, or reported a
+    /// failure (`Batch::fail`), for example a timeout. Failed events are not included in
     /// `finished`.
     pub failed: u64,
-    /// The number of events in service: a servlet has taken them, and their batch has not ended.
+    /// The number of events in service, that is, the events that servlets have taken and whose
+    /// batch has not ended.
     pub in_service: u64,
     /// The number of batches that ended in the interval.
     pub batches: u64,
@@ -45,19 +46,19 @@ pub struct Sample<'a> {
     /// The part of `service_ns` during which handlers waited for a worker after a yield
     /// (`yield_now`).
     pub ready_ns: u64,
-    /// The part of `batches` that belongs to runs started after the last change of the number of
-    /// servlets.
+    /// The number of batches, out of `batches`, whose run started after the last change of the
+    /// number of servlets.
     pub fresh_batches: u64,
     /// The sum of the squared batch durations, excluding waits for room in other stages, in square
     /// seconds.
     pub service_squares: f64,
-    /// The number of bytes in the socket operations that finished in the interval; 0 if the
-    /// controller does not control sockets.
+    /// The number of bytes transferred by the socket operations that finished in the interval; 0 if
+    /// the controller does not control sockets.
     pub bytes: u64,
     /// The current maximum number of events in a batch.
     pub batch_max: usize,
-    /// The counts of busy and parked servlets, the current limit on busy servlets, and the maximum
-    /// of this limit.
+    /// The counts of busy and parked servlets, and the current and the maximum limit on busy
+    /// servlets.
     pub servlets: Servlets,
     /// The number of busy servlets whose handlers have waited since their batch began. Yielding
     /// does not count as waiting.
@@ -75,7 +76,7 @@ pub struct Sample<'a> {
     /// The current minimum time between two reads from sockets, in nanoseconds.
     pub pace_ns: u64,
     /// The current maximum number of bytes in the write queue of each socket; `u64::MAX` if no
-    /// controller has set one.
+    /// controller has set a maximum.
     pub outgoing_max: u64,
     /// A random 64-bit number.
     pub random: u64,

@@ -9,14 +9,14 @@ use super::Times;
 use crate::stage::control::{knee, predict};
 
 /// The knowledge that an [`AutoTarget`](super::AutoTarget) has gained about its stage, for use by
-/// its successor.
+/// the controller's successor.
 ///
-/// A program that rebuilds its stages, for example after its configuration has changed, gives the
-/// same memory to the old and the new controller. The knowledge of the old controller is then a
-/// prior for the new one: service times, the capacity, and whether a resource is scarce. The weight
-/// of the prior halves every [`HALF_LIFE`](Self::HALF_LIFE) in which no controller has stored
-/// anything, and new measurements soon outweigh it. A stage that was overloaded therefore does not
-/// have to learn again how many events it can handle.
+/// A program may rebuild its stages, for example after its configuration has changed. It should
+/// then give the same memory to the old and the new controller. The new controller starts with the
+/// old controller's knowledge of the service times, the capacity and any scarce resource. The
+/// weight of this prior knowledge halves after each [`HALF_LIFE`](Self::HALF_LIFE) in which no
+/// controller has stored anything. New measurements soon outweigh the prior knowledge. A stage that
+/// was overloaded therefore does not have to learn again how many events it can handle.
 ///
 /// Clones share their contents. If several controllers use the same memory, only one of them stores
 /// its knowledge: the last one to receive its first sample.

@@ -11,7 +11,7 @@ pub enum Mode {
     #[default]
     On,
     /// Admits all events, and counts those that [`Mode::On`] would have rejected. The log shows
-    /// when rejecting would have begun and ended.
+    /// when the controller would have begun to reject events, and when it would have stopped.
     Observe,
     /// Admits all events.
     Off,
@@ -37,8 +37,8 @@ struct Shared {
 /// Counts of the decisions that an [`AutoTarget`](super::AutoTarget) in observation mode would have
 /// made if it had been active.
 ///
-/// The counts are higher than those of an active controller, because the queue grows longer without
-/// rejections.
+/// An observing controller counts more rejections than an active controller would make, because the
+/// queue grows longer without rejections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Observed {
     /// The number of events that the controller would have rejected.

@@ -17,20 +17,20 @@ use crate::stage::event::Class;
 ///
 /// If the stage's handlers compute, [`AutoServlets`] sets the number of servlets, and [`Predict`]
 /// admits as many events as these servlets can serve in time. If the handlers wait, or if no
-/// measurements exist yet, every event is served immediately, unless a resource that handlers wait
-/// for is scarce. If such a resource is scarce, the controller allows just enough events in service
-/// to keep the resource busy. Other events wait in the queue, and `Predict` admits as many as the
+/// measurements exist yet, the stage serves every event immediately. The exception is a scarce
+/// resource that handlers wait for: the controller then allows just enough events in service to
+/// keep this resource busy. Other events wait in the queue, and `Predict` admits as many as the
 /// scarce resource can serve in time.
 ///
-/// To detect a scarce resource, the controller compares the throughput at higher and lower numbers
-/// of events in service. The comparison takes a few dozen completions and about three service
-/// times. If fewer than about 20 events complete within one target, the result comes too late to
-/// help much.
+/// To detect a scarce resource, the controller varies the number of events in service, and compares
+/// the throughputs. The comparison takes a few dozen completions and about three service times. If
+/// fewer than about 20 events complete in the time that the target allows for one event, the result
+/// comes too late to help much.
 ///
-/// The service time alone may exceed the target. Let t be the 90th percentile of the service time
-/// while nothing is scarce. If t exceeds half of the target, the *effective target* is t plus half
-/// of the target. The controller therefore does not reject events for missing a target that no
-/// event could meet.
+/// In some stages, the service time alone exceeds the target. Let t be the 90th percentile of the
+/// service time while no resource is scarce. If t exceeds half of the target, the *effective
+/// target* is t plus half of the target. Without this rule, the controller would reject events
+/// because of a target that no event could meet.
 ///
 /// # Examples
 /// If you do not trust a target yet, observe its effect first:

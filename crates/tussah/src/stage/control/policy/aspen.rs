@@ -66,8 +66,8 @@ impl Default for AspenConfig {
     }
 }
 
-/// A controller that keeps the number of servlets between two multiples of the number that the load
-/// keeps busy.
+/// A controller that keeps the number of servlets between two multiples of the number of servlets
+/// that the load keeps busy.
 #[derive(Debug)]
 pub struct Aspen {
     config: AspenConfig,

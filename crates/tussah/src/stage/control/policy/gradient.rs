@@ -45,8 +45,8 @@ pub struct GradientConfig {
     /// The factor by which response times may exceed the long-term mean before the limit shrinks;
     /// at least 1.
     pub tolerance: f64,
-    /// The growth of the limit per interval while response times are normal; at least 1, since the
-    /// limit could not grow otherwise.
+    /// The growth of the limit per interval while response times are normal; at least 1, because
+    /// the limit could not grow with a lower value.
     pub allowance: f64,
     /// The weight of the newly computed limit relative to the current one; above 0 and at most 1
     /// (other values count as 0.2).

@@ -19,7 +19,7 @@ const INTERVAL_NS: u64 = 20_000_000;
 ///
 /// Pass it to [`Sockets::control_writes`](crate::stage::net::Sockets::control_writes).
 /// [`SocketOptions::when_full`](crate::stage::net::SocketOptions::when_full) determines what
-/// happens when a socket exceeds the bound; by default, its connection is closed.
+/// happens when a socket's queue exceeds the bound. By default, the connection is closed.
 ///
 /// # Examples
 /// ```
@@ -55,7 +55,7 @@ impl OutgoingBound {
 
     /// Also bounds the total number of bytes in all write queues. Each socket, including listening
     /// sockets, gets an equal part: at least 16 KiB, and at most the bound of [`each`](Self::each).
-    /// If more than the current part is queued for a peer, the queued data stays, but no further
+    /// If the queue of a socket exceeds the current part, the queued data stays, but no further
     /// data is queued until there is room.
     #[must_use]
     pub fn of_all(self, bytes: u64) -> Self {

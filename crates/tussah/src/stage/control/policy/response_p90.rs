@@ -64,8 +64,8 @@ pub struct ResponseP90Config {
     pub raise_offset: f64,
     /// rate_min: the minimum rate, in events per second; above 0 (other values count as 0.05).
     pub rate_min: f64,
-    /// The time for which a class may accumulate unused admissions, in nanoseconds; every class can
-    /// accumulate at least one.
+    /// The time for which a class can accumulate unused admissions, in nanoseconds. Every class can
+    /// accumulate at least one admission.
     pub burst_ns: u64,
     /// True if the stage degrades its quality before it rejects events. If the stage has no
     /// degradation hook, this field has no effect.
@@ -124,8 +124,8 @@ struct Bucket {
     inside: u64,
 }
 
-/// A controller that adjusts the admission rate of each class, so that the 90th percentile of its
-/// response times meets the target.
+/// A controller that adjusts the admission rate of each class, so that the 90th percentile of the
+/// class's response times meets the target.
 #[derive(Debug)]
 pub struct ResponseP90 {
     config: ResponseP90Config,

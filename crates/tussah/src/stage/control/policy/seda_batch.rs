@@ -38,11 +38,11 @@ pub struct SedaBatchConfig {
     /// The rate above which batches shrink, as a share of the highest average. The value must be
     /// greater than `drop` and at most 1; any other value counts as 0.95.
     pub sustained: f64,
-    /// The rate below which a sudden drop is assumed, as a share of the highest average; from 0 to
-    /// 1 (other values count as 0.5).
+    /// The rate below which the controller assumes a sudden drop, as a share of the highest
+    /// average; from 0 to 1 (other values count as 0.5).
     pub drop: f64,
-    /// The latency target of an event, in nanoseconds, if there is one; at least 1. A batch should
-    /// take at most half of this time.
+    /// The latency target of an event, in nanoseconds, if there is a target; at least 1. The
+    /// controller aims at batches that take at most half of this time.
     pub target_ns: Option<u64>,
     /// The relative change of the batch size in one step; above 0 and at most 1 (other values count
     /// as 0.1). A step is at least one event.

@@ -35,8 +35,8 @@ impl Default for SedaServletsConfig {
     }
 }
 
-/// A controller that adds one servlet at a time while the queue is long, and removes one at a time
-/// while a servlet is idle.
+/// A controller that adds one servlet at a time while the queue is long, and removes one servlet at
+/// a time while a servlet is idle.
 #[derive(Debug)]
 pub struct SedaServlets {
     config: SedaServletsConfig,
