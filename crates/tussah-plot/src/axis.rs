@@ -41,7 +41,7 @@ impl Axis {
         self
     }
 
-    /// Sets the function that formats the numbers at the axis.
+    /// Sets the function that formats the numbers on the axis.
     #[must_use]
     pub fn showing(mut self, show: fn(f64) -> String) -> Self {
         self.show = show;

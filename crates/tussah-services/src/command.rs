@@ -79,15 +79,14 @@ async fn any([int, term]: &[Signals; 2]) {
 }
 
 /// A guard for the messages that a program writes to standard error. Dropping the guard waits until
-/// all messages have been written, or have no reader.
+/// all messages have been written, or until nothing reads them any longer.
 #[must_use]
 #[derive(Debug)]
 pub struct Messages(Said);
 
 impl Messages {
     /// Prints the program's `tracing` messages to standard error, unless the program has its own
-    /// subscriber. Prints all warnings, and messages of the standard modules at level INFO and
-    /// above.
+    /// subscriber. The level is INFO for messages of the standard modules, and WARN for all others.
     pub fn to_stderr() -> Self {
         Diagnostics::install_for_modules();
         Self(Said)

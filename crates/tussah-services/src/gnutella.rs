@@ -1,7 +1,7 @@
 //! A router for the Gnutella network: a flow graph that forwards packets between peers.
 //!
-//! The graph follows the design of the packet router of Welsh, Culler and Brewer, "SEDA" (SOSP
-//! 2001), section 5.2: a server that talks to the peers, a router, and a catcher that keeps the
+//! The graph follows the design of the packet router in section 5.2 of Welsh, Culler and Brewer,
+//! "SEDA" (SOSP 2001): a server that talks to the peers, a router, and a catcher that keeps the
 //! node connected. The router forwards pings and queries to all other peers, and returns pongs,
 //! query hits and pushes along the path of the packets that they answer. `docs/gnutella.md`
 //! describes the limits, and the treatment of misbehaving peers.

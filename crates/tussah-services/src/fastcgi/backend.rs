@@ -21,15 +21,15 @@ use super::response::Response;
 /// The limits of a [`Backend`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Bound, in connections: the maximum number that are open at the same time; 5 by default. An
-    /// idle connection occupies a process of php-fpm, so this number must not exceed php-fpm's
+    /// Bound, in connections: the maximum number that are open at the same time; 5 by default. Even
+    /// an idle connection occupies a process of php-fpm, so this number must not exceed php-fpm's
     /// `pm.max_children`, which is 5 on Debian.
     pub connections: usize,
     /// Bound, in requests: the maximum number that wait for a connection; 1024 by default.
     pub waiting: usize,
     /// The maximum time that a request waits for a free connection; 10 s by default.
     pub queue: Duration,
-    /// The maximum time that the application server takes to accept a connection; 5 s by default.
+    /// The time limit for connecting to the application server; 5 s by default.
     pub connect: Duration,
     /// The maximum time for which the application neither reads nor sends a byte; 60 s by default.
     pub silence: Duration,
@@ -96,15 +96,15 @@ impl Backend {
     }
 
     /// Sends a request with the given variables and body, and waits for the head of the response.
-    /// If the body has a length, `CONTENT_LENGTH` must be among the variables.
+    /// If the body is not empty, the variables must include its length, `CONTENT_LENGTH`.
     ///
     /// If a reused connection breaks, the method sends the request again on a new connection. It
-    /// does so only if no byte of the request was sent, or if a GET or HEAD request without a body
-    /// has received no byte of a response (RFC 9110, section 9.2.2).
+    /// does so only if no byte of the request was sent or, for a GET or HEAD request without a
+    /// body, if no byte of a response arrived (RFC 9110, section 9.2.2).
     ///
     /// # Cancellation
     /// Dropping the future or the response closes the connection, unless the response is complete.
-    /// The application notices this when it next writes.
+    /// The application notices the closed connection when it next writes.
     ///
     /// # Errors
     /// Returns the reason why no response was received.

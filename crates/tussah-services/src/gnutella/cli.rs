@@ -48,8 +48,8 @@ pub struct Arguments {
     /// Maximum number of peers per address, 1 to 10000 [default: 16]
     #[arg(long, value_name = "N")]
     limit_each: Option<usize>,
-    /// Maximum number of bytes queued for a peer, 64KiB to 1GiB; a peer that exceeds it is
-    /// disconnected [default: 1MiB]
+    /// Maximum number of bytes queued for a peer, 64KiB to 1GiB; the router disconnects a peer
+    /// whose queue exceeds it [default: 1MiB]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     limit_queue: Option<u64>,
     /// Maximum number of hops of a packet, 1 to 7 [default: 7]
@@ -62,7 +62,8 @@ pub struct Arguments {
     /// Time after which a peer that sends nothing is disconnected [default: 2m]
     #[arg(long, value_name = "TIME", value_parser = some_duration)]
     silence: Option<Duration>,
-    /// Time limit for the last packets and downloads when the router shuts down [default: 5s]
+    /// Time limit for sending the last packets and finishing downloads when the router shuts down
+    /// [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = some_duration)]
     drain: Option<Duration>,
     /// Log the end of each connection, with its reason
@@ -71,7 +72,7 @@ pub struct Arguments {
     /// Number of workers [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
-    /// Artificial delay of the search for each query, for measurements of the router
+    /// Artificial delay before the router searches its files for a query, for measurements
     #[arg(long, value_name = "TIME", value_parser = some_duration)]
     bottleneck: Option<Duration>,
 }

@@ -26,8 +26,8 @@ pub struct Options {
     pub peers_max: usize,
     /// Bound, in peers: the maximum number per address. The range is 1 to 10,000.
     pub each_max: usize,
-    /// Bound, in bytes: the packets queued for a peer. A peer that exceeds the bound is
-    /// disconnected. The range is 64 KiB to 1 GiB.
+    /// Bound, in bytes: the packets queued for a peer. The router disconnects a peer whose queue
+    /// exceeds the bound. The range is 64 KiB to 1 GiB.
     pub queue: usize,
     /// Bound, in hops: the length of a packet's path from its sender to its last receiver. The
     /// range is 1 to 7.
@@ -39,15 +39,16 @@ pub struct Options {
     pub silence: Duration,
     /// A directory with files to share.
     pub share: Option<PathBuf>,
-    /// The time limit for the last packets and downloads when the router shuts down.
+    /// The time limit for sending the last packets and finishing downloads when the router shuts
+    /// down.
     pub drain: Duration,
     /// True if [`Gnutella::run`](super::Gnutella::run) logs the end of each connection, with its
     /// reason.
     pub verbose: bool,
     /// The number of workers; `None` means one per CPU.
     pub workers: Option<usize>,
-    /// An artificial delay of the search for each query, for measurements such as that in section
-    /// 5.2.2 of the SEDA paper.
+    /// An artificial delay before the router searches its files for a query, for measurements such
+    /// as that in section 5.2.2 of the SEDA paper.
     pub bottleneck: Option<Duration>,
 }
 

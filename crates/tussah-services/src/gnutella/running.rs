@@ -51,11 +51,11 @@ impl Gnutella {
     /// lists the shared files.
     ///
     /// # Errors
-    /// Returns an error if an option is out of range, if the directory with shared files cannot be
-    /// opened or the file with hosts cannot be read, or if an address cannot be bound.
+    /// Returns an error if an option is out of range, if the shared directory or the file with
+    /// hosts cannot be read, or if an address cannot be bound.
     ///
     /// # Panics
-    /// Panics if called outside of a runtime.
+    /// Panics if polled outside of a runtime.
     pub async fn start(self) -> Result<Running, GnutellaError> {
         let options = self.options;
         let (ready, http) = oneshot::async_channel();
@@ -83,8 +83,8 @@ impl Gnutella {
     }
 
     /// Runs the router in its own runtime until SIGTERM or Ctrl-C. The router then sends the
-    /// remaining packets to its peers, for up to [`Options::drain`]; a second signal quits
-    /// immediately.
+    /// remaining packets to its peers, for up to [`Options::drain`]; a second signal makes the
+    /// router quit immediately.
     ///
     /// # Errors
     /// Returns the same errors as [`start`](Self::start).
@@ -125,7 +125,7 @@ impl Running {
     }
 
     /// Shuts down the router: it sends each peer its queued packets and a Bye packet, and closes
-    /// the connections. Clients may finish their downloads. The shutdown takes at most
+    /// the connections. Meanwhile, clients can finish their downloads. The shutdown takes at most
     /// [`Options::drain`].
     pub async fn stop(&self) {
         let drain = self.node.options.drain;

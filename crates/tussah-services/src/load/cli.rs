@@ -23,7 +23,7 @@ use crate::load::run::phases::{Phase, run_phases};
 use crate::load::run::shared::Run;
 use crate::units::show_count;
 
-/// Generate load on a web server and report how it performs.
+/// Generate load on a web server and report how the server performs.
 ///
 /// Every client uses one connection at a time. In a closed loop, the default, a client sends a
 /// request, waits for the complete response, pauses for --think, and sends the next request. In an
@@ -33,7 +33,7 @@ use crate::units::show_count;
 ///
 /// First, all clients connect, a few at a time so that the server's accept queue does not overflow.
 /// Then, for the duration of --warm-up, they make requests that do not count. Finally, the
-/// measurement starts; it counts all requests that end before it stops.
+/// measurement starts. It counts all requests that end while it is running.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_long_help = MORE)]
 pub struct Arguments {

@@ -37,14 +37,14 @@ use crate::web::{Routes, Running};
 /// then closes.
 ///
 /// Each request gets exactly one answer, either from [`HttpReply`](super::HttpReply) or when the
-/// request is dropped (see [`Request`]). The module sends the next request of a connection only
-/// after the answer, so answers keep the order of pipelined requests. While the graph does not
-/// accept requests, one request of each connection waits.
+/// request is dropped (see [`Request`]). The module sends the next request of a connection into the
+/// graph only after it has answered the previous one, so answers keep the order of pipelined
+/// requests. While the graph does not accept requests, one request of each connection waits.
 ///
 /// The flow of a connection ends when the client disconnects. If a client disconnects before the
 /// graph has accepted its request, the module does not send the request. When the graph stops, the
-/// module accepts no further connections, and closes each open connection after it has answered the
-/// requests of the connection.
+/// module accepts no further connections, and closes each open connection once all requests of that
+/// connection have been answered.
 ///
 /// If the address cannot be bound, starting the graph fails with an error that states the reason.
 pub struct HttpListen {

@@ -10,8 +10,8 @@ use super::{Request, Response};
 ///
 /// The input `run` takes a [`Response`]. The input `busy` takes a [`Dropped<Request>`] from a port
 /// `dropped` or a statement `shed`. The module answers with 500 if handling the request panicked,
-/// and otherwise with 503 and `Retry-After: 1`. Without an edge to `busy`, such a request gets the
-/// same status when it is dropped.
+/// and otherwise with 503 and `Retry-After: 1`. Without an edge to `busy`, the client gets the same
+/// status when its request is dropped.
 ///
 /// The module writes as much of a response as the connection has room for, and the connection
 /// itself sends the rest. A slow client therefore delays no other client, and the time limits of

@@ -55,7 +55,8 @@ impl BodySender {
     /// Creates a body of `len` bytes.
     ///
     /// The connection drops `guard` as soon as it no longer needs the body: when the client has
-    /// received the whole body or has disconnected, or if the response is not sent at all.
+    /// received the whole body, when the client has disconnected, or when the response turns out
+    /// not to be sent at all.
     pub fn new(len: u64, guard: impl Send + 'static) -> (Self, Body) {
         let state = Arc::<Mutex<State>>::default();
         let receiver = Receiver {

@@ -41,7 +41,7 @@ impl Request {
     }
 
     /// Returns whether the request no longer needs an answer: the client has disconnected, or has
-    /// been answered.
+    /// received an answer.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.answer.is_over()
@@ -54,7 +54,7 @@ impl Request {
         Response::new(Status::OK, body.into(), self.answer)
     }
 
-    /// Creates a response with the given status, and with its code and name as the body.
+    /// Creates a response with the given status, whose body is the code and the name of the status.
     #[must_use]
     pub fn status(self, status: Status) -> Response {
         Response::of_status(status, self.answer)

@@ -14,9 +14,9 @@ use crate::units::some_duration;
 /// Serve the videos of a directory at the rate at which they are played.
 ///
 /// A client gets the first minute of a video immediately, and then five more seconds of it every
-/// five seconds. The server admits a stream only if the disk of its video can read it in time;
-/// otherwise the client gets 503. An admitted stream is never late as long as the disk sustains its
-/// rate.
+/// five seconds. The server admits a stream only if the disk that holds the video can read it in
+/// time; otherwise the client gets 503. An admitted stream is never late as long as the disk
+/// sustains the rate stated or measured for it.
 ///
 /// Any player that plays videos over HTTP can be used. Players seek with range requests. VIDEO.m3u8
 /// is the playlist of VIDEO for HTTP Live Streaming, if VIDEO is an MPEG transport stream, or a
@@ -67,8 +67,8 @@ pub struct Arguments {
     /// Number of workers [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
-    /// Make each disk as slow as its stated rate, so that a measurement can use one fast disk in
-    /// place of several
+    /// Limit each disk to its stated rate, so that a measurement can use one fast disk in place of
+    /// several
     #[arg(long)]
     simulate_disks: bool,
 }

@@ -29,15 +29,14 @@ pub struct Options {
     /// Bound, in connections: the maximum number that are open at the same time. The range is 1 to
     /// 1,000,000.
     pub connections: usize,
-    /// The longest time that a client may go without reading before the server closes its
-    /// connection.
+    /// The time after which the server disconnects a client that reads nothing.
     pub patience: Duration,
     /// The time for which streams may continue when the server shuts down.
     pub drain: Duration,
     /// The number of workers; `None` means one per CPU.
     pub workers: Option<usize>,
-    /// True to make each disk as slow as its stated rate. A measurement can then use a single fast
-    /// disk in place of several.
+    /// True to limit each disk to its stated rate. A measurement can then use a single fast disk in
+    /// place of several.
     pub simulate_disks: bool,
 }
 
@@ -86,8 +85,8 @@ impl fmt::Display for RateError {
 
 impl std::error::Error for RateError {}
 
-/// Parses a rate, and returns it in bytes per second, at least 1,000. The unit is one of `bit`,
-/// `kbit`, `Mbit` and `Gbit`, or a size such as `MB`, each followed by `/s`.
+/// Parses a rate, and returns it in bytes per second. The result is at least 1,000. The unit is
+/// `bit`, `kbit`, `Mbit`, `Gbit` or a unit of size such as `MB`, each followed by `/s`.
 ///
 /// # Errors
 /// Returns an error if the text is not a rate, or if the rate is less than 8 kbit/s.

@@ -47,8 +47,8 @@ impl Video {
         Self { options }
     }
 
-    /// Starts the server in the current runtime. For each disk whose rate is not stated, this
-    /// blocks for half a second to measure the rate.
+    /// Starts the server in the current runtime. For each disk whose rate is not stated, the
+    /// function blocks the calling OS thread for about half a second, to measure the rate.
     ///
     /// # Errors
     /// Returns an error if an option is out of range, if the directory or a disk cannot be opened,

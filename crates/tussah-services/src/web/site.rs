@@ -1,8 +1,8 @@
 //! A site: a directory in which files, with their metadata, are looked up by path.
 //!
-//! Unless it follows all symbolic links ([`Symlinks::All`]), a [`Site`] opens files only beneath
-//! its directory: `..`, symbolic links and renames cannot lead out of the directory. The functions
-//! block only on the file system, and [`Site::try_look_up`] never waits for a disk.
+//! A [`Site`] opens files only beneath its directory, unless it follows all symbolic links
+//! ([`Symlinks::All`]): `..`, symbolic links and renames cannot lead out of the directory. The
+//! functions block only on the file system, and [`Site::try_look_up`] never waits for a disk.
 //!
 //! ```
 //! # let root = tempfile::tempdir()?;
@@ -60,7 +60,8 @@ pub struct Site {
 }
 
 impl Site {
-    /// Opens a directory, and detects which method of opening files beneath it the kernel supports.
+    /// Opens a directory, and detects the best method that the kernel supports for opening files
+    /// beneath the directory.
     ///
     /// # Errors
     /// Returns an error if the directory does not exist, or if the fallback or an error page is not
@@ -121,13 +122,13 @@ impl Site {
         self.root.beneath()
     }
 
-    /// Looks up a path, which may block on disk I/O. The path must be decoded and normalized: it
-    /// begins with a slash and has no dot segments. Any other path is not found.
+    /// Looks up a path. The lookup may block on disk I/O. The path must be decoded and normalized:
+    /// it begins with a slash and has no dot segments. Any other path is not found.
     ///
-    /// Compressed copies are files next to the original file. The first coding in `preferred` for
-    /// which a copy exists is used. A copy that is older than the file is stale, so it is ignored.
-    /// The comparison ignores fractions of a second, because unpacking an archive may write both
-    /// files within one second, in either order.
+    /// Compressed copies are files next to the original file. The lookup uses the first coding in
+    /// `preferred` for which a copy exists. A copy that is older than the file is stale, so it is
+    /// ignored. The comparison ignores fractions of a second, because unpacking an archive may
+    /// write both files within one second, in either order.
     ///
     /// # Errors
     /// Returns an error if nothing is found or a system call fails; never [`Missing::WouldBlock`].
@@ -139,8 +140,8 @@ impl Site {
     ///
     /// # Errors
     /// Returns the same errors as [`look_up`](Self::look_up). Also returns [`Missing::WouldBlock`]
-    /// for a listing, for a name that is not in the kernel's cache, and if the kernel does not
-    /// support lookups without waiting.
+    /// for a listing, for a name that is not in the kernel's cache, and for any path if the kernel
+    /// does not support lookups without waiting.
     pub fn try_look_up(&self, path: &[u8], preferred: Codings) -> Result<Found, Missing> {
         self.find(path, preferred, Wait::Never)
     }

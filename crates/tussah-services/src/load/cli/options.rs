@@ -104,7 +104,7 @@ const OUTPUT: &str = "Output";
 /// The options of a run: the clients, the duration, and the requests.
 #[derive(Args, Debug)]
 pub(super) struct Options {
-    /// URL to load: http://HOST[:PORT][/PATH] or https://..
+    /// URL to send requests to: http://HOST[:PORT][/PATH] or https://..
     pub(super) url: String,
 
     /// Number of clients, each with one connection at a time; 1 to 10,000
@@ -163,8 +163,8 @@ pub(super) struct Options {
     #[arg(long, value_name = "FILE", conflicts_with = "files", help_heading = REQUESTS)]
     pub(super) paths: Option<PathBuf>,
 
-    /// With --files: compare every Nth body that a client receives with the file, byte by byte; 0
-    /// compares none. Lengths are always compared
+    /// With --files: compare every Nth body of each client, byte by byte, with the file; 0 compares
+    /// none. Lengths are always compared
     #[arg(long, value_name = "N", default_value_t = 100, help_heading = REQUESTS)]
     check_every: u32,
 
@@ -194,7 +194,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = CONNECTIONS)]
     pub(super) requests_per_connection: Option<u32>,
 
-    /// How to end a connection after --requests-per-connection
+    /// How to end a connection that has reached --requests-per-connection
     #[arg(long, value_name = "HOW", default_value = "header", help_heading = CONNECTIONS)]
     pub(super) close_by: CloseBy,
 
@@ -220,7 +220,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "PATH", help_heading = CONNECTIONS)]
     pub(super) cacert: Option<PathBuf>,
 
-    /// Process ID of the server; measures its CPU time and that of its descendants
+    /// Process ID of the server, to measure the CPU time of this process and its descendants
     #[arg(long, help_heading = MEASURING)]
     pub(super) pid: Option<u32>,
 
@@ -234,8 +234,8 @@ pub(super) struct Options {
     #[arg(long, value_name = "DURATION", value_parser = some_duration, help_heading = MEASURING)]
     within: Option<Duration>,
 
-    /// Requirement that the results must meet, such as 'p99<20ms', 'errors<0.1%', 'rate>1000' or
-    /// 'jain>0.99'; otherwise the exit status is 3; repeatable
+    /// Requirement for the results, such as 'p99<20ms', 'errors<0.1%', 'rate>1000' or 'jain>0.99';
+    /// the exit status is 3 if the results do not meet it; repeatable
     #[arg(long, value_name = "BOUND", help_heading = MEASURING)]
     pub(super) expect: Vec<Expectation>,
 

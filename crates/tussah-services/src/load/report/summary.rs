@@ -10,13 +10,13 @@ use crate::load::run::settings::CloseBy;
 /// a field does not.
 pub const VERSION: u32 = 1;
 
-/// The results of a run. The name of a field that is a time ends with the unit; latencies are in
-/// nanoseconds.
+/// The results of a run. The name of a field that contains a time ends with the unit, such as `_s`;
+/// the values in a [`Times`] are in nanoseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
     /// [`VERSION`].
     pub version: u32,
-    /// The URL that was loaded.
+    /// The URL to which the requests were sent.
     pub url: String,
     /// The name and version of the generator.
     pub generator: String,
@@ -103,7 +103,8 @@ pub struct Parameters {
     /// The pause of a client after an error, or after a 503 whose `Retry-After` is not honored, in
     /// milliseconds.
     pub retry_pause_ms: f64,
-    /// The value of `--check-every`: every Nth body of a client is compared; 0 means none.
+    /// The value of `--check-every`: every Nth body of each client is compared with the file; 0
+    /// means none.
     pub check_every: u32,
     /// The time limit of `--within`, in milliseconds, if specified.
     pub within_ms: Option<f64>,
@@ -135,7 +136,8 @@ pub struct Requests {
     pub unfinished_wait_ns: u64,
 }
 
-/// Requests whose `response` was at most [`Parameters::within_ms`].
+/// Requests whose time, measured as in [`Summary::response`], was at most
+/// [`Parameters::within_ms`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Within {
     /// The number of these requests.
@@ -206,7 +208,7 @@ pub struct Cpu {
     pub server: Option<ServerCpu>,
     /// The generator's CPU time, in seconds.
     pub generator_s: f64,
-    /// The utilization of the generator's workers: the share of their time for which they were
+    /// The utilization of the generator's workers: the share of the time during which they were
     /// busy, from 0 to 1.
     pub generator_busy: f64,
 }
@@ -221,7 +223,7 @@ pub struct ServerCpu {
     pub processes: usize,
     /// CPU seconds.
     pub seconds: f64,
-    /// CPU milliseconds per thousand answered requests, whatever the status.
+    /// CPU milliseconds per thousand answered requests, whatever the statuses of the answers.
     pub ms_per_1000_requests: f64,
     /// The average number of CPUs that the server kept busy.
     pub cpus: f64,
@@ -258,8 +260,8 @@ impl Summary {
     }
 
     /// Returns the number of failed requests; rejected requests do not count. In an open loop, the
-    /// number includes requests that were never sent, or that had no response within the time limit
-    /// when the run ended.
+    /// number includes the requests that were never sent, and the unfinished requests that had
+    /// exceeded their time limit when the run ended.
     #[must_use]
     pub fn errors(&self) -> u64 {
         let requests = &self.requests;

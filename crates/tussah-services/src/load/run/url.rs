@@ -7,7 +7,7 @@ use http::Uri;
 pub struct Url {
     /// True if the scheme is `https`.
     pub tls: bool,
-    /// A name or an address; an IPv6 address without its brackets.
+    /// A name or an IP address; an IPv6 address has no brackets.
     pub host: String,
     /// The port.
     pub port: u16,

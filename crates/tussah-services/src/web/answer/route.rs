@@ -100,7 +100,8 @@ impl Request {
         target::query(raw).map(|(name, value)| (text(name), text(value)))
     }
 
-    /// Returns the value of the first header field with the given name, ignoring case.
+    /// Returns the value of the first header field with the given name, which is matched without
+    /// regard to case.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         let mut fields = self.head.fields(&self.bytes);
@@ -114,7 +115,7 @@ impl Request {
         &self.body
     }
 
-    /// Takes the body as a stream, even if it is not [streamed](Route::streams) but in memory.
+    /// Takes the body as a stream, whether it is [streamed](Route::streams) or in memory.
     /// Afterwards, the body of the request is empty. In a clone of a request, a streamed body is
     /// always empty.
     pub fn take_body(&mut self) -> RequestBody {

@@ -9,8 +9,7 @@ impl Config {
     /// log. A missing log file is not created.
     ///
     /// # Errors
-    /// Returns the errors that would prevent a server with this configuration from starting, as one
-    /// sentence each.
+    /// Returns each error that would prevent the server from opening these files, as one sentence.
     pub fn check(&self) -> Result<(), Vec<String>> {
         let mut problems = Vec::new();
         if let Err(error) = self.open_site() {

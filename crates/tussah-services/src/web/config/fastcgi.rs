@@ -23,8 +23,8 @@ pub struct FastCgi {
     /// Otherwise, the whole path is the name of the script.
     pub path_info: bool,
     /// True to buffer bodies in temporary files, so that a slow client does not occupy a connection
-    /// to the application. A file holds a long request body until it is complete, or up to 1 GiB of
-    /// a response.
+    /// to the application. The server stores a long request body in such a file until the body is
+    /// complete. It stores up to 1 GiB of a response in another.
     pub buffering: bool,
     /// Additional variables for the application. Each one overrides the server's variable of the
     /// same name.

@@ -38,8 +38,8 @@ pub struct Config {
     pub workers: Option<usize>,
     /// The assignment of colors to connections.
     pub colors: Colors,
-    /// The latency target of every route that does not set its own. The server rejects requests
-    /// that it cannot answer in time, with status 503.
+    /// The latency target of every route that does not set its own. Requests that the server cannot
+    /// answer in time get status 503.
     pub target: Duration,
     /// The mode of the routes' overload control.
     pub overload: Mode,
@@ -53,8 +53,9 @@ pub struct Config {
     /// on this machine; see [`Status::from`].
     pub trusted_proxies: Vec<Peers>,
     /// The address of the FastCGI application that runs the site's PHP scripts, such as php-fpm.
-    /// With `None`, the server does not run scripts. Otherwise, it answers a path that ends in
-    /// `.php` with the output of the script instead of its source.
+    /// With `None`, the server runs no scripts except those of the applications in `fastcgi`.
+    /// Otherwise, it answers a path that ends in `.php` with the output of the script instead of
+    /// its source.
     pub php: Option<Address>,
     /// The FastCGI applications. The field `php` adds another application, with default limits.
     pub fastcgi: Vec<FastCgi>,
@@ -140,7 +141,7 @@ pub enum Colors {
 
 /// The handling of a dynamic request whose client has half-closed the connection (sent a FIN). The
 /// server cannot tell a client that has left from one that merely has nothing more to send, such as
-/// `nc -N`. A reset always cancels the request.
+/// `nc -N`. With either value, a reset cancels the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HalfClose {
     /// The request is cancelled, because the client has most likely left.
@@ -215,8 +216,9 @@ pub struct Limits {
     /// the connection; unlimited by default.
     pub requests: Option<usize>,
     /// Bound, in percent of the workers' time: the share that rejections for overload may take, 25
-    /// by default; `None` for no bound. Beyond this share, a client that retries early waits for
-    /// its turn or until its `Retry-After`, and the server accepts connections more slowly.
+    /// by default; `None` for no bound. Beyond this share, a client that retries early has to wait
+    /// until its turn or until the time in its `Retry-After`. The server then also accepts
+    /// connections more slowly.
     pub rejecting: Option<usize>,
 }
 
@@ -240,20 +242,21 @@ pub struct Timeouts {
     /// TLS handshake.
     pub head: Duration,
     /// The time limit for receiving the whole body of a request. A streamed body has no total
-    /// limit. The server gives up on a streamed body if, over this much waiting time, the client
-    /// sends nothing or less than `rate` on average.
+    /// limit. Instead, each time the server has waited for this long in total for such a body, it
+    /// checks how much has arrived. It gives up on the body if nothing has arrived, or less than
+    /// `rate` on average.
     pub body: Duration,
     /// The time for which a connection may be idle between a response and the next request.
     pub idle: Duration,
-    /// The time for which a client may stall while reading a response before the server resets the
-    /// connection.
+    /// The time after which the server resets the connection of a client that stalls while reading
+    /// a response.
     pub write: Duration,
     /// The minimum rate, in bytes per second, at which a client must read a response (averaged over
     /// `write`) or send a streamed body (averaged over `body`). `None` means no minimum.
     pub rate: Option<u64>,
-    /// The time for which a client may continue to send after the server has closed its side of the
-    /// connection. During a shutdown, the server also waits up to this long on each idle
-    /// connection, because a request may already be on its way.
+    /// The time for which the server still reads from a client after the server has closed its own
+    /// side of the connection. During a shutdown, the server also waits up to this long on each
+    /// idle connection, because a request may already be on its way.
     pub linger: Duration,
 }
 
@@ -361,7 +364,8 @@ pub struct Status {
     /// behind a [trusted](Config::trusted_proxies) proxy is identified by the address that the
     /// proxy specifies. Clients behind any other proxy never see the page. However, if an untrusted
     /// proxy adds neither `X-Forwarded-For` nor `Forwarded`, the server takes the proxy itself for
-    /// a client. If such a proxy runs on this machine, all of its clients can see the page.
+    /// a client. If such a proxy runs on this machine, all of its clients can see the page by
+    /// default.
     pub from: Vec<Peers>,
 }
 

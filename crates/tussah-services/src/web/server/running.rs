@@ -28,7 +28,7 @@ use crate::web::site::{Site, SiteError};
 use crate::web::stages::graph::{AcceptStage, Wire};
 use listen::{Accepting, Listening};
 
-/// A running web server. Dropping it closes its listeners and abandons its connections.
+/// A running web server. Dropping this value closes the listeners and abandons the connections.
 pub struct Running {
     current: Arc<RwLock<Arc<Instance>>>,
     listening: Vec<Listening>,
@@ -142,7 +142,7 @@ impl Running {
     /// request. The number of workers stays the same.
     ///
     /// # Errors
-    /// Returns any error from [`Web::start`](super::serve::Web::start). If reloading fails, the
+    /// Returns the same errors as [`Web::start`](super::serve::Web::start). If reloading fails, the
     /// current configuration stays in effect.
     pub async fn reload(&mut self, config: Config) -> Result<(), WebError> {
         let before = Arc::clone(&self.current.read());
@@ -191,10 +191,10 @@ impl Running {
         Ok(())
     }
 
-    /// Shuts down the server gracefully. The server accepts no further connections, serves one more
-    /// request from each client that has already connected, and finishes requests in flight.
-    /// [`Config::drain`] limits how long this takes. For connections that were accepted before a
-    /// [`reload`](Self::reload), the limit in their own configuration applies.
+    /// Shuts down the server gracefully. The server accepts no further connections, serves at most
+    /// one more request from each client that has already connected, and finishes requests in
+    /// flight. [`Config::drain`] limits how long this takes. For connections that were accepted
+    /// before a [`reload`](Self::reload), the limit in their own configuration applies.
     pub async fn stop(mut self) -> Stopped {
         self.ending.retain(|ending| !ending.is_finished());
         close(self.listening).await;

@@ -98,8 +98,8 @@ impl Web {
     /// Starts the server in the current runtime.
     ///
     /// # Errors
-    /// Returns an error if the site or the certificates cannot be opened, or if an address cannot
-    /// be bound.
+    /// Returns an error if the site, the certificates or the access log cannot be opened, or if an
+    /// address cannot be bound.
     ///
     /// # Panics
     /// Panics if polled outside of a runtime.
@@ -118,8 +118,8 @@ impl Web {
     /// ([`bound_arenas`](tussah::heap::bound_arenas)).
     ///
     /// # Errors
-    /// Returns any error from [`start`](Self::start). Also returns an error if every listener has
-    /// failed.
+    /// Returns the same errors as [`start`](Self::start). Also returns an error if every listener
+    /// has failed.
     pub fn run(mut self) -> Result<(), WebError> {
         let _said = Said;
         let diagnostics = Diagnostics::install(&self.config.diagnostics);

@@ -48,7 +48,7 @@ impl Reloadable {
     /// Reads both files again.
     ///
     /// # Errors
-    /// Returns any error from [`open`](Self::open). If reloading fails, the current certificate
+    /// Returns the same errors as [`open`](Self::open). If reloading fails, the current certificate
     /// stays in use.
     pub fn reload(&self) -> Result<(), TlsError> {
         let new = load(&self.certificate, &self.key)?;

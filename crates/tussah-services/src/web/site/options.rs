@@ -24,7 +24,7 @@ pub enum Dotfiles {
     /// Names that begin with a dot, except `.well-known`, appear not to exist.
     #[default]
     Hidden,
-    /// Names that begin with a dot are served like any other name.
+    /// Names that begin with a dot are treated like any other name.
     Served,
 }
 
@@ -41,10 +41,10 @@ pub struct SiteOptions {
     /// The treatment of names that begin with a dot.
     pub dotfiles: Dotfiles,
     /// The codings for which compressed copies may exist next to a file. Among codings that a
-    /// client prefers equally, the first one is used.
+    /// client prefers equally, the server uses the one that comes first here.
     pub precompressed: Codings,
-    /// The suffixes of the names of scripts, such as `.php`. A script is run, and its source is
-    /// never served.
+    /// The suffixes of the names of scripts, such as `.php`. The server runs a script, and never
+    /// serves its source.
     pub scripts: Vec<String>,
     /// The file to serve if nothing is found and the last segment of the path has no dot, for
     /// applications that do their own routing. If the file is a script, it serves all paths at
@@ -57,7 +57,7 @@ pub struct SiteOptions {
     /// Additional media types by file extension, without the dot. These types override the built-in
     /// types.
     pub types: BTreeMap<String, String>,
-    /// The default value of `Cache-Control`, for pages for which no rule sets it.
+    /// The value of `Cache-Control` in responses for which no rule sets this field.
     pub cache_control: Option<String>,
     /// The rules that add header fields to responses, by path. Later rules override earlier ones.
     pub rules: Vec<FieldRule>,

@@ -27,8 +27,8 @@ pub enum Beneath {
     Kernel,
     /// Use openat2(2), even though it may wait for a disk on this kernel (Linux 5.6 to 5.11).
     KernelWaits,
-    /// Open one component at a time, because openat2(2) is missing or forbidden. Each step may wait
-    /// for a disk.
+    /// Open a path one component at a time, because openat2(2) is missing or forbidden. Each step
+    /// may wait for a disk.
     Steps,
 }
 

@@ -23,12 +23,12 @@ pub struct Made {
 
 /// Writes a file set into a directory, and creates the directory if necessary.
 ///
-/// Existing files are kept, so that an interrupted call can be repeated. After each directory, the
-/// function calls `progress` with the number of complete directories.
+/// Files that are already complete are kept, so that an interrupted call can be repeated. After
+/// each directory, the function calls `progress` with the number of complete directories.
 ///
 /// # Errors
-/// Returns the system's error with the path. If the disk is full, the error states how much space
-/// is missing.
+/// Returns the system's error with the path. If the disk is full, the error states how much more
+/// space the rest of the set needs.
 pub fn generate(set: FileSet, root: &Path, mut progress: impl FnMut(usize)) -> io::Result<Made> {
     let mut made = Made::default();
     let mut buffer = vec![0; PIECE];
