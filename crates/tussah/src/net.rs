@@ -95,7 +95,7 @@
 //!
 //! # Common properties
 //!
-//! - Operations take `&self`, so any number of threads may use a socket at the same time.
+//! - Operations take `&self`, so any number of threads can use a socket at the same time.
 //! - Dropping the future of an operation never loses data that has arrived. The documentation of
 //!   each operation says which part of its work may already be done when its future is dropped.
 //! - Errors name the operation and the peer: see [`OpError`](crate::OpError). The `try_` functions

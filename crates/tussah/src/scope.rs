@@ -55,8 +55,8 @@ pub use nursery::Nursery;
 ///
 /// # Cancellation
 /// Dropping the scope's future drops the body and aborts all children. Each child ends at its next
-/// await, in an event of its own color. A child can run slightly longer than its scope only if the
-/// scope's future is dropped.
+/// await, in an event of its own color. This is the only case in which a child can run slightly
+/// longer than its scope.
 ///
 /// # Errors
 /// Returns the first error that the body or a child returns.

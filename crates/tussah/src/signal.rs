@@ -12,9 +12,10 @@
 //!
 //! # The default action
 //!
-//! The first stream for a signal replaces the signal's previous action, such as ending the process,
-//! for the rest of the process's life. After the last stream is dropped, the signal has no effect.
-//! Handlers that were installed earlier, for example by a library, are still called.
+//! When the first stream for a signal is created, it replaces the signal's previous action, such as
+//! ending the process. The replacement lasts for the rest of the process's life. After the last
+//! stream is dropped, the signal has no effect. Handlers that were installed earlier, for example
+//! by a library, are still called.
 
 mod number;
 

@@ -90,7 +90,8 @@ impl RateLimit {
         }
     }
 
-    /// Adds a limit in reads per second, to also slow down peers that send many small messages.
+    /// Adds a limit in reads per second. Such a limit also slows down peers that send many small
+    /// messages.
     ///
     /// # Panics
     /// Panics if the rate is 0.

@@ -99,8 +99,8 @@ impl Child {
 
     /// Closes `stdin`, unless it has been taken, and waits until the child exits.
     ///
-    /// If a child writes to a pipe that no one reads, it blocks forever once the pipe is full; see
-    /// [`wait_with_output`](Self::wait_with_output).
+    /// A child that writes to a full pipe blocks until someone reads from the pipe. To read the
+    /// outputs while waiting, use [`wait_with_output`](Self::wait_with_output).
     ///
     /// # Errors
     /// Returns the system's error, for example if other code has waited for the child. Returns

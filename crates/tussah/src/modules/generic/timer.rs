@@ -16,7 +16,8 @@ use crate::time::interval;
 /// |---|---|---|
 /// | output `out` | `u64` | the numbers |
 ///
-/// While the receiver has no room, the timer waits; it then sends the missed numbers.
+/// While the receiver has no room, the timer waits. Once there is room, the timer sends the missed
+/// numbers.
 #[module]
 pub struct Timer {
     every: Duration,

@@ -78,11 +78,13 @@ impl TcpStream {
     ///
     /// [`Resolver::current`](crate::dns::Resolver::current) looks up the addresses of a host name,
     /// for IPv4 and IPv6 in parallel. Connection attempts overlap: each attempt starts 250 ms after
-    /// the previous one, or earlier if the previous one fails. The first connection to succeed is
-    /// used (Happy Eyeballs: RFC 8305). Connecting by name takes at most two minutes.
+    /// the previous attempt, or earlier if the previous attempt fails. The first attempt that
+    /// succeeds provides the connection (Happy Eyeballs: RFC 8305). Connecting by name takes at
+    /// most two minutes.
     ///
     /// # Cancellation
-    /// Dropping the future closes the connection, or abandons the attempt.
+    /// Dropping the future abandons the attempt, and closes any connection that has already been
+    /// made.
     ///
     /// # Errors
     /// Returns the error for the last address: `ConnectionRefused` if no process listens there,
@@ -226,7 +228,8 @@ impl ConnectOptions {
     /// Connects with these options; see [`TcpStream::connect`].
     ///
     /// # Cancellation
-    /// Dropping the future closes the connection, or abandons the attempt.
+    /// Dropping the future abandons the attempt, and closes any connection that has already been
+    /// made.
     ///
     /// # Errors
     /// Returns `TimedOut` if the timeout elapses, or any error from [`TcpStream::connect`].

@@ -49,7 +49,8 @@ impl Default for ListenOptions {
 
 impl ListenOptions {
     /// Bound, in connections: sets the length of the system's queue of pending connections.
-    /// Default: 1024. When the queue is full, further clients wait or are refused.
+    /// Default: 1024. When the queue is full, the operating system makes further clients wait, or
+    /// refuses them.
     pub fn backlog(self, connections: u32) -> Self {
         Self {
             backlog: connections,

@@ -31,8 +31,8 @@ use crate::net::socket::{Direction, Socket, internet};
 /// listener itself, and an accept loop can treat it as final.
 ///
 /// # Examples
-/// This server starts a thread for each connection, and accepts at most a thousand connections at a
-/// time:
+/// This server starts a thread for each connection, and keeps at most a thousand connections open
+/// at a time:
 /// ```
 /// use tussah::net::{TcpListener, TcpStream};
 ///

@@ -113,8 +113,8 @@ impl TcpStream {
 
     packet_options!();
 
-    /// Returns and clears the connection's pending error, if any. The next operation then no longer
-    /// reports this error.
+    /// Returns and clears the connection's pending error, if any. The next operation no longer
+    /// reports a cleared error.
     ///
     /// # Errors
     /// Returns the system's error.

@@ -33,7 +33,7 @@ pub struct OwnedWriteHalf {
     forgotten: bool,
 }
 
-/// The error returned when two halves to be joined belong to different streams.
+/// The error returned by an attempt to join two halves that belong to different streams.
 #[derive(Debug)]
 pub struct ReuniteError(
     /// The reading half.

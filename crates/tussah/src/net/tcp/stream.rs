@@ -24,8 +24,8 @@ use crate::time::sleep;
 /// same time. Dropping the stream closes the connection; the system still delivers the bytes
 /// already written, if the peer accepts them.
 ///
-/// Each future of `read` or `write` occupies 64 bytes. The `poll_` functions of `futures_io` keep
-/// no state between calls.
+/// Each future returned by `read` or `write` occupies 64 bytes. The `poll_` functions of
+/// `futures_io` keep no state between calls.
 ///
 /// # Examples
 /// ```

@@ -124,8 +124,8 @@ impl UdpSocket {
 
     packet_options!();
 
-    /// Returns and clears the socket's pending error, if any. The next operation then no longer
-    /// reports this error.
+    /// Returns and clears the socket's pending error, if any. The next operation no longer reports
+    /// a cleared error.
     ///
     /// # Errors
     /// Returns the system's error.

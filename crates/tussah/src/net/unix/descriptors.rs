@@ -79,7 +79,7 @@ impl UnixStream {
     /// Reads bytes and up to `fds_max` descriptors. The system closes any additional descriptors,
     /// and [`ReceivedFds::fds_lost`] is then true.
     ///
-    /// The read stops before the next bytes that carry descriptors.
+    /// If later bytes carry further descriptors, the read stops before these bytes.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, neither bytes nor descriptors have been read.

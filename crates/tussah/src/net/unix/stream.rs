@@ -51,8 +51,8 @@ pub struct UnixStream {
 /// The credentials of the peer at the time of connecting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Credentials {
-    /// The PID, or `None` if this process cannot see it, for example because the peer runs outside
-    /// this container.
+    /// The PID, or `None` if this process cannot see the PID, for example because the peer runs
+    /// outside this process's container.
     pub pid: Option<u32>,
     /// The user ID.
     pub uid: u32,

@@ -135,10 +135,10 @@ const FINISHED_MIN: u64 = 10;
 /// Aspen's rule. If the handlers compute, the controller provides one servlet per worker.
 ///
 /// A blocking stage always counts as waiting, because its OS threads occupy no workers. For a
-/// non-blocking stage, the controller compares the time that batches spend on workers with their
-/// total time. The controller starts with one servlet per worker, so that waiting for a worker does
-/// not count as waiting for something else. After a yield, a handler waits only for a worker, so
-/// this wait does not count either.
+/// non-blocking stage, the controller compares the time that batches spend on workers with the
+/// total time of these batches. The controller starts with one servlet per worker, so that waiting
+/// for a worker does not count as waiting for something else. After a yield, a handler waits only
+/// for a worker, so this wait does not count either.
 #[derive(Debug)]
 pub struct AutoServlets {
     /// Aspen for servlets that are tussah threads, and for servlets that are OS threads.

@@ -67,9 +67,9 @@ const SLOT_NS_MAX: u64 = 10_000_000;
 /// its batch. Choose a target of at least ten mean service times. With a target below eight mean
 /// service times, no time remains as a reserve for variations of the service time.
 ///
-/// In overload, the controller judges each class by the events ahead of it: those of the same class
+/// In overload, the controller judges an event by the events ahead of it: those of its own class
 /// and of higher classes. Lower classes are therefore rejected first. If the classes have shares,
-/// the events ahead are those that are served before events of the class.
+/// the events ahead are those that the stage serves before this event.
 #[derive(Debug)]
 pub struct Predict {
     target_ns: u64,

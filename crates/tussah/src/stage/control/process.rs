@@ -80,9 +80,9 @@ pub enum Constraint {
 /// overload.
 ///
 /// Each stage has at least one servlet. Stages that request more servlets get them in order of
-/// priority. Within a priority, stages that free resources come first, and equal stages get one
-/// servlet at a time in turn. All stages share the remaining servlets, so that a stage can use more
-/// servlets even before the next plan.
+/// priority. Among stages of one priority, those that free resources come first. Stages that are
+/// equal in both respects get one servlet at a time in turn. All stages share the remaining
+/// servlets, so that a stage can use more servlets even before the next plan.
 ///
 /// # Examples
 /// ```

@@ -43,7 +43,7 @@ const WINDOW: u32 = 1000;
 /// Parameters of [`Cinnamon`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CinnamonConfig {
-    /// The time between two changes of the share to reject, in nanoseconds.
+    /// The time between two changes of the share of events to reject, in nanoseconds.
     pub interval_ns: u64,
     /// The maximum time that an event may spend in the queue, in nanoseconds.
     pub queued_ns_max: u64,
@@ -55,8 +55,9 @@ pub struct CinnamonConfig {
     /// The differential gain: the coefficient of the change of the error; 0 or more (other values
     /// count as 0).
     pub differential: f64,
-    /// The maximum share to reject; from 0 to 1 (other values count as 0.99). With a value below 1,
-    /// some events are still admitted, so the controller notices the end of an overload.
+    /// The maximum share of events to reject; from 0 to 1 (other values count as 0.99). With a
+    /// value below 1, some events are still admitted, so the controller notices the end of an
+    /// overload.
     pub reject_max: f64,
 }
 
@@ -91,7 +92,7 @@ impl CinnamonConfig {
 }
 
 /// A controller that rejects the events with the lowest priorities. A PID controller determines the
-/// share to reject.
+/// share of events to reject.
 #[derive(Debug)]
 pub struct Cinnamon {
     config: CinnamonConfig,
