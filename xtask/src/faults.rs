@@ -38,8 +38,8 @@ pub(crate) struct Options {
     /// Make only this system call fail (repeatable, or a comma-separated list)
     #[arg(long, value_name = "CALL", value_delimiter = ',')]
     call: Vec<String>,
-    /// Numbers of the matching calls that fail, counted in each OS thread from 1. Some runs count
-    /// from `main`, and others from the time when the program is ready
+    /// The matching calls that fail, by number; each OS thread numbers its calls from 1. In some
+    /// runs, the numbers begin at the start of `main`, in others when the program is ready
     #[arg(
         long,
         value_name = "N",

@@ -100,11 +100,12 @@ enum Task {
     ///
     /// Builds tussah-bench and runs its workloads with all their variants. The runs of tussah and
     /// its peers alternate. Each file contains the command and its output. The measurement takes
-    /// several hours. Run nothing else on the machine during that time. If fio is installed, `disk`
-    /// compares tussah with it. `fifo` with many idle pairs needs a high limit on open files
-    /// (ulimit -Hn). If valgrind is installed, the command also counts the instructions for each
-    /// thread of `spawn`. With --web, the peers are servers that scripts/peers installs; the tables
-    /// name any peer that is missing. Counting system calls and limiting memory require root.
+    /// several hours. Run nothing else on the machine during that time. If fio is installed, the
+    /// workload `disk` compares tussah with fio. The workload `fifo` needs a high limit on open
+    /// files (ulimit -Hn) for many idle pairs. If valgrind is installed, the command also counts
+    /// the instructions per thread in the workload `spawn`. With --web, the peers are servers that
+    /// scripts/peers installs; the tables name any peer that is missing. Counting system calls and
+    /// limiting memory require root.
     #[command(
         after_help = "Example:\n  cargo xtask record record/today wake burst 'echo --connections 1'"
     )]
@@ -117,8 +118,8 @@ struct TidyOptions {
     #[arg(long)]
     bless: bool,
 
-    /// Instead of checking, print 100 random sentences for a reader to judge, from the README, the
-    /// docs, the help of options, and the rustdoc of public items
+    /// Instead of checking, print 100 random sentences from the README, the docs, the help of
+    /// options, and the rustdoc of public items, for a reader to judge
     #[arg(long, value_name = "SEED", conflicts_with = "bless")]
     sample: Option<u64>,
 }

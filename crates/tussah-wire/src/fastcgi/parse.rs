@@ -178,9 +178,9 @@ impl Parser {
     ///
     /// # Errors
     ///
-    /// Returns an error if a record has an unknown version or type, belongs to another request or
-    /// has a wrong length, and if content follows the end of its stream. The parser must not be
-    /// used after an error.
+    /// Returns an error if a record has an unknown version or type, belongs to another request, has
+    /// a wrong length, or adds content to a stream that has ended. The parser must not be used
+    /// after an error.
     pub fn parse<'b>(&mut self, bytes: &'b [u8]) -> Result<Step<'b>, Malformed> {
         let mut consumed = 0;
         let mut event = None;

@@ -83,9 +83,9 @@ impl Handshake {
         field.map(|(_, value)| value)
     }
 
-    /// Returns the addresses of the servents that the first field with this name lists, such as
-    /// `X-Try` or `X-Try-Ultrapeers`. The iterator skips any list member that is not an address
-    /// with a port.
+    /// Returns the addresses of the servents that the first field with this name lists. The usual
+    /// names are `X-Try` and `X-Try-Ultrapeers`. The iterator skips any list member that is not an
+    /// address with a port.
     pub fn hosts<'b>(
         &self,
         name: &str,

@@ -49,8 +49,9 @@ impl Ranges {
     /// Returns the ranges that a request asks for in a representation of `len` bytes, whose
     /// validators are `current`. `bytes` is the buffer from which `head` was parsed.
     ///
-    /// Returns `Whole` for methods other than GET, because ranges are not defined for them (section
-    /// 14.2), for several `Range` lines, and if `If-Range` does not match.
+    /// Returns `Whole` if the method is not GET, because ranges are defined only for GET (section
+    /// 14.2). Also returns `Whole` if the request has several `Range` lines, or if `If-Range` does
+    /// not match.
     pub fn of(head: &Head, bytes: &[u8], current: &Validators<'_>, len: u64) -> Self {
         match head.field_single(Field::Range, bytes) {
             Some(value)

@@ -3,8 +3,8 @@
 use super::{HEAD_BYTES_MAX, Head, Limits, parse};
 use crate::http::Refusal;
 
-/// The progress of a search for the end of a head, so that a head that arrives slowly is not parsed
-/// again for each byte.
+/// The progress of a search for the end of a head. Thanks to the scan, a head that arrives slowly
+/// is not parsed again for each byte.
 ///
 /// The first piece is parsed immediately, because most heads arrive in one piece. Later pieces are
 /// only searched for the end of the head, for NUL, and for a lone CR or LF. The complete head is

@@ -83,8 +83,8 @@ impl ResponseHead {
     }
 }
 
-/// Parses the head at the start of `bytes`, which belongs to the response to a `method` request.
-/// Returns `None` if the head is incomplete.
+/// Parses the head of a response to a `method` request, at the start of `bytes`. Returns `None` if
+/// the head is incomplete.
 ///
 /// `100 Continue` and other 1xx responses are separate heads without a body; the final response
 /// follows. The parser is as strict as the parser for requests, except that the reason phrase and
