@@ -41,8 +41,8 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Returns the kinds that the value of an argument can have, starting with its own kind. The
-    /// list is empty if the value has no kind.
+    /// Returns the kinds of parameters that accept this value as an argument, starting with the
+    /// value's own kind. The list is empty if the value has no kind.
     #[must_use]
     pub fn kinds(&self, value: &Expr) -> Vec<Kind> {
         let param = |name: &str| self.params.iter().find(|param| param.name == name);

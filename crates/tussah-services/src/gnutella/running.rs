@@ -118,7 +118,7 @@ impl Running {
         self.http
     }
 
-    /// Returns the running graph, for observation.
+    /// Returns the router's running graph, for monitoring.
     #[must_use]
     pub fn graph(&self) -> &flow::Running {
         &self.graph

@@ -13,7 +13,7 @@ impl Graph {
     /// these edges needs a copy of each item.
     ///
     /// Edges that exist under different conditions are not included, even if both conditions can be
-    /// true.
+    /// true at once.
     #[must_use]
     pub fn copies(&self) -> Vec<(usize, usize)> {
         let mut ports: BTreeMap<&PortRef, Vec<Present>> = BTreeMap::new();

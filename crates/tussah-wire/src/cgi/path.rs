@@ -7,9 +7,8 @@
 /// nginx splits paths in the same way with `fastcgi_split_path_info ^(.+\.php)(/.+)$`. However,
 /// this function treats a line feed as text, so a line feed cannot prevent the split.
 ///
-/// The script need not exist, even if a part of its name is an existing file: for
-/// `/photo.jpg/x.php`, the script is the whole path. A server must therefore check that the script
-/// is a file.
+/// The function does not look for files: for `/photo.jpg/x.php`, the script is the whole path, even
+/// if `/photo.jpg` is a file. A server must therefore check that the script is a file.
 ///
 /// ```
 /// use tussah_wire::cgi::split_path_info;

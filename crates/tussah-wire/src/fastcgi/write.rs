@@ -19,7 +19,8 @@ pub enum Role {
     Responder = 1,
     /// Decides whether a request is allowed (section 6.3).
     Authorizer = 2,
-    /// Answers a request with a file that the web server sends as [`Stream::Data`] (section 6.4).
+    /// Answers a request by processing a file that the web server sends as [`Stream::Data`]
+    /// (section 6.4).
     Filter = 3,
 }
 

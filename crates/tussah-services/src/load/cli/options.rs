@@ -190,7 +190,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = REQUESTS)]
     seed: u64,
 
-    /// Open a new connection after N requests [default: keep it open]
+    /// Open a new connection after N requests [default: keep each connection open]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = CONNECTIONS)]
     pub(super) requests_per_connection: Option<u32>,
 
