@@ -235,8 +235,8 @@ impl Reader {
     /// Fills the buffer.
     ///
     /// # Errors
-    /// Returns `UnexpectedEof` if the stream ends first; the bytes read so far are in the buffer.
-    /// Returns any error from [`read`](Self::read).
+    /// Returns `UnexpectedEof` if the stream ends before the buffer is full; the bytes read so far
+    /// are in the buffer. Returns any error from [`read`](Self::read).
     ///
     /// # Cancellation
     /// If the future is dropped, the bytes read so far are in the buffer, but their number is lost.

@@ -3,9 +3,9 @@
 //! A [`Command`] describes a program to run, [`spawn`](Command::spawn) starts it, and a [`Child`]
 //! is the running process.
 //!
-//! Starting a process can take a long time, because the program is read from disk and the system
-//! may have to copy the process. The runtime therefore starts processes on the blocking pool. To
-//! wait for the exit of a child, the runtime waits until the child's pidfd is readable
+//! Starting a process can take a long time, because the operating system reads the program from
+//! disk, and may have to copy this process. The runtime therefore starts processes on the blocking
+//! pool. To wait for the exit of a child, the runtime waits until the child's pidfd is readable
 //! (pidfd_open(2)). On systems without pidfds, one OS thread of the blocking pool waits for each
 //! child.
 //!

@@ -43,7 +43,7 @@ use tussah_core::{AsColor, Handle, JoinHandle};
 use children::{Children, Running};
 pub use nursery::Nursery;
 
-/// Runs `body`, which may start child threads, and waits for all of them.
+/// Runs `body`, which can start child threads, and waits for all of these threads.
 ///
 /// No child outlives the scope: however the body ends, the scope waits for its children before it
 /// returns. If the body or a child fails, the scope drops the body, aborts the other children, and

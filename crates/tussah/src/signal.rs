@@ -1,7 +1,8 @@
 //! Signals as streams.
 //!
 //! [`signal`] returns a stream of the deliveries of one signal. Any number of streams, in any
-//! number of runtimes, may listen for the same signal: each stream receives every delivery.
+//! number of runtimes, can listen for the same signal. Each of these streams receives every
+//! delivery.
 //!
 //! # Delivery
 //!

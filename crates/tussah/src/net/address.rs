@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 ///
 /// A string must contain an IP address and a port, with brackets around an IPv6 address:
 /// `127.0.0.1:80`, `[::1]:80`. Host names (`example.com:80`, or a pair of name and port) are
-/// accepted only for connecting. For any other purpose, resolve host names first.
+/// accepted only for connecting a `TcpStream`. For any other purpose, resolve host names first.
 ///
 /// # Examples
 /// ```

@@ -66,12 +66,12 @@ pub struct PushError<B> {
 pub struct OutgoingStats {
     /// Number of queued bytes that have not been written yet.
     pub bytes: usize,
-    /// Number of buffers queued or being written.
+    /// Number of buffers that are queued or are being written.
     pub buffers: usize,
     /// Number of accepted buffers.
     pub pushed: u64,
-    /// Number of buffers rejected because the queue was full, including those for which the
-    /// connection was aborted.
+    /// Number of buffers rejected because the queue was full, including any buffer whose rejection
+    /// aborted the connection.
     pub refused: u64,
     /// Number of accepted buffers that were dropped when the connection ended.
     pub lost: u64,

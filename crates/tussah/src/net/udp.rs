@@ -52,7 +52,7 @@ impl UdpSocket {
     /// # Errors
     /// Returns any error from the operating system, such as `AddrInUse`, `AddrNotAvailable` or
     /// `PermissionDenied`. Returns `InvalidInput` if `address` is not an address. Host names
-    /// (`localhost:80`) are not accepted here; they are looked up only for connecting.
+    /// (`localhost:80`) are not accepted; only connecting a `TcpStream` looks up host names.
     ///
     /// # Panics
     /// Panics outside a runtime.

@@ -93,7 +93,8 @@ impl Command {
         self
     }
 
-    /// Sets `argv[0]` of the program. Default: the program as given to [`new`](Self::new).
+    /// Sets `argv[0]` of the program. Default: the name or path that was passed to
+    /// [`new`](Self::new).
     pub fn arg0(&mut self, name: impl AsRef<OsStr>) -> &mut Self {
         self.name = Some(name.as_ref().to_owned());
         self
@@ -239,7 +240,7 @@ impl Command {
     ///
     /// # Cancellation
     /// Dropping the future drops the [`Child`]. Unless [`kill_on_drop`](Self::kill_on_drop) is set,
-    /// the process continues to run, but its output is not read.
+    /// the process continues to run, but nothing reads its output.
     ///
     /// # Examples
     /// See [`Command`].

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tussah_core::quietly;
 
-/// A set of child futures that may borrow from their parent. The parent polls its children one at a
+/// A set of child futures that can borrow from their parent. The parent polls its children one at a
 /// time.
 ///
 /// Children run only while the parent awaits [`next`](Nursery::next) or [`join`](Nursery::join).

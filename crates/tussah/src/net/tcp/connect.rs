@@ -168,7 +168,7 @@ pub async fn connect(target: impl ToAddresses) -> io::Result<TcpStream> {
 }
 
 impl ConnectOptions {
-    /// Sets the local address. By default, the system chooses the address.
+    /// Sets the local address. By default, the operating system chooses the local address.
     pub fn bind(self, local: SocketAddr) -> Self {
         let local = Some(local);
         Self { local, ..self }

@@ -27,7 +27,7 @@ use crate::net::socket::{Direction, Socket, internet};
 /// If the process or the system has no descriptors or memory left for a connection, the listener
 /// pauses and then tries again. The first pause lasts 1 ms, and later pauses last up to one second.
 /// A pause ends early if a stream of this process is closed. A faulty connection never prevents the
-/// listener from accepting others. An error of [`accept`](Self::accept) therefore concerns the
+/// listener from accepting others. An error from [`accept`](Self::accept) therefore concerns the
 /// listener itself, and an accept loop can treat it as final.
 ///
 /// # Examples
@@ -96,7 +96,7 @@ impl TcpListener {
     /// # Errors
     /// Returns any error from the operating system, such as `AddrInUse`, `AddrNotAvailable` or
     /// `PermissionDenied`. Returns `InvalidInput` if `address` is not an address. Host names
-    /// (`localhost:80`) are not accepted here; they are looked up only for connecting.
+    /// (`localhost:80`) are not accepted; only connecting a `TcpStream` looks up host names.
     ///
     /// # Panics
     /// Panics outside a runtime.

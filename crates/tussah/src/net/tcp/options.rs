@@ -12,8 +12,8 @@ use crate::net::socket::{Direction, Socket, packet_options};
 
 /// Settings for detecting dead connections.
 ///
-/// Detecting a dead connection takes about two minutes with the default settings of this type, and
-/// about two hours with those of the system.
+/// With the defaults of this type, the operating system detects a dead connection after about two
+/// minutes. With the operating system's own defaults, detection takes about two hours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
     /// Idle time before the first probe, in whole seconds from 1 to 32,767.

@@ -35,7 +35,8 @@ impl TcpStream {
     /// If the future is dropped, the bytes read so far are in `buffer`, but their number is lost.
     ///
     /// # Errors
-    /// Returns `UnexpectedEof` if the stream ends first, or any error from [`read`](Self::read).
+    /// Returns `UnexpectedEof` if the stream ends before `buffer` is full, or any error from
+    /// [`read`](Self::read).
     pub fn read_exact<'a>(
         &'a self,
         buffer: &'a mut [u8],

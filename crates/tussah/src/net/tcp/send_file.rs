@@ -55,10 +55,10 @@ impl TcpStream {
     ///
     /// # Errors
     /// Returns `UnexpectedEof`, which contains a [`FileTruncated`], if the file ends early. Returns
-    /// `InvalidInput` if the file is neither a regular file nor a block device, because reading a
-    /// pipe or a device may block. Returns any error from [`write`](Self::write), and any error
-    /// that the operating system reports for the file. After an error, part of the file may have
-    /// been sent.
+    /// `InvalidInput` if the file is neither a regular file nor a block device, because a read from
+    /// a pipe or another device can block. Returns any error from [`write`](Self::write), and any
+    /// error that the operating system reports for the file. After an error, part of the file may
+    /// have been sent.
     ///
     /// # Examples
     /// ```

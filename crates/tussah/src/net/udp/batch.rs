@@ -114,7 +114,8 @@ impl UdpSocket {
     }
 
     /// Sends datagrams, each to its address or, if it has none, to the peer. Returns the number of
-    /// leading datagrams that the system accepted: at least 1, unless `datagrams` is empty.
+    /// datagrams, counted from the first, that the operating system accepted: at least 1, unless
+    /// `datagrams` is empty.
     ///
     /// One call sends at most 32 datagrams, with one system call (`sendmmsg`). If sending a later
     /// datagram fails, the call that is then made for the remaining datagrams returns the error.

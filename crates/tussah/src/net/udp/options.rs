@@ -72,7 +72,7 @@ impl UdpSocket {
         self.ask(Socket::multicast_loop)
     }
 
-    /// Sets the interface for outgoing IPv4 multicast datagrams, identified by its address.
+    /// Sets the interface, identified by its address, for outgoing IPv4 multicast datagrams.
     ///
     /// # Errors
     /// Returns the system's error.
@@ -80,7 +80,7 @@ impl UdpSocket {
         self.set(|socket| socket.set_multicast_if_v4(interface))
     }
 
-    /// Sets the interface for outgoing IPv6 multicast datagrams, identified by its index.
+    /// Sets the interface, identified by its index, for outgoing IPv6 multicast datagrams.
     ///
     /// # Errors
     /// Returns the system's error.

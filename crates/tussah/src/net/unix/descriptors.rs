@@ -7,7 +7,7 @@ use super::stream::UnixStream;
 use crate::net::socket::{DESCRIPTORS_MAX, Direction, Message, Socket};
 use crate::net::tcp::{Limited as _, Verb, transfer};
 
-/// A received message that may carry descriptors.
+/// A received message, which can carry descriptors.
 ///
 /// The descriptors are close-on-exec. Dropping this value closes the descriptors.
 #[derive(Debug)]

@@ -251,7 +251,8 @@ impl UnixStream {
     /// If the future is dropped, the bytes read so far are in `buffer`, but their number is lost.
     ///
     /// # Errors
-    /// Returns `UnexpectedEof` if the stream ends first, or any error from [`read`](Self::read).
+    /// Returns `UnexpectedEof` if the stream ends before `buffer` is full, or any error from
+    /// [`read`](Self::read).
     pub async fn read_exact(&self, mut buffer: &mut [u8]) -> io::Result<()> {
         while !buffer.is_empty() {
             let len = self.read(buffer).await?;

@@ -195,7 +195,7 @@ impl Log {
     }
 
     /// Logs each difference between the settings in force and the settings requested by a
-    /// controller. A setting that is `None` on either side counts as unchanged.
+    /// controller. A setting that is `None` before or after the change counts as unchanged.
     pub fn note(
         &mut self,
         at_ns: u64,

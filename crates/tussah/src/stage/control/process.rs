@@ -124,8 +124,8 @@ impl Governor {
         self.servlets_max
     }
 
-    /// Sets the time after which a stage counts as overloaded, in nanoseconds; 100 ms by default.
-    /// Shorter overloads count as bursts.
+    /// Sets the time, in nanoseconds, for which a stage must be overloaded before the governor
+    /// looks for a cause; 100 ms by default. Shorter overloads count as bursts.
     #[must_use]
     pub fn overloaded_after_ns(mut self, ns: u64) -> Self {
         self.overloaded_ns_min = ns;

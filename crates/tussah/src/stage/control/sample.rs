@@ -91,7 +91,7 @@ pub struct Servlets {
     pub busy: usize,
     /// The number of servlets that are waiting for events.
     pub parked: usize,
-    /// The number of servlets that may currently be busy at the same time.
+    /// The current limit on the number of busy servlets.
     pub target: usize,
     /// The maximum of `target`.
     pub max: usize,

@@ -75,7 +75,8 @@ impl AutoTarget {
         }
     }
 
-    /// Makes the controller start with the knowledge in `memory`, and store there what it learns.
+    /// Makes the controller start with the knowledge in `memory`, and store new knowledge in
+    /// `memory`.
     #[must_use]
     pub fn remember(mut self, memory: &Memory) -> Self {
         self.memory = Some(memory.clone());

@@ -30,8 +30,9 @@ pub struct CodelConfig {
     /// M: the maximum wait of an event in a standing queue, in nanoseconds; at most `interval_ns`
     /// (higher values are lowered to it).
     pub target_ns: u64,
-    /// N: the time after which a queue that has not been empty counts as standing, in nanoseconds;
-    /// at least 1. While the queue is not standing, N is also the maximum wait of an event.
+    /// N: the time, in nanoseconds, after which a queue counts as standing if it has never been
+    /// empty in this time; at least 1. While the queue is not standing, N is also the maximum wait
+    /// of an event.
     pub interval_ns: u64,
 }
 
