@@ -83,8 +83,9 @@ enum Task {
     Mutants(mutants::Options),
     /// Stress all functions of the scheduler at the same time, for minutes or hours
     ///
-    /// Runs crates/tussah-core/examples/soak, which prints a line every few seconds, and exits with
-    /// an error at the first failed check. The result goes to record/soak.txt.
+    /// Runs the program crates/tussah-core/examples/soak. The program prints a line every few
+    /// seconds, and exits with an error at the first failed check. The result goes to
+    /// record/soak.txt.
     Soak(soak::Options),
     /// Run the tests of tussah-core and tussah under AddressSanitizer
     ///

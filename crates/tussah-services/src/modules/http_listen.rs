@@ -38,7 +38,7 @@ use crate::web::{Routes, Running};
 ///
 /// Each request gets exactly one answer, either from [`HttpReply`](super::HttpReply) or when the
 /// request is dropped (see [`Request`]). The module sends the next request of a connection into the
-/// graph only after it has answered the previous one, so answers keep the order of pipelined
+/// graph only after the previous one has been answered, so answers keep the order of pipelined
 /// requests. While the graph does not accept requests, one request of each connection waits.
 ///
 /// The flow of a connection ends when the client disconnects. If a client disconnects before the

@@ -175,7 +175,7 @@ fn position(digits: &[u8]) -> Option<u64> {
     Some(digits.iter().fold(0, add))
 }
 
-/// The value of `Content-Range` (section 14.4), which its `Display` implementation writes.
+/// A value for the field `Content-Range` (section 14.4), which `Display` formats.
 ///
 /// ```
 /// use tussah_wire::http::range::{ByteRange, ContentRange};
@@ -198,7 +198,7 @@ impl ContentRange {
         }
     }
 
-    /// Creates the value for a response with status 416, which contains no range.
+    /// Creates the value, without a range, for a response with status 416.
     pub fn none(len: u64) -> Self {
         Self { range: None, len }
     }

@@ -77,8 +77,9 @@ impl Web {
         self
     }
 
-    /// Adds a limited resource to the status page, which shows its users, the waiting requests, and
-    /// their waiting times. A later limit with the same name replaces an earlier one.
+    /// Adds a limited resource to the status page. The page then shows the users of the resource,
+    /// the waiting requests, and their waiting times. A later limit with the same name replaces an
+    /// earlier one.
     #[must_use]
     pub fn limit(mut self, limit: &Limit) -> Self {
         self.routes = self.routes.limit(limit);
