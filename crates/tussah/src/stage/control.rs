@@ -1,10 +1,10 @@
 //! The interface between a stage and its controllers: samples in, settings out.
 //!
-//! A controller never sleeps, reads a clock or draws a random number. The stage passes the time and
-//! random numbers to its controllers, so tests can simulate them. The stage holds its lock while it
-//! calls a controller, on the OS thread that queues an event or ends a batch. A controller must
-//! therefore return quickly and must not call the stage. An idle stage does not call its
-//! controllers.
+//! A controller never sleeps, reads a clock or draws a random number. The stage passes the current
+//! time and random numbers to its controllers, so a test can choose both. The stage calls a
+//! controller on an OS thread that uses the stage, for example to queue an event, and holds the
+//! stage's lock during the call. A controller must therefore return quickly and must not call the
+//! stage. An idle stage does not call its controllers.
 //!
 //! Each setting has one owner: building a stage fails if two controllers own the same setting.
 
@@ -43,14 +43,15 @@ pub(crate) use self::defaults::{controllers, one_owner, owned};
 
 use super::event::Class;
 
-/// A policy that adjusts settings of one stage while it runs.
+/// A policy that adjusts the settings of one stage while the stage runs.
 ///
-/// If a controller panics, the stage stops calling it. The controller's settings then keep their
-/// current values. If the controller owned admission, the stage now admits all events that fit into
-/// the queue.
+/// If a controller panics, the stage stops calling it. The settings that the controller owns then
+/// keep their current values. If the controller owned admission, the stage then admits every event
+/// that fits into the queue.
 ///
 /// # Examples
-/// This controller adds one servlet for each hundred queued events, up to eight:
+/// This controller allows one servlet, and one more for each hundred queued events, up to eight in
+/// total:
 /// ```
 /// use tussah::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 ///
@@ -83,8 +84,8 @@ pub trait Controller: Send + 'static {
     /// Returns how often the stage passes a sample to the controller.
     fn cadence(&self) -> Cadence;
 
-    /// Returns whether the controller reads the response times in [`ClassSample`]. If this returns
-    /// false, the stage does not measure response times, which then stay zero.
+    /// Returns whether the controller reads the response times in [`ClassSample`]. If this method
+    /// returns false, the response times in the controller's samples are zero.
     fn looks_at_responses(&self) -> bool {
         false
     }
@@ -99,22 +100,23 @@ pub trait Controller: Send + 'static {
     /// since the process created its first network.
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings;
 
-    /// Returns the controller's current admission rule for events of `class`, which the log shows.
-    /// The stage calls this before and after each sample, and only on the controller that owns
-    /// [`Owns::ADMISSION`].
+    /// Returns the controller's current admission rule for events of `class`. The log shows this
+    /// rule. The stage calls this method before and after each sample, and only on the controller
+    /// that owns [`Owns::ADMISSION`].
     fn rule(&self, _class: Class) -> Rule {
         Rule::All
     }
 
     /// Returns the latency target that the controller currently aims for, if it has one. The
-    /// effective target may exceed the configured target. The stage calls this before and after
-    /// each sample, and only on the controller that owns [`Owns::ADMISSION`].
+    /// effective target can exceed the configured target. The stage calls this method before and
+    /// after each sample and for its statistics, and only on the controller that owns
+    /// [`Owns::ADMISSION`].
     fn effective_target(&self) -> Option<Duration> {
         None
     }
 
-    /// Returns the number of events that an [observing](Mode::Observe) controller would otherwise
-    /// have rejected so far. The stage calls this only on the controller that owns
+    /// Returns the number of events that the controller would have rejected if it had not been
+    /// [observing](Mode::Observe). The stage calls this method only on the controller that owns
     /// [`Owns::ADMISSION`].
     fn would_reject(&self) -> u64 {
         0
@@ -123,8 +125,8 @@ pub trait Controller: Send + 'static {
     /// Decides whether to admit an arriving event. The stage calls this only on the controller that
     /// owns [`Owns::ADMISSION`], and only for events that fit into the queue.
     ///
-    /// A sender of many events requests admission for several events of a class in advance, and may
-    /// send fewer. The controller may therefore admit more events than arrive, but never fewer.
+    /// A sender of many events may request admission for several events of one class in advance,
+    /// and then send fewer. The controller may therefore admit events that never arrive.
     fn on_enqueue(&mut self, _arrival: &Arrival) -> Admission {
         Admission::Admit
     }
@@ -140,14 +142,15 @@ pub trait Controller: Send + 'static {
     }
 
     /// Returns whether a queued event is overdue, that is, whether [`on_dequeue`](Self::on_dequeue)
-    /// would shed it if it left the queue now. The stage sheds an overdue event early. If an event
-    /// is overdue, every event of its class that has been queued for longer must also be overdue.
+    /// would shed the event if the event left the queue now. The stage sheds an overdue event
+    /// before the event's turn. If an event is overdue, every event of its class that has been
+    /// queued for longer must also be overdue.
     ///
-    /// The stage calls this while [`looks_at_departures`](Self::looks_at_departures) returns true.
-    /// Each time a servlet takes events, the stage calls this method with the oldest event of every
-    /// class except class 0. At each sample, the stage calls this method with a sojourn time of
-    /// `u64::MAX`; if the result is true, it then also checks the oldest event of each class every
-    /// 25 ms. Keyed stages never call this method.
+    /// The stage calls this method while [`looks_at_departures`](Self::looks_at_departures) returns
+    /// true. Each time a servlet takes events, the stage calls it for the oldest event of every
+    /// class except class 0. At each sample, the stage calls it with a sojourn time of `u64::MAX`.
+    /// If the result is true, the stage also checks the oldest event of each class every 25 ms.
+    /// Keyed stages never call this method.
     fn is_overdue(&self, _departure: &Departure) -> bool {
         false
     }
@@ -300,14 +303,16 @@ pub struct Arrival {
     pub class: Class,
     /// The cost of the event, in credits.
     pub credits: u32,
-    /// The cohort of the event: a number set by its sender, or a random number. If a sender gives
-    /// all events of a user the same cohort, a controller can admit or reject them together.
+    /// The cohort of the event: the number that its sender has set, or else a random number. If a
+    /// sender gives all events of a user the same cohort, a controller can admit or reject them
+    /// together.
     pub cohort: u16,
     /// The number of credits in the queue, without this event.
     pub queue_len: u64,
-    /// The part of `queue_len` that is served before this event: the credits of its class and of
-    /// all higher classes. If the classes have shares, this is the part that is served by the time
-    /// all queued events of its class have left.
+    /// The part of `queue_len` that the stage serves before this event: the credits of queued
+    /// events of the same class and of classes with smaller numbers. If the classes have shares,
+    /// this is the part that the stage serves until all queued events of this event's class have
+    /// left.
     pub ahead: u64,
     /// The number of events in service.
     pub in_service: u64,
@@ -335,9 +340,9 @@ pub struct Departure {
 pub enum Admission {
     /// Queue the event.
     Admit,
-    /// Degrade the event with the function of
-    /// [`StageBuilder::degrade`](super::StageBuilder::degrade), then queue it. If the stage has no
-    /// such function, queue the event unchanged.
+    /// Degrade the event with the function that
+    /// [`StageBuilder::degrade`](super::StageBuilder::degrade) has set, then queue the event. If
+    /// the stage has no such function, queue the event unchanged.
     Degrade,
     /// Return the event to its sender.
     Reject,

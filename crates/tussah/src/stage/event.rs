@@ -134,14 +134,14 @@ impl<E> Event<E> {
     /// Sets a deadline: the event is dropped if no handler takes it within `time`. `time` counts
     /// from the moment when the event is first queued or first passed in a [call](super::Call).
     ///
-    /// A queued event ends within a millisecond of its deadline, or within 100 ns per queued event
-    /// if that is longer, even if its stage is paused or busy. If a servlet has already taken the
-    /// event, the event ends when the handler reaches it, because the [batch](super::Batch) skips
-    /// late events. The runtime's timers may delay the drop callback further. Once the runtime has
-    /// ended, it has no timers, and a queued event ends with its stage.
+    /// A queued event ends at most a millisecond after its deadline, or at most 100 ns per queued
+    /// event if that is longer, even if its stage is paused or busy. If a servlet has already taken
+    /// the event, the event ends when the handler reaches it, because the [batch](super::Batch)
+    /// skips late events. The runtime's timers may delay the drop callback further. Once the
+    /// runtime has ended, it has no timers, and a queued event ends with its stage.
     ///
-    /// The deadline still applies if the event is sent to another network. If the runtimes of the
-    /// two networks have manual clocks, they must share one clock.
+    /// The deadline still applies if the event is sent to another network. If the two networks have
+    /// runtimes with manual clocks, both runtimes must share one clock.
     #[must_use]
     pub fn within(mut self, time: Duration) -> Self {
         self.more().within = Some(time);
@@ -169,8 +169,8 @@ impl<E> Event<E> {
         self
     }
 
-    /// Traces the event through all stages as trace `number`; 0 means no trace. The trace includes
-    /// events that a handler sends between taking this event and taking the next one.
+    /// Traces the event through all stages as trace `number`; 0 means no trace. The trace also
+    /// includes events that a handler sends after taking this event and before taking the next one.
     /// [`Network::traces`](super::Network::traces) returns the recorded spans.
     #[must_use]
     pub fn traced(mut self, number: u64) -> Self {

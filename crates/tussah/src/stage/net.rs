@@ -3,7 +3,7 @@
 //! [`Sockets`] serves listeners, connects to peers, and sends the resulting [`SocketEvent`]s to a
 //! stage. An event reports, for example, a new connection, a packet, the end of the peer's data, or
 //! a closed connection. Most events carry a [`Connection`], through which the stage responds. This
-//! module is the *asyncSocket* layer of SEDA (SOSP 2001, section 4.1).
+//! module corresponds to the *asyncSocket* layer of SEDA (SOSP 2001, section 4.1).
 //!
 //! ```
 //! use tussah::net::{TcpListener, TcpStream};

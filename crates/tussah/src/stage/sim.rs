@@ -71,7 +71,7 @@ use super::event::Class;
 /// the start of the run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Simulation {
-    /// The end of the run. Events that are still queued or in service then have no outcome.
+    /// The end of the run. Events that are queued or in service at this time have no outcome.
     pub until_ns: u64,
     /// The number of CPUs, which is also the number of workers; at least 1.
     pub workers: usize,
@@ -93,7 +93,7 @@ pub struct Simulation {
     /// The models of the handler. Each entry holds a start time, and the model from then on.
     pub services: Vec<(u64, Service)>,
     /// The speeds of the CPUs. Each entry holds a start time, and the speed from then on. The
-    /// initial speed is 1.0, for which the times in `services` are specified.
+    /// initial speed is 1.0. The times in `services` are specified for this speed.
     pub speeds: Vec<(u64, f64)>,
     /// The number of permits of a resource. Each entry holds a start time, and the number of
     /// permits from then on; before the first entry, there is no limit. The handler
@@ -103,7 +103,7 @@ pub struct Simulation {
     /// over all other work that waits for a CPU.
     pub rejection_ns: u64,
     /// The factor by which degradation multiplies the computing time of an event. Use 1.0 for a
-    /// stage without a degradation hook.
+    /// stage without a degradation function.
     pub degraded: f64,
     /// The interval between the ticks that [`run`](Self::run) returns, in nanoseconds; at least 1.
     pub tick_ns: u64,
@@ -133,8 +133,8 @@ impl Default for Simulation {
     }
 }
 
-/// The arrivals at a stage: events of clients in an open loop, whose times do not depend on
-/// responses, and of clients in a closed loop.
+/// The arrivals at a stage. Clients in an open loop send events at times that do not depend on
+/// responses. Clients in a closed loop wait for each response.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Arrivals {
     /// The arrival rates. Each entry holds a start time, in nanoseconds, and the number of arrivals
@@ -151,9 +151,9 @@ pub struct Arrivals {
     /// `Retry-After` of the stage.
     pub retry_ns: u64,
     /// True if clients wait for the `Retry-After` of a web server instead of `retry_ns`. The server
-    /// computes this time once per second: the number of events queued and in service, divided by
-    /// the number handled in the last second, as whole seconds from 1 to 60. A client waits for a
-    /// random time between one and two times that value.
+    /// computes this time once per second: it divides the number of events queued and in service by
+    /// the number handled in the last second. The result is a whole number of seconds from 1 to 60.
+    /// A client waits for a random time between one and two times that value.
     pub told: bool,
     /// The relative frequencies of the classes; entries beyond
     /// [`CLASSES_MAX`](crate::stage::CLASSES_MAX) are ignored.
@@ -206,12 +206,13 @@ pub struct Service {
     pub batch_ns: u64,
     /// The waiting time per event, after the computing time.
     pub wait: Distribution,
-    /// The time for which the handler holds a permit per event, between `compute` and `wait`. The
-    /// handler does not compute while it holds the permit. Permits are granted in order of request.
+    /// The time for which the handler holds a permit for each event, between `compute` and `wait`.
+    /// The handler does not compute while it holds the permit. Permits are granted in order of
+    /// request.
     pub hold: Distribution,
     /// The share of events for which the handler waits.
     pub wait_share: f64,
-    /// The share of events that are hot, which are handled one at a time.
+    /// The share of hot events. Hot events are handled one at a time.
     pub hot_share: f64,
     /// The share of events that fail, after waiting for `timeout_ns`.
     pub fail_share: f64,
@@ -236,7 +237,8 @@ impl Service {
     }
 }
 
-/// The outcome of an event, or of a client's request to a [`System`] including all retries.
+/// The outcome of an event in a [`Simulation`], or of a client's request to a [`System`]. The
+/// outcome of a request includes all retries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
     /// The index in [`System::clients`] of the clients that sent the event.
@@ -253,7 +255,7 @@ pub struct Outcome {
     pub arrived_ns: u64,
     /// The time of the last attempt.
     pub last_ns: u64,
-    /// The time at which the event was answered or rejected, or its client left.
+    /// The time at which the event was answered or rejected, or at which its client left.
     pub ended_ns: u64,
     /// The outcome of the last attempt.
     pub end: EventEnd,

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 /// A scarce resource that causes a stage to reject events.
 ///
-/// A stage names the resource that its handlers waited for when it rejected an event. The stage
-/// knows the waits of the handlers themselves, but not the waits of threads that handlers have
-/// spawned.
+/// When a stage rejects an event, it names the resource that its handlers are waiting for. The
+/// stage sees the waits of the handlers themselves, but not the waits of threads that the handlers
+/// have spawned.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 #[non_exhaustive]
 pub enum Resource {
@@ -16,9 +16,9 @@ pub enum Resource {
     /// The stage with this name: events of the [path](crate::stage::StageBuilder::whole_path) wait
     /// in its queue.
     Stage(Arc<str>),
-    /// The workers: handlers spend most of their time computing, or ready to compute.
+    /// The workers: handlers spend most of their time computing or waiting for a worker.
     Workers,
-    /// The servlets of the stage: all servlets that the stage may have are busy.
+    /// The servlets of the stage: the stage has reached its maximum number of busy servlets.
     Servlets,
     /// A resource that the stage cannot see, such as a backend that slows down under load.
     #[default]
@@ -37,17 +37,20 @@ impl fmt::Display for Resource {
     }
 }
 
-/// The use of a [`Limit`](crate::sync::Limit) that the handlers of a stage wait for, or of a later
-/// stage of the [path](crate::stage::StageBuilder::whole_path).
+/// The current use of a resource that the handlers of a stage wait for: a
+/// [`Limit`](crate::sync::Limit), or a later stage of the
+/// [path](crate::stage::StageBuilder::whole_path).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LimitUse {
     /// The name of the limit or of the stage.
     pub name: Arc<str>,
-    /// The number of permits, or the maximum number of busy servlets.
+    /// The number of permits of the limit, or the maximum number of busy servlets of the stage.
     pub permits: usize,
-    /// The number of permits in use by any caller, or the number of busy servlets.
+    /// The number of permits that all callers together use. For a stage: the number of busy
+    /// servlets.
     pub in_use: usize,
-    /// The number of futures of any caller that wait for a permit, or the number of queued events.
+    /// The number of futures that wait for a permit, for all callers together. For a stage: the
+    /// number of queued events.
     pub waiting: usize,
 }
 

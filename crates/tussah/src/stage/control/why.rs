@@ -6,11 +6,11 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Why {
-    /// The controller gave no reason; the reason follows from the numbers in the log.
+    /// The controller gave no reason, because the numbers in the log already show it.
     #[default]
     Unsaid,
-    /// More events wait than arrive within a service time. A resource that handlers wait for may be
-    /// scarce; if so, fewer events in service would achieve the same throughput.
+    /// More events are in service than arrive within a service time. A resource that handlers wait
+    /// for may be scarce; if so, fewer events in service would achieve the same throughput.
     TriesFewer,
     /// A resource that was scarce may no longer be scarce.
     TriesMore,
@@ -19,7 +19,7 @@ pub enum Why {
     MoreDoNoMore,
     /// No resource is scarce: fewer events in service reduce the throughput.
     FewerDoLess,
-    /// A resource was scarce when the previous controller of the stage handed over to this one.
+    /// The [`Memory`](super::Memory) of an earlier controller says that a resource was scarce.
     Remembered,
     /// No event is waiting any longer, so no resource is scarce.
     NobodyWaits,

@@ -21,16 +21,16 @@ pub(crate) type Chunk<E> = VecDeque<Event<E>>;
 
 /// The events that a handler receives in one call; their number is at most the stage's batch size.
 ///
-/// A handler takes events one by one with [`next`](Self::next), or with
-/// [`next_event`](Self::next_event), which keeps their metadata. A handler may also reorder the
-/// remaining events ([`events_mut`](Self::events_mut)), drop some of them
+/// A handler takes events one by one: [`next`](Self::next) returns only an event's value, and
+/// [`next_event`](Self::next_event) returns the event with its metadata. A handler can also reorder
+/// the remaining events ([`events_mut`](Self::events_mut)), drop some of them
 /// ([`retain`](Self::retain)), or combine several into one.
 ///
-/// Events that the handler does not take return to the head of the queue. A handler may leave more
-/// events than it received. The queue accepts additional events while it has room, and
-/// [sheds](Reason::Shed) the rest. If the handler created an event or set its deadline, the
-/// deadline counts from the event's arrival in the queue. A batch skips events that are
-/// [cancelled](crate::stage::CancelHandle) or whose deadline has passed.
+/// Events that the handler does not take return to the head of the queue. A handler can leave more
+/// events than it received. The queue accepts the additional events while it has room, and
+/// [sheds](Reason::Shed) the rest. If the handler has created an event or set its deadline, the
+/// time until the deadline counts from the event's arrival in the queue. A batch skips events that
+/// are [cancelled](crate::stage::CancelHandle) or whose deadline has passed.
 ///
 /// If the handler panics, the events that it has not taken return to the head of the queue. The
 /// batch calls the drop callbacks of taken events, except those that were [settled](Self::settle).
@@ -240,8 +240,8 @@ impl<E> Batch<E> {
         self.contiguous()
     }
 
-    /// Drops the remaining events for which `keep` returns false; these count as finished. If
-    /// `keep` panics, no event is dropped.
+    /// Drops the remaining events for which `keep` returns false. The dropped events count as
+    /// finished. If `keep` panics, no event is dropped.
     pub fn retain(&mut self, mut keep: impl FnMut(&mut Event<E>) -> bool) {
         // The handler goes on with the event that it took last.
         let before = self.traces.any.then(|| (here::trace(), here::path()));

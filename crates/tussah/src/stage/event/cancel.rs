@@ -112,8 +112,8 @@ impl Cancel {
     }
 }
 
-/// A handle that can cancel an event, and does so when it is dropped. [`Event::cancellable`]
-/// creates it.
+/// A handle that can cancel an event. Dropping the handle also cancels the event.
+/// [`Event::cancellable`] creates the handle.
 ///
 /// | location of the event | effect of cancelling |
 /// |---|---|
@@ -124,9 +124,9 @@ impl Cancel {
 /// | with another handler | The handler continues, and can check a [`CancellationToken`]. |
 /// | already ended | None. |
 ///
-/// Threads and blocking jobs that the handler has started continue. If the event is cancelled
-/// before its batch ends or is [settled](crate::stage::Batch::settle), it counts as
-/// [`cancelled`](crate::stage::observe::StageStats::cancelled), not as finished. The time of a
+/// Cancelling an event does not stop threads or blocking jobs that its handler has started. If the
+/// event is cancelled before its batch ends or is [settled](crate::stage::Batch::settle), it counts
+/// as [`cancelled`](crate::stage::observe::StageStats::cancelled), not as finished. The time of a
 /// cancelled event is excluded from every mean and percentile and hidden from controllers.
 ///
 /// To cancel a request when the caller stops waiting for the response, use
@@ -193,7 +193,7 @@ impl fmt::Debug for CancelHandle {
     }
 }
 
-/// A token that shows whether an event has been cancelled. A token is cheap to clone, and may
+/// A token that shows whether an event has been cancelled. A token is cheap to clone, and can
 /// outlive the event. [`Event::cancellation`] and
 /// [`Batch::cancellation`](crate::stage::Batch::cancellation) create it. If the event has no
 /// [`CancelHandle`], its token is never cancelled.

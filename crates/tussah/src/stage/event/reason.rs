@@ -71,8 +71,9 @@ pub enum Reason {
     Shed,
     /// The event's deadline passed before a handler took it.
     Expired,
-    /// The event's [`CancelHandle`](super::CancelHandle) cancelled it, either before a handler took
-    /// it or by dropping the handler's future.
+    /// The event's [`CancelHandle`](super::CancelHandle) cancelled the event, either before a
+    /// handler took it or while the handler ran. In the second case, the stage dropped the
+    /// handler's future.
     Cancelled,
     /// The handler panicked after taking the event.
     Panicked,

@@ -4,8 +4,9 @@ use std::sync::LazyLock;
 
 use tussah_core::time::Clock;
 
-/// The clock of stages. The clock counts from the creation of the process's first network, or of
-/// the manual clock. A deadline therefore means the same in all networks with the same clock.
+/// The clock of stages. The clock starts when the process creates its first network; a manual clock
+/// starts when it is created. A deadline therefore denotes the same moment in all networks with the
+/// same clock.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Time {

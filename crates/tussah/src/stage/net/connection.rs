@@ -13,12 +13,12 @@ use super::set::Entry;
 use super::stats::SocketStats;
 use crate::net::{Outgoing, OutgoingStats, PushError};
 
-/// A handle of a connection whose events go to a stage. It is cheap to clone. Two handles are equal
+/// A handle to a connection whose events go to a stage. It is cheap to clone. Two handles are equal
 /// if they belong to the same connection.
 ///
 /// After the peer has [finished sending](super::SocketEvent::Ended), a handle keeps the connection
-/// open for writing. After the connection is [closed](super::SocketEvent::Closed), a handle does
-/// not keep the descriptor open.
+/// open for writing. When the connection is [closed](super::SocketEvent::Closed), its descriptor is
+/// closed even if handles remain.
 pub struct Connection {
     shared: Arc<Shared>,
 }
@@ -164,8 +164,8 @@ impl Connection {
     ///
     /// # Errors
     /// Returns an error that contains the bytes if the queue is full, or if the connection is
-    /// closed or closing. If the queue is full, the [configured
-    /// action](super::SocketOptions::when_full) has already been taken.
+    /// closed or closing. If the queue is full, the connection has already taken the [configured
+    /// action](super::SocketOptions::when_full).
     pub fn try_send(&self, bytes: impl Into<Buffer>) -> Result<u64, PushError<Buffer>> {
         let shared = &self.shared;
         shared.writes.look();
@@ -176,8 +176,8 @@ impl Connection {
     /// Queues bytes for writing, and returns the number of the packet. Waits for room if
     /// [`WhenFull::Wait`](crate::net::WhenFull::Wait) is set.
     ///
-    /// A servlet that waits here serves no other peer in the meantime, so a single slow peer can
-    /// block the stage indefinitely.
+    /// A servlet that waits here serves no other peer in the meantime, so slow peers can block the
+    /// stage indefinitely. In a serial stage, one slow peer is enough.
     ///
     /// # Cancellation
     /// Dropping the future while it waits drops the bytes.

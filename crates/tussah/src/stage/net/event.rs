@@ -53,8 +53,8 @@ pub enum CloseReason {
     /// [`WhenRejected::Close`](super::WhenRejected::Close) closed the connection.
     Rejected,
     /// The peer did not read fast enough: the write queue was full
-    /// ([`SocketOptions::when_full`](super::SocketOptions::when_full)), or writing the rest took
-    /// too long ([`SocketOptions::finish_max`](super::SocketOptions::finish_max)).
+    /// ([`SocketOptions::when_full`](super::SocketOptions::when_full)), or writing the remaining
+    /// bytes took too long ([`SocketOptions::finish_max`](super::SocketOptions::finish_max)).
     Slow(io::Error),
     /// A read or a write failed; the error names the operation and the peer.
     Failed(io::Error),

@@ -89,7 +89,7 @@ impl Default for SocketOptions {
 impl SocketOptions {
     /// Bound, in connections: the maximum number of simultaneous connections, including connection
     /// attempts; 10,000 by default, at least 1. At the bound, servers stop accepting, so clients
-    /// wait in the system's accept queue, and new connection attempts fail.
+    /// wait in the system's accept queue. New attempts to connect to a peer then fail.
     pub fn connections_max(mut self, connections: usize) -> Self {
         self.connections_max = connections.max(1);
         self
@@ -103,7 +103,7 @@ impl SocketOptions {
     }
 
     /// Bound, in bytes: the maximum length of a connection's write queue; 256 KiB by default. A
-    /// longer buffer is accepted only if the queue is empty.
+    /// buffer that is longer than this maximum is accepted only if the queue is empty.
     pub fn outgoing_bytes_max(mut self, bytes: usize) -> Self {
         self.outgoing = self.outgoing.bytes_max(bytes);
         self
@@ -132,8 +132,8 @@ impl SocketOptions {
         self
     }
 
-    /// Sets how long a closing connection that has written everything waits for the peer to finish
-    /// sending; 2 seconds by default.
+    /// Sets how long a closing connection waits for the peer to finish sending; 2 seconds by
+    /// default. The wait begins when the connection has written all queued bytes.
     ///
     /// Packets that arrive in the meantime are dropped. Without this wait, unread bytes from the
     /// peer would cause the system to reset the connection, and the peer might lose the last

@@ -22,7 +22,7 @@ use super::thread::prepare;
 use crate::OpError;
 use crate::net::Verdict;
 
-/// A handle of a server socket, cheap to clone. The server accepts connections until it is
+/// A handle to a server socket. It is cheap to clone. The server accepts connections until it is
 /// [closed](Self::close), even if all handles are dropped.
 #[derive(Clone)]
 pub struct Server {
@@ -96,9 +96,8 @@ impl Server {
     }
 
     /// Stops accepting, and closes the listener; the last event of the server is
-    /// [`SocketEvent::Stopped`]. Existing connections continue. However, if the first event of an
-    /// accepted connection has not been queued yet, because the stage is full or rejects it, that
-    /// connection is closed.
+    /// [`SocketEvent::Stopped`]. Existing connections continue. However, an accepted connection is
+    /// closed if its first event still waits for the stage to queue it.
     pub fn close(&self) {
         self.shared.close();
     }

@@ -51,8 +51,8 @@ impl Sockets {
         Ok(Self::of(set, SocketOptions::default()))
     }
 
-    /// Returns a handle of the same set of sockets that uses `options` for new sockets. The
-    /// returned handle has its own bound on the number of connections.
+    /// Returns another handle to the same set of sockets. New sockets of the returned handle use
+    /// `options`. The returned handle has its own bound on the number of connections.
     #[must_use]
     pub fn with(&self, options: SocketOptions) -> Self {
         Self::of(Arc::clone(&self.set), options)
@@ -142,8 +142,8 @@ impl Sockets {
         self.connect_by(async move { UnixStream::connect(path).await }, to)
     }
 
-    /// Connects by running a future, which can set any socket option, and otherwise behaves like
-    /// [`connect`](Self::connect).
+    /// Connects by running a future, which can set any socket option. Otherwise, this method
+    /// behaves like [`connect`](Self::connect).
     ///
     /// # Errors
     /// Returns the same errors as [`connect`](Self::connect).
@@ -176,8 +176,8 @@ impl Sockets {
         Ok(id)
     }
 
-    /// Takes over an existing connection. The stage receives the connection's packets and all later
-    /// events.
+    /// Takes over an existing connection. The stage receives all further events of the connection,
+    /// including its packets.
     ///
     /// # Errors
     /// Returns the same errors as [`connect`](Self::connect). If the call fails, the stream is
@@ -197,13 +197,14 @@ impl Sockets {
         Ok(connection)
     }
 
-    /// Adds a controller to the queue `NAME.read`, such as an
-    /// [`InputRate`](crate::stage::control::policy::InputRate). The controller also applies to the
-    /// reads of handles with other options.
+    /// Adds a controller, such as an [`InputRate`](crate::stage::control::policy::InputRate), to
+    /// the queue `NAME.read`. The controller applies to all sockets of the set, including those of
+    /// handles with other options.
     ///
-    /// The controller can own [`Owns::PACE`]: the minimum time between two reads on all connections
-    /// together. Connections queue for their turn to read. The controller receives a sample after
-    /// each packet, and regularly while connections wait. The fields of its [`Sample`] are:
+    /// The controller can own [`Owns::PACE`]: the minimum time between one read and the next,
+    /// across all connections. The connections wait in a queue for their turn to read. The
+    /// controller receives a sample after each packet, and regularly while connections wait. The
+    /// fields of its [`Sample`] are:
     ///
     /// | field | value |
     /// |---|---|
@@ -214,21 +215,22 @@ impl Sockets {
     /// | `pace_ns` | current minimum time between two reads |
     ///
     /// # Errors
-    /// Returns an error if the controller owns any other setting, or a setting that another
-    /// controller owns.
+    /// Returns an error if the controller owns any other setting, or if another controller already
+    /// owns the setting.
     pub fn control_reads(&self, controller: impl Controller) -> Result<(), BuildError> {
         let name = self.set.name_of(Queue::Read);
         self.set.reads.add(name, Box::new(controller))
     }
 
-    /// Adds a controller to the queue `NAME.write`, such as an
-    /// [`OutgoingBound`](crate::stage::control::policy::OutgoingBound). The controller also applies
-    /// to the writes of handles with other options.
+    /// Adds a controller, such as an
+    /// [`OutgoingBound`](crate::stage::control::policy::OutgoingBound), to the queue `NAME.write`.
+    /// The controller applies to all sockets of the set, including those of handles with other
+    /// options.
     ///
     /// The controller can own [`Owns::OUTGOING`]: the maximum number of bytes in each write queue.
-    /// [`SocketOptions::outgoing_bytes_max`] still applies. The controller receives a sample when
-    /// something is sent or a connection is added, but at most once per 10 ms plus 3 µs per
-    /// connection. The fields of its [`Sample`] are:
+    /// [`SocketOptions::outgoing_bytes_max`] still applies. The controller receives a sample when a
+    /// packet is sent or a connection is added. The time between two samples is at least 10 ms,
+    /// plus 3 µs per connection. The fields of its [`Sample`] are:
     ///
     /// | field | value |
     /// |---|---|
@@ -267,8 +269,8 @@ impl Sockets {
         self.set.close();
     }
 
-    /// Waits until no server, connection or connection attempt is left, and their last events have
-    /// been sent to the stages.
+    /// Waits until all servers, connections and connection attempts have ended, and their last
+    /// events have been sent to the stages.
     pub async fn settled(&self) {
         self.set.settled().await;
     }

@@ -6,8 +6,8 @@
 pub struct IoStats {
     /// The number of waiting operations.
     pub queued: u64,
-    /// The maximum number of waiting operations with the current sockets; 0 if operations never
-    /// wait in this queue, or if another queue sets the maximum.
+    /// The maximum number of waiting operations, which grows with the number of sockets. It is 0 if
+    /// operations never wait in this queue, or if another queue sets the maximum.
     pub queue_max: u64,
     /// The number of bytes in the waiting operations.
     pub queued_bytes: u64,
@@ -39,8 +39,8 @@ pub struct SocketStats {
     /// The number of connections that ended with an error.
     pub failed: u64,
     /// Accepted connections (SEDA's `listenStage`). A connection is queued while the stage has no
-    /// room for it, and refused if a controller of the stage rejects it. Failed accepts are counted
-    /// as failures.
+    /// room for it, and refused if a controller of the stage rejects it. An operation counts as
+    /// failed if the server could not accept a connection.
     pub listen: IoStats,
     /// Requested connections (part of SEDA's `writeStage`). A connection is in service while it is
     /// being established.

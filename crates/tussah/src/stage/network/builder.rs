@@ -137,9 +137,9 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// Sets the maximum number of busy servlets; at least 1. The default is 1000, or 20 for a stage
     /// whose handler blocks. A serial stage has one servlet.
     ///
-    /// While two servlets per worker do nothing but yield (`yield_now`), no other servlet starts an
-    /// event. A handler must therefore not wait for another event of its stage by yielding in a
-    /// loop.
+    /// While the handlers of two servlets per worker do nothing but yield (`yield_now`), no servlet
+    /// of the stage starts another event. A handler must therefore not wait for another event of
+    /// its stage by yielding in a loop.
     pub fn servlets(mut self, servlets: usize) -> Self {
         self.servlets_max = Some(servlets.max(1));
         self
@@ -148,11 +148,11 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// Sets the latency target: the time from an event's arrival to the end of its batch.
     ///
     /// With a target, the default controllers reject events that would miss it, and keep batches
-    /// short enough; see [`AutoTarget`](crate::stage::control::AutoTarget), in particular if
-    /// handlers wait. Without a target, the stage refuses only events that exceed a bound of its
-    /// queue. The target does not affect a [controller](Self::controller) that you add, which
-    /// replaces the default controllers for the settings that it owns. The target has no effect in
-    /// a [manual](Self::manual) stage.
+    /// short enough to meet it. See [`AutoTarget`](crate::stage::control::AutoTarget), in
+    /// particular if handlers wait. Without a target, the stage refuses only events that exceed a
+    /// bound of its queue. If you add a [controller](Self::controller), the target does not affect
+    /// that controller. The controller replaces the default controllers for the settings that it
+    /// owns. The target has no effect in a [manual](Self::manual) stage.
     pub fn target(mut self, target: Duration) -> Self {
         self.target = Some(target);
         self
@@ -161,8 +161,8 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// Sets the mode of the [target](Self::target): on, observing or off; [`Mode::On`] by default.
     ///
     /// [`StageStats::would_reject`](crate::stage::observe::StageStats::would_reject) counts the
-    /// events that an observing stage would otherwise have rejected. To change the mode while the
-    /// stage runs, add an [`AutoTarget`](crate::stage::control::AutoTarget) instead. If a
+    /// events that an observing stage would have rejected in [`Mode::On`]. To change the mode while
+    /// the stage runs, add an [`AutoTarget`](crate::stage::control::AutoTarget) instead. If a
     /// controller that you add owns servlets or admission, both [`Mode::Observe`] and [`Mode::Off`]
     /// turn the target off.
     ///
@@ -235,8 +235,8 @@ impl<E: Send + 'static> StageBuilder<E> {
 
     /// Sets a callback that is called if the stage closes because its serial handler panicked too
     /// often ([`restarts`](Self::restarts)) or could not be created again. The callback receives
-    /// the reason; for example, it can create another stage or exit the program. The callback runs
-    /// on a worker, while no lock is held. A panic in the callback is caught.
+    /// the reason, and can, for example, create another stage or exit the program. The callback
+    /// runs on a worker, while no lock is held. A panic in the callback is caught.
     pub fn on_close(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_close = Some(Guarded::new(Box::new(f)));
         self
@@ -249,8 +249,9 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Sets how often a serial handler may be created again after a panic, including a handler that
-    /// was [swapped](Stage::swap_serial) in; five times per minute by default.
+    /// Sets how often the stage may create its serial handler again after a panic; five times per
+    /// minute by default. This limit also applies to a handler that was
+    /// [swapped](Stage::swap_serial) in.
     ///
     /// A panic beyond this limit closes the stage ([`on_close`](Self::on_close)). If a stage must
     /// survive any number of panics, catch them in its handler, or allow more restarts.
@@ -260,7 +261,7 @@ impl<E: Send + 'static> StageBuilder<E> {
     }
 
     /// Creates the stage with a handler that several servlets use concurrently. `make` creates the
-    /// handler, with its outgoing edges from [`Edges`].
+    /// handler, and uses [`Edges`] to create the handler's outgoing edges.
     ///
     /// # Errors
     /// Returns an error if the name is taken, if two controllers own the same setting, if an edge
@@ -274,7 +275,8 @@ impl<E: Send + 'static> StageBuilder<E> {
         self.create(Kind::Async, servlets)?.with_handler(make)
     }
 
-    /// Creates the stage with a handler that never waits, which other stages can call directly.
+    /// Creates the stage with a handler that never waits, so other stages can call the handler
+    /// directly.
     ///
     /// # Errors
     /// Returns the same errors as [`handler`](Self::handler).

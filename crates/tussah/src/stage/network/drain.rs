@@ -9,7 +9,7 @@ impl Network {
     /// Drains all stages, each after the stages that send to it or call it. A stage accepts events
     /// until all its senders have been drained, so no admitted event is lost. Stages created in the
     /// meantime are drained, too. Finally, all stages are closed, which [drops their
-    /// handlers](crate::stage#when-a-handler-is-dropped); the network still shows them.
+    /// handlers](crate::stage#when-a-handler-is-dropped); the network still shows the stages.
     ///
     /// In a cycle, the stage that was created first is drained first. This stage then refuses
     /// events from the other stages of the cycle, which must handle the refusal.
@@ -20,7 +20,7 @@ impl Network {
     /// events can no longer get a handler. Close and settle [sockets](crate::stage::net) before you
     /// drain; their own queues are skipped.
     ///
-    /// Do not call this from a handler, which would wait for itself.
+    /// Do not call this method from a handler, because the handler would wait for itself.
     ///
     /// # Cancellation
     /// If the future is dropped, the stage that is being drained and those already drained admit no

@@ -16,10 +16,10 @@ use crate::stage::state::Gate;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Any;
 
-/// A handle of a stage that takes events of type `E`. It is cheap to clone.
+/// A handle to a stage that takes events of type `E`. It is cheap to clone.
 ///
-/// If the type of the stage's handler is known, `C` is the handler's host, and a call edge to the
-/// stage costs no more than a call of the handler.
+/// If the type of the stage's handler is known, `C` is the type of the handler's host. A call edge
+/// to the stage then costs no more than a direct call to the handler.
 pub struct Stage<E, C = Any> {
     pub(crate) shared: Arc<Shared<E>>,
     pub(crate) host: C,
@@ -92,8 +92,9 @@ impl<E: Send + 'static, C> Stage<E, C> {
         self.shared.release(inner);
     }
 
-    /// Pauses the stage: no further batch starts. Arriving events are still queued, and are kept
-    /// until the stage [resumes](Self::resume) or is closed.
+    /// Pauses the stage: no further batch starts. The stage still queues arriving events, and
+    /// handles them after it [resumes](Self::resume). Queued events still end if they are
+    /// cancelled, if their deadline passes or if the stage is closed.
     pub fn pause(&self) {
         self.shared.set_gate(Gate::Open, Gate::Paused);
     }
@@ -109,8 +110,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// ([`Declared`](crate::stage::Declared)), this waits until the stage gets a handler, which may
     /// never happen. [`destroy`](Self::destroy) does not wait for a handler.
     ///
-    /// Do not call this from the stage's own handler, which would wait for itself.
-    /// [`Network::drain`] drains all stages.
+    /// Do not call this method from the stage's own handler, because the handler would wait for
+    /// itself. [`Network::drain`] drains all stages.
     ///
     /// # Cancellation
     /// If the future is dropped, the stage continues draining: it handles its queued events, and
@@ -121,8 +122,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
     }
 
     /// Waits until nothing is queued and no batch is running. If the stage is [paused](Self::pause)
-    /// with queued events, this waits until it resumes. Do not call this from the stage's own
-    /// handler, which would wait for itself.
+    /// with queued events, this method waits until the stage resumes. Do not call this method from
+    /// the stage's own handler, because the handler would wait for itself.
     pub async fn settled(&self) {
         self.shared.settled().await;
     }

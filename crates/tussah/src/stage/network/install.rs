@@ -20,7 +20,7 @@ use crate::stage::state::Kind;
 pub struct Declared<E>(pub(crate) Stage<E>);
 
 impl<E: Send + 'static> Declared<E> {
-    /// Returns a handle of the stage, so that other stages can create edges to it.
+    /// Returns a handle to the stage, which other stages need to create edges to the stage.
     #[must_use]
     pub fn stage(&self) -> Stage<E> {
         self.0.clone()
@@ -196,9 +196,9 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// keyed stage, the swap waits until running batches have ended.
     ///
     /// The graph no longer shows the old handler's edges, and new edges that would have closed a
-    /// cycle with them are allowed. Running batches may use the old edges until they end. If `make`
-    /// fails, or if the future is dropped, the old handler stays, and the new handler and its edges
-    /// are dropped.
+    /// cycle with them are allowed. Running batches can use the old edges until the batches end. If
+    /// `make` fails, or if the future is dropped, the old handler stays, and the new handler and
+    /// its edges are dropped.
     ///
     /// Call edges that were created for the old handler's type become as slow as call edges to a
     /// stage that was found by name.
@@ -237,8 +237,9 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// Replaces the handler like [`swap`](Self::swap), with a handler that processes one batch at a
     /// time. The stage then has one servlet.
     ///
-    /// The swap waits until no batch is running and no call of a serial handler is running. If the
-    /// old handler is not serial, running calls of it continue concurrently with the new handler.
+    /// The swap waits until no batch is running. If the old handler is serial, the swap also waits
+    /// for running calls to it. Otherwise, running calls to the old handler continue concurrently
+    /// with the new handler.
     ///
     /// # Errors
     /// Returns the same errors as [`swap`](Self::swap).

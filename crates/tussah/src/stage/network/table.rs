@@ -43,7 +43,7 @@ pub(crate) struct Known {
 /// The way in which a stage sends events to another stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EdgeKind {
-    /// The event enters the receiver's queue. The sender may wait for room.
+    /// The event enters the receiver's queue. If the queue is full, the sender can wait for room.
     Queue,
     /// The event enters the receiver's queue if there is room; the sender never waits.
     Offer,

@@ -34,7 +34,7 @@ impl Network {
     /// the [columns](COLUMNS).
     ///
     /// The rows are written on the runtime's blocking pool, one sample after the other. If the
-    /// writer is slow, samples are skipped. The recording also ends when the last handle of the
+    /// writer is slow, samples are skipped. The recording also ends when the last handle to the
     /// network is dropped.
     ///
     /// # Panics
@@ -93,7 +93,7 @@ impl<W> Recording<W> {
     /// Writes a last row per stage, stops the recording, and returns the writer.
     ///
     /// # Errors
-    /// Returns the first error of the writer, which ended the recording.
+    /// Returns the writer's error if an error ended the recording.
     pub async fn stop(mut self) -> io::Result<W> {
         self.stop.notify_one();
         let thread = self.thread.take().expect("it is taken here only");

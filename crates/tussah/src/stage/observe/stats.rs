@@ -27,15 +27,15 @@ pub struct StageStats {
     /// The number of events in the queue, by class.
     pub queued_by_class: Vec<u64>,
     /// The number of keys that have queued events or are being served; 0 in a stage without keys.
-    /// In a module with state for each flow, this counts the flows that are being served, and the
-    /// flows whose items wait for an earlier item of the same flow.
+    /// In a module with per-flow state, this is the number of flows that are being served, or whose
+    /// items wait for an earlier item of the same flow.
     pub keys: usize,
     /// The size of the queued events in bytes, not including heap memory that they own.
     pub queue_bytes: u64,
     /// The number of events in service: a servlet has taken them, and their batch has not ended.
     pub in_service: u64,
-    /// The numbers of busy and parked servlets, the current limit on busy servlets, and the maximum
-    /// of this limit.
+    /// The number of busy servlets, the number of parked servlets, the current limit on busy
+    /// servlets, and the maximum of this limit.
     pub servlets: Servlets,
     /// The governor's limit on busy servlets, if it is lower than the limit that the stage's
     /// controllers set.
@@ -56,12 +56,12 @@ pub struct StageStats {
     pub refused: u64,
     /// The number of events that a controller removed from the queue.
     pub shed: u64,
-    /// The number of events that the admission controller refused or shed, by the resource that was
-    /// scarce at that time. `refused` and `shed` include these events, and also count events that
-    /// exceeded a bound.
+    /// The scarce resources, each with the number of events that the admission controller refused
+    /// or shed while the resource was scarce. `refused` and `shed` include these events, and also
+    /// count events that exceeded a bound.
     pub rejected_by: Vec<(Resource, u64)>,
-    /// The number of events that an [observing](crate::stage::control::Mode::Observe) admission
-    /// controller would otherwise have rejected.
+    /// The number of events that the admission controller would have rejected if it had not been
+    /// [observing](crate::stage::control::Mode::Observe).
     pub would_reject: u64,
     /// The number of events whose deadline passed before the handler took them. If an expired event
     /// was passed in a call and was not in the batch of a stage, it also counts as arrived.
@@ -73,8 +73,8 @@ pub struct StageStats {
     pub shut_down: u64,
     /// The number of events whose batch ended.
     pub finished: u64,
-    /// The part of `finished` that [failed](crate::stage::Batch::fail) or was lost in a panic. The
-    /// times and percentiles in these statistics exclude failed events.
+    /// The number of finished events that [failed](crate::stage::Batch::fail) or were lost in a
+    /// panic. The times and percentiles in these statistics exclude failed events.
     pub failed: u64,
     /// The number of times the handler panicked.
     pub panicked: u64,

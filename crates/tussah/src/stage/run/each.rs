@@ -46,7 +46,7 @@ where
 }
 
 /// Creates a handler for a serial stage from a closure that takes one event. In contrast to
-/// [`each`], the closure may change the values that it has captured.
+/// [`each`], the closure can change the values that it has captured.
 ///
 /// # Examples
 /// ```

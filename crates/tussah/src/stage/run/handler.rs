@@ -39,8 +39,8 @@ pub trait Handler: Send + Sync + 'static {
     fn handle(&self, batch: &mut Batch<Self::Event>) -> impl Future<Output = ()> + Send;
 }
 
-/// An event handler that processes one batch at a time. The next batch starts when the future of
-/// the current batch has completed, including its awaits.
+/// An event handler that processes one batch at a time. The next batch starts only when the future
+/// of the current batch has completed, even if that future waits.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a `SerialHandler`, which handles one batch after the other",
     label = "not a `SerialHandler`",

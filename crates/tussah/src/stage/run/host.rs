@@ -23,15 +23,15 @@ pub trait Host: sealed::Sealed + Send + Sync + 'static {
     #[doc(hidden)]
     type Guard<'a>: Guard<Event = Self::Event>;
 
-    /// Waits until the handler may be used. Returns `None` if the handler no longer exists.
+    /// Waits until the handler can be used. Returns `None` if the handler no longer exists.
     #[doc(hidden)]
     fn enter<'a>(
         &'a self,
         home: &'a dyn Home,
     ) -> impl Future<Output = Option<Self::Guard<'a>>> + Send;
 
-    /// Prevents further use of the handler. If only one servlet at a time may use the handler,
-    /// first waits until none uses it.
+    /// Prevents further use of the handler. If only one servlet at a time may use the handler, this
+    /// method first waits until no servlet uses it.
     #[doc(hidden)]
     fn retire(&self) -> impl Future<Output = ()> + Send;
 }
@@ -99,8 +99,8 @@ impl<H: Handler> Guard for &H {
     const IS_DROPPED: bool = true;
 }
 
-/// The host of a [`SerialHandler`], which one servlet at a time uses, and which is created again
-/// after a panic.
+/// The host of a [`SerialHandler`]. Only one servlet at a time uses the handler. After a panic, the
+/// host creates the handler again.
 pub struct One<H> {
     place: async_lock::Mutex<Place<H>>,
 }
@@ -232,8 +232,8 @@ impl<H: SerialHandler> Guard for Entered<'_, H> {
     const IS_DROPPED: bool = false;
 }
 
-/// The error returned when a stage no longer has a handler: it panicked too often, or the stage was
-/// destroyed.
+/// The error returned when a stage no longer has a handler, because the handler panicked too often
+/// or the stage was destroyed.
 #[doc(hidden)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gone;

@@ -6,9 +6,9 @@ use std::time::Duration;
 /// The maximum number of restarts of a panicking serial handler within a period.
 ///
 /// After a panic in a servlet or in a call, the handler is created again immediately. If the
-/// handler panics more often than allowed, or cannot be created, the stage is closed immediately.
-/// The stage's queued events are dropped, their drop callbacks are called, senders get an error,
-/// and an error is logged. The callback of
+/// handler panics more often than allowed, or cannot be created again, the stage is closed
+/// immediately. The stage's queued events are dropped, their drop callbacks are called, senders get
+/// an error, and an error is logged. The callback of
 /// [`StageBuilder::on_close`](crate::stage::StageBuilder::on_close) is called, and the stage's
 /// [statistics](crate::stage::observe::StageStats::closed) and status pages show the reason.
 #[derive(Clone, Debug)]

@@ -19,14 +19,14 @@ use crate::stage::state::{State, Wake};
 ///
 /// While a handler waits, its servlet does not count as busy, unless
 /// [`counts_waiting`](Self::counts_waiting) returns true. The manager must admit the servlet again
-/// before it takes more events.
+/// before the servlet takes more events.
 ///
 /// If a manager panics, the panic is caught and the servlet is admitted. The servlet later
 /// [leaves](Self::leave) like any other.
 ///
 /// # Examples
-/// This manager allows one busy servlet at a time in each stage whose name begins with `b`, and any
-/// number in other stages:
+/// This manager allows one busy servlet at a time among all stages whose names begin with `b`, and
+/// any number in other stages:
 /// ```
 /// use std::sync::Mutex;
 /// use tussah::stage::control::{Applicant, ThreadManager};
@@ -78,7 +78,7 @@ pub trait ThreadManager: Send + Sync + 'static {
     }
 }
 
-/// A handle of a stage that asks a [`ThreadManager`]. It is cheap to clone, and does not keep the
+/// A handle to a stage that asks a [`ThreadManager`]. It is cheap to clone, and does not keep the
 /// stage alive.
 #[derive(Clone)]
 pub struct Applicant {
@@ -109,7 +109,7 @@ impl Applicant {
         }
     }
 
-    /// Returns whether both refer to the same stage.
+    /// Returns whether both handles refer to the same stage.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         Weak::ptr_eq(&self.stage, &other.stage)
@@ -134,9 +134,9 @@ impl<E: Send + 'static> Apply for Shared<E> {
     }
 }
 
-/// A limit on the number of busy servlets, which several stages share. When a servlet is no longer
-/// busy, the waiting stage with the highest priority gets its permit. Among stages of equal
-/// priority, the stage that has waited longest comes first.
+/// A limit on the number of busy servlets, which several stages share. When a permit becomes free,
+/// the waiting stage with the highest priority gets it. Among stages of equal priority, the stage
+/// that has waited longest comes first.
 ///
 /// # Examples
 /// Two stages with blocking handlers share at most three OS threads:
@@ -197,7 +197,8 @@ impl Permits {
         self.state.lock().busy
     }
 
-    /// Changes the maximum, which is at least 1. Surplus servlets continue until they are idle.
+    /// Changes the maximum, which is at least 1. If more servlets are busy than the new maximum
+    /// allows, none of them is interrupted.
     pub fn set_max(&self, max: usize) {
         self.state.lock().max = max.max(1);
         self.call();

@@ -62,13 +62,13 @@ pub struct ReplySender<R>(Arc<Slot<R>>);
 type Slot<R> = Mutex<Option<oneshot::Sender<Result<R, Reason>>>>;
 
 impl<R> ReplySender<R> {
-    /// Returns the value to the caller. If the caller no longer waits, the value is dropped.
+    /// Sends the value to the caller. If the caller no longer waits, the value is dropped.
     pub fn send(self, value: R) {
         complete(&self.0, Ok(value));
     }
 
-    /// Returns whether the caller no longer waits, because it has dropped the future of
-    /// [`ask`](Sender::ask), or the event has [ended](Reason).
+    /// Returns whether the caller no longer waits, either because it has dropped the future of
+    /// [`ask`](Sender::ask) or because the event has [ended](Reason).
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.0
@@ -137,7 +137,7 @@ impl<T: Send + 'static, R: Send + 'static> Sender<Ask<T, R>> {
     /// method first waits for room, like [`send`](Self::send).
     ///
     /// `value` is a plain value or an [`Event`], which may have a class, a deadline or a cost. This
-    /// method returns the error, so the event's own drop callback is not called.
+    /// method reports every failure in its result, and never calls the event's own drop callback.
     ///
     /// # Errors
     /// Returns an error if the stage refuses the event, if the event ends without being handled, or
@@ -155,8 +155,8 @@ impl<T: Send + 'static, R: Send + 'static> Sender<Ask<T, R>> {
         answer
     }
 
-    /// Sends a value like [`ask`](Self::ask), but never waits for room in the queue, like
-    /// [`try_send`](Self::try_send).
+    /// Sends a value and waits for the result, as [`ask`](Self::ask) does. Like
+    /// [`try_send`](Self::try_send), this method never waits for room in the queue.
     ///
     /// # Errors
     /// Returns the same errors as [`ask`](Self::ask). Also returns an error if the queue is full.

@@ -10,7 +10,7 @@ use crate::stage::run::{Gone, Guard, Host, Present, Shared};
 /// and no separate servlet. A panic in the callee also counts as a panic in the caller.
 /// [`To::call`](crate::stage::To::call) creates the edge.
 ///
-/// If the callee is serial or keyed, a call waits while other callers use it.
+/// If the callee is serial or keyed, a call waits while other callers use the callee.
 pub struct Call<E, C> {
     pub(crate) stage: Arc<Shared<E>>,
     pub(crate) host: Arc<C>,

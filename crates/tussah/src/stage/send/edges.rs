@@ -97,7 +97,7 @@ impl Edges<'_> {
 
 impl<E: Send + 'static, C> To<'_, E, C> {
     /// Creates an edge through the stage's queue, which gets room for at least `room` credits.
-    /// Senders may wait for room.
+    /// Senders can wait for room.
     ///
     /// All senders to the stage share the queue.
     ///
@@ -114,19 +114,20 @@ impl<E: Send + 'static, C> To<'_, E, C> {
         })
     }
 
-    /// Creates an edge through the stage's queue whose sender never waits, so the edge may be part
-    /// of a cycle. Like [`queue`](Self::queue), it adds room for at least `room` credits.
+    /// Creates an edge through the stage's queue. The edge's sender never waits, so the edge can be
+    /// part of a cycle. As with [`queue`](Self::queue), the queue gets room for at least `room`
+    /// credits.
     ///
     /// An edge in a cycle gets its own `room` credits in addition to the shared room. Otherwise new
     /// events, which fill the queue as fast as it drains, would starve the events in the cycle.
     /// Make `room` large enough for all events that can return at the same time: those in service
-    /// in this stage and in the other stages of the cycle. If a sender needs more, it takes room
-    /// from other senders.
+    /// in this stage and in the other stages of the cycle. If the edge's sender needs more room, it
+    /// takes room from other senders.
     ///
     /// Events of an `offer` edge in a cycle enter the queue before events whose senders wait for
     /// room. The edge's own room also raises the [bound of the events'
     /// class](crate::stage::StageBuilder::class_queue). Controllers never reject these events, but
-    /// may shed them from the queue.
+    /// can shed them from the queue.
     ///
     /// # Errors
     /// Returns an error if the stage is closed or belongs to another network.

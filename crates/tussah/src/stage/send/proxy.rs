@@ -46,12 +46,12 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// count, change or drop the events, and sends them to `to` over an edge of its own.
     ///
     /// No event is lost, and each sender's events stay in order. Calls after the proxy's removal do
-    /// not wait for its queued events. A proxy may serve several pairs of stages, and stand between
-    /// another proxy and its target. Senders hand over events to a proxy one by one.
+    /// not wait for its queued events. A proxy can serve several pairs of stages, and can stand
+    /// between another proxy and its target. Senders hand over events to a proxy one by one.
     ///
     /// # Errors
     /// Returns an error if `to` is in another network, or if the edge is missing or has a proxy.
-    /// Also returns an error if a cycle would close, or if a blocking proxy would be called.
+    /// Also returns an error if the proxy would close a cycle, or if it blocks and would be called.
     ///
     /// # Examples
     /// ```
@@ -127,8 +127,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
 }
 
 impl<E: Send + 'static> Between<E> {
-    /// Removes the proxy once it holds no events. Until then, senders that can wait do so, which
-    /// keeps their events in order. The proxy stays while senders that cannot wait keep it busy.
+    /// Removes the proxy once it holds no events. Until then, senders that can wait do so, and
+    /// their events stay in order. The proxy stays while senders that cannot wait keep it busy.
     ///
     /// # Cancellation
     /// Dropping the future keeps the proxy; [`Stage::destroy`] removes it but may reorder events.

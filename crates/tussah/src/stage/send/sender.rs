@@ -23,7 +23,7 @@ pub struct Sender<E> {
     pub(crate) offers: bool,
 }
 
-/// A sender that never waits, for an edge that may be part of a cycle. It is cheap to clone.
+/// A sender that never waits, for an edge that can be part of a cycle. It is cheap to clone.
 pub struct TrySender<E>(pub(crate) Sender<E>);
 
 impl<E> Clone for TrySender<E> {
@@ -58,8 +58,9 @@ impl<E> Clone for Sender<E> {
     }
 }
 
-/// A refused event and the reason. This type is `Sync` if the event's value is `Sync`, even if the
-/// drop callback is not. The error therefore converts to `Box<dyn Error + Send + Sync>`.
+/// A refused event, with the reason for the refusal. This type is `Sync` if the event's value is
+/// `Sync`, even if the drop callback is not. The error therefore converts to
+/// `Box<dyn Error + Send + Sync>`.
 pub struct SendError<E> {
     /// The refused event, unchanged.
     pub event: Event<E>,
@@ -102,8 +103,8 @@ impl<E: Send + 'static> Sender<E> {
     /// Sends an event, and waits for room if the queue is full.
     ///
     /// Waiting senders get room in order of arrival, one event at a time. This order does not
-    /// guarantee equal shares: while a sender's OS thread has no CPU, the sender cannot join the
-    /// queue again.
+    /// guarantee equal shares: while a sender's OS thread has no CPU, the sender cannot start its
+    /// next wait.
     ///
     /// If there is room, the call itself sends the event, and the future completes immediately. If
     /// the future is dropped, an event that has not been queued is dropped with it. If the future

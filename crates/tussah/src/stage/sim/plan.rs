@@ -31,7 +31,7 @@ pub struct Planned {
     pub client: bool,
 }
 
-/// An iterator over the arrivals in order, until the simulation ends.
+/// An iterator over the planned arrivals of a simulation, in order of time.
 #[derive(Clone, Debug)]
 pub struct Schedule<'a> {
     arrivals: &'a Arrivals,

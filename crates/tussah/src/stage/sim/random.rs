@@ -10,12 +10,13 @@ pub enum Distribution {
     /// An exponential distribution; the field is the mean.
     Exponential(f64),
     /// A sum of exponentially distributed times with equal means; the fields are the mean of the
-    /// sum and the number of times.
+    /// sum and the number of terms.
     Erlang(f64, u32),
     /// A lognormal distribution, which has a heavy tail; the fields are the mean and the standard
     /// deviation.
     Lognormal(f64, f64),
-    /// One of two times; the third field is the probability of the second time.
+    /// One of two times: the first two fields are the times, and the third field is the probability
+    /// of the second time.
     Bimodal(f64, f64, f64),
 }
 

@@ -47,7 +47,7 @@ use crate::stage::control::Controller;
 /// since the start of the run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct System {
-    /// The end of the run. Requests that are still open then have no outcome.
+    /// The end of the run. Requests that are open at this time have no outcome.
     pub until_ns: u64,
     /// The number of CPUs, which is also the number of workers; at least 1.
     pub workers: usize,
@@ -61,7 +61,7 @@ pub struct System {
     /// The clients.
     pub clients: Vec<Clients>,
     /// The speeds of the CPUs. Each entry holds a start time, and the speed from then on. The
-    /// initial speed is 1.0, for which all computing times are specified.
+    /// initial speed is 1.0. All computing times are specified for this speed.
     pub speeds: Vec<(u64, f64)>,
     /// The CPU time for rejecting or shedding an event, in nanoseconds. Rejections take precedence
     /// over all other work that waits for a CPU.
@@ -104,12 +104,12 @@ pub struct SimStage {
     /// servlets take only events that are not hot, so handlers never wait for each other.
     pub keyed: bool,
     /// The factor by which degradation multiplies the computing time of an event. Use 1.0 for a
-    /// stage without a degradation hook.
+    /// stage without a degradation function.
     pub degraded: f64,
     /// True if the handler skips events whose client has left.
     pub skips_abandoned: bool,
     /// True if a servlet also waits until all events that descend from its event have ended, as in
-    /// a stage with a [whole path](crate::stage::StageBuilder::whole_path).
+    /// a stage built with [`whole_path`](crate::stage::StageBuilder::whole_path).
     pub whole_path: bool,
 }
 
@@ -143,8 +143,8 @@ pub enum Step {
     Compute(Distribution),
     /// Waits without using a CPU.
     Wait(Distribution),
-    /// Waits for a permit of the resource with this index, holds it for some time without using a
-    /// CPU, and returns it. Permits are granted in order of request.
+    /// Waits for a permit of the resource with this index, holds the permit for some time without
+    /// using a CPU, and returns the permit. Permits are granted in order of request.
     Hold(usize, Distribution),
     /// Ends the event as failed, with the given probability.
     Fail(f64),
@@ -154,9 +154,9 @@ pub enum Step {
     /// Forwards the request to this stage, which answers it. If the stage refuses the request, the
     /// client gets a rejection.
     Forward(usize),
-    /// Calls these stages concurrently, and waits until all calls have ended. If a call was
-    /// refused, shed or failed, the step is retried as [`Backoff`] specifies. If the last retry
-    /// also fails, the event fails.
+    /// Calls these stages concurrently, and waits until all calls have ended. If a call is refused
+    /// or shed, or fails, the step is retried as [`Backoff`] specifies. If the last retry also
+    /// fails, the event fails.
     Call(Vec<usize>, Backoff),
 }
 
@@ -205,11 +205,11 @@ pub struct Clients {
     /// and the work of requests that arrive from then on.
     pub services: Vec<(u64, Service)>,
     /// The time after which a client stops waiting for an answer; `u64::MAX` for never. The stages
-    /// continue to work on the client's request.
+    /// then continue to work on the client's request.
     pub timeout_ns: u64,
-    /// The rule for retries after a rejection, a failure or a timeout. A client that has no retries
-    /// left leaves. Before a retry after a rejection, the client also waits for
-    /// [`Arrivals::retry_ns`].
+    /// The rule for retries after a rejection, a failure or a timeout. A client that has used all
+    /// its retries leaves. After a rejection, the client waits until the time of this rule and
+    /// [`Arrivals::retry_ns`] have both passed.
     pub backoff: Backoff,
 }
 
@@ -238,7 +238,7 @@ pub struct StageTotals {
     pub handled: u64,
     /// The number of handled events that failed.
     pub failed: u64,
-    /// The number of events that were handled for a client that had left.
+    /// The number of events that were handled for clients that no longer waited.
     pub wasted: u64,
 }
 

@@ -11,9 +11,9 @@ pub(super) struct Marked {
 
 impl<E> Batch<E> {
     /// Excludes the times of the `events` most recently taken events from every mean and
-    /// percentile, and hides them from controllers. The events still count as finished. Use this
-    /// for events whose time depends on something outside the service, such as a client that sends
-    /// slowly.
+    /// percentile, and hides these times from controllers. The events still count as finished. Use
+    /// this method for events whose times depend on something outside the service, such as a client
+    /// that sends slowly.
     pub fn leave_out(&mut self, events: u64) {
         let left_out = self.untime(events);
         self.left_out += left_out;

@@ -4,9 +4,9 @@ use super::StageBuilder;
 use crate::stage::event::{CLASSES_MAX, Class, Classes};
 
 impl<E: Send + 'static> StageBuilder<E> {
-    /// Sets the number of classes, 1 to 8. Class 0 is served first. Higher classes delay a lower
-    /// class but do not starve it: after 64 events of other classes, one event of a waiting class
-    /// is served. To divide the capacity among classes instead, use
+    /// Sets the number of classes, 1 to 8. Class 0 is served first. Classes with smaller numbers
+    /// delay a class but do not starve it: after 64 events of other classes, the stage serves one
+    /// event of a waiting class. To divide the capacity among classes instead, use
     /// [`class_shares`](Self::class_shares).
     ///
     /// # Panics
@@ -21,15 +21,16 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Creates one class for each of 1 to 8 shares, and divides the capacity among the classes:
-    /// while events of all classes wait, the stage serves them in proportion to the shares.
-    /// Capacity that a class does not need goes to the other classes. A share of 0 counts as 1.
+    /// Creates one class for each share (1 to 8 shares), and divides the capacity among the
+    /// classes. While events of all classes wait, the stage serves the classes in proportion to
+    /// their shares. Capacity that a class does not need goes to the other classes. A share of 0
+    /// counts as 1.
     ///
     /// With a [target](Self::target), an overloaded stage admits as many events of each class as it
-    /// can serve in time with the share of the class and with capacity that other classes leave
-    /// unused. The stage therefore rejects only excess events of a class that sends too many. In
-    /// simulations whose handlers only compute, each class gets the capacity due to it, to within 8
-    /// %. The division is less exact in three cases:
+    /// can serve in time. Each class can use its own share of the capacity, and capacity that other
+    /// classes leave unused. The stage therefore rejects only excess events of a class that sends
+    /// too many. In simulations whose handlers only compute, each class gets the capacity due to
+    /// it, to within 8 %. The division is less exact in three cases:
     ///
     /// - If handlers wait for a scarce resource, a class that needs most of its share loses up to a
     ///   fifth of its events while another class sends many times the capacity.

@@ -18,8 +18,8 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// even by a thread that the handler spawns. Plain values that a spawned thread sends belong to
     /// no path.
     ///
-    /// A new event that is passed in a [call](crate::stage::Call) belongs to the path until the
-    /// call returns. A call of this stage does not begin a path.
+    /// A new event that is passed in a [call](crate::stage::Call) belongs to the caller's path
+    /// until the call returns. A call to this stage does not begin a path.
     ///
     /// A path ends when all its events have ended, in whatever way. If any event of a path failed
     /// ([`Batch::fail`](crate::stage::Batch::fail)) or ended without being handled, this stage
