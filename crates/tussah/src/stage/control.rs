@@ -169,7 +169,7 @@ pub struct Owns(u8);
 impl Owns {
     /// No settings: the controller only observes.
     pub const NOTHING: Owns = Owns(0);
-    /// The number of servlets that may be busy at the same time.
+    /// The limit on the number of busy servlets.
     pub const SERVLETS: Owns = Owns(1);
     /// The maximum number of events in a batch.
     pub const BATCH: Owns = Owns(2);
@@ -269,7 +269,7 @@ impl Cadence {
 /// value to its range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Settings {
-    /// The number of servlets that may be busy at the same time; from one to `Servlets::max`.
+    /// The limit on the number of busy servlets; from one to `Servlets::max`.
     pub servlets: Option<usize>,
     /// The maximum number of events in a batch; from one to the maximum set for the stage.
     pub batch: Option<usize>,

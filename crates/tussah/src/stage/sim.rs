@@ -80,9 +80,9 @@ pub struct Simulation {
     /// True if the stage is keyed by color. In a keyed stage, while a hot event is in service,
     /// servlets take only events that are not hot, so handlers never wait for each other.
     pub keyed: bool,
-    /// The initial number of servlets that may be busy at the same time; at least 1.
+    /// The initial limit on the number of busy servlets; at least 1.
     pub servlets: usize,
-    /// The maximum number of servlets that may be busy at the same time.
+    /// The highest limit on the number of busy servlets that controllers can set.
     pub servlets_max: usize,
     /// The maximum number of events in a batch; at least 1.
     pub batch_max: usize,
@@ -197,7 +197,7 @@ impl Arrivals {
     }
 }
 
-/// The model of a handler: for each event, it computes, and then it may wait.
+/// The model of a handler, which computes for each event, and then waits for some of the events.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Service {
     /// The computing time per event.
@@ -291,7 +291,7 @@ pub struct Tick {
     pub at_ns: u64,
     /// The number of events in the queue.
     pub queue_len: u64,
-    /// The number of servlets that may be busy at the same time.
+    /// The current limit on the number of busy servlets.
     pub servlets: usize,
     /// The number of busy servlets.
     pub busy: usize,

@@ -27,7 +27,7 @@ pub enum SocketEvent {
     /// [`SocketOptions::completions`](super::SocketOptions::completions) is on. One event may cover
     /// several packets: subtract the previous number to count them.
     Sent(Connection, u64),
-    /// The peer has finished sending, but may still read. The stage can send until it
+    /// The peer has finished sending, but it may still be reading. The stage can send until it
     /// [closes](Connection::close) the connection or drops the last [`Connection`].
     Ended(Connection),
     /// The connection is closed. This is the last event of the connection.

@@ -136,7 +136,7 @@ impl<T: Send + 'static, R: Send + 'static> Sender<Ask<T, R>> {
     /// Sends a value, and waits for the value that the handler returns. If the queue is full, this
     /// method first waits for room, like [`send`](Self::send).
     ///
-    /// `value` is a plain value or an [`Event`], which may have a class, a deadline or a cost. This
+    /// `value` is a plain value or an [`Event`], which can have a class, a deadline or a cost. This
     /// method reports every failure in its result, and never calls the event's own drop callback.
     ///
     /// # Errors

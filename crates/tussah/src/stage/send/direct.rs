@@ -89,8 +89,8 @@ pub type DirectHost<H> = Arc<Many<Directly<H>>>;
 ///
 /// If a plain call is not possible, the event goes to the stage's queue instead. A plain call is
 /// not possible if the handler was replaced, if the event is traced, if the stage is keyed, or if
-/// there is a proxy. Calls and queued events are not ordered: a call may be handled before events
-/// that the caller sent earlier.
+/// there is a proxy. Calls and queued events are not ordered: the handler can process a call before
+/// events that the caller sent earlier.
 ///
 /// As with any call, the caller's stage counts the event and any panic. Draining the caller's stage
 /// waits for the call to end. The called stage counts the event as

@@ -131,7 +131,7 @@ impl<E: Send + 'static> Between<E> {
     /// their events stay in order. The proxy stays while senders that cannot wait keep it busy.
     ///
     /// # Cancellation
-    /// Dropping the future keeps the proxy; [`Stage::destroy`] removes it but may reorder events.
+    /// Dropping the future keeps the proxy; [`Stage::destroy`] removes it but can reorder events.
     pub async fn remove(self) {
         let target = &self.to.shared;
         let Some((holding, passed)) = self.hold() else {

@@ -90,9 +90,9 @@ pub struct SimStage {
     /// The handler's steps for each event. Each entry holds a start time, and the steps from then
     /// on.
     pub steps: Vec<(u64, Vec<Step>)>,
-    /// The initial number of servlets that may be busy at the same time; at least 1.
+    /// The initial limit on the number of busy servlets; at least 1.
     pub servlets: usize,
-    /// The maximum number of servlets that may be busy at the same time; at least 1.
+    /// The highest limit on the number of busy servlets that controllers can set; at least 1.
     pub servlets_max: usize,
     /// The maximum number of events in a batch; at least 1.
     pub batch_max: usize,
