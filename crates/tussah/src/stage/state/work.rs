@@ -265,6 +265,16 @@ impl<E> State<E> {
         self.held_up -= usize::from(std::mem::replace(&mut run.counts_held_up, run.held_up));
     }
 
+    fn count_responses(&mut self, batch: &mut Batch<E>, now_ns: u64) {
+        for wave in batch.waves().drain(..).filter(|wave| wave.count > 0) {
+            let class = class_of(wave.stamp).among(self.classes);
+            let response_ns = now_ns.saturating_sub(queued_ns(wave.stamp));
+            self.counts.classes[class].finished += wave.count;
+            self.responses.add(response_ns, wave.count);
+            self.controllers.responded(class, response_ns, wave.count);
+        }
+    }
+
     /// Ends a run: all its events are finished or given back.
     pub(crate) fn finish(&mut self, run: &mut Run<E>, batch: &mut Batch<E>, now_ns: u64) {
         for class in batch.take_withheld() {
@@ -279,13 +289,7 @@ impl<E> State<E> {
         }
         self.ease_relief();
         let (passed_over, cancelled) = batch.take_cancelled();
-        for wave in batch.waves().drain(..).filter(|wave| wave.count > 0) {
-            let class = class_of(wave.stamp).among(self.classes);
-            let response_ns = now_ns.saturating_sub(queued_ns(wave.stamp));
-            self.counts.classes[class].finished += wave.count;
-            self.responses.add(response_ns, wave.count);
-            self.controllers.responded(class, response_ns, wave.count);
-        }
+        self.count_responses(batch, now_ns);
         let expired = batch.take_expired().min(run.taken);
         run.taken -= expired;
         self.in_service -= expired;

@@ -34,12 +34,13 @@ impl<E: Send + 'static> StageBuilder<E> {
     ///
     /// - If handlers wait for a scarce resource, a class that needs most of its share loses up to a
     ///   fifth of its events while another class sends many times the capacity.
-    /// - For about a second after a class starts to send far too many events, the stage may reject
-    ///   events of all classes.
+    /// - After a class starts to send far too many events, the stage may reject events of all
+    ///   classes for a few hundred services: about a second at 800 events/s, and 8 s at 100.
     /// - A class whose share is at most one hundredth of the total gets more than its share.
     ///
     /// In a keyed stage, shares apply among keys, because the events of a key stay in order. The
     /// class of a key's oldest event pays for the whole batch.
+    ///
     /// Without a target, one class can fill the queue and leave no room for the others; limit its
     /// part of the queue with [`class_queue`](Self::class_queue).
     ///
