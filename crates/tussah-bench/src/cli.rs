@@ -78,12 +78,12 @@ pub struct Options {
     #[arg(long, value_name = "N")]
     pub idle: Option<usize>,
 
-    /// Number of connections in `echo`, `bursts` and `gnutella`, and of connection attempts in
-    /// flight in `connect` [default: 100, 16, 4 and 64]
+    /// Number of connections in `echo`, `bursts` and `gnutella`, or of connection attempts in
+    /// flight in `connect` [default: 100 in echo, 16 in bursts, 4 in gnutella, 64 in connect]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub connections: Option<u32>,
 
-    /// Time that each query takes in `gnutella`, in milliseconds; the client then sends 1000
+    /// Time that each query takes in `gnutella`, in milliseconds; if set, the client sends 1000
     /// packets a second
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     pub bottleneck_ms: Option<u64>,

@@ -43,7 +43,7 @@ pub(crate) enum After {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum DropReason {
-    /// The event's deadline had passed when its turn came.
+    /// The event's deadline passed before the event ran.
     Expired,
     /// The runtime shut down before the event ran.
     ShutDown,

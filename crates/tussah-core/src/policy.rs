@@ -54,7 +54,7 @@ pub const PASSED_OVER_MAX: u32 = 64;
 pub trait Policy: Send {
     /// Returns the index of the candidate to run next. There is at least one candidate, and
     /// candidates are in the order in which they became runnable. An index out of range selects the
-    /// last one.
+    /// last candidate.
     fn choose(&mut self, candidates: &[Candidate]) -> usize;
 }
 

@@ -54,8 +54,8 @@ const WAKE_BATCH: usize = 1;
 ///
 /// # Waiting for a condition
 ///
-/// Create the future first, then test the condition, and then wait. This way, no `notify_waiters`
-/// after the test is missed:
+/// Create the future first, then test the condition, and then wait. The future then completes if
+/// `notify_waiters` is called after the test:
 ///
 /// ```
 /// # mod tussah { pub use tussah_core as sync; }
@@ -81,8 +81,9 @@ const WAKE_BATCH: usize = 1;
 /// # });
 /// ```
 ///
-/// With `notify_one`, the permit serves this purpose for a single waiting thread. If several
-/// threads may wait, call [`Notified::enable`] before the test.
+/// If the notifier calls `notify_one` instead, a single waiting thread needs no such order, because
+/// the permit is kept for it. If several threads may wait, call [`Notified::enable`] before the
+/// test.
 ///
 /// # Leaks
 ///
@@ -152,7 +153,7 @@ impl Notify {
 
     /// Waits for a notification.
     ///
-    /// Any later call of [`notify_waiters`](Self::notify_waiters) completes the future. When the
+    /// Any later call to [`notify_waiters`](Self::notify_waiters) completes the future. When the
     /// future is first polled or [enabled](Notified::enable), it consumes the permit, or enters the
     /// queue for [`notify_one`](Self::notify_one).
     ///

@@ -44,11 +44,11 @@ pub struct Stuck {
     /// workers, there is no second report.
     pub ended: bool,
     /// The type of the closure or future; its path contains the name of the function. `None` if the
-    /// worker is not in an event. The worker is then calling wakers, because descriptors are ready,
-    /// file operations have completed, or timers have expired. A waker that blocks always belongs
-    /// to another executor.
+    /// worker is not in an event, but is calling wakers because descriptors are ready, file
+    /// operations have completed, or timers have expired. A waker that blocks always belongs to
+    /// another executor.
     pub event: Option<&'static str>,
-    /// The source location that posted or spawned the event.
+    /// The source location that posted the closure or spawned the future.
     pub location: Option<&'static Location<'static>>,
 }
 

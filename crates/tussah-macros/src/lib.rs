@@ -116,12 +116,12 @@ pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// Rust resolves the paths of modules at the macro's call site. The compiler checks that the ports
 /// of every edge exist, and that both ends have the same type. It also checks that the arguments of
-/// each instance fit the module's parameters, and that constants fit into the integer types of
-/// their parameters, even through inner graphs. The compiler's messages point at the place in the
-/// Weave file.
+/// each instance fit the module's parameters. A constant must fit into the integer type of its
+/// parameter, even if it reaches the parameter through inner graphs. The compiler's messages point
+/// at the place in the Weave file.
 ///
 /// A parameter of the graph can have a Rust type, such as `server: Arc<Server>`. Rust resolves the
-/// type at the macro's call site, type aliases included, and `Params::typed` sets the value.
+/// type, including type aliases, at the macro's call site, and `Params::typed` sets the value.
 ///
 /// ```ignore
 /// tussah::flow::weave_file!("web.weave");
@@ -153,8 +153,8 @@ pub fn weave(input: TokenStream) -> TokenStream {
     weave::inline(input.into()).into()
 }
 
-/// Implements `Fields` for a struct with named fields, so that Weave graphs can refer to them:
-/// `pages = Pages() * 4 by path`.
+/// Implements `Fields` for a struct with named fields, so that Weave graphs can refer to these
+/// fields: `pages = Pages() * 4 by path`.
 ///
 /// The type of each field must be a `FieldValue`; `#[fields(skip)]` excludes a field.
 #[proc_macro_derive(Fields, attributes(fields))]

@@ -71,8 +71,8 @@
 //!
 //! # Edges
 //! A handler is created together with its outgoing edges ([`Edges`]). A queue decouples two stages.
-//! A call is a function call: the callee runs in the caller's servlet, on the caller's batch, with
-//! no queue and no admission. One method call chooses the kind of edge:
+//! A call edge works like a function call: the callee runs in the caller's servlet, on the caller's
+//! batch, without a queue and without admission. One method call chooses the kind of edge:
 //! `edges.to(&next).queue(100)` or `edges.to(&next).call()`. If the callee is a [`DirectHandler`],
 //! [`direct`](To::direct) costs no more than a function call.
 //!
@@ -86,15 +86,15 @@
 //! in order of arrival; `try_send` gets what is left. If the stage has a latency
 //! [target](StageBuilder::target), the default controllers also reject events that would miss it.
 //!
-//! Events have classes, deadlines, costs and drop callbacks ([`Event`]), and their senders can
-//! [cancel](Event::cancellable) them. A sender that [asks](Sender::ask) waits for a value from the
-//! handler, and cancels the event if it stops waiting. [`Stage::log`] returns the controllers'
-//! decisions with their inputs.
+//! An [`Event`] has a class and a cost, and can have a deadline and a drop callback. Its sender can
+//! [cancel](Event::cancellable) it. With [`ask`](Sender::ask), the sender waits for a value from
+//! the handler. If the sender stops waiting, its event is cancelled. [`Stage::log`] returns the
+//! controllers' decisions with their inputs.
 //!
 //! # Order
 //! Servlets take events of the same sender and class in the order in which they were sent. Several
-//! servlets then handle their batches in parallel. A serial stage, and each key of a keyed stage,
-//! handles events in order.
+//! servlets then handle their batches in parallel. A serial stage handles all its events in order,
+//! and a keyed stage handles the events of each key in order.
 //!
 //! # Observing and changing a running network
 //! A [`Network`] provides a [graph](Network::graph) of its stages and edges, [current
@@ -106,27 +106,28 @@
 //! # Shutdown
 //! [`Network::drain`] stops admission, waits until all stages have handled their admitted events,
 //! and closes them. Each stage is drained after the stages that send to it. [`Stage::drain`] drains
-//! a single stage. Close and settle [sockets](net) before you drain.
+//! a single stage. Before you drain a network, close its [sockets](net), and wait until they are
+//! settled.
 //!
 //! When a runtime ends, it closes its stages: their queued events are dropped, the drop callbacks
 //! of these events are called, and the stages are removed from their networks. The runtime's
 //! [report](crate::ShutdownReport) does not count these events.
 //!
 //! # When a handler is dropped
-//! A closed stage drops its handler as soon as its last servlet has ended. The function that
-//! creates a serial handler is dropped at the same time. [`Stage::destroy`] and [`Network::close`]
-//! close stages, [`Network::drain`] closes the stages that it has drained, and the end of the
-//! runtime closes all others.
+//! A closed stage drops its handler as soon as its last servlet has ended. In a serial stage, the
+//! function that creates the handler is dropped at the same time. [`Stage::destroy`] and
+//! [`Network::close`] close stages, [`Network::drain`] closes the stages that it has drained, and
+//! the end of the runtime closes all others.
 //!
-//! A stage that is never closed keeps its handler until nothing refers to the stage and it has
-//! handled its admitted events. The network, [`Stage`] handles, senders and other edges refer to a
-//! stage; idle servlets do not. A network stays alive as long as there is a handle to the network
-//! or to one of its stages. When a network is dropped, its paused stages and its stages without a
-//! handler are closed, because nothing could resume them.
+//! A stage that is never closed keeps its handler until the stage has handled its admitted events
+//! and nothing refers to the stage any longer. The network, [`Stage`] handles, senders and other
+//! edges refer to a stage; idle servlets do not. A network stays alive as long as there is a handle
+//! to the network or to one of its stages. When a network is dropped, its paused stages and its
+//! stages without a handler are closed, because nothing could resume them.
 //!
-//! Handlers, and the functions that create them, may hold stages and networks, even in a cycle. A
-//! cycle of handlers and networks lasts until its network is drained or closed, or until the
-//! runtime ends. A [`Stage`] whose type names its handler keeps that handler alive; a stage from
+//! Handlers, and the functions that create them, can hold stages and networks, even in a cycle.
+//! Such a cycle stays in memory until its network is drained or closed, or until the runtime ends.
+//! A [`Stage`] whose type names its handler keeps that handler alive; a stage from
 //! [`Network::find`] does not. A call edge keeps the called handler alive. The other parts of a
 //! stage, such as its drop callback and its controllers, are dropped with the stage. A stage is
 //! dropped when no network, handle or sender refers to it any longer.
@@ -139,7 +140,7 @@
 //! - The chunk is full.
 //! - The handler sends an event while the receiving stage is idle.
 //! - A run of batches has ended.
-//! - The handler is about to wait, that is, the current poll ends.
+//! - The current poll ends because the handler has to wait.
 //!
 //! A handler that computes for a long time after a send therefore delays the event. To avoid this
 //! delay, call [`yield_now`](crate::yield_now) after the send. Until a chunk is handed over, no

@@ -43,8 +43,8 @@ where
 
 /// Starts a thread in a color: the code between two awaits runs as one event of that color.
 ///
-/// While the thread awaits, other events of the color can run. Threads that this thread spawns and
-/// events that it posts do not inherit its color.
+/// While the thread awaits, other events of the color can run. Neither the threads that it spawns
+/// nor the events that it posts inherit its color.
 ///
 /// # Panics
 /// Panics if called outside a runtime, if the runtime is shut down, or if the color belongs to
@@ -106,8 +106,8 @@ where
     }
 }
 
-/// Runs a closure on the blocking pool like [`spawn_blocking`], but reports a full pool as an
-/// error.
+/// Runs a closure on the blocking pool like [`spawn_blocking`], but returns an error instead of
+/// panicking if the pool rejects the closure.
 ///
 /// # Errors
 /// Returns the closure if the pool is full or shut down, or if the pool has no OS thread and cannot

@@ -39,8 +39,8 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 
 /// Waits for `future` for at most `duration`, counted from this call.
 ///
-/// The future is polled before the timer. If the future is ready, its output is returned even if
-/// `duration` has elapsed, and no timer is set.
+/// Each poll first polls `future`, and then the timer. If `future` is ready, its output is returned
+/// even if `duration` has elapsed. If `future` is ready at the first poll, no timer is set.
 ///
 /// # Errors
 ///
@@ -220,8 +220,8 @@ pub enum MissedTicks {
     /// Drops missed ticks. The next tick is due one period after the late tick was returned.
     #[default]
     Delay,
-    /// Drops missed ticks. The next tick is due at the next whole multiple of the period after the
-    /// first tick.
+    /// Drops missed ticks. The next tick is due at the next time that is a whole number of periods
+    /// after the first tick.
     Skip,
 }
 

@@ -64,7 +64,8 @@ pub struct Options {
     seeds: Option<u32>,
 
     /// Also run the scenarios on a real runtime, in an open loop, and report whether the
-    /// controllers rank in the same order; scenarios that take minutes run only if you name them
+    /// controllers rank in the same order as in the simulation; scenarios that take minutes run
+    /// only if you name them
     #[arg(long)]
     real: bool,
 
@@ -72,13 +73,13 @@ pub struct Options {
     #[arg(long)]
     json: bool,
 
-    /// Folder for SVG plots of queue length, servlets, admissions and responses over time; with all
-    /// scenarios, also for the figures of the SEDA and Aspen papers
+    /// Folder for SVG plots of queue length, servlets, admissions and responses over time; if all
+    /// scenarios run, it also gets the figures of the SEDA and Aspen papers
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
 
     /// Fail if a requirement is not met or, with --real, if the controllers rank in a different
-    /// order
+    /// order than in the simulation
     #[arg(long)]
     check: bool,
 }

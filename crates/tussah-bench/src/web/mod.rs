@@ -82,8 +82,9 @@ pub struct Common {
     #[arg(long, global = true, value_name = "NAME", default_value = "tussah")]
     base: String,
 
-    /// Number of rounds; each round measures every server once [default: 40 for costs, enough for a
-    /// figure that you can quote; fewer for slow or deterministic scenarios]
+    /// Number of rounds; each round measures every server once [default: 40 for scenarios that
+    /// measure costs, which is enough for a figure that you can quote; fewer for slow or
+    /// deterministic scenarios]
     #[arg(long, global = true, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
 
@@ -189,11 +190,11 @@ enum Scenario {
     },
     /// Time from starting a server to its first response
     Start,
-    /// Serving 3.3 GB of files with 1 GB of memory and a 200 MB cache, loaded by `tussah load`;
-    /// requires root
+    /// Throughput and fairness for 3.3 GB of files with 1 GB of memory and a 200 MB cache; `tussah
+    /// load` sends the requests; requires root
     Big(big::Options),
-    /// Overload of a page that takes 20 ms of CPU time and 20 ms of waiting; measures only tussah,
-    /// loaded by `tussah load`
+    /// Overload of a page that takes 20 ms of CPU time and 20 ms of waiting; measures only tussah;
+    /// `tussah load` sends the requests
     Bottleneck {
         /// Number of clients
         #[arg(long, default_value_t = 1024)]
@@ -210,7 +211,7 @@ enum Scenario {
         seconds: Option<u32>,
     },
     /// Throughput, CPU time and fairness for a small PHP page, compared with nginx with persistent
-    /// connections to php-fpm; loaded by `tussah load`
+    /// connections to php-fpm; `tussah load` sends the requests
     Fastcgi {
         /// Number of connections
         #[arg(long, default_value_t = 64)]

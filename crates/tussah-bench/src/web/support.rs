@@ -28,8 +28,8 @@ use crate::metric::Metric;
 /// The options of `web support`.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Options {
-    /// Exponent of the popularity of products and their downloads: the share of rank r is
-    /// proportional to 1 / r^ZIPF
+    /// Exponent of the popularity of products and their downloads: the product of rank r gets a
+    /// share of the requests that is proportional to 1 / r^ZIPF
     #[arg(long, default_value_t = 1.2, value_name = "ZIPF", value_parser = zipf)]
     pub zipf: f64,
     /// Number of clients

@@ -18,8 +18,8 @@ use crate::join_error::JoinError;
 /// Dropping the handle detaches the job: the job still runs, but its result is dropped. A timeout
 /// or a `select` that drops the handle has the same effect.
 ///
-/// If a blocking job polls the handle of a queued job, that job runs on the same OS thread, so
-/// nested jobs need no additional OS threads. Elsewhere, polling never blocks.
+/// If a blocking job polls the handle of a queued job, the poll runs the queued job on the same OS
+/// thread, so nested jobs need no additional OS threads. Elsewhere, polling never blocks.
 #[must_use = "dropping the handle detaches the job; its result and its panic are lost"]
 pub struct BlockingHandle<T> {
     outcome: Arc<dyn Outcome<T>>,
@@ -64,8 +64,8 @@ impl<T> BlockingHandle<T> {
     /// Removes the job from the queue and drops its closure. The handle then returns a cancellation
     /// error.
     ///
-    /// Returns false if the job has already started. The job then runs to completion, because
-    /// blocking code cannot be interrupted.
+    /// Returns false if the job has already started. In that case, the job runs to completion,
+    /// because blocking code cannot be interrupted.
     pub fn abort(&self) -> bool {
         self.pool.abort(self.ticket)
     }

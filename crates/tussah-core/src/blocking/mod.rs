@@ -2,9 +2,9 @@
 //!
 //! # No job is forgotten
 //!
-//! *While the queue is not empty, the pool has at least one OS thread. The number of OS threads
-//! that are awake or about to be woken is at least the number of queued jobs, unless every OS
-//! thread without a job is already among them.*
+//! *While the queue is not empty, the pool has at least one OS thread. For each queued job, one OS
+//! thread without a job is awake or about to be woken. If there are fewer such OS threads than
+//! queued jobs, all of them are awake or about to be woken.*
 //!
 //! - `submit` queues the job and consults the policy under the same lock. If there is no OS thread,
 //!   the policy adds one, regardless of its bound. The OS thread is started under the lock, so
@@ -24,23 +24,24 @@
 //!
 //! Suppose that jobs wait only for handles of other jobs, without a cycle. Then all of these jobs
 //! end. An OS thread that waits for a queued job takes that job, and only that job, from the queue
-//! and runs it itself. Every awaited job is therefore running or done, and a job waits only for the
-//! jobs above it on its stack. Follow the relation "waits for" from any job: without a cycle, the
-//! path leads to a job that waits for nothing. That job is running, and will end.
+//! and runs it itself. Every awaited job is therefore running or done. Running a job on its
+//! waiter's stack adds no other wait, because each job on a stack is awaited by the job below it.
+//! Follow the relation "waits for" from any job: without a cycle, the path leads to a job that
+//! waits for nothing. That job is running, and will end.
 //!
 //! Polling a handle inside a blocking job counts as waiting, because the poll may run the job: a
 //! `select` over a handle and another future is then blocked until the job has ended. This rule
 //! applies to the jobs of all pools, not only to those of the handle's pool. Otherwise, two pools
-//! with one OS thread each would stall without a cycle if the job of each waited for a job queued
-//! in the other pool.
+//! with one OS thread each would stall, even without a cycle, if each pool's running job waited for
+//! a job that is queued in the other pool.
 //!
 //! A file operation on the pool counts as a job. A job that waits for a file operation runs it on
 //! its own OS thread, together with the operations ahead of it in the file's queue
 //! (`driver/file/order.rs`).
 //!
-//! Two cases remain: a cycle of joins, and jobs that wait for a queued job by means other than its
-//! handle, such as a channel or a lock. Each such job needs its own OS thread; the pool provides up
-//! to `threads_max` OS threads.
+//! Deadlocks remain possible in two cases: a cycle of joins, and jobs that wait for a queued job by
+//! means other than its handle, such as a channel or a lock. In the second case, each waiting job
+//! needs its own OS thread; the pool provides up to `threads_max` OS threads.
 //!
 //! # Stacks
 //!

@@ -36,7 +36,7 @@ pub struct PoolPolicy {
     /// Bound, in OS threads: each costs a stack, and more OS threads than the device can serve in
     /// parallel bring no gain. Zero counts as 1.
     pub threads_max: usize,
-    /// The time without a job after which an idle OS thread ends.
+    /// The time without a job after which an OS thread ends.
     pub idle_timeout: Duration,
     /// Bound, in jobs: queued closures take memory. If the queue is full, submitting a job fails
     /// and returns the closure. Zero counts as 1.

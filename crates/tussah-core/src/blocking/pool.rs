@@ -39,8 +39,8 @@ pub struct BlockingPool {
 
 /// The current state of a pool, and its counters.
 ///
-/// Each job is counted in exactly one of `queued`, `running`, `completed`, `panicked` and
-/// `cancelled`, except for a moment when its state changes.
+/// Except for a moment when its state changes, each job is counted in exactly one of `queued`,
+/// `running`, `completed`, `panicked` and `cancelled`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct BlockingStats {
@@ -114,7 +114,8 @@ impl BlockingPool {
     }
 
     /// Queues a closure to run on an OS thread of the pool. Never blocks, but may start an OS
-    /// thread. If that fails, an existing OS thread runs the job later (see `starts_failed`).
+    /// thread. If the pool cannot start another OS thread, an existing one runs the job later (see
+    /// `starts_failed`).
     ///
     /// # Errors
     /// Returns the closure if the queue is full, if the pool has shut down, or if the pool has no

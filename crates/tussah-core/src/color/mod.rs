@@ -50,7 +50,8 @@ pub enum ColorName {
     Value {
         /// The type of the value.
         type_name: &'static str,
-        /// The number of the value in the order of creation, counted separately for each type.
+        /// The number of the value in the order of creation, counted from 0 over all colored values
+        /// of the runtime.
         number: u64,
     },
 }

@@ -13,11 +13,11 @@ use crate::runtime::Shared;
 /// Posting through a `ColorRef` needs no look-up of the color. While a `ColorRef` exists, the
 /// runtime does not forget the color. Cloning a `ColorRef` is cheap.
 ///
-/// The runtime may forget a color if it is identified by a number, is idle, and has no references.
+/// The runtime can forget a color that is identified by a number, is idle, and has no references.
 /// The color's priority and depth limit are then lost. A runtime remembers up to 4,096 such colors,
 /// and forgets others when their last reference is dropped. If a color had events at that moment,
-/// the runtime forgets it later, while the program names other colors. All such colors are
-/// forgotten by the time the program has named about the same number of new colors.
+/// the runtime forgets it later, when the program names other colors. After the program has named
+/// about as many new colors as the runtime remembers, the runtime has forgotten all such colors.
 pub struct ColorRef {
     cell: NonNull<ColorCell>,
     /// Declared after the cell's pointer and released after its handle, because the cell uses its

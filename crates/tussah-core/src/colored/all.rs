@@ -77,8 +77,8 @@ all_colored!(A 0, B 1, C 2, D 3);
 /// request was first polled.
 ///
 /// # Cancellation
-/// Cancellation works as in [`Colored::with`]. The queues skip a cancelled request, or remove its
-/// entries earlier.
+/// Cancellation works as in [`Colored::with`]. Each queue skips a cancelled request when it reaches
+/// the front, or removes it earlier.
 ///
 /// # Panics
 /// Panics if two of the values have the same color, or if the values belong to different runtimes.

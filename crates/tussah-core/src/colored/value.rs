@@ -140,9 +140,9 @@ impl<T: Send + 'static> Colored<T> {
 
     /// Runs a closure that only reads the value, concurrently with other readers.
     ///
-    /// The closure runs immediately unless a writer is running or events are queued, so a reader
-    /// never overtakes a queued writer. Otherwise the closure is queued, as in
-    /// [`with`](Colored::with).
+    /// If no writer is running and no events are queued, the closure runs immediately. Otherwise
+    /// the closure is queued, as in [`with`](Colored::with). A reader therefore never overtakes a
+    /// queued writer.
     pub fn read<F, R>(&self, f: F) -> With<'_, T, Read<F>, R>
     where
         T: Sync,

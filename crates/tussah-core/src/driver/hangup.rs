@@ -28,10 +28,10 @@ impl Hangup {
 impl Source {
     /// Waits until the driver reports that the peer has hung up at least as far as `hangup`.
     ///
-    /// This function detects a hang-up even if there are unread bytes, and tries no operation. Of
-    /// all callers that use this function, or wait to read with [`poll_io`](Self::poll_io) or
-    /// [`poll_ready`](Self::poll_ready), only the last one is woken. Use this function for
-    /// connected streams.
+    /// This function detects a hang-up even if there are unread bytes, and tries no operation. It
+    /// shares one place for a waker with [`poll_io`](Self::poll_io) and
+    /// [`poll_ready`](Self::poll_ready) for reading, so only the last caller of these functions is
+    /// woken. Use this function for connected streams.
     ///
     /// # Errors
     /// Returns the same errors as [`poll_ready`](Self::poll_ready).

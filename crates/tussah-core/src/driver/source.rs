@@ -20,10 +20,10 @@ use crate::worker::Worker;
 
 /// A non-blocking descriptor (such as a socket or a pipe) that threads of a runtime can wait for.
 ///
-/// An operation is a closure, which is called immediately, and again whenever the driver reports
-/// that it may succeed. The descriptor is registered with a driver when a thread first has to wait
-/// for it. Any number of threads may wait at the same time; a report wakes all of them, and they
-/// try again. If another executor polls the futures, a worker calls that executor's wakers, so
+/// An operation is a closure. It is called immediately, and again whenever the driver reports that
+/// the operation may succeed. The descriptor is registered with a driver when a thread first has to
+/// wait for it. Any number of threads may wait at the same time; a report wakes all of them, and
+/// they try again. If another executor polls the futures, a worker calls that executor's wakers, so
 /// these wakers must not block.
 ///
 /// # Examples
@@ -124,7 +124,7 @@ impl Source {
         }
     }
 
-    /// Works like [`io`](Self::io), for `poll_` functions. Of all callers that wait for the same
+    /// Works like [`io`](Self::io), for `poll_` functions. If several callers wait for the same
     /// direction, only the last one is woken.
     ///
     /// # Errors
@@ -139,9 +139,9 @@ impl Source {
     }
 
     /// Waits until the driver reports that an operation may succeed. This function tries no
-    /// operation, and makes no system call except to register the descriptor once. Of all callers
-    /// of this function or [`poll_io`](Self::poll_io) for the same direction, only the last one is
-    /// woken.
+    /// operation, and makes no system call except to register the descriptor once. If several
+    /// callers wait for the same direction with this function or [`poll_io`](Self::poll_io), only
+    /// the last one is woken.
     ///
     /// # Errors
     /// Returns the system's error if the descriptor cannot be registered, or `Other` if the runtime
@@ -166,8 +166,8 @@ impl Source {
     /// Tries an operation once. An operation that returns `Interrupted` is retried immediately.
     ///
     /// # Errors
-    /// Returns the operation's error. If an operation has returned `WouldBlock` and the driver has
-    /// reported nothing since, returns `WouldBlock` without trying.
+    /// Returns the operation's error. If an earlier operation has returned `WouldBlock` and the
+    /// driver has reported nothing since, returns `WouldBlock` without trying this operation.
     pub fn try_io<R>(
         &self,
         direction: Direction,
@@ -290,9 +290,9 @@ impl Source {
         Ok(())
     }
 
-    /// Records that an operation transferred fewer bytes than requested, so no more data or room is
-    /// available until the driver reports it. `seen_before` is the [`marker`](Self::marker) that
-    /// was obtained before the operation.
+    /// Records that an operation transferred fewer bytes than requested. The source then assumes
+    /// that there is no more data or room until the driver reports some. `seen_before` is the
+    /// [`marker`](Self::marker) that was obtained before the operation.
     ///
     /// Call this method only for TCP streams, and for writes to a Unix stream. Other reads may also
     /// end early at the end of a packet, at a message with descriptors, or at the mark of
@@ -302,8 +302,9 @@ impl Source {
         self.slot().came_short(direction, seen_before.0);
     }
 
-    /// Records that an operation performed without [`io`](Self::io) or its variants returned
-    /// `WouldBlock`, so no data or room is available until the driver reports it.
+    /// Records `WouldBlock` from an operation that the caller performed without [`io`](Self::io) or
+    /// its variants. The source then assumes that there is no data or room until the driver reports
+    /// some.
     pub fn would_block(&self, direction: Direction, seen_before: Marker) {
         self.slot().exhausted(direction, seen_before.0);
     }

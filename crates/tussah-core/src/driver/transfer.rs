@@ -6,8 +6,9 @@ use crate::worker::Worker;
 /// operation.
 const BYTES_PER_OPERATION: usize = 16 * 1024;
 
-/// Charges the bytes of a large transfer to the current poll's budget, in addition to the operation
-/// itself. Without this charge, a descriptor that is always ready could starve others.
+/// Charges the bytes of a large transfer to the current poll's budget, in addition to the charge
+/// for the operation itself. Without this charge, a descriptor that is always ready could starve
+/// others.
 #[inline]
 pub fn spend_bytes(bytes: usize) {
     if bytes >= BYTES_PER_OPERATION {

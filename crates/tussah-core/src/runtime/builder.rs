@@ -116,8 +116,9 @@ impl Builder {
     }
 
     /// Sets whether [`spawn`](crate::Handle::spawn) puts threads in
-    /// [`Color::DEFAULT`](crate::Color::DEFAULT) instead of giving each its own color. A program
-    /// written for one CPU then remains correct, and can adopt colors step by step.
+    /// [`Color::DEFAULT`](crate::Color::DEFAULT) instead of giving each its own color. In the
+    /// default color, the threads of a program that was written for one CPU remain correct, and the
+    /// program can adopt colors step by step.
     pub fn one_color(mut self, one_color: bool) -> Self {
         self.one_color = one_color;
         self
@@ -143,10 +144,10 @@ impl Builder {
     /// reports such events. By default, the limit is 1 s, and reports are written to standard
     /// error.
     ///
-    /// `report` runs on a separate OS thread. The watchdog calls it twice for each event that runs
-    /// for longer than `limit`: when it detects the event, and, with the total duration, when the
-    /// event has ended. If a worker calls a waker of another executor and that waker blocks, the
-    /// watchdog reports it in the same way.
+    /// `report` runs on a separate OS thread. For each event that runs for longer than `limit`, the
+    /// watchdog calls `report` twice: once when the watchdog detects the event, and again, with the
+    /// total duration, when the event has ended. If a worker calls a waker of another executor and
+    /// that waker blocks, the watchdog reports it in the same way.
     ///
     /// The precision is the interval between two checks: 10 ms, or a quarter of `limit` if that is
     /// shorter. An event that is shorter than `limit` is never reported. An event that exceeds

@@ -24,7 +24,8 @@ use crate::thread::{self, JoinHandle};
 use crate::worker::Worker;
 use crate::world::Network;
 /// A runtime with its workers, colors, timers and blocking pool. Dropping the runtime calls
-/// [`Runtime::shutdown`], on a new OS thread if a panic occurs where blocking is forbidden.
+/// [`Runtime::shutdown`] with a `drain` of zero. If a panic drops the runtime where blocking is
+/// forbidden, a new OS thread makes this call.
 pub struct Runtime {
     handle: Handle,
 }
@@ -281,10 +282,9 @@ impl Handle {
     ///
     /// # Errors
     /// Returns `InvalidInput` if the number is not 1 to 1,024. The call waits until earlier changes
-    /// and removed workers have finished; inside an event or a closure that has entered a color, it
-    /// returns `WouldBlock` instead. Returns the system's error if an OS thread could not be
-    /// started or no descriptors are left (each worker needs two); workers that have started
-    /// remain.
+    /// are complete and removed workers have ended; inside an event or a closure that has entered a
+    /// color, it returns `WouldBlock`. Returns the system's error if an OS thread could not be
+    /// started or no descriptors are left (each worker needs two); workers already started remain.
     pub fn set_workers(&self, workers: usize) -> io::Result<()> {
         shutdown::set_workers(&self.shared, workers)
     }
@@ -366,8 +366,8 @@ impl Runtime {
     /// Rejects new events, and runs queued events for up to `drain`. Then drops each remaining
     /// event in its color, calls the drop callbacks, and drops all waiting futures.
     ///
-    /// The call waits until running events have ended. If a worker's event takes more than another
-    /// second, that worker is left behind and reported, and the events queued on it never run.
+    /// The call waits until running events have ended. If an event takes more than another second,
+    /// its worker is left behind and reported, and the events queued on that worker never run.
     ///
     /// # Panics
     /// Like [`block_on`](Handle::block_on), panics if called inside an event or inside a closure

@@ -26,7 +26,7 @@ pub struct Stats {
     /// serially, this is Amdahl's law with that color as the serial part (the thesis on
     /// libasync-mp, §5.2.2: a share of 0.35 gives 2.85).
     pub speedup_max: Option<f64>,
-    /// Number of colors that were given by number and that the runtime has not forgotten.
+    /// Number of colors that are identified by a number and that the runtime has not forgotten.
     pub colors_remembered: usize,
     /// Statistics of the blocking pool.
     pub blocking: BlockingStats,
@@ -69,7 +69,7 @@ pub struct ColorStats {
     /// The type of the closure or future that last ran in the color; its path contains the name of
     /// the function.
     pub event: Option<&'static str>,
-    /// The source location that posted or spawned that event.
+    /// The source location that posted that closure or spawned that future.
     pub location: Option<&'static Location<'static>>,
 }
 

@@ -18,11 +18,11 @@
 //! # Parking
 //!
 //! A worker that is about to park marks itself as parked, issues a `SeqCst` fence and then reads
-//! `Shard::next_tick`. Another OS thread that makes an entry the earliest stores the new earliest
-//! tick, issues a `SeqCst` fence and then calls the shard's unpark hook. The hook may check whether
-//! the worker is parked (`Shard::notify`). At least one of the two sees the other's store, so no
-//! worker sleeps past a deadline. (The workers' hook always leaves a token, which suffices on its
-//! own; see `worker/README.md`.)
+//! `Shard::next_tick`. If another OS thread adds an entry that is earlier than all others, it
+//! stores the new earliest tick, issues a `SeqCst` fence and then calls the shard's unpark hook.
+//! The hook can check whether the worker is parked (`Shard::notify`). At least one of the two sees
+//! the other's store, so no worker sleeps past a deadline. (The workers' hook always leaves a
+//! token, which suffices on its own; see `worker/README.md`.)
 
 mod clock;
 mod context;
@@ -45,8 +45,8 @@ const FAR_YEARS: u64 = 100;
 
 const FAR: Duration = Duration::from_secs(FAR_YEARS * 365 * 24 * 60 * 60);
 
-/// Returns the instant `duration` after `instant`, or an instant a hundred years from now if an
-/// `Instant` cannot hold the result.
+/// Returns the instant `duration` after `instant`. If an `Instant` cannot hold the result, returns
+/// the instant a hundred years after `instant`.
 #[doc(hidden)]
 #[must_use]
 pub fn add(instant: Instant, duration: Duration) -> Instant {

@@ -21,9 +21,9 @@ use super::{
 /// runtime is idle.
 ///
 /// The first poll sets the timer in the wheel of the current worker; the timer's memory is part of
-/// the future. The timer stays in that wheel even if its thread moves to another worker. If another
-/// executor polls the future, a worker calls that executor's waker, so the waker must not block the
-/// worker.
+/// the future. The timer stays in that wheel even if the waiting thread moves to another worker. If
+/// another executor polls the future, a worker calls that executor's waker, so the waker must not
+/// block the worker.
 ///
 /// A `Sleep` may outlive the runtime in which it was first polled. In that case it never completes,
 /// unless it is [reset](Self::reset) and polled in another runtime.

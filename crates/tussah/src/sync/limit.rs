@@ -28,8 +28,8 @@ use self::state::{Line, State};
 /// longest. In contrast, waiters of a [`Semaphore`](super::Semaphore) may be overtaken. In a limit
 /// [with shares](Self::with_shares), this order applies within each class.
 ///
-/// A limit works on any executor and across runtimes. A limit measures time with the clock
-/// ([`now`]) of the runtime in which a permit is acquired and dropped.
+/// A limit works on any executor and across runtimes. A limit measures times with the clock of the
+/// runtime in which its caller runs ([`now`]).
 ///
 /// # Examples
 ///
@@ -71,17 +71,17 @@ impl Limit {
     /// Creates a limit that divides its permits among classes of callers while callers of several
     /// classes wait. `shares` holds one weight per class, class 0 first.
     ///
-    /// In the long run, the permits that a class has in use are in proportion to its share, however
-    /// long its callers hold them. If a class does not need its share, other classes with waiting
-    /// callers use it. Class 0 can use all permits. One sixteenth of the permits, rounded down, is
-    /// reserved for class 0: the other classes cannot use that part.
+    /// In the long run, the number of permits that a class has in use is proportional to its share,
+    /// regardless of how long its callers hold their permits. If a class does not need its share,
+    /// other classes with waiting callers use it. Class 0 can use all permits. One sixteenth of the
+    /// permits, rounded down, is reserved for class 0: the other classes cannot use that part.
     ///
-    /// The algorithm comes from Goyal, Vin and Cheng, "Start-time fair queueing" (SIGCOMM 1996). In
-    /// terms of that paper, the length of a class's next packet is the mean time for which the
-    /// class holds a permit.
+    /// The algorithm comes from Goyal, Vin and Cheng, "Start-time fair queueing" (SIGCOMM 1996).
+    /// The mean time for which a class holds a permit takes the place of the packet length in that
+    /// paper.
     ///
-    /// A share of 0 counts as 1. Shares beyond [`CLASSES_MAX`](crate::stage::CLASSES_MAX) are
-    /// ignored, and without shares there is one class.
+    /// A share of 0 counts as 1. Only the first [`CLASSES_MAX`](crate::stage::CLASSES_MAX) shares
+    /// count. If `shares` is empty, the limit has one class.
     ///
     /// # Examples
     ///
@@ -121,7 +121,8 @@ impl Limit {
     /// Waits for a permit, as a caller of class 0. The future joins the queue when it is first
     /// polled.
     ///
-    /// If a thread that holds a permit waits for another permit of the same limit, it can deadlock.
+    /// A thread that waits for a permit while it holds another permit of the same limit can
+    /// deadlock.
     ///
     /// # Cancellation
     ///
@@ -245,15 +246,16 @@ pub struct LimitStats {
     pub name: Arc<str>,
     /// The number of permits.
     pub permits: usize,
-    /// The number of permits in use. After a call of [`Limit::set_permits`], this number may exceed
+    /// The number of permits in use. After a call to [`Limit::set_permits`], this number can exceed
     /// `permits` for a while.
     pub in_use: usize,
     /// The number of futures that wait for a permit.
     pub waiting: usize,
     /// The number of permits acquired so far.
     pub acquired: u64,
-    /// The times for which futures waited for a permit; zero if a permit was free. Futures that
-    /// were dropped before they had a permit are not counted.
+    /// The times for which futures waited for their permits; a future that found a free permit
+    /// counts with a time of zero. Futures that were dropped before they had a permit are not
+    /// counted.
     pub wait: Digest,
     /// The times for which returned permits were held.
     pub hold: Digest,

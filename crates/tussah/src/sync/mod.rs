@@ -16,8 +16,9 @@
 //! | [`mpsc`], [`mpmc`] | a bounded queue | values in order | withdraws a send; a receive loses nothing |
 //! | [`watch`] | the latest value | all at once | loses nothing |
 //!
-//! Unlike colors, all these types can deadlock, as any lock or queue can. Do not hold a guard of
-//! [`std::sync`] across an `await`: the compiler rejects that in [`spawn`](crate::spawn).
+//! Unlike colors, all these types can cause deadlocks, as any lock or queue can. Do not hold a
+//! guard of [`std::sync`] across an `await`: the compiler rejects such code in
+//! [`spawn`](crate::spawn).
 //!
 //! Some re-exported types have methods that block the OS thread, such as `lock_blocking` and
 //! `recv_blocking`. Do not call such methods in an event or in a closure of

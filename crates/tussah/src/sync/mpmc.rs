@@ -1,8 +1,8 @@
 //! A bounded queue with many senders and many receivers, from the crate `async-channel`.
 //!
-//! Each value goes to one receiver, in the order in which values were sent. Senders wait while the
-//! queue is full, and receivers wait while it is empty. Waiters are woken in order, but a newly
-//! arriving sender or receiver may overtake them.
+//! Values leave the queue in the order in which they were sent, and each goes to one receiver.
+//! Senders wait while the queue is full, and receivers wait while it is empty. Waiters are woken in
+//! order, but a newly arriving sender or receiver may overtake them.
 //!
 //! After the last sender is dropped, receivers still get the queued values, and then [`RecvError`].
 //! After the last receiver is dropped, a send returns its value as an error. Values that are still

@@ -129,8 +129,8 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     ///
-    /// Returns `value` if no receiver exists. [`send_replace`](Self::send_replace) sets the value
-    /// even without receivers.
+    /// If no receiver exists, returns an error with `value`, and keeps the old value.
+    /// [`send_replace`](Self::send_replace) sets the value even without receivers.
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
         if self.is_closed() {
             return Err(SendError(value));
@@ -190,8 +190,8 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Returns true if no receiver exists. A later call of [`subscribe`](Self::subscribe) can
-    /// change that.
+    /// Returns true if no receiver exists. A later call to [`subscribe`](Self::subscribe) can
+    /// create one.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.receivers() == 0

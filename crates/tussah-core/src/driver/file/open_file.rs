@@ -36,8 +36,7 @@ pub(super) struct Opened {
 /// An open file. Clones share the same descriptor.
 ///
 /// The file is closed when the last clone has been dropped and the last operation in flight has
-/// ended. Operations that change the file run one at a time, in the order in which they were first
-/// polled.
+/// ended. The operations that change the file run one at a time, in the order of their first polls.
 #[derive(Clone)]
 pub struct OpenFile(Arc<Opened>);
 
@@ -67,8 +66,8 @@ pub async fn open(path: &Path, how: &OpenHow) -> io::Result<OpenFile> {
 }
 
 impl OpenFile {
-    /// Reads into a buffer: once or, if `whole` is true, until the buffer is full or the end of the
-    /// file is reached. Bytes in the page cache are read immediately.
+    /// Reads into a buffer. If `whole` is true, repeats the read until the buffer is full or the
+    /// file ends; otherwise reads once. Bytes in the page cache are read immediately.
     ///
     /// # Errors
     /// Returns `InvalidInput` if the offset exceeds `i64::MAX`, and otherwise any error from
@@ -102,8 +101,8 @@ impl OpenFile {
         (read, buffer)
     }
 
-    /// Writes a buffer after all earlier changes of the file: once or, if `whole` is true, until
-    /// the whole buffer is written.
+    /// Writes a buffer after all earlier changes to the file. If `whole` is true, repeats the write
+    /// until the whole buffer is written; otherwise writes once.
     ///
     /// # Errors
     /// Returns the same errors as [`read`](Self::read), with the errors of pwrite(2) in place of
@@ -118,7 +117,7 @@ impl OpenFile {
         Run::in_order(Write::new(file, buffer, at, whole), &self.0).await
     }
 
-    /// Flushes the file to the device after all earlier changes of the file; see fsync(2) and
+    /// Flushes the file to the device after all earlier changes to the file; see fsync(2) and
     /// fdatasync(2).
     ///
     /// # Errors
@@ -128,7 +127,7 @@ impl OpenFile {
         Run::in_order(Sync { file, data_only }, &self.0).await
     }
 
-    /// Sets the length of the file after all earlier changes of the file; see ftruncate(2).
+    /// Sets the length of the file after all earlier changes to the file; see ftruncate(2).
     ///
     /// # Errors
     /// Returns `InvalidInput` if the length exceeds `i64::MAX`, and otherwise any error from
