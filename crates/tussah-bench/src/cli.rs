@@ -34,7 +34,7 @@ pub struct Options {
     )]
     pub peer: Vec<String>,
 
-    /// Peer with which the paired ratios compare each of the other peers
+    /// Peer that the paired ratios use as the baseline for every other peer
     #[arg(long, value_name = "NAME", default_value = "tussah")]
     pub base: String,
 

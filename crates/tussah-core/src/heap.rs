@@ -9,8 +9,8 @@
 /// Fewer arenas reduce this effect, but OS threads that allocate a lot then contend for them.
 ///
 /// Call this function at the beginning of `main`. If the process already has a second OS thread, or
-/// uses a C library other than glibc, the function does nothing and returns false. A different
-/// global allocator ignores the setting. A `max` of 0 counts as 1.
+/// uses a C library other than glibc, the function does nothing and returns false. The setting has
+/// no effect if the program uses a different global allocator. A `max` of 0 counts as 1.
 ///
 /// # Examples
 /// ```

@@ -39,8 +39,9 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 
 /// Waits for `future` for at most `duration`, counted from this call.
 ///
-/// Each poll first polls `future`, and then the timer. If `future` is ready, its output is returned
-/// even if `duration` has elapsed. If `future` is ready at the first poll, no timer is set.
+/// Each poll of the `Timeout` polls `future` first, and then the timer. If `future` is ready, its
+/// output is returned even if `duration` has elapsed. If `future` is ready at the first poll, no
+/// timer is set.
 ///
 /// # Errors
 ///

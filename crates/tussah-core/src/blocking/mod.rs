@@ -12,10 +12,10 @@
 //!   thread, `submit` removes the job from the queue and returns its closure to the caller.
 //! - An OS thread ends only while it holds the lock and the queue is empty, even after its idle
 //!   timeout or during a shutdown.
-//! - An OS thread goes to sleep only if it has seen an empty queue, and releases the lock as it
-//!   falls asleep. A later `submit` therefore finds this OS thread asleep, and wakes one sleeper
-//!   for its job. An OS thread that wakes or has finished its job checks the queue before it sleeps
-//!   or ends, even if its idle timeout has just expired.
+//! - An OS thread goes to sleep only after it has found the queue empty under the lock, and it
+//!   releases the lock as it falls asleep. A later `submit` therefore finds this OS thread asleep,
+//!   and wakes one sleeper for its job. An OS thread that wakes or has finished its job checks the
+//!   queue before it sleeps or ends, even if its idle timeout has just expired.
 //!
 //! Jobs leave the queue in order of submission. A job therefore waits forever only if every OS
 //! thread of the pool is inside a job that never ends.
@@ -48,9 +48,10 @@
 //! One stack holds at most `INLINE_DEPTH_MAX` jobs. A job that is nested deeper runs on a separate
 //! OS thread. This OS thread does not count against the pool's `threads_max`: it adds no
 //! parallelism, because the OS thread that started it only waits. If there are already
-//! `EXTRA_STACKS_MAX` such stacks, or if the system refuses one, the job does not run and its join
-//! returns an error ([`JoinError::is_too_deep`](crate::JoinError::is_too_deep)). Waiting instead
-//! could take forever: in a pool of one OS thread, only the waiter could run the job.
+//! `EXTRA_STACKS_MAX` such OS threads, or if the system refuses to start one, the job does not run
+//! and its join returns an error ([`JoinError::is_too_deep`](crate::JoinError::is_too_deep)).
+//! Waiting instead could take forever: in a pool of one OS thread, only the waiter could run the
+//! job.
 //!
 //! # Locks
 //!
