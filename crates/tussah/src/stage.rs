@@ -130,7 +130,7 @@
 //! A [`Stage`] whose type names its handler keeps that handler alive; a stage from
 //! [`Network::find`] does not. A call edge keeps the called handler alive. The other parts of a
 //! stage, such as its drop callback and its controllers, are dropped with the stage. A stage is
-//! dropped when no network, handle or sender refers to it any longer.
+//! dropped when no network, handle, sender or other edge refers to it any longer.
 //!
 //! # What a handler sends
 //! While a servlet runs, the stage collects the events that its handler sends, and hands them over
