@@ -13,7 +13,8 @@ use crate::runtime::Shared;
 /// Bound, in colors: the length of a report.
 const COLORS_LISTED: usize = 16;
 
-/// A runtime's activity since its start. The shares are estimates from sampled turns.
+/// A runtime's activity since its start. The times and shares of colors are estimates from sampled
+/// turns.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stats {
@@ -62,7 +63,7 @@ pub struct WorkerStats {
 pub struct ColorStats {
     /// Name of the color.
     pub color: ColorName,
-    /// Total duration of the color's events.
+    /// Estimated total duration of the color's events.
     pub time: Duration,
     /// The color's share of the total duration of all events, from 0 to 1.
     pub share: f64,
