@@ -1,4 +1,4 @@
-//! Events in the style of libasync: closures that are posted, run by a timer, or called repeatedly.
+//! Events in the style of libasync: posted closures, timers and callbacks.
 //!
 //! | libasync, libasync-mp | here |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Flow graphs: services composed of serial modules, and graphs that connect them.
+//! Flow graphs: services composed of serial modules and of graphs that connect these modules.
 //!
 //! A *module* is a plain struct whose `impl` block has the attribute [`#[module]`](module). It
 //! receives items at its input ports and sends items to its output ports, without knowing the
@@ -75,7 +75,7 @@
 //! | `&self, flow: &mut State, item` | *flow*: one item of each flow at a time, in order |
 //! | `&mut self, item` | *serial*: one item at a time, in order |
 //!
-//! Without `&mut`, two calls of a module can only change shared data through a lock or an atomic in
+//! Without `&mut`, two calls to a module can change shared data only through a lock or an atomic in
 //! the module. Such sharing is free of data races, but its results may depend on the order of
 //! calls.
 //!

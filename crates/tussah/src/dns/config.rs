@@ -60,8 +60,9 @@ pub enum ServerOrder {
 
 /// A builder for a [`Resolver`].
 ///
-/// A value that the program does not set comes from `/etc/resolv.conf`, or else is the default of
-/// resolv.conf(5). If the program sets servers, the resolver does not read that file.
+/// If the program does not set a value, the resolver takes the value from `/etc/resolv.conf`. If
+/// the file does not set it either, the resolver uses the default from resolv.conf(5). If the
+/// program sets servers, the resolver does not read `/etc/resolv.conf`.
 ///
 /// # Examples
 /// ```
@@ -129,8 +130,8 @@ impl ResolverBuilder {
         self
     }
 
-    /// Sets the minimum number of dots in names that the resolver first looks up unchanged. A name
-    /// with fewer dots is first completed from the search list. Default: 1.
+    /// Sets how many dots a name must have to be looked up unchanged first. The resolver first
+    /// completes a name with fewer dots from the search list. Default: 1.
     pub fn ndots(mut self, dots: usize) -> Self {
         self.ndots = Some(dots);
         self
@@ -142,8 +143,8 @@ impl ResolverBuilder {
         self
     }
 
-    /// Sets how many times all servers are queried before a lookup fails. Default: 2; 0 counts as
-    /// 1.
+    /// Sets how many times the resolver queries each server before a lookup fails. Default: 2; 0
+    /// counts as 1.
     pub fn attempts(mut self, attempts: usize) -> Self {
         self.attempts = Some(attempts);
         self
@@ -183,8 +184,8 @@ impl ResolverBuilder {
         self
     }
 
-    /// Creates the resolver in the current runtime. Its first lookup reads `/etc/resolv.conf` and
-    /// the hosts file.
+    /// Creates the resolver in the current runtime. Its first lookup reads the hosts file (unless
+    /// it is disabled) and `/etc/resolv.conf` (unless servers are set).
     ///
     /// # Panics
     /// Panics outside a runtime.

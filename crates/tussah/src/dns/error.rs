@@ -13,7 +13,8 @@ use hickory_resolver::proto::rr::RecordType;
 
 /// The error of a failed lookup. It contains the name, the record type, the server and the failure.
 ///
-/// The error converts to an [`io::Error`] that contains this error and has one of these kinds:
+/// This error can be converted into an [`io::Error`]. The new error contains this one and has one
+/// of these kinds:
 ///
 /// - `NotFound` or `TimedOut`
 /// - `InvalidData` for a malformed answer
@@ -96,15 +97,16 @@ impl Error {
         self.0.asked
     }
 
-    /// Returns the server that was queried last. Returns `None` if no server or several servers
-    /// were queried, or for a [negative answer](Self::is_not_found), which may come from the cache.
+    /// Returns the server that caused this failure. Returns `None` if no server was queried, if the
+    /// chain of aliases is too long, or for a [negative answer](Self::is_not_found), which may come
+    /// from the cache.
     #[must_use]
     pub fn server(&self) -> Option<SocketAddr> {
         self.0.failure.server
     }
 
-    /// Returns whether the name does not exist (NXDOMAIN) or has no records of this type (RFC 2308,
-    /// section 2). A retry soon afterwards would get the same answer.
+    /// Returns whether the name does not exist (NXDOMAIN) or has no records of the requested type
+    /// (RFC 2308, section 2). A retry soon afterwards would get the same answer.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self.reason(), Reason::NoSuchName | Reason::NoRecords)
@@ -123,8 +125,8 @@ impl Error {
         matches!(self.reason(), Reason::TimedOut(_))
     }
 
-    /// Returns whether the server reported a failure: SERVFAIL, or any other code (RFC 1035,
-    /// section 4.1.1) for which this type has no method.
+    /// Returns whether the server reported a failure: SERVFAIL, or another code (RFC 1035, section
+    /// 4.1.1) for which [`Error`] has no method of its own.
     #[must_use]
     pub fn is_server_failure(&self) -> bool {
         matches!(self.reason(), Reason::ServerFailure(_))

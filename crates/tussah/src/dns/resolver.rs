@@ -24,9 +24,10 @@ use super::error::{Error, Reason};
 /// - Literal addresses and names in the domain `localhost` (RFC 6761, section 6.3) are resolved
 ///   without a server. Names in the domain `invalid` never exist.
 /// - A name in the hosts file has only the addresses listed there.
-/// - A name without a final dot is completed as described in resolv.conf(5). If a candidate does
-///   not exist or has no records of the requested type, or if all servers fail or refuse, the next
-///   candidate is tried. If no server answers, no further candidate is tried.
+/// - A name without a final dot is completed as described in resolv.conf(5), which can give several
+///   candidate names. If a candidate does not exist or has no records of the requested type, or if
+///   all servers fail or refuse, the resolver tries the next candidate. If no server answers, the
+///   resolver tries no further candidate.
 /// - Answers are cached for their TTL, and negative answers for the time that the zone specifies
 ///   (RFC 2308, section 5).
 /// - Identical concurrent queries are sent only once. The number of lookups is unlimited; at most
@@ -41,8 +42,8 @@ use super::error::{Error, Reason};
 ///
 /// # Cancellation
 /// Dropping the future of a lookup closes its sockets immediately, unless another lookup waits for
-/// the same answer. If a lookup is made outside the resolver's runtime, it runs as a thread in that
-/// runtime; dropping its future aborts that thread.
+/// the same answer. A lookup from outside the resolver's runtime runs as a thread in the resolver's
+/// runtime; dropping the future of the lookup aborts this thread.
 ///
 /// # Errors
 /// All lookups return [`Error`].
@@ -172,9 +173,9 @@ impl Resolver {
         self.one_family(name, RecordType::AAAA).await
     }
 
-    /// Looks up a service, such as `_imaps._tcp.example.com` (RFC 2782). Returns the records in
-    /// order of priority, and then of decreasing weight. The weighted random choice is left to the
-    /// caller.
+    /// Looks up a service, such as `_imaps._tcp.example.com` (RFC 2782). Returns the records sorted
+    /// by priority and, for equal priorities, by decreasing weight. The weighted random choice is
+    /// left to the caller.
     ///
     /// # Errors
     /// See [`Resolver`].

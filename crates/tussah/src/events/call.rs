@@ -151,8 +151,8 @@ pub fn tcp_connect_with(
 ///
 /// This function corresponds to libasync's `dns_hostbyname`. It calls
 /// [`lookup_ip`](crate::dns::Resolver::lookup_ip) on the resolver that
-/// [`Resolver::current`](crate::dns::Resolver::current) returns. Otherwise it behaves like
-/// [`tcp_connect`].
+/// [`Resolver::current`](crate::dns::Resolver::current) returns. In all other respects, this
+/// function behaves like [`tcp_connect`].
 ///
 /// # Errors
 /// The callback receives the errors of the lookup.

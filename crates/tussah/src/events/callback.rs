@@ -7,13 +7,13 @@ use tussah_core::{AsColor, ColorRef, Handle, quietly};
 
 use super::refused::{Parcel, Refused, unpack};
 
-/// A closure with a color, which can be called many times and by any OS thread. Each call is an
+/// A closure with a color. Any OS thread can call the closure, any number of times; each call is an
 /// event of that color.
 ///
 /// The color and the priority are set when the callback is created. A function that takes a
-/// callback therefore does not need to know the color in which it runs (`cwrap` and `cpwrap` of
-/// libasync-mp: Zeldovich 2002, section 3.2). Clones refer to the same closure, which is freed with
-/// the last clone or the last queued call, whichever comes later.
+/// callback therefore does not need to know in which color the callback runs (`cwrap` and `cpwrap`
+/// of libasync-mp: Zeldovich 2002, section 3.2). Clones refer to the same closure. The closure is
+/// freed when no clone and no queued call is left.
 ///
 /// # Examples
 /// ```
@@ -102,8 +102,8 @@ impl<A: Send + 'static> Callback<A> {
         }
     }
 
-    /// Queues a call of the closure as an event of its color. Calls run in the order in which they
-    /// were fired.
+    /// Queues a call to the closure as an event of the callback's color. Calls run in the order in
+    /// which they were fired.
     ///
     /// If the closure panics, only that call ends. Later calls see the state that the closure left.
     ///

@@ -47,23 +47,24 @@ impl From<u32> for ChildId {
 /// Calls a callback once with the exit status of a child, after the child has exited.
 ///
 /// This function corresponds to libasync's `chldcb`. Waiting reaps the child, so no zombie remains.
-/// After its call, the callback is unregistered.
+/// The callback is unregistered after it has been called.
 ///
 /// The registration takes ownership of a [`Child`], so take the child's pipes out of it first. To
-/// unregister the callback, pass the child's [PID](Child::id). Unregistering drops the `Child`; its
-/// documentation describes the effects. For a child started by other code, such as
-/// [`std::process::Command`], pass the PID, and make sure that nothing else waits for the child.
+/// unregister the callback, pass the child's [PID](Child::id) and `None`. Unregistering drops the
+/// `Child`; the documentation of [`Child`] describes the effects. For a child started by other
+/// code, such as [`std::process::Command`], pass the PID, and make sure that nothing else waits for
+/// the child.
 ///
 /// Registering another callback for the same child replaces the previous one, and `None`
-/// unregisters it, as with [`on_readable`](super::on_readable). A callback registered by PID takes
-/// over the [`Child`] of the previous registration.
+/// unregisters it, as with [`on_readable`](super::on_readable). If a registration names the child
+/// by its PID, it takes over the [`Child`] of the previous registration.
 ///
 /// A registration costs one descriptor (pidfd_open(2)), one thread and one table entry. Nothing
 /// runs until the child exits.
 ///
 /// # Errors
-/// The callback receives the errors of [`Child::wait`], such as the system's error for an unknown
-/// child.
+/// The callback receives the errors of [`Child::wait`], such as an error from the operating system
+/// if there is no child with this PID.
 ///
 /// # Panics
 /// Panics if called with `None` outside a runtime; use

@@ -28,7 +28,7 @@ impl<S: Sealed + Send + Sync + 'static> Descriptor for S {}
 
 /// The way in which this crate waits for a descriptor.
 pub trait Sealed {
-    /// Returns the descriptor's runtime and number, or `None` if it was closed.
+    /// Returns the descriptor's runtime and number, or `None` if the descriptor was closed.
     fn place(&self) -> Option<(Handle, RawFd)>;
 
     /// Waits until an operation in this direction would not block.

@@ -5,13 +5,14 @@ use tussah_core::{Handle, yield_now};
 use super::registry::{Key, Registry};
 use super::{Callback, handle_of};
 
-/// Calls a callback whenever a worker of its runtime is idle. A runtime has only one idle callback.
+/// Calls a callback whenever a worker of its runtime is idle. A runtime has at most one idle
+/// callback.
 ///
 /// This function corresponds to libev's idle watcher (ev(3), `ev_idle`); libasync has no
 /// equivalent. The callback is called repeatedly while nothing else needs to run, so **one worker
 /// stays busy while the callback is registered**. Unregister the callback when its work is done. A
 /// worker is idle if it has no event to run or steal, no timer is due, and none of its descriptors
-/// is ready. Other workers may be busy at that time. A new event waits for at most one call of the
+/// is ready. Other workers may be busy at that time. A new event waits for at most one call to the
 /// callback. Each call is an event of the callback's color.
 ///
 /// When the runtime is shutting down, the callback is no longer called. Registering another

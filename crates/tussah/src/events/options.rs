@@ -42,8 +42,8 @@ impl PostOptions {
         Self::default()
     }
 
-    /// Sets a deadline, measured by the runtime's clock. If the event's turn comes after the
-    /// deadline, the runtime drops the closure without running it.
+    /// Sets a deadline, measured by the runtime's clock. If the deadline has passed when the event
+    /// would run, the runtime drops the closure without running it.
     pub fn deadline(mut self, deadline: Instant) -> Self {
         self.deadline = Some(deadline);
         self
@@ -56,8 +56,8 @@ impl PostOptions {
         self
     }
 
-    /// Sets the maximum number of posts in the color's queue, for this post and all later posts. If
-    /// the queue has reached that limit, this post is rejected; see
+    /// Sets the maximum number of posted events in the color's queue. The maximum applies to this
+    /// post and to all later ones. If the queue is already full, this post is rejected; see
     /// [`ColorRef::set_depth_max`](crate::ColorRef::set_depth_max).
     pub fn depth_max(mut self, events: u32) -> Self {
         self.depth_max = Some(events);

@@ -7,7 +7,7 @@ use std::fmt;
 
 use tussah_core::PostError;
 
-/// A rejected event. It contains the closure that was posted or the argument of the callback that
+/// A rejected event. It contains either the posted closure or the argument with which the callback
 /// was fired.
 pub struct Refused<T> {
     value: T,

@@ -28,8 +28,8 @@ impl TimerHandle {
         }
     }
 
-    /// Returns whether the timer has ended, because it fired for the last time or was cancelled and
-    /// dropped.
+    /// Returns whether the timer has ended: it fired for the last time, or it was cancelled and its
+    /// closure was dropped.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(AbortHandle::is_finished)

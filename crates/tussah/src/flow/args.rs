@@ -80,7 +80,7 @@ impl Args {
         self
     }
 
-    /// Calls `f`, which creates the instance that has these arguments.
+    /// Calls `f`, which creates an instance from these arguments.
     #[doc(hidden)]
     pub fn making<R>(&self, f: impl FnOnce() -> R) -> R {
         making(self.instance.clone(), f)
@@ -89,7 +89,7 @@ impl Args {
     /// Returns the value of an argument. `read` converts a value that is written in Weave.
     ///
     /// # Errors
-    /// Returns an error if the argument is missing or has another type.
+    /// Returns an error if the argument is missing or is not a valid `T`.
     #[doc(hidden)]
     pub fn get<T: Clone + 'static>(&self, name: &str, read: Option<Read<T>>) -> Result<T, String> {
         let value = self.values.get(name).ok_or_else(|| {
@@ -114,7 +114,7 @@ impl Args {
     /// Returns the value of an argument, or `None` if it is missing.
     ///
     /// # Errors
-    /// Returns an error if the argument has another type.
+    /// Returns an error if the argument is not a valid `T`.
     #[doc(hidden)]
     pub fn get_if<T: Clone + 'static>(
         &self,

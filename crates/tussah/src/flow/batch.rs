@@ -14,11 +14,12 @@ use super::outbox::Held;
 use super::outlet::Outlet;
 use crate::stage::{Batch as Events, Event, Reason};
 
-/// Several items for one call of a method, which takes `items: &mut Batch<T>` instead of a single
+/// Several items for one call to a method that takes `items: &mut Batch<T>` instead of a single
 /// item.
 ///
-/// A batch has at most 100 items. The items arrived at the method's port, with no item of another
-/// port in between. If the method also takes the state of a flow, all items belong to that flow.
+/// A batch has at most 100 items. The items arrived at the method's port one after the other,
+/// without an item of another port between them. If the method also takes the state of a flow, all
+/// items belong to that flow.
 ///
 /// The method takes any number of items, and the remaining items return to the head of the queue.
 /// If the method takes no item, it is called with the same batch again. Items that the method sends

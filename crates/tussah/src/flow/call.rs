@@ -152,8 +152,8 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Calls<I
 
 /// An instance that handles an item within one function call.
 ///
-/// The trait does not require `Sync`. If it did, the compiler would report a module that is not
-/// `Sync` at each `type Call` as well, with type names that users do not know.
+/// The trait does not require `Sync`. If it did, a module that is not `Sync` would cause a further
+/// error at each `type Call`, with type names that users do not know.
 pub trait Plain<I>: Any {
     /// Handles an item. If there is no room for the items that the module sent, returns a future
     /// that waits for room.
@@ -175,7 +175,8 @@ pub trait Called<M: Module>: Plain<M::Item> {
     /// Returns the output ports.
     fn outs(&self) -> &M::Outs;
 
-    /// Handles an item. Sent items for which there is no room go into `held`.
+    /// Handles an item. If there is no room for an item that the module sends, the item goes into
+    /// `held`.
     ///
     /// # Panics
     /// Panics if the module panics.

@@ -22,9 +22,9 @@
 //! 3. the key `at_once` of the TOML file in `--params FILE`
 //! 4. the default in the graph
 //!
-//! Write values as in Weave, but without the quotes around text. `run` reports all invalid values
-//! before it starts anything. The parameters `graph`, `params`, `workers`, `control` and `help`
-//! have no option.
+//! Write values as in Weave; on the command line and in the environment, omit the quotes around
+//! text. `run` reports all invalid values before it starts anything. A parameter with the name
+//! `graph`, `params`, `workers`, `control` or `help` has no option.
 //!
 //! # Signals
 //! The first Ctrl-C or SIGTERM stops the sources, and `run` exits when all items have been handled.
@@ -34,8 +34,8 @@
 //! | code | `run` | other commands |
 //! |---|---|---|
 //! | 0 | all items have been handled | there are no errors |
-//! | 1 | an instance could not start, a source failed, or a second signal arrived | a file has errors or is not formatted, a test failed, or the graph has no such edge |
-//! | 2 | the command line or the graph is invalid | the command line is invalid, a file cannot be read, or `tap` cannot connect |
+//! | 1 | an instance could not start, a source failed, or a second signal arrived | a file has errors (except for `test`) or is not formatted, a test failed, or the graph has no such edge |
+//! | 2 | the command line or the graph is invalid | the command line is invalid, a file cannot be read, `test` finds errors in a file, or `tap` cannot connect |
 
 mod check;
 mod control;
@@ -116,8 +116,8 @@ impl Command {
 
 /// Parses the program's arguments, and runs the command on graphs that use `modules`.
 ///
-/// [`main!`](super::main) calls this function. Call this function yourself if the set of modules is
-/// not fixed.
+/// [`main!`](super::main) calls this function. Call this function directly if the set of modules is
+/// known only when the program runs.
 #[must_use]
 pub fn main(name: &str, modules: Modules) -> ExitCode {
     let command = Command::augment_subcommands(clap::Command::new(name.to_owned()))
@@ -137,8 +137,8 @@ pub fn main(name: &str, modules: Modules) -> ExitCode {
 }
 
 /// Creates a command-line program from modules. Its [commands](crate::flow::cli) work on Weave
-/// graphs that use these modules. In Weave, a module is named by the path that is passed to this
-/// macro.
+/// graphs that use these modules. In Weave, the name of a module is the path that was passed to
+/// this macro.
 ///
 /// The macro defines two functions: `main`, and `modules`, which returns the [`Modules`].
 ///

@@ -10,8 +10,9 @@ use tussah_weave::Value;
 
 use super::param::{Rate, Size};
 
-/// An item with fields that a graph can name. In `* 4 by path`, for example, a field chooses the
-/// shard, and modules such as [`Filter`](crate::modules::Filter) compare the value of a field.
+/// An item with fields that a graph can name. For example, `* 4 by path` chooses the shard by the
+/// field `path`, and modules such as [`Filter`](crate::modules::Filter) compare the value of a
+/// field.
 ///
 /// `#[derive(Fields)]` implements this trait for a struct with named fields. Each field must be a
 /// [`FieldValue`]; `#[fields(skip)]` excludes a field.
@@ -42,11 +43,12 @@ pub trait Fields {
     fn field(&self, name: &str) -> Option<Value>;
 
     /// Returns the number of the shard that handles this item, if the field itself contains this
-    /// number. A number beyond the last shard wraps around to the first shard.
+    /// number. Numbers beyond the last shard start again at the first: with four shards, 4 means
+    /// shard 0, and 5 means shard 1.
     ///
-    /// By default, this method returns `None`, and a hash of the field's value chooses the shard. A
-    /// hash may send two values to the same shard. If each shard stands for one resource, such as a
-    /// disk, the item type should therefore override this method.
+    /// By default, this method returns `None`, and a hash of the field's value chooses the shard.
+    /// With a hash, two different values can go to the same shard. If each shard stands for one
+    /// resource, such as a disk, the item type should therefore override this method.
     fn shard(&self, name: &str) -> Option<usize> {
         let _ = name;
         None

@@ -68,9 +68,9 @@ impl fmt::Display for Key {
 /// The flow of an item. Clones refer to the same flow. An item outside any flow has an empty
 /// `Flow`.
 ///
-/// A clone that a module keeps counts as an item of the flow. Until the module drops the clone, the
-/// flow does not end, and [`Running::drain`](super::Running::drain) waits. Inside a limit, the
-/// clone occupies the item's place.
+/// If a module keeps a clone, the clone counts as an item of the flow. Until the module drops the
+/// clone, the flow does not end, and [`Running::drain`](super::Running::drain) waits. If the item
+/// was inside a limit, the clone keeps the item's place in the limit occupied.
 #[derive(Clone, Default)]
 pub struct Flow(Option<Arc<Handle>>);
 

@@ -161,9 +161,10 @@ impl Graph {
         Ok(())
     }
 
-    /// Sets the latency target of an instance, from the arrival of an item to the end of its
-    /// handling. The instance rejects items that would miss the target, and sends them to its
-    /// `dropped` port; see [`StageBuilder::target`](crate::stage::StageBuilder::target).
+    /// Sets the latency target of an instance. The latency is the time from the arrival of an item
+    /// to the end of its handling. The instance rejects items that would miss the target, and sends
+    /// them to its `dropped` port; see
+    /// [`StageBuilder::target`](crate::stage::StageBuilder::target).
     ///
     /// # Errors
     /// Returns an error if the instance does not exist.

@@ -158,7 +158,7 @@ impl Keepers {
     }
 }
 
-/// The number of sends in one async call that wait for room.
+/// The number of sends that are waiting for room during one async call.
 #[derive(Default)]
 pub struct Sends(AtomicUsize);
 

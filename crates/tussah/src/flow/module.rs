@@ -70,12 +70,12 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     const IS_ORDERED: bool;
 
-    /// True if the parameters `flows` and `idle` bound the number of open flows of the output
+    /// True if the parameters `flows` and `idle` limit the number of open flows of the output
     /// ports.
     #[doc(hidden)]
     const BOUNDS_FLOWS: bool;
 
-    /// A function that creates the item that stands for a call of `tick`, if the module has that
+    /// A function that creates the item that stands for a call to `tick`, if the module has that
     /// method. The constants below do the same for `wake` and `end`.
     #[doc(hidden)]
     const TICK: Option<fn() -> Self::Item>;
@@ -118,7 +118,7 @@ pub trait Module: Sized + Send + 'static {
         None
     }
 
-    /// Sends an unhandled item to the `dropped` port of its input. If the item stands for a call of
+    /// Sends an unhandled item to the `dropped` port of its input. If the item stands for a call to
     /// `wake`, returns the item instead.
     #[doc(hidden)]
     fn dropped(item: Self::Item, flow: &Flow, why: Reason, outs: &Self::Outs)
@@ -144,10 +144,10 @@ pub trait Module: Sized + Send + 'static {
 
 /// A module that handles any number of items concurrently.
 ///
-/// This trait, [`Serial`] and [`PerFlow`] each have three methods. `#[module]` implements
-/// `call_now` if all of the module's methods are plain functions, and `call` otherwise. If a method
-/// takes batches, `#[module]` also implements `call_many`, which calls one method with the items at
-/// the head of a batch.
+/// Like [`Serial`] and [`PerFlow`], this trait has three methods. `#[module]` implements `call_now`
+/// if all of the module's methods are plain functions, and `call` otherwise. If a method takes
+/// batches, `#[module]` also implements `call_many`, which calls one method with the items at the
+/// head of a batch.
 pub trait Element: Module + Sync {
     /// Handles an item. Returns false if the method failed.
     fn call(
@@ -168,8 +168,8 @@ pub trait Element: Module + Sync {
         async { unreachable!("a module of single items") }
     }
 
-    /// Handles an item. Sent items for which there is no room go into `held`. Returns false if the
-    /// method failed.
+    /// Handles an item. If there is no room for an item that the method sends, that item goes into
+    /// `held`. Returns false if the method failed.
     fn call_now<'a, W: Way>(
         &self,
         _item: Self::Item,
@@ -202,8 +202,8 @@ pub trait Serial: Module {
         async { unreachable!("a module of single items") }
     }
 
-    /// Handles an item. Sent items for which there is no room go into `held`. Returns false if the
-    /// method failed.
+    /// Handles an item. If there is no room for an item that the method sends, that item goes into
+    /// `held`. Returns false if the method failed.
     fn call_now<'a, W: Way>(
         &mut self,
         _item: Self::Item,
@@ -244,8 +244,8 @@ pub trait PerFlow: Module + Sync {
         async { unreachable!("a module of single items") }
     }
 
-    /// Handles an item. Sent items for which there is no room go into `held`. Returns false if the
-    /// method failed.
+    /// Handles an item. If there is no room for an item that the method sends, that item goes into
+    /// `held`. Returns false if the method failed.
     fn call_now<'a, W: Way>(
         &self,
         _state: &mut Option<Self::State>,
@@ -287,13 +287,13 @@ pub enum Ports<A, B> {
 /// The item type of a module without input ports.
 pub enum Never {}
 
-/// An item that stands for a call of `tick`.
+/// An item that stands for a call to `tick`.
 pub struct Tick;
 
-/// An item that stands for a call of `wake`, with the number of the alarm.
+/// An item that stands for a call to `wake`, with the number of the alarm.
 pub struct Woken(pub u64);
 
-/// An item that stands for a call of `end`.
+/// An item that stands for a call to `end`.
 pub struct Ended;
 
 /// A module with the input port `PORT`, which is a hash of the port's name. `At` names the edge in

@@ -160,8 +160,8 @@ impl Modules {
         &self.signatures
     }
 
-    /// Creates a graph from Weave text. If the text defines several graphs, this creates the last
-    /// one that is not part of another graph.
+    /// Creates a graph from Weave text. If the text defines several graphs, this method creates the
+    /// one that [`Params::graph`] selects, or by default the last one without ports.
     ///
     /// # Errors
     /// Returns all errors in the text, with their positions in `file`. Also returns an error if an

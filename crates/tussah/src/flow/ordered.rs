@@ -14,7 +14,7 @@ use super::outbox::Held;
 use super::outlet::Outlet;
 use crate::stage::hand_over;
 
-/// Sends the output of a plain call when its item has its turn.
+/// Sends the output of a plain call when it is the turn of the call's item.
 pub async fn flush_in_turn(turn: &Flow, held: &mut Held<'_>) {
     if held.is_empty() {
         return;
@@ -25,7 +25,7 @@ pub async fn flush_in_turn(turn: &Flow, held: &mut Held<'_>) {
     hand_over();
 }
 
-/// Awaits a call, and hands over its output, even if the call panics.
+/// Awaits a call, and hands over the output of the call to the receivers, even if the call panics.
 pub async fn handed_over<T>(call: impl Future<Output = T>) -> T {
     let result = AssertUnwindSafe(call).catch_unwind().await;
     hand_over();
@@ -59,7 +59,7 @@ impl<T: Send + 'static> Outlet<T> {
         }
     }
 
-    /// Opens the port for a plain call of an ordered module with a batch.
+    /// Opens the port for a plain call with a batch, in an ordered module.
     pub fn later_of<'a, 'c>(
         &'a self,
         current: &'c Current,
@@ -82,7 +82,7 @@ impl<T: Send + 'static> Outlet<T> {
         self.open_in_turn(Of::Item(flow), turn, sends)
     }
 
-    /// Opens the port for an async call of an ordered module with a batch. `turn` holds the ticket
+    /// Opens the port for an async call with a batch, in an ordered module. `turn` holds the ticket
     /// of the first item.
     pub fn in_turn_of<'a>(
         &'a self,
@@ -160,7 +160,8 @@ pub struct InTurn<'a, T: Send + 'static> {
 }
 
 impl<T: Send + 'static> InTurn<'_, T> {
-    /// Closes the flows that the call marked for closing, once the item has its turn.
+    /// Closes the flows that the call has marked for closing, as soon as it is the turn of the
+    /// call's item.
     pub async fn end(&self) {
         if !self.closed.lock().is_empty() {
             self.turn().await;

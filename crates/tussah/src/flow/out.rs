@@ -13,8 +13,8 @@ use super::flows::Key;
 ///
 /// # Panics
 /// All methods panic if the outbox is full, that is, if it already holds 1024 items that one call
-/// has sent and that the receivers have no room for. In an `ordered` module, all sends of a call
-/// count, because all of them wait for the item's turn. All items sent before the panic are
+/// has sent and that the receivers have no room for. In an `ordered` module, all items that a call
+/// sends count, because all of them wait for their turn. All items sent before the panic are
 /// delivered, including the last one. A method that sends an unbounded number of items should be an
 /// `async fn` with [`AsyncOut`] ports.
 pub trait Out<T> {

@@ -11,8 +11,8 @@ use super::way::{Along, Way};
 /// Bound, in items: an outbox; a call that sends more than this without room is meant to wait.
 const OUTBOX_MAX: usize = 1024;
 
-/// The items that plain calls have sent and for which there is no room yet. The instance waits for
-/// that room later. While this value holds no items, it takes one word.
+/// The items that plain calls have sent and for which there is no room yet. After the calls, the
+/// instance waits until there is room. An empty value occupies one word of memory.
 #[derive(Default)]
 pub struct Held<'a>(OnceCell<Box<RefCell<Waiting<'a>>>>);
 

@@ -32,8 +32,8 @@ pub trait Outs: Send + Sync + 'static {
         None
     }
 
-    /// Ends the flows that have been idle for too long. Returns the earliest time at which another
-    /// flow may have been idle for too long.
+    /// Ends the flows that have been idle for too long. Returns the earliest time at which the
+    /// ports may have to end another flow.
     fn end_idle(&self) -> Option<Instant>;
 }
 
@@ -78,14 +78,14 @@ pub trait AnyOutlet {
     /// Returns the name of the item type.
     fn item(&self) -> &'static str;
 
-    /// Adds an edge to an input port, which is an `Arc<dyn Inlet<T>>`. Returns whether the input
-    /// port takes the same type of items.
+    /// Adds an edge to the input port `inlet`, an `Arc<dyn Inlet<T>>`. Returns false if the input
+    /// port takes items of a different type.
     fn connect(&mut self, inlet: &dyn Any, via: &Via) -> bool;
 
     /// Returns the number of edges.
     fn edges(&self) -> usize;
 
-    /// Returns whether the items can be cloned, which more than one edge requires.
+    /// Returns whether the items can be cloned. A port with more than one edge requires this.
     fn clones(&self) -> bool;
 
     /// Returns whether the port must have an edge.
@@ -100,7 +100,8 @@ pub trait AnyOutlet {
     #[doc(hidden)]
     fn set_bounds(&mut self, bounds: FlowBounds);
 
-    /// Creates the edges. Flows that this port opens have a place for the state of each keeper.
+    /// Creates the edges. For each of the `keepers`, a flow that this port opens contains a place
+    /// for the flow's state.
     ///
     /// # Errors
     /// Returns an error if an edge cannot be created.
@@ -162,8 +163,8 @@ impl<T: Send + 'static> Outlet<T> {
         }
     }
 
-    /// Polls the future of an async call to completion. Drops the future when the graph stops all
-    /// calls that wait for anything other than room in a receiver.
+    /// Polls the future of an async call to completion. Drops the future if the graph halts while
+    /// the call waits for anything other than room in a receiver.
     #[inline]
     pub async fn unless_cancelled<F: Future>(&self, sends: &Sends, call: F) -> Option<F::Output> {
         self.keepers.unless_cancelled(sends, call).await

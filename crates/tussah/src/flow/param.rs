@@ -37,7 +37,7 @@ pub trait Param: Sized {
     /// compile error.
     const COUNT_MAX: u64 = u64::MAX;
 
-    /// Converts a value of that kind.
+    /// Converts a Weave value of this kind to the parameter's type.
     ///
     /// # Errors
     /// Returns the expected kind and range if the value has another kind or is out of range.

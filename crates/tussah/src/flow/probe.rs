@@ -180,7 +180,7 @@ pub trait Fails {
     /// Returns the value as a `Result`.
     ///
     /// # Errors
-    /// Returns the error if the value is one.
+    /// Returns the error that the value contains, if any.
     fn result(self) -> Result<(), Self::Error>;
 }
 

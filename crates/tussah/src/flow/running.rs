@@ -161,13 +161,13 @@ impl Running {
     /// Waits until all sources have ended, all items have been handled, and all closed flows have
     /// ended. Then closes the graph. A source is an instance whose module has `start`.
     ///
-    /// After this call, items sent through an [`Input`] are dropped with the reason
+    /// From the start of this call, items sent through an [`Input`] are dropped with the reason
     /// [`ShutDown`](crate::stage::Reason::ShutDown). The method also waits for items on edges with
     /// a delay. The flows of a source without `run` are closed when the source ends. For other
     /// flows that are still open, `end` is not called, and alarms no longer go off.
     ///
-    /// The future never completes in these cases, in which you can use
-    /// [`drain_within`](Self::drain_within) or [`stop`](Self::stop) instead:
+    /// The future never completes in the following cases. In these cases, use
+    /// [`drain_within`](Self::drain_within) or [`stop`](Self::stop):
     ///
     /// - An item circulates in a cycle forever.
     /// - A module waits forever, or leaves items in its batch.
@@ -182,15 +182,15 @@ impl Running {
         self.close().await;
     }
 
-    /// Returns the errors of sources that panicked or returned an error, if a [drain](Self::drain)
-    /// has already noticed them.
+    /// Returns the errors of the sources that have failed or panicked, as far as a
+    /// [drain](Self::drain) has already noticed these errors.
     #[must_use]
     pub fn failures(&self) -> Vec<GraphError> {
         self.failures.lock().clone()
     }
 
-    /// Drains the graph. If that takes longer than `time`, stops the sources and everything that
-    /// only waits.
+    /// Drains the graph. If draining takes longer than `time`, stops the sources and everything
+    /// that only waits.
     ///
     /// After `time` has passed, these items are dropped with the reason
     /// [`ShutDown`](crate::stage::Reason::ShutDown): items that circulate in a cycle, delayed
@@ -198,11 +198,11 @@ impl Running {
     /// The future of such a function is dropped.
     ///
     /// A function that waits for room for its output continues, because its receivers are still
-    /// open and stop later. If it then waits for something else, its item is dropped as shut down,
-    /// although the function has already sent part of its output. If a plain function has started,
-    /// this method waits until the function has returned and there is room for all of its output.
-    /// If the function blocks its OS thread forever, or sends items without end, the future of this
-    /// method never completes.
+    /// open and stop later. If this function later waits for anything else, its item is dropped
+    /// with the reason `ShutDown`, even though the function has already sent part of its output. If
+    /// a plain function has started, this method waits until the function has returned and there is
+    /// room for all of its output. If the function blocks its OS thread forever, or sends items
+    /// without end, the future of this method never completes.
     pub async fn drain_within(&self, time: Duration) {
         if timeout(time, self.drain()).await.is_ok() {
             return;

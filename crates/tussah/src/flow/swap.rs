@@ -33,9 +33,9 @@ impl Running {
     /// its next item arrives, and its earlier state is dropped without a call to `end`.
     ///
     /// This method first waits until all instances that call this instance, as in a fused chain,
-    /// are idle. It also waits for running calls of this instance if they must not overlap with
-    /// calls of the new module, because the module is serial or keeps state for each flow. Other
-    /// running calls complete in the earlier module. After a swap, calls of this instance are no
+    /// are idle. It also waits for running calls to this instance if they must not overlap with
+    /// calls to the new module, because the module is serial or keeps state for each flow. Other
+    /// running calls complete in the earlier module. After a swap, calls to this instance are no
     /// longer inlined, even in a fused chain. If other instances call this instance, its first
     /// module stays in memory until the graph ends.
     ///

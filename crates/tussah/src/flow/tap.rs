@@ -223,7 +223,7 @@ impl<T> Taps<T> {
     }
 }
 
-/// Functions that format items, each of which is the [`Show`] of one item type.
+/// Functions that format items: one [`Show`] for each item type.
 pub type Shows = Vec<Box<dyn Any + Send + Sync>>;
 
 /// Returns the function for a type.

@@ -32,8 +32,9 @@ pub enum WhenFull {
     /// close a cycle; it then has its own room in the queue.
     Shed,
     /// Drop the oldest item in the queue to make room, and send the dropped item to the `dropped`
-    /// port of the receiver. If the receiver keeps state for each flow, this is the oldest item of
-    /// one of the flows. An edge with this policy may close a cycle.
+    /// port of the receiver. If the receiver keeps state for each flow, the dropped item is the
+    /// oldest one of its flow, but not always the oldest one in the queue. An edge with this policy
+    /// may close a cycle.
     DropOldest,
 }
 
@@ -42,7 +43,8 @@ impl Via {
     /// least 1). While the queue is full, senders wait.
     ///
     /// All edges to a receiver share its queue, so the edge with the most room determines its
-    /// bound. An edge that closes a cycle, and sheds or drops items, has its own room in addition.
+    /// bound. An edge that both closes a cycle and can shed or drop items has its own room, in
+    /// addition to the queue's.
     #[must_use]
     pub fn queue(room: u64) -> Self {
         Self {

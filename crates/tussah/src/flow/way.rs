@@ -14,7 +14,7 @@ use super::module::{Module, Never, Ports};
 use super::outbox::{Held, Outbox};
 use super::outlet::Outs;
 
-/// The way that the items sent by a plain call take.
+/// The way from a plain call to the receivers of the items that the call sends.
 pub trait Way: Send + Sync + 'static {
     /// True if some items do not go along the edges.
     const IS_FUSED: bool;
@@ -23,7 +23,7 @@ pub trait Way: Send + Sync + 'static {
     /// so all items take the edges.
     type Open<'a>: Default;
 
-    /// Begins a run of calls of a module with these ports.
+    /// Begins a run of calls to a module with these ports.
     fn open<O: Outs>(outs: &O) -> Self::Open<'_>;
 
     /// Sends an item in a flow.
@@ -48,8 +48,8 @@ impl Way for Along {
     }
 }
 
-/// A way by which the items of one port go into a call of the module `M`, and all other items take
-/// the edges. The items that `M` sends take the way `W`. The chain begins with `Head`.
+/// A way that handles the items of one port by direct calls to the module `M`, and sends all other
+/// items along the edges. The items that `M` sends take the way `W`. The chain begins with `Head`.
 ///
 /// The type only predicts that the edge of the port is a call to an instance of `M`. If the
 /// prediction is wrong, all items of a run take the edge. The items also take the edge if something

@@ -23,7 +23,7 @@ const CHUNK: usize = 64 * 1024;
 /// dropping it may lose the last write.
 ///
 /// # Panics
-/// Operations that have to wait panic outside a runtime.
+/// Panics if an operation has to wait outside a runtime.
 ///
 /// # Examples
 /// ```

@@ -177,8 +177,8 @@ impl File {
         self.write_all(buffer, At::Offset(offset)).await
     }
 
-    /// Appends the whole buffer to the file, after all earlier changes to it. The end of the file
-    /// is determined when the write starts.
+    /// Appends the whole buffer to the file, after all earlier changes to the file. The end of the
+    /// file is determined when the write starts.
     ///
     /// # Errors
     /// Same as [`write_all_at`](Self::write_all_at).
@@ -205,7 +205,8 @@ impl File {
         (self.context(result, "write"), buffer)
     }
 
-    /// Flushes all data and metadata of the file to the device, after all earlier changes to it.
+    /// Flushes all data and metadata of the file to the device, after all earlier changes to the
+    /// file.
     ///
     /// # Errors
     /// Returns any error from fsync(2).

@@ -59,7 +59,7 @@ pub async fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
     on(path, "stat", file::metadata(path, true).await)
 }
 
-/// Returns the metadata of a file, or of a symbolic link itself.
+/// Returns the metadata of a file or, if the path is a symbolic link, of the link itself.
 ///
 /// # Errors
 /// Returns any error from statx(2).

@@ -73,8 +73,8 @@ impl OpenOptions {
         self
     }
 
-    /// Sets whether I/O bypasses the page cache (`O_DIRECT`). With direct I/O, the address and the
-    /// length of each buffer and its offset in the file must be multiples of the file system's
+    /// Sets whether I/O bypasses the page cache (`O_DIRECT`). With direct I/O, the address of each
+    /// buffer, its length, and its offset in the file must be multiples of the file system's
     /// alignment; see [`AlignedBuf`](super::AlignedBuf). Default: false.
     pub fn direct(&mut self, direct: bool) -> &mut Self {
         self.how.direct = direct;
@@ -97,7 +97,7 @@ impl OpenOptions {
     ///
     /// # Errors
     /// Returns `InvalidInput` if the options contradict each other or the path contains a NUL byte,
-    /// or any error of open(2).
+    /// and otherwise any error from open(2).
     ///
     /// # Panics
     /// Panics outside a runtime.

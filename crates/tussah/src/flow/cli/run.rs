@@ -22,8 +22,8 @@ const FAILED: u8 = 1;
 
 /// Run a graph in Weave until it has handled all items.
 ///
-/// Exits with 0 if all items have been handled, with 1 if the graph fails while it runs, and with 2
-/// if the command line or the graph is invalid.
+/// Exits with 0 if all items have been handled, and with 2 if the command line or the graph is
+/// invalid. Exits with 1 if an instance cannot start, a source fails, or a second signal arrives.
 #[derive(Args)]
 #[command(disable_help_flag = true, disable_version_flag = true)]
 pub struct RunArguments {

@@ -10,7 +10,7 @@ use crate::flow::way::Way;
 
 impl Graph {
     /// Sets the way that items take when the instance with this name, or one of its shards, sends
-    /// them. An instance of another module remains unchanged.
+    /// them. If the instance is not an instance of `M`, this method has no effect.
     #[doc(hidden)]
     pub fn fuse<M: Module, W: Way>(&mut self, name: &str) {
         let Ok(places) = self.place(name) else {
