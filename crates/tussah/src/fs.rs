@@ -23,18 +23,19 @@
 //!   still running when this time has elapsed are abandoned.
 //!
 //! An operation that outlives its future keeps its memory until it ends. At most one write per open
-//! file can outlive its future. Reads that the kernel has not cancelled yet can also outlive their
-//! futures, as can any number of closes and of operations that change names, such as `rename` and
-//! `remove_file`. A program that starts many such operations and drops their futures must limit
-//! their number itself.
+//! file can outlive its future. The following operations can also outlive their futures, in any
+//! number: reads that the kernel has not cancelled yet, calls to `close`, and operations that
+//! change names, such as `rename` and `remove_file`. A program that starts many such operations and
+//! drops their futures must limit their number itself.
 //!
 //! # Errors
 //! Each error names the operation and its object:
 //! `open /x/y: No such file or directory (os error 2)`. The error has the
 //! [`kind`](std::io::Error::kind) of the system's error, and [`OpError`](crate::OpError) provides
 //! the error number. If the runtime shuts down during an operation, the operation fails with an
-//! error that says so. If the kernel does not release an operation within half a second of
-//! shutdown, for example because a network file system hangs, the operation never completes.
+//! error that reports the shutdown. If the kernel does not release an operation within half a
+//! second of shutdown, for example because a network file system hangs, the operation never
+//! completes.
 //!
 //! # Panics
 //! All operations panic if they are first polled outside a runtime.

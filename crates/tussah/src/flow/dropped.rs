@@ -8,8 +8,8 @@ use crate::stage::{Reason, Refusal};
 
 /// An item that an instance did not handle. The instance sends it to its `dropped` port.
 pub struct Dropped<T> {
-    /// The item. The value is `None` if a call had already taken the item when the call panicked,
-    /// and the item's type is not `Clone`.
+    /// The item, or `None` if its type is not `Clone` and a call that had taken the item panicked
+    /// or was stopped.
     pub item: Option<T>,
     /// The reason why the item was not handled.
     pub reason: Reason,

@@ -92,8 +92,8 @@ impl Modules {
 
     /// Adds a module under a name, such as `Parse` or `http::Listen`.
     ///
-    /// Add a generic module once for each item type that graphs may use it with. A graph need not
-    /// name the type, because the edges of the instance determine it.
+    /// Add a generic module once for each item type with which graphs use the module. A graph need
+    /// not name the type, because the edges of the instance determine it.
     ///
     /// ```
     /// use tussah::flow::{Modules, Out, module};

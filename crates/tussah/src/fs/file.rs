@@ -15,7 +15,7 @@ use crate::io_error::context;
 /// open file.
 ///
 /// The file is closed when the last clone has been dropped and the last operation has ended. As in
-/// `std`, dropping the last clone closes the file synchronously. This may block while the system
+/// `std`, dropping the last clone closes the file synchronously. Closing can block while the system
 /// writes delayed data, for example to a network file system. [`close`](Self::close) closes the
 /// file without blocking, and returns any error. The [module](super) documents the common
 /// properties of all operations, such as their order.

@@ -9,9 +9,10 @@ impl Graph {
     /// Limits the number of items inside a set of instances: queued items and items that an
     /// instance is handling. If the set is full, an item from outside waits for a place. If the
     /// item's edge sheds or drops items, the item does not wait, and goes to the receiver's
-    /// `dropped` port. An item and everything that the instances send while they handle it, in any
-    /// flow, count as one item until all of these items have left the set. A call to `tick`, `wake`
-    /// or `end` also counts as an item from outside. A pending alarm does not count.
+    /// `dropped` port. An item from outside counts as one item, together with all items that the
+    /// instances send for it, in any flow. It counts until all of these items have left the set. A
+    /// call to `tick`, `wake` or `end` also counts as an item from outside. A pending alarm does
+    /// not count.
     ///
     /// One edge of each cycle inside the set must still be able to drop items. If that edge has
     /// room for `items` items, it drops none, as long as each module sends at most one item for
