@@ -34,7 +34,7 @@
 //! | code | `run` | other commands |
 //! |---|---|---|
 //! | 0 | all items have been handled | there are no errors |
-//! | 1 | an instance could not start, a source failed, or a second signal arrived | a file has errors (except for `test`) or is not formatted, a test failed, or the graph has no such edge |
+//! | 1 | an instance could not start, a source failed, or a second signal arrived | `check`, `fmt` or `draw` finds errors in a file, a file is not formatted, a test failed, or the graph has no such edge |
 //! | 2 | the command line or the graph is invalid | the command line is invalid, a file cannot be read, `test` finds errors in a file, or `tap` cannot connect |
 
 mod check;
