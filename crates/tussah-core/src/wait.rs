@@ -40,7 +40,7 @@ const WAKE_BATCH: usize = 32;
 #[cfg(loom)]
 const WAKE_BATCH: usize = 1;
 
-/// A notification without a value, for which threads can wait.
+/// A notification that threads can wait for and that carries no value.
 ///
 /// `Notify` behaves like `tokio::sync::Notify`:
 ///
@@ -159,8 +159,9 @@ impl Notify {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future gives up its place in the queue. If a `notify_one` had already selected
-    /// the future, the notification passes to the next future in the queue, or becomes the permit.
+    /// Dropping the future gives up its place in the queue. If a `notify_one` has already selected
+    /// the future, the notification passes to the next future in the queue. If the queue is empty,
+    /// the notification becomes the permit.
     pub fn notified(&self) -> Notified<'_> {
         let broadcasts = self.lock().broadcasts;
         Notified {

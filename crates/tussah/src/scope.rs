@@ -96,8 +96,8 @@ where
     scope_in(&Handle::current(), body).await
 }
 
-/// Runs a scope like [`scope`], with its children in the runtime of `handle`. Use this function in
-/// futures that another executor polls, for example in a tokio program.
+/// Runs a scope, as [`scope`] does, with its children in the runtime of `handle`. Use this function
+/// in futures that another executor polls, for example in a tokio program.
 ///
 /// # Errors
 /// Same as [`scope`].

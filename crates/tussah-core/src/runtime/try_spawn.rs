@@ -8,7 +8,7 @@ use super::post::{AsColor, PostError};
 use crate::thread::{self, JoinHandle};
 
 impl Handle {
-    /// Starts a thread like [`spawn`](Self::spawn), for callers that may run while the runtime
+    /// Starts a thread, as [`spawn`](Self::spawn) does, for callers that may run while the runtime
     /// shuts down.
     ///
     /// # Errors
@@ -25,7 +25,7 @@ impl Handle {
         Ok(self.start(Location::caller(), future))
     }
 
-    /// Starts a thread like [`spawn_in`](Self::spawn_in), for callers that may run while the
+    /// Starts a thread, as [`spawn_in`](Self::spawn_in) does, for callers that may run while the
     /// runtime shuts down.
     ///
     /// # Errors

@@ -66,8 +66,8 @@ pub async fn consume_budget() {
     }
 }
 
-/// Spends one operation of the running poll's budget. If the budget is used up, queues the thread
-/// again and returns `Pending`.
+/// Charges one operation to the budget of the current poll. If the budget is used up, queues the
+/// thread again and returns `Pending`.
 #[inline]
 #[cfg_attr(loom, allow(dead_code))]
 pub(crate) fn poll_budget(context: &Context<'_>) -> Poll<()> {

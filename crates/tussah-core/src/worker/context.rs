@@ -244,7 +244,7 @@ impl Worker {
         self.yielded.get()
     }
 
-    /// Spends one operation of the poll's budget.
+    /// Charges one operation to the poll's budget.
     #[inline]
     pub(crate) fn spend(&self) -> Budget {
         let left = self.budget.get();
@@ -256,7 +256,7 @@ impl Worker {
         }
     }
 
-    /// Spends more operations, as long as any are left.
+    /// Charges more operations to the poll's budget, as long as any are left.
     #[inline]
     #[cfg_attr(loom, allow(dead_code))]
     pub(crate) fn spend_more(&self, operations: u32) {

@@ -123,7 +123,8 @@ impl Site {
     }
 
     /// Looks up a path. The lookup may block on disk I/O. The path must be decoded and normalized:
-    /// it begins with a slash and has no dot segments. Any other path is not found.
+    /// it begins with a slash, and has neither dot segments nor NUL bytes. For any other path, the
+    /// lookup fails with [`Missing::NotFound`].
     ///
     /// Compressed copies are files next to the original file. The lookup uses the first coding in
     /// `preferred` for which a copy exists. A copy that is older than the file is stale, so it is

@@ -6,8 +6,8 @@ use crate::malformed::{Found, Malformed};
 /// The length of the header of a descriptor, in bytes (section 3.1).
 pub const HEADER_BYTES: usize = 23;
 
-/// Bound, in bytes: the highest limit on received payloads, and the longest payload that can be
-/// sent. Section 3.2.4.2 advises against descriptors of more than 64 KB.
+/// Bound, in bytes: the longest payload that can be sent or received, even if a limit is higher.
+/// Section 3.2.4.2 advises against descriptors of more than 64 KB.
 pub const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Bound, in hops: the longest path of a descriptor from its sender. Section 3.1 allows values up

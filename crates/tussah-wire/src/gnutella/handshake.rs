@@ -102,8 +102,8 @@ impl Handshake {
 /// Parses the part of a handshake at the start of `bytes`: a request to connect, or an answer.
 /// Returns `None` if the part is incomplete.
 ///
-/// Lines end with CR LF, or with LF alone. Values may be folded, as gtk-gnutella does with long
-/// lists.
+/// Lines end with CR LF, or with LF alone. Values may be folded over several lines; gtk-gnutella
+/// folds long lists.
 ///
 /// ```
 /// use tussah_wire::gnutella::handshake;

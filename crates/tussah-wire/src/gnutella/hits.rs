@@ -33,9 +33,9 @@ pub struct HitResult<'b> {
     pub index: u32,
     /// The length of the file, in bytes.
     pub size: u32,
-    /// The name of the file, without a NUL.
+    /// The name of the file, without the terminating NUL.
     pub name: &'b [u8],
-    /// Additional data without a NUL, such as a URN; may be empty.
+    /// Additional data, such as a URN, without the terminating NUL; may be empty.
     pub extension: &'b [u8],
 }
 

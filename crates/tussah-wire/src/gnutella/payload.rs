@@ -48,7 +48,7 @@ pub struct Query<'b> {
     /// number contains flags instead. The flags are big-endian, so bit 7 of this number is bit 15
     /// of the flags.
     pub min_speed: u16,
-    /// The search words, separated by spaces and without a NUL.
+    /// The search words, separated by spaces, without the terminating NUL.
     pub criteria: &'b [u8],
     /// Additional data, such as a GGEP block.
     pub extension: &'b [u8],
@@ -79,7 +79,8 @@ pub struct Bye<'b> {
     /// The code of the reason: 2xx for an orderly close, 4xx for an error of the receiver, and 5xx
     /// for an error of the sender.
     pub code: u16,
-    /// The text of the reason, optionally followed by CR LF and header lines; without a NUL.
+    /// The text of the reason, optionally followed by CR LF and header lines. The terminating NUL
+    /// is not included.
     pub text: &'b [u8],
 }
 

@@ -73,9 +73,9 @@ pub fn evaluate(head: &Head, bytes: &[u8], current: Option<&Validators<'_>>) -> 
 /// Returns whether the `Range` of a request applies. It applies if the request has no `If-Range`,
 /// or one that matches the current version (section 13.1.5).
 ///
-/// A date in `If-Range` must equal `Last-Modified` to the second. A date cannot distinguish two
-/// versions from the same second. If this matters, send an `ETag`, which clients use instead of the
-/// date.
+/// A date in `If-Range` must equal `Last-Modified` to the second. A date cannot tell apart two
+/// versions that were written within the same second. If this matters, send an `ETag`, which
+/// clients use instead of the date.
 pub fn range_counts(head: &Head, bytes: &[u8], current: &Validators<'_>) -> bool {
     if head.field(Field::IfRange, bytes).is_none() {
         return true;

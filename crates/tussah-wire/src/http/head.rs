@@ -11,7 +11,8 @@ mod scan;
 pub use parse::parse;
 pub use scan::Scan;
 
-/// Bound, in bytes: the highest limit on the length of a head, so that offsets fit in 16 bits.
+/// Bound, in bytes: the longest head that can be received, even if a limit is higher. Offsets in a
+/// head therefore fit in 16 bits.
 pub const HEAD_BYTES_MAX: usize = u16::MAX as usize;
 
 /// Bound, in lines: the number of empty lines that are skipped before a request (RFC 9112, section

@@ -44,7 +44,7 @@ pub fn path(raw: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
     }
 }
 
-/// Decodes a path like [`path`], but keeps the encoding of bytes that [`path`] refuses: a slash
+/// Decodes a path, as [`path`] does, but keeps the encoding of bytes that [`path`] refuses: a slash
 /// (`%2F`), a backslash (`%5C`) and control characters (such as `%0A`). In the result, the
 /// hexadecimal digits of encoded bytes are capitals.
 ///

@@ -83,7 +83,8 @@ impl Resolver {
         Self::builder().build()
     }
 
-    /// Creates a resolver like [`new`](Self::new), and reads the configuration files immediately.
+    /// Creates a resolver, as [`new`](Self::new) does, and reads the configuration files
+    /// immediately.
     ///
     /// # Errors
     /// Returns an error if the blocking pool is full. Missing files are not an error.

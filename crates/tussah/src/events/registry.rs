@@ -2,11 +2,11 @@
 //!
 //! # Why unregistering is exact
 //!
-//! A registration is a thread in the color of its callback. Each poll is an event of that color,
-//! which checks for readiness and calls the closure. Unregistering marks the registration, which is
-//! checked before each call, and aborts the thread. If the caller that unregisters runs in the same
-//! color, no call follows, because the mark was set in an earlier event. A caller elsewhere may
-//! find a call under way; that call completes.
+//! Each registration has a thread in the color of its callback. Each poll of the thread is an event
+//! of that color, which checks for readiness and calls the closure. Unregistering marks the
+//! registration, which is checked before each call, and aborts the thread. If the caller that
+//! unregisters runs in the same color, no call follows, because the mark was set in an earlier
+//! event. A caller elsewhere may find a call under way; that call completes.
 //!
 //! The abort alone would not suffice. The thread may already run, and its closure may unregister
 //! it, before the OS thread that started it has stored its handle in the table.

@@ -151,7 +151,7 @@ impl Graph {
         self.connect_via(from, to, Via::default())
     }
 
-    /// Adds an edge like [`connect`](Self::connect), with options such as its room or a delay.
+    /// Adds an edge, as [`connect`](Self::connect) does, with options such as its room or a delay.
     ///
     /// # Errors
     /// Returns the same errors as [`connect`](Self::connect).

@@ -67,7 +67,8 @@ impl OpenOptions {
         self
     }
 
-    /// Sets whether opening creates the file, and fails if the file already exists. Default: false.
+    /// Sets whether opening must create the file. If so, opening fails if the file already exists.
+    /// Default: false.
     pub fn create_new(&mut self, create_new: bool) -> &mut Self {
         self.how.create_new = create_new;
         self

@@ -41,7 +41,7 @@ impl TcpStream {
 }
 
 impl UnixStream {
-    /// Reads a packet like [`TcpStream::read_packet`].
+    /// Reads a packet, as [`TcpStream::read_packet`] does.
     pub(crate) fn read_packet(
         &self,
         len_max: usize,

@@ -13,11 +13,11 @@
 //!   `socket/options.rs`) take effect immediately and never wait.
 //! - *Attempts* (`accept`, `receive…`, `send…`, `connected`, `ready`) do what is possible now, or
 //!   return `WouldBlock`. An attempt that returns `WouldBlock` or `Interrupted` has had no effect.
-//!   An attempt that moves bytes spends a matching part of the poll's budget, and moves at most
-//!   [`TRANSFER_MAX`] bytes.
+//!   An attempt that moves bytes uses a part of the poll's budget in proportion to the bytes, and
+//!   moves at most [`TRANSFER_MAX`] bytes.
 //! - *Waiting* (`operate`, `poll_operate`) makes an attempt, and repeats it whenever it may
 //!   succeed, until it returns anything other than `WouldBlock` or `Interrupted`. Each poll that
-//!   makes attempts spends one operation of the poll's budget. Dropping an `operate` leaves nothing
+//!   makes attempts charges one operation to its budget. Dropping an `operate` leaves nothing
 //!   behind: the waiter is removed, and an attempt that did not succeed has had no effect. Polling
 //!   it after completion starts a new operation.
 //!

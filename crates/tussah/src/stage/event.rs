@@ -105,7 +105,7 @@ impl<E> Event<E> {
         }
     }
 
-    /// Creates an event as [`new`](Self::new) does, which was queued at this time.
+    /// Creates an event that was queued at this time.
     #[inline(always)]
     pub(crate) fn queued_at(value: E, now_ns: u64) -> Self {
         Self {

@@ -96,8 +96,8 @@
 //! stages alternates between its queue of requests and the system's queue of readiness events, and
 //! switches after a timeout.
 //!
-//! In this module, each connection is a thread that both reads and writes. Each poll starts with
-//! the direction that came second in the previous poll, and both directions share the poll's
+//! In this module, each connection has one thread, which both reads and writes. Each poll starts
+//! with the direction that came second in the previous poll, and both directions share the poll's
 //! budget, so neither starves the other. Connections take turns like all threads; if several become
 //! ready at once, they start in random order.
 //!

@@ -82,7 +82,7 @@ pub struct Simulation {
     pub keyed: bool,
     /// The initial limit on the number of busy servlets; at least 1.
     pub servlets: usize,
-    /// The highest limit on the number of busy servlets that controllers can set.
+    /// The highest value to which controllers can set the limit on busy servlets.
     pub servlets_max: usize,
     /// The maximum number of events in a batch; at least 1.
     pub batch_max: usize,

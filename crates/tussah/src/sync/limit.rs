@@ -118,22 +118,22 @@ impl Limit {
         &self.shared.name
     }
 
-    /// Waits for a permit, as a caller of class 0. The future joins the queue when it is first
-    /// polled.
+    /// Waits for a permit, for a caller that belongs to class 0. The future joins the queue when it
+    /// is first polled.
     ///
     /// A thread that waits for a permit while it holds another permit of the same limit can
     /// deadlock.
     ///
     /// # Cancellation
     ///
-    /// Dropping the future gives up its place in the queue. If a permit had already been granted to
+    /// Dropping the future gives up its place in the queue. If a permit has already been granted to
     /// the future, the permit goes to the next future in the queue.
     pub async fn acquire(&self) -> LimitPermit {
         self.acquire_for(Class(0)).await
     }
 
-    /// Waits for a permit like [`acquire`](Self::acquire), as a caller of `class`. If the limit
-    /// does not have this class, the caller belongs to the last class.
+    /// Waits for a permit, as [`acquire`](Self::acquire) does, for a caller that belongs to
+    /// `class`. If the limit does not have this class, the caller belongs to the last class.
     pub async fn acquire_for(&self, class: Class) -> LimitPermit {
         consume_budget().await;
         let class = class.among(self.shared.classes);
@@ -155,8 +155,8 @@ impl Limit {
         }
     }
 
-    /// Takes a permit if one is free, as a caller of class 0. This call does not overtake waiters
-    /// of its class: while any of them waits, no permit is free.
+    /// Takes a permit if one is free, for a caller that belongs to class 0. This call does not
+    /// overtake waiters of its class: while any of them waits, no permit is free.
     #[must_use]
     pub fn try_acquire(&self) -> Option<LimitPermit> {
         self.try_acquire_in(0)

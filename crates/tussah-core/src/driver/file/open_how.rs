@@ -17,7 +17,7 @@ pub struct OpenHow {
     pub truncate: bool,
     /// Creates the file if it does not exist.
     pub create: bool,
-    /// Creates the file, and fails if it already exists.
+    /// Creates the file; opening fails if the file already exists.
     pub create_new: bool,
     /// Bypasses the page cache.
     pub direct: bool,

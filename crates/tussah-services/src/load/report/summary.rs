@@ -26,7 +26,8 @@ pub struct Summary {
     pub parameters: Parameters,
     /// True if a signal ended the run.
     pub interrupted: bool,
-    /// The length of the measurement, in seconds; all rates refer to this length.
+    /// The length of the measurement, in seconds. Every measured rate is a count divided by this
+    /// length.
     pub measured_s: f64,
     /// The time that the clients took to connect before the measurement, in seconds.
     pub connecting_s: f64,

@@ -37,7 +37,8 @@ impl Config {
         Self::load_from(arguments, std::env::vars_os())
     }
 
-    /// Loads a configuration like [`load`](Self::load), but takes the environment as a parameter.
+    /// Loads a configuration, as [`load`](Self::load) does, but takes the environment as a
+    /// parameter.
     ///
     /// # Errors
     /// Returns the same errors as [`load`](Self::load).

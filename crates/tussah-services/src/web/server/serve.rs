@@ -70,7 +70,7 @@ impl Web {
         self.route_with(path, Route::new(handler))
     }
 
-    /// Adds a route like [`route`](Self::route), but with options.
+    /// Adds a route, as [`route`](Self::route) does, but with options.
     #[must_use]
     pub fn route_with(mut self, path: &str, route: Route) -> Self {
         self.routes = self.routes.route_with(path, route);

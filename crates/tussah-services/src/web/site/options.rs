@@ -34,7 +34,8 @@ pub struct SiteOptions {
     /// The index files of a directory, in order of preference; the paths are relative to the
     /// directory. Index files may be [scripts](Self::scripts).
     pub index: Vec<String>,
-    /// True to list directories that have no index file. Otherwise, such directories are not found.
+    /// True to list directories that have no index file. Otherwise, such directories count as
+    /// missing.
     pub listing: bool,
     /// The symbolic links to follow.
     pub symlinks: Symlinks,

@@ -12,7 +12,7 @@ use crate::modules::Attempt;
 use crate::stage::sim::Random;
 use crate::time::sleep;
 
-/// Pauses each failed item, then sends it for another attempt. The pause doubles each time the item
+/// Sends each failed item for another attempt after a pause. The pause doubles each time the item
 /// fails.
 ///
 /// | parameter | kind | meaning |
@@ -31,8 +31,8 @@ use crate::time::sleep;
 /// | output `out` | [`Attempt<T>`] | the items to retry |
 /// | output `lost` | [`Attempt<T>`] | the items that have used up their attempts |
 ///
-/// At most 1,000 items are paused at a time; beyond that, senders wait. Draining the graph also
-/// waits until the paused items have been sent.
+/// At most 1,000 items wait for their next attempt at the same time; beyond that, senders wait.
+/// Draining the graph also waits until these items have been sent.
 ///
 /// The edge back to the failing module closes a cycle, so it needs its own queue:
 /// `send.failed -> retry -> send.again via queue(1000, when_full: shed)`.

@@ -54,8 +54,8 @@ impl Default for OutgoingOptions {
 }
 
 impl OutgoingOptions {
-    /// Bound, in bytes: sets the capacity of the queue. Default: 256 KiB. A buffer that exceeds the
-    /// capacity fits only into an empty queue.
+    /// Bound, in bytes: sets the capacity of the queue. Default: 256 KiB. A buffer that is larger
+    /// than the capacity is accepted only if the queue is empty.
     pub fn bytes_max(self, bytes: usize) -> Self {
         Self {
             bytes_max: bytes,

@@ -57,8 +57,8 @@ pub struct Sample<'a> {
     pub bytes: u64,
     /// The current maximum number of events in a batch.
     pub batch_max: usize,
-    /// The counts of busy and parked servlets, and the current and the maximum limit on busy
-    /// servlets.
+    /// The counts of busy and parked servlets, the current limit on busy servlets, and the highest
+    /// value of this limit.
     pub servlets: Servlets,
     /// The number of busy servlets whose handlers have waited since their batch began. Yielding
     /// does not count as waiting.

@@ -339,8 +339,8 @@ impl<E: Send + 'static> StageBuilder<E> {
         self.blocking_in(Pool::Runtime, make)
     }
 
-    /// Creates the stage like [`blocking`](Self::blocking), but runs the handler in `pool`, which
-    /// several stages may share.
+    /// Creates the stage, as [`blocking`](Self::blocking) does, but runs the handler in `pool`,
+    /// which several stages may share.
     ///
     /// # Errors
     /// Returns the same errors as [`handler`](Self::handler).

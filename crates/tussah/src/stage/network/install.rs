@@ -217,7 +217,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
         self.install(Arc::new(Many(Guarded::new(handler))), making)
     }
 
-    /// Replaces the handler like [`swap`](Self::swap). Both handlers block their OS threads.
+    /// Replaces the handler, as [`swap`](Self::swap) does. Both handlers block their OS threads.
     ///
     /// # Errors
     /// Returns the same errors as [`swap`](Self::swap).
@@ -234,8 +234,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
         Ok(())
     }
 
-    /// Replaces the handler like [`swap`](Self::swap), with a handler that processes one batch at a
-    /// time. The stage then has one servlet.
+    /// Replaces the handler, as [`swap`](Self::swap) does, with a handler that processes one batch
+    /// at a time. The stage then has one servlet.
     ///
     /// The swap waits until no batch is running. If the old handler is serial, the swap also waits
     /// for running calls to it. Otherwise, running calls to the old handler continue concurrently

@@ -13,9 +13,9 @@ use crate::stage::event::Batch;
 
 /// The host of a handler. [`Many`] and [`One`] implement it; other crates cannot implement it.
 pub trait Host: sealed::Sealed + Send + Sync + 'static {
-    /// The type of the events. This is not a type parameter: if the type of the handler contained a
-    /// lifetime, the compiler would lose the relation between that type and the parameter in an
-    /// `async` block.
+    /// The type of the events. This is not a type parameter, because in an `async` block the
+    /// compiler could not match such a parameter with the events of a handler whose type contains a
+    /// lifetime.
     #[doc(hidden)]
     type Event: Send + 'static;
 

@@ -23,8 +23,8 @@ pub struct Edges<'a> {
 
 /// An edge to a stage, before its kind is chosen.
 ///
-/// The next method chooses the kind: `edges.to(&next).queue(100)` creates a queue edge, and
-/// `edges.to(&next).call()` a call edge.
+/// A method of this type chooses the kind of the edge: `edges.to(&next).queue(100)` creates a queue
+/// edge, and `edges.to(&next).call()` a call edge.
 #[must_use = "an edge is made by `queue`, `offer`, `call` or `direct`"]
 pub struct To<'a, E, C = Any> {
     pub(crate) edges: &'a Edges<'a>,

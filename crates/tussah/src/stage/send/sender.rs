@@ -33,7 +33,7 @@ impl<E> Clone for TrySender<E> {
 }
 
 impl<E: Send + 'static> TrySender<E> {
-    /// Sends an event like [`Sender::try_send`].
+    /// Sends an event, as [`Sender::try_send`] does.
     ///
     /// # Errors
     /// Returns an error with the event if the stage refuses it.
@@ -42,7 +42,7 @@ impl<E: Send + 'static> TrySender<E> {
         self.0.try_send(event)
     }
 
-    /// Sends an event like [`Sender::send_or`].
+    /// Sends an event, as [`Sender::send_or`] does.
     pub fn send_or(&self, event: impl Into<Event<E>>, or: impl FnOnce(Event<E>, Refusal)) {
         self.0.send_or(event, or);
     }

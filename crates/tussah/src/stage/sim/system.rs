@@ -92,7 +92,7 @@ pub struct SimStage {
     pub steps: Vec<(u64, Vec<Step>)>,
     /// The initial limit on the number of busy servlets; at least 1.
     pub servlets: usize,
-    /// The highest limit on the number of busy servlets that controllers can set; at least 1.
+    /// The highest value to which controllers can set the limit on busy servlets; at least 1.
     pub servlets_max: usize,
     /// The maximum number of events in a batch; at least 1.
     pub batch_max: usize,

@@ -36,9 +36,9 @@ use crate::stage::event::Class;
 pub struct GradientConfig {
     /// The initial limit, in queued credits plus events in service.
     pub limit: f64,
-    /// The minimum limit; at least 1.
+    /// The lowest value of the limit; at least 1.
     pub limit_min: f64,
-    /// Bound, in credits and events: the maximum limit; at least `limit_min`.
+    /// Bound, in credits and events: the highest value of the limit; at least `limit_min`.
     pub limit_max: f64,
     /// The time between two changes of the limit, in nanoseconds.
     pub interval_ns: u64,
