@@ -7,9 +7,10 @@ use std::io;
 /// The details of an [`io::Error`] from this crate: the operation, its object, and the system's
 /// error.
 ///
-/// If the operating system caused an [`io::Error`] of this crate, the error contains an `OpError`.
-/// The outer error has the same [`kind`](io::Error::kind) as the system's error. The error number
-/// is in the `OpError`, because an [`io::Error`] cannot carry both a number and a message.
+/// If this crate returns an error from the operating system, the [`io::Error`] contains an
+/// `OpError`, with a few exceptions, such as the `try_` functions of sockets. The outer error has
+/// the same [`kind`](io::Error::kind) as the system's error. The error number is in the `OpError`,
+/// because an [`io::Error`] cannot carry both a number and a message.
 ///
 /// # Examples
 /// ```
@@ -44,7 +45,7 @@ impl OpError {
         self.operation
     }
 
-    /// Returns the object of the operation: an address or a path.
+    /// Returns the object of the operation, such as an address or a path.
     #[must_use]
     pub fn object(&self) -> &str {
         &self.object

@@ -35,8 +35,8 @@
 //! # A server with graceful shutdown
 //!
 //! On Ctrl-C or SIGTERM, this server stops accepting, gives its connections up to ten seconds to
-//! finish, and then drops the rest. A second Ctrl-C skips the wait. A panic in one connection
-//! aborts all connections, as in every [`scope`](crate::scope()).
+//! finish, and then drops the rest. A second signal skips the wait. A panic in the thread of one
+//! connection aborts all connections, as in every [`scope`](crate::scope()).
 //!
 //! ```no_run
 //! use std::io;
@@ -97,13 +97,13 @@
 //!
 //! - Operations take `&self`, so any number of threads can use a socket at the same time.
 //! - Dropping the future of an operation never loses data that has arrived. The section
-//!   Cancellation of each operation says which part of the work can already be done when the future
-//!   is dropped.
-//! - Errors name the operation and the peer: see [`OpError`](crate::OpError). The `try_` functions
-//!   return the system's errors unchanged.
+//!   Cancellation of each operation states what may already have happened when the future is
+//!   dropped.
+//! - Errors name the operation and the peer: see [`OpError`](crate::OpError). The `try_` functions,
+//!   except `try_accept`, return the system's errors unchanged.
 //! - Interrupted system calls are retried.
-//! - A socket belongs to the runtime in which it was created. Futures on other executors can await
-//!   the socket's operations, except for the operations that need a timer: those with a timeout,
+//! - A socket belongs to the runtime in which it was created. Other executors can poll the futures
+//!   of the socket's operations, except for the operations that need a timer: those with a timeout,
 //!   and those of a stream with a rate limit. When the runtime ends, the socket's operations fail.
 //! - A socket that is always ready does not starve others: each transfer uses a part of its
 //!   thread's cooperative budget.

@@ -134,8 +134,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Takes ownership of a readable descriptor that epoll supports (a pipe, a FIFO, a terminal),
-    /// for the current runtime.
+    /// Creates a reader on the current runtime from a readable descriptor that epoll supports (a
+    /// pipe, a FIFO, a terminal), and takes ownership of the descriptor.
     ///
     /// The call puts the descriptor into non-blocking mode, which affects all processes that share
     /// its open file description.

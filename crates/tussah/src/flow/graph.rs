@@ -141,8 +141,8 @@ impl Graph {
     }
 
     /// Adds an edge that uses a queue. Each end consists of the name of an instance, a dot, and the
-    /// name of a port. If the port is omitted, an edge starts at the `out` port and ends at the
-    /// `run` port.
+    /// name of a port. Without the name of a port, the edge starts at the `out` port, or ends at
+    /// the `run` port.
     ///
     /// # Errors
     /// Returns an error if an instance does not exist. Ports and types are checked when the graph
@@ -179,9 +179,9 @@ impl Graph {
     /// start, everything created so far is removed.
     ///
     /// # Errors
-    /// Returns an error if a port is unknown or not connected, or if the two ends of an edge have
-    /// different types. Also returns an error if a cycle of edges could deadlock, or if an instance
-    /// cannot be created.
+    /// Returns an error if a port is unknown, if a required port has no edge, or if the two ends of
+    /// an edge have different types. Also returns an error if a cycle of edges could deadlock, or
+    /// if an instance cannot be created.
     ///
     /// # Panics
     /// Panics outside a runtime, or if creating an instance panics. In both cases, everything

@@ -118,8 +118,8 @@ pub trait Module: Sized + Send + 'static {
         None
     }
 
-    /// Sends an unhandled item to the `dropped` port of its input. If the item stands for a call to
-    /// `wake`, returns the item instead.
+    /// Sends an unhandled item to the `dropped` port that belongs to the item's input port. If the
+    /// item stands for a call to `wake`, returns the item instead.
     #[doc(hidden)]
     fn dropped(item: Self::Item, flow: &Flow, why: Reason, outs: &Self::Outs)
     -> Option<Self::Item>;
@@ -320,7 +320,7 @@ pub trait HasOutput<const PORT: u64, At> {
     type Item;
 
     /// False if a generic module cannot clone the items, because a type parameter lacks the bound
-    /// `Clone`. Other modules can clone each item that is `Clone`.
+    /// `Clone`. In all other modules, an item can be cloned if its type is `Clone`.
     #[doc(hidden)]
     const CLONES: bool = true;
 }

@@ -92,8 +92,8 @@ impl Modules {
 
     /// Adds a module under a name, such as `Parse` or `http::Listen`.
     ///
-    /// Add a generic module once for each item type with which graphs use the module. A graph need
-    /// not name the type, because the edges of the instance determine it.
+    /// Add a generic module once for each type of item that it handles in graphs. A graph need not
+    /// name the type, because the edges of the instance determine it.
     ///
     /// ```
     /// use tussah::flow::{Modules, Out, module};
@@ -344,7 +344,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Creates an empty set of values, with which every parameter has its default.
+    /// Creates an empty set of values; every parameter then has its default value.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

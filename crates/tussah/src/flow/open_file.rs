@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 /// A file opened by an instance of a module.
 ///
 /// Several instances may read the same file, or several may append to it. Any other combination is
-/// an error that names both instances. Files opened by other means are not checked.
+/// an error that names both instances. Only regular files opened with this type are checked.
 ///
 /// # Examples
 /// ```

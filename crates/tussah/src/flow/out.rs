@@ -8,15 +8,15 @@ use super::flows::Key;
 ///
 /// Sending never fails and never waits. If a receiver has no room, the item stays in the port's
 /// outbox; the instance takes its next item only when all of its outboxes are empty. An item goes
-/// to all edges of the port. The item belongs to the flow of the item that the module is handling,
-/// unless the method names another flow.
+/// to all edges of the port. An item sent with [`send`](Self::send) belongs to the flow of the item
+/// that the module is handling; the other methods choose another flow.
 ///
 /// # Panics
-/// All methods panic if the outbox is full, that is, if it already holds 1024 items that one call
-/// has sent and that the receivers have no room for. In an `ordered` module, all items that a call
-/// sends count, because all of them wait for their turn. All items sent before the panic are
-/// delivered, including the last one. A method that sends an unbounded number of items should be an
-/// `async fn` with [`AsyncOut`] ports.
+/// Sending an item panics if a receiver has no room for it, and 1024 items from the same call are
+/// already waiting for room. In an `ordered` module, each call to a method of this trait counts as
+/// one such item, because its effect waits for the turn of the handled item. All items sent before
+/// the panic are delivered, and so is the item that caused the panic. A method that sends an
+/// unbounded number of items should be an `async fn` with [`AsyncOut`] ports.
 pub trait Out<T> {
     /// Sends an item.
     fn send(&self, item: T);
@@ -27,8 +27,8 @@ pub trait Out<T> {
     /// `#[module(flows)]`.
     fn to(&self, flow: impl Into<Key>, item: T);
 
-    /// Closes the flow with this name. The flow's state is dropped when its last item has been
-    /// handled.
+    /// Closes the flow with this name. When the flow's last item has been handled, the flow's state
+    /// is dropped.
     fn close(&self, flow: impl Into<Key>);
 
     /// Sends a copy of an item in each open flow of this port.
@@ -51,8 +51,8 @@ pub trait AsyncOut<T>: Sync {
     /// `#[module(flows)]`.
     fn to(&self, flow: impl Into<Key> + Send, item: T) -> impl Future<Output = ()> + Send;
 
-    /// Closes the flow with this name. The flow's state is dropped when its last item has been
-    /// handled.
+    /// Closes the flow with this name. When the flow's last item has been handled, the flow's state
+    /// is dropped.
     fn close(&self, flow: impl Into<Key>);
 
     /// Sends a copy of an item in each open flow of this port.

@@ -79,8 +79,8 @@ impl<T: Send + 'static> Outlet<T> {
         self.outbox_by(flow, held, &(), 0)
     }
 
-    /// Opens the port for a plain call whose items take a given way. `PORT` identifies the port in
-    /// the types that macros generate.
+    /// Opens the port for a plain call that sends its items on the way `W`. `PORT` identifies the
+    /// port in the types that macros generate.
     #[inline(always)]
     pub fn outbox_by<'a, 'c, W: Way>(
         &'a self,

@@ -31,10 +31,10 @@ impl Running {
     /// [`tap`](Self::tap) accepts, and `name` is the name of the new instance.
     ///
     /// The items of a sender keep their order. The proxy handles one item at a time. While the
-    /// proxy waits, the sender waits too, as it does for a full queue. If the proxy panics, or the
-    /// graph stops while the proxy waits, the proxy's current item goes to the receiver's `dropped`
-    /// port, provided that the item's type is `Clone`. A proxy whose method takes `&mut self`
-    /// closes if it panics more than five times within a minute. All items then go to the
+    /// proxy waits, the sender waits too, as it does for a full queue. If the proxy panics, or if
+    /// the graph stops while the proxy waits, the proxy's current item goes to the receiver's
+    /// `dropped` port, provided that the item's type is `Clone`. A proxy whose method takes `&mut
+    /// self` closes if it panics more than five times within a minute. All items then go to the
     /// receiver's `dropped` port until the proxy is removed. This method first waits until all
     /// instances that call the receiver, as in a fused chain, are idle.
     ///

@@ -182,15 +182,15 @@ impl Running {
         self.close().await;
     }
 
-    /// Returns the errors of the sources that have failed or panicked, as far as a
-    /// [drain](Self::drain) has already noticed these errors.
+    /// Returns the errors of the sources that have failed or panicked, if a [drain](Self::drain)
+    /// has already noticed the failure.
     #[must_use]
     pub fn failures(&self) -> Vec<GraphError> {
         self.failures.lock().clone()
     }
 
-    /// Drains the graph. If draining takes longer than `time`, stops the sources and everything
-    /// that only waits.
+    /// Drains the graph. If draining takes longer than `time`, stops the sources, and drops the
+    /// items that are listed below.
     ///
     /// After `time` has passed, these items are dropped with the reason
     /// [`ShutDown`](crate::stage::Reason::ShutDown): items that circulate in a cycle, delayed

@@ -24,7 +24,7 @@ impl Running {
     /// go to the new module, and the items of each sender keep their order.
     ///
     /// The new module must have the same input and output ports in the same order, the same
-    /// parallelism, and the same optional methods (`tick`, `wake` and `end`). The new module may be
+    /// parallelism, and the same optional methods (`tick`, `wake` and `end`). The new module can be
     /// the same module with other arguments. The instance keeps its edges and the flows that it has
     /// opened. The arguments `every`, `flows` and `idle` keep their values.
     ///

@@ -38,7 +38,7 @@ impl<T> fmt::Display for Shown<'_, T> {
 ///
 /// A tap never makes a sender wait: it holds up to 256 items, and skips further items until some
 /// are read. The sender converts each item to text, unless the tap skips the item. An edge without
-/// a tap does no work for taps.
+/// a tap only checks a flag.
 pub struct Tap {
     items: Receiver<TappedItem>,
     skipped: Arc<AtomicU64>,
@@ -95,8 +95,8 @@ impl fmt::Debug for Tap {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TappedItem {
-    /// The item in its `Display` form, else in its `Debug` form, or else the name of its type. The
-    /// text is cut off after 4096 bytes.
+    /// The item as formatted by `Display` or, without `Display`, by `Debug`; the name of the item's
+    /// type if it implements neither trait. The text is cut off after 4096 bytes.
     pub text: String,
     /// The name of the item's flow, or `None` if the item belongs to no flow.
     pub flow: Option<Key>,

@@ -42,9 +42,9 @@ impl Via {
     /// Creates options for an edge that uses the receiver's queue, with room for `room` items (at
     /// least 1). While the queue is full, senders wait.
     ///
-    /// All edges to a receiver share its queue, so the edge with the most room determines its
-    /// bound. An edge that both closes a cycle and can shed or drop items has its own room, in
-    /// addition to the queue's.
+    /// All edges to a receiver share the receiver's queue, and the edge with the most room
+    /// determines the capacity of this queue. An edge that both closes a cycle and can shed or drop
+    /// items has its own room, in addition to the queue's.
     #[must_use]
     pub fn queue(room: u64) -> Self {
         Self {

@@ -19,8 +19,8 @@ pub trait Way: Send + Sync + 'static {
     /// True if some items do not go along the edges.
     const IS_FUSED: bool;
 
-    /// The callees during a run of calls; such a run never waits. The default value has no callees,
-    /// so all items take the edges.
+    /// The callees during a run of calls. A run never waits. The default value has no callees, so
+    /// all items take the edges.
     type Open<'a>: Default;
 
     /// Begins a run of calls to a module with these ports.

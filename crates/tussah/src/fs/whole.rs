@@ -14,7 +14,8 @@ const CHUNK: usize = 64 * 1024;
 /// Reads a whole file.
 ///
 /// # Errors
-/// Returns any error from [`File::open`] and [`File::read_at`].
+/// Returns `OutOfMemory` if the contents do not fit into memory, or any error from [`File::open`],
+/// [`File::len`], [`File::read_at`] and [`File::close`].
 ///
 /// # Panics
 /// Panics outside a runtime.
@@ -77,8 +78,8 @@ pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
 /// Writes a whole file: creates it, or replaces its contents if it already exists.
 ///
 /// # Errors
-/// Returns any error from [`File::create`] and [`File::write_all_at`]. After an error, the file may
-/// contain only part of the contents.
+/// Returns any error from [`File::create`], [`File::write_all_at`] and [`File::close`]. After an
+/// error, the file may contain only part of the contents.
 ///
 /// # Panics
 /// Panics outside a runtime.

@@ -70,8 +70,8 @@ impl Fields for Message {
 
 /// An item that a module failed to process, on its way to [`Retry`](super::Retry) and back.
 ///
-/// A module that can fail returns an attempt as its error. At a separate input port, the module
-/// receives the attempts to retry.
+/// A module that can fail to handle an item returns an `Attempt` as its error. At a separate input
+/// port, the module receives the attempts to retry.
 ///
 /// ```
 /// use tussah::flow::module;

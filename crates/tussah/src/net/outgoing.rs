@@ -220,7 +220,7 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     /// If the future is dropped, the writing thread still writes the queued buffers.
     ///
     /// # Errors
-    /// Returns the error that ended writing early: `TimedOut` if the peer was [too
+    /// Returns the error that ended writing early, for example `TimedOut` if the peer was [too
     /// slow](WhenFull::Close), or if it took too long to receive [the remaining
     /// buffers](OutgoingOptions::finish_max). After [`break_off`](Self::break_off), the error is
     /// `ConnectionAborted`.

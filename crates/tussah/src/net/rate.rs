@@ -15,8 +15,8 @@ const PIECES: f64 = 8.0;
 /// This type implements SEDA's input rate limit (SOSP 2001, section 4.1). The rate is averaged over
 /// a moving window of one second, and reads are delayed while the average exceeds the limit. Unlike
 /// in SEDA, the delay is not fixed: it lasts until the average has fallen to the limit, so the
-/// limit holds in the long term for any pattern of reads. After a pause, the streams can read the
-/// allowance of a whole window at once.
+/// limit holds in the long term for any pattern of reads. After a pause, the streams can
+/// immediately read as much as the limit allows in a whole window.
 ///
 /// Unread data stays in the system's buffer. When this buffer is full, flow control makes the peer
 /// stop sending.

@@ -12,7 +12,7 @@ use tussah_core::io::Direction;
 use super::End;
 use crate::io_error::context;
 
-/// The writing end of a pipe. Dropping the writer closes its end. After the last writer is closed,
+/// The writing end of a pipe. Dropping the writer closes this end. After the last writer is closed,
 /// the reader reads the end of the stream.
 ///
 /// The writer also implements `AsyncWrite` of `futures_io`, for use by one thread at a time. The
@@ -24,8 +24,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Takes ownership of a writable descriptor that epoll supports (a pipe, a FIFO, a terminal),
-    /// for the current runtime.
+    /// Creates a writer on the current runtime from a writable descriptor that epoll supports (a
+    /// pipe, a FIFO, a terminal), and takes ownership of the descriptor.
     ///
     /// The call puts the descriptor into non-blocking mode, which affects all processes that share
     /// its open file description.

@@ -7,16 +7,16 @@ use crate::sync::Limit;
 
 impl Graph {
     /// Limits the number of items inside a set of instances: queued items and items that an
-    /// instance is handling. If the set is full, an item from outside waits for a place. If the
-    /// item's edge sheds or drops items, the item does not wait, and goes to the receiver's
+    /// instance is handling. If the set is full, an item from outside waits until there is room. If
+    /// the item's edge sheds or drops items, the item does not wait, and goes to the receiver's
     /// `dropped` port. An item from outside counts as one item, together with all items that the
     /// instances send for it, in any flow. It counts until all of these items have left the set. A
     /// call to `tick`, `wake` or `end` also counts as an item from outside. A pending alarm does
     /// not count.
     ///
-    /// One edge of each cycle inside the set must still be able to drop items. If that edge has
-    /// room for `items` items, it drops none, as long as each module sends at most one item for
-    /// each item that it handles. Weave sets this room.
+    /// As without a limit, one edge of each cycle inside the set must be able to drop items. If
+    /// that edge has room for `items` items, it drops none, as long as each module sends at most
+    /// one item for each item that it handles. Weave sets this room.
     ///
     /// # Errors
     /// Returns an error if an instance does not exist, is in another set, is a single shard, or has

@@ -34,8 +34,8 @@ use crate::time::sleep;
 /// At most 1,000 items wait for their next attempt at the same time; beyond that, senders wait.
 /// Draining the graph also waits until these items have been sent.
 ///
-/// The edge back to the failing module closes a cycle, so it needs its own queue:
-/// `send.failed -> retry -> send.again via queue(1000, when_full: shed)`.
+/// The edge back to the failing module closes a cycle, so it needs a queue that sheds when it is
+/// full: `send.failed -> retry -> send.again via queue(1000, when_full: shed)`.
 #[module]
 pub struct Retry<T> {
     attempts: u32,

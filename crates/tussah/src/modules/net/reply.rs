@@ -26,7 +26,7 @@ use crate::modules::{Attempt, Message};
 /// If a connection does not accept a message within `patience`, the module closes the connection.
 /// With a `patience` of zero, the module closes the connection as soon as the system's buffers are
 /// full. The module also closes a connection if a write fails, or if the graph is stopped during a
-/// write. In both cases, the peer may already have received part of the message.
+/// write. In all of these cases, the peer may already have received part of the message.
 #[module]
 pub struct Reply {
     patience: Duration,

@@ -76,10 +76,10 @@ impl OutgoingOptions {
         Self { when_full, ..self }
     }
 
-    /// Sets the maximum time for writing the remaining buffers after [`Outgoing::finish`] was
-    /// called or the last handle was dropped. When this time has elapsed, the connection is
-    /// aborted, and the remaining buffers are dropped. By default, there is no limit: if a peer
-    /// does not read, the remaining buffers stay in memory for as long as the connection lasts.
+    /// Sets the maximum time for writing the remaining buffers after [`Outgoing::finish`] is called
+    /// or the last handle is dropped. When this time has elapsed, the connection is aborted, and
+    /// the remaining buffers are dropped. By default, there is no limit: if a peer does not read,
+    /// the remaining buffers stay in memory for as long as the connection lasts.
     pub fn finish_max(self, time: Duration) -> Self {
         let finish_max = Some(time);
         Self { finish_max, ..self }

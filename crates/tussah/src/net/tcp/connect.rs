@@ -77,10 +77,10 @@ impl TcpStream {
     /// Connects to an address, to the first reachable one of several addresses, or to a host name.
     ///
     /// [`Resolver::current`](crate::dns::Resolver::current) looks up the addresses of a host name,
-    /// for IPv4 and IPv6 in parallel. Connection attempts overlap: each attempt starts 250 ms after
-    /// the previous attempt, or earlier if the previous attempt fails. The first attempt that
-    /// succeeds provides the connection (Happy Eyeballs: RFC 8305). Connecting by name takes at
-    /// most two minutes.
+    /// for IPv4 and IPv6 in parallel. The attempts to connect to these addresses overlap: each
+    /// attempt starts 250 ms after the previous attempt, or earlier if the previous attempt fails.
+    /// The first attempt that succeeds provides the connection (Happy Eyeballs: RFC 8305).
+    /// Connecting by name takes at most two minutes.
     ///
     /// # Cancellation
     /// Dropping the future abandons the attempt, and closes any connection that has already been

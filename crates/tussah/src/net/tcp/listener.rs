@@ -160,9 +160,9 @@ impl TcpListener {
     /// until the number is below the limit.
     ///
     /// The runtime distributes the listener's connections, and thus their events, over the workers
-    /// in rotation. Which thread accepts a connection does not matter. With one listener per worker
-    /// ([`bind_per_worker`](Self::bind_per_worker)), the events of a connection stay with the
-    /// worker that first waits for them.
+    /// in rotation. It does not matter which thread accepts a connection. With one listener per
+    /// worker ([`bind_per_worker`](Self::bind_per_worker)), the events of a connection stay with
+    /// the worker that first waits for them.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, no connection has been accepted.

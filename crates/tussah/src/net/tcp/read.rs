@@ -67,7 +67,7 @@ impl TcpStream {
         self.transfer(Verb::Read, move || self.receive_vectored(buffers).map(Some))
     }
 
-    /// Reads the available data without removing it from the stream.
+    /// Waits for data and reads it without removing it from the stream.
     ///
     /// # Cancellation
     /// Dropping the future has no effect on the stream.

@@ -54,11 +54,11 @@ impl TcpStream {
     /// If the future is dropped, part of the file may have been sent.
     ///
     /// # Errors
-    /// Returns `UnexpectedEof`, which contains a [`FileTruncated`], if the file ends early. Returns
-    /// `InvalidInput` if the file is neither a regular file nor a block device, because a read from
-    /// a pipe or another device can block. Returns any error from [`write`](Self::write), and any
-    /// error that the operating system reports for the file. After an error, part of the file may
-    /// have been sent.
+    /// If the file ends early, returns an error of the kind `UnexpectedEof` that contains a
+    /// [`FileTruncated`]. Returns `InvalidInput` if the file is neither a regular file nor a block
+    /// device, because a read from a pipe or another device can block. Returns any error from
+    /// [`write`](Self::write), and any error that the operating system reports for the file. After
+    /// an error, part of the file may have been sent.
     ///
     /// # Examples
     /// ```

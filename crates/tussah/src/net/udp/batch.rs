@@ -118,7 +118,7 @@ impl UdpSocket {
     /// `datagrams` is empty.
     ///
     /// One call sends at most 32 datagrams, with one system call (`sendmmsg`). If sending a later
-    /// datagram fails, the call that is then made for the remaining datagrams returns the error.
+    /// datagram fails, call this method again with the remaining datagrams to get the error.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, nothing has been sent.

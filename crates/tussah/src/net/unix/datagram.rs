@@ -80,7 +80,7 @@ impl UnixDatagram {
         }
     }
 
-    /// Creates an unnamed socket, which can receive only if it is connected.
+    /// Creates an unnamed socket. It can send, but not receive: no other socket can address it.
     ///
     /// # Errors
     /// Returns the system's error.

@@ -117,7 +117,7 @@ impl UnixListener {
     /// Waits for a connection and accepts it.
     ///
     /// The runtime distributes the listener's connections, and thus their events, over the workers
-    /// in rotation. Which thread accepts a connection does not matter.
+    /// in rotation. It does not matter which thread accepts a connection.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, no connection has been accepted.

@@ -19,8 +19,8 @@ use crate::net::Hangup;
 use crate::net::socket::{Direction, Socket};
 use crate::net::tcp::{Extra, Freed, Limited, Pauses, Verb, time_limits, transfer};
 
-/// A connection between Unix sockets: an ordered byte stream in both directions that can also carry
-/// descriptors.
+/// A connection between Unix sockets: an ordered byte stream in both directions, which can also
+/// carry descriptors.
 ///
 /// The operations of a stream take `&self`, as in [`TcpStream`](crate::net::TcpStream). The stream
 /// and references to it implement [`AsyncRead`](futures_io::AsyncRead) and
