@@ -69,8 +69,8 @@ impl Addresses {
         })
     }
 
-    /// Returns how long the addresses remain valid, in whole seconds; the maximum is one day. This
-    /// is the shortest TTL of the records (RFC 1035, section 3.2.1), minus the time that the
+    /// Returns the time for which the addresses remain valid, in whole seconds and at most one day.
+    /// This is the shortest TTL of the records (RFC 1035, section 3.2.1), minus the time that the
     /// records have spent in the cache.
     #[must_use]
     pub fn ttl(&self) -> Duration {
@@ -160,9 +160,9 @@ impl<T> IntoIterator for Records<T> {
 pub struct Srv {
     /// The priority. Servers with a lower number are tried first.
     pub priority: u16,
-    /// The relative weight of this server among servers of equal priority: the probability with
-    /// which a client chooses a server should be proportional to the server's weight. A server of
-    /// weight zero gets a very small share of the clients.
+    /// The weight of this server among servers of equal priority. A client should choose a server
+    /// with a probability that is proportional to the server's weight. A server of weight zero gets
+    /// a very small share of the clients.
     pub weight: u16,
     /// The port of the service.
     pub port: u16,

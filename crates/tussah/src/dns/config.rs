@@ -117,7 +117,7 @@ impl ResolverBuilder {
         self
     }
 
-    /// Sets the port of the servers in `/etc/resolv.conf`. Default: 53.
+    /// Sets the port on which to query the servers that `/etc/resolv.conf` lists. Default: 53.
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
         self
@@ -130,8 +130,9 @@ impl ResolverBuilder {
         self
     }
 
-    /// Sets how many dots a name must have to be looked up unchanged first. The resolver first
-    /// completes a name with fewer dots from the search list. Default: 1.
+    /// Sets the minimum number of dots at which the resolver looks up a name unchanged first. If a
+    /// name has fewer dots, the resolver first tries it with the domains of the search list.
+    /// Default: 1.
     pub fn ndots(mut self, dots: usize) -> Self {
         self.ndots = Some(dots);
         self
@@ -170,15 +171,15 @@ impl ResolverBuilder {
         self
     }
 
-    /// Sets the address families for `lookup_ip` and for connecting by name. Default: both
-    /// families, IPv6 first, or only IPv4 if `/etc/resolv.conf` has the option `no-aaaa`.
+    /// Sets the address families for `lookup_ip` and for connecting by name. Default: only IPv4 if
+    /// `/etc/resolv.conf` has the option `no-aaaa`; otherwise both families, IPv6 first.
     pub fn ip_strategy(mut self, strategy: IpStrategy) -> Self {
         self.strategy = Some(strategy);
         self
     }
 
-    /// Sets the order in which servers are queried. Default: as listed, or rotating if
-    /// `/etc/resolv.conf` has the option `rotate`.
+    /// Sets the order in which servers are queried. Default: rotating if `/etc/resolv.conf` has the
+    /// option `rotate`; otherwise as listed.
     pub fn server_order(mut self, order: ServerOrder) -> Self {
         self.order = Some(order);
         self

@@ -106,7 +106,7 @@ impl Error {
     }
 
     /// Returns whether the name does not exist (NXDOMAIN) or has no records of the requested type
-    /// (RFC 2308, section 2). A retry soon afterwards would get the same answer.
+    /// (RFC 2308, section 2). A retry soon afterwards would probably get the same answer.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self.reason(), Reason::NoSuchName | Reason::NoRecords)
@@ -119,7 +119,8 @@ impl Error {
         matches!(self.reason(), Reason::NoSuchName)
     }
 
-    /// Returns whether no server answered in time. Trying again may help.
+    /// Returns whether the server that caused this failure did not answer in time. Trying again may
+    /// help.
     #[must_use]
     pub fn is_timed_out(&self) -> bool {
         matches!(self.reason(), Reason::TimedOut(_))

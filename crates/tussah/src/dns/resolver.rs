@@ -25,18 +25,19 @@ use super::error::{Error, Reason};
 ///   without a server. Names in the domain `invalid` never exist.
 /// - A name in the hosts file has only the addresses listed there.
 /// - A name without a final dot is completed as described in resolv.conf(5), which can give several
-///   candidate names. If a candidate does not exist or has no records of the requested type, or if
-///   all servers fail or refuse, the resolver tries the next candidate. If no server answers, the
+///   candidate names. If a candidate does not exist or has no records of the requested type, the
+///   resolver tries the next candidate. It does the same if the last server queried for a candidate
+///   reports a failure or refuses. If that server does not answer, or its answer is unusable, the
 ///   resolver tries no further candidate.
 /// - Answers are cached for their TTL, and negative answers for the time that the zone specifies
 ///   (RFC 2308, section 5).
-/// - Identical concurrent queries are sent only once. The number of lookups is unlimited; at most
-///   128 queries are in flight.
+/// - Concurrent lookups that ask the same question share one query. The number of lookups is
+///   unlimited; at most 128 queries are in flight.
 /// - A query is sent over UDP from a random port with a random ID, and sent again if no answer
 ///   arrives within a third of a second. If the answer is truncated, the query is repeated over
-///   TCP. Responses from other addresses or to other queries are ignored (RFC 5452, section 9).
-///   Only the requested records of an answer are used. If a server does not answer, or its answer
-///   is unusable, the next server is queried.
+///   TCP. Responses that come from other addresses or answer other queries are ignored (RFC 5452,
+///   section 9). Only the requested records of an answer are used. If a server does not answer, or
+///   its answer is unusable, the next server is queried.
 /// - The first lookup reads the configuration files. To apply later changes to these files, create
 ///   a new resolver. DNSSEC is not supported.
 ///

@@ -71,8 +71,9 @@ impl<A: Send + 'static> Callback<A> {
 
     /// Creates a callback with a priority, in the current runtime.
     ///
-    /// A priority influences the order among colors, never the order of events within a color. A
-    /// color has the priority of the callback that was last fired in it.
+    /// A priority influences the order among colors, never the order of events within a color.
+    /// Firing the callback gives its color this priority, which the color keeps until another
+    /// priority is set.
     ///
     /// # Panics
     /// Panics if called outside a runtime.

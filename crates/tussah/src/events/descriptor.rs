@@ -97,8 +97,9 @@ impl Sealed for Writer {
 ///   the runtime ends. A callback that owns its descriptor must therefore unregister itself.
 ///
 /// A registration costs one thread and one table entry. Each call costs a system call (poll(2)) and
-/// one pass through the color's queue. Nothing runs while the descriptor is not ready. Prefer
-/// `read().await` where you can: it is cheaper, because it waits only if no data is available.
+/// one pass through the color's queue. Nothing runs while the descriptor is not ready, unless epoll
+/// has no room for it: the thread then checks it every 20 ms. Prefer `read().await` where you can:
+/// it is cheaper, because it waits only if no data is available.
 ///
 /// If the runtime is shut down, the callback is dropped.
 ///

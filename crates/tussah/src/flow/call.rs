@@ -152,8 +152,8 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Calls<I
 
 /// An instance that handles an item within one function call.
 ///
-/// The trait does not require `Sync`. If it did, a module that is not `Sync` would cause a further
-/// error at each `type Call`, with type names that users do not know.
+/// The trait does not require `Sync`. If it did, a module that is not `Sync` would cause an
+/// additional error at each `type Call`, with type names that users do not know.
 pub trait Plain<I>: Any {
     /// Handles an item. If there is no room for the items that the module sent, returns a future
     /// that waits for room.
@@ -163,12 +163,12 @@ pub trait Plain<I>: Any {
     fn call(&self, parcel: Parcel<I>) -> Result<Option<Wait<'_>>, Parcel<I>>;
 }
 
-/// An instance of the module `M` whose calls the compiler can inline.
+/// An instance of the module `M`; the compiler can inline calls to it.
 pub trait Called<M: Module>: Plain<M::Item> {
     /// A guard that grants the right to use the instance.
     type Guard<'a>: Send;
 
-    /// Returns the right to use the instance, unless another caller is using it or it no longer
+    /// Returns a guard, or `None` if another caller is using the instance or the instance no longer
     /// exists.
     fn enter(&self) -> Option<Self::Guard<'_>>;
 

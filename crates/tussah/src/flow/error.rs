@@ -61,14 +61,14 @@ pub enum GraphError {
         /// The existing edges.
         known: Vec<String>,
     },
-    /// An output port was named to identify its only edge, but the port has several edges.
+    /// The name of an output port was given instead of an edge, but the port has several edges.
     SeveralEdges {
         /// The output port.
         from: String,
         /// Its edges.
         edges: Vec<String>,
     },
-    /// An instance has shards, but the call needs a single shard.
+    /// The name of an instance with shards was given where the name of one shard is required.
     Shards {
         /// The name of the instance.
         instance: String,
@@ -91,7 +91,7 @@ pub enum GraphError {
         /// The reason.
         why: String,
     },
-    /// A module cannot be a proxy on an edge.
+    /// The module cannot serve as a proxy on the edge.
     Proxy {
         /// The edge.
         edge: String,

@@ -55,7 +55,7 @@ pub trait Fields {
     }
 }
 
-/// A type that a field of an item may have.
+/// A type that a field of an item can have.
 ///
 /// | type | kind |
 /// |---|---|

@@ -254,8 +254,8 @@ impl Flow {
         }
     }
 
-    /// Waits until the ordered module has finished all earlier items. A flow without a ticket does
-    /// not wait.
+    /// Waits until the ordered module has finished all earlier items. If the flow has no ticket,
+    /// this method returns immediately.
     #[doc(hidden)]
     pub async fn turn(&self) {
         if let Some(ticket) = self.ticket() {

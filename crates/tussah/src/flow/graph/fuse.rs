@@ -9,8 +9,8 @@ use crate::flow::module::Module;
 use crate::flow::way::Way;
 
 impl Graph {
-    /// Sets the way that items take when the instance with this name, or one of its shards, sends
-    /// them. If the instance is not an instance of `M`, this method has no effect.
+    /// Sets the `Way` by which the instance with this name, or each of its shards, sends items. If
+    /// no such instance exists, or its module is not `M`, this method has no effect.
     #[doc(hidden)]
     pub fn fuse<M: Module, W: Way>(&mut self, name: &str) {
         let Ok(places) = self.place(name) else {
