@@ -36,8 +36,8 @@ use crate::stats::Site;
 pub struct Stuck {
     /// The number of the worker.
     pub worker: usize,
-    /// The time that the worker has spent in the event, accurate to one check interval: 10 ms, or a
-    /// quarter of the limit if that is shorter.
+    /// The time that the worker has spent in the event or in wakers, accurate to one check
+    /// interval: 10 ms, or a quarter of the limit if that is shorter.
     pub held: Duration,
     /// True if the event or waker has ended; `held` is then its total duration. This field is false
     /// in the first report. If the event or waker is still running when the runtime stops its

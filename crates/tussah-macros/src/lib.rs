@@ -1,6 +1,7 @@
 //! The attribute macros of tussah; use them through the `tussah` crate.
 //!
-//! Each macro is a single call into the module `expand`, whose tests work on token streams.
+//! Each macro is a single call into one of the private modules, whose functions work on the token
+//! streams of `proc_macro2`, so that tests can call them.
 #![forbid(unsafe_code)]
 
 mod expand;

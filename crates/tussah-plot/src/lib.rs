@@ -21,7 +21,7 @@ pub struct Panel {
     pub y: Axis,
     /// The lines, each in its own color.
     pub lines: Vec<Line>,
-    /// A value that a dashed horizontal line marks.
+    /// The value at which the panel has a dashed horizontal line, if any.
     pub mark: Option<f64>,
 }
 

@@ -1,8 +1,8 @@
 //! A server for video on demand: a flow graph in which each stream is a flow.
 //!
-//! The server sends the first minute of a video at once, and then another five seconds every five
-//! seconds (section 5.2 of Upadhyaya, Pai and Midkiff, "Expressing and Exploiting Concurrency in
-//! Networked Applications with Aspen", PPoPP 2007). The server admits a stream only if the disk
+//! The server sends the first minute of a video immediately, and then another five seconds every
+//! five seconds (section 5.2 of Upadhyaya, Pai and Midkiff, "Expressing and Exploiting Concurrency
+//! in Networked Applications with Aspen", PPoPP 2007). The server admits a stream only if the disk
 //! that holds the video can read it in time. An admitted stream is never late as long as the disk
 //! sustains the rate stated or measured for it; `docs/video.md` explains why.
 

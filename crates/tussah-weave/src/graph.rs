@@ -336,7 +336,7 @@ pub enum Step {
         at: Place,
         /// The expected items; empty if the test expects that none arrive.
         values: Vec<Expr>,
-        /// The time limit within which the items must arrive.
+        /// The time within which the items must arrive.
         within: Option<Expr>,
         /// The position.
         span: Span,

@@ -25,8 +25,9 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
     .map(|(_, known)| known)
 }
 
-/// Returns a help text that suggests the most similar known name. If none is similar, the text
-/// lists all known names, unless there are many.
+/// Returns a help text that suggests the most similar known name. If no known name is similar, the
+/// text lists all known names. Returns `None` if such a list would be too long, or if there are no
+/// known names.
 ///
 /// # Examples
 /// ```

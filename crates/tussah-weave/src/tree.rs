@@ -255,7 +255,7 @@ pub enum TestStep {
         at: End,
         /// The expected items; empty for `expect nothing at end`.
         values: Vec<Expr>,
-        /// The time limit within which the items must arrive.
+        /// The time within which the items must arrive.
         within: Option<Expr>,
     },
     /// `advance time`

@@ -22,8 +22,8 @@ use super::response::Response;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Bound, in connections: the maximum number that are open at the same time; 5 by default. Even
-    /// an idle connection occupies a process of php-fpm, so this number must not exceed php-fpm's
-    /// `pm.max_children`, which is 5 on Debian.
+    /// an idle connection occupies a process of php-fpm. This number must therefore not exceed
+    /// `pm.max_children` in the configuration of php-fpm, which is 5 on Debian.
     pub connections: usize,
     /// Bound, in requests: the maximum number that wait for a connection; 1024 by default.
     pub waiting: usize,
@@ -31,7 +31,8 @@ pub struct Options {
     pub queue: Duration,
     /// The time limit for connecting to the application server; 5 s by default.
     pub connect: Duration,
-    /// The maximum time for which the application neither reads nor sends a byte; 60 s by default.
+    /// The time after which a request fails if the application neither reads nor sends a byte; 60 s
+    /// by default.
     pub silence: Duration,
     /// The limits of the head of a response.
     pub head: cgi::Limits,

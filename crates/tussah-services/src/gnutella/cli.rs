@@ -39,7 +39,7 @@ pub struct Arguments {
     /// Directory with files to share
     #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     share: Option<PathBuf>,
-    /// Number of peers to keep, 0 to 100 [default: 4]
+    /// Number of peers below which the router connects to further hosts, 0 to 100 [default: 4]
     #[arg(long, value_name = "N")]
     keep: Option<usize>,
     /// Maximum number of connected peers, from --keep to 10000 [default: 100]
@@ -72,7 +72,7 @@ pub struct Arguments {
     /// Number of workers [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
-    /// Artificial delay before the router searches its files for a query, for measurements
+    /// Artificial delay before each search of the shared files, for use in measurements
     #[arg(long, value_name = "TIME", value_parser = some_duration)]
     bottleneck: Option<Duration>,
 }

@@ -47,8 +47,8 @@ pub struct Options {
     pub verbose: bool,
     /// The number of workers; `None` means one per CPU.
     pub workers: Option<usize>,
-    /// An artificial delay before the router searches its files for a query, for measurements such
-    /// as that in section 5.2.2 of the SEDA paper.
+    /// An artificial delay before each search of the shared files. Use it in measurements such as
+    /// that in section 5.2.2 of the SEDA paper.
     pub bottleneck: Option<Duration>,
 }
 

@@ -179,7 +179,8 @@ pub enum GnutellaError {
     Option(String),
     /// The directory with shared files cannot be opened.
     Share(SiteError),
-    /// An address cannot be bound, or the file with hosts or the shared directory cannot be read.
+    /// The router cannot bind an address, or cannot read the shared directory or the file with
+    /// hosts.
     Start(String),
     /// The graph cannot be created.
     Graph(String),

@@ -54,9 +54,8 @@ struct State {
 impl BodySender {
     /// Creates a body of `len` bytes.
     ///
-    /// The connection drops `guard` as soon as it no longer needs the body: when the client has
-    /// received the whole body, when the client has disconnected, or when the response turns out
-    /// not to be sent at all.
+    /// The connection drops `guard` as soon as it no longer needs the body: the client has received
+    /// the whole body or has disconnected, or the response is dropped without being sent.
     pub fn new(len: u64, guard: impl Send + 'static) -> (Self, Body) {
         let state = Arc::<Mutex<State>>::default();
         let receiver = Receiver {
@@ -87,8 +86,7 @@ impl BodySender {
         }
     }
 
-    /// Returns the number of bytes that the connection has not begun to send. A part counts until
-    /// its first byte is sent.
+    /// Returns the total length, in bytes, of the parts that the connection has not begun to send.
     #[must_use]
     pub fn waiting(&self) -> u64 {
         self.0.lock().waiting

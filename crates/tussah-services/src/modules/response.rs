@@ -42,8 +42,8 @@ impl Body {
     /// copying it into this process.
     ///
     /// # Errors
-    /// Returns the system's error, or an error of the kind `InvalidInput` if the file is not a
-    /// regular file.
+    /// Returns an error of the kind `InvalidInput` if the file is not a regular file. Returns the
+    /// error from the operating system if the length of the file cannot be read.
     pub fn file(file: File) -> io::Result<Self> {
         let meta = file.metadata()?;
         if !meta.is_file() {

@@ -49,7 +49,7 @@ pub struct Arguments {
     /// Length of the part of a video that is sent immediately [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = some_duration)]
     ahead: Option<Duration>,
-    /// Length of each further part of a video that is read and sent later [default: 5s]
+    /// Length of the chunks in which the rest of a video is read and sent [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = some_duration)]
     chunk: Option<Duration>,
     /// Maximum number of streams per client address [default: 16]

@@ -115,7 +115,7 @@ impl AccessLog {
         })
     }
 
-    /// Logs a request. This blocks only on a lock that is held briefly.
+    /// Logs a request. The call blocks only on a lock that is held briefly.
     pub fn log(&self, record: &Record<'_>) {
         thread_local! {
             static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -138,8 +138,8 @@ impl AccessLog {
         });
     }
 
-    /// Reopens the file by name, for use after log rotation: later lines go to the file that has
-    /// the name now. If that file cannot be opened, the log continues in the old file.
+    /// Reopens the file by name, for use after log rotation: later lines go to the file that now
+    /// has this name. If that file cannot be opened, the log continues in the old file.
     pub fn reopen(&self) {
         let mut pending = self.shared.pending.lock();
         pending.reopen_at = Some(pending.lines.len());

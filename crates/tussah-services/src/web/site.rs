@@ -1,8 +1,8 @@
-//! A site: a directory in which files, with their metadata, are looked up by path.
+//! A site: a directory in which the server looks up files and their metadata by path.
 //!
-//! A [`Site`] opens files only beneath its directory, unless it follows all symbolic links
-//! ([`Symlinks::All`]): `..`, symbolic links and renames cannot lead out of the directory. The
-//! functions block only on the file system, and [`Site::try_look_up`] never waits for a disk.
+//! Unless a [`Site`] follows all symbolic links ([`Symlinks::All`]), it opens files only beneath
+//! its directory: `..`, symbolic links and renames cannot lead out of the directory. The functions
+//! block only on the file system, and [`Site::try_look_up`] never waits for a disk.
 //!
 //! ```
 //! # let root = tempfile::tempdir()?;
@@ -132,7 +132,8 @@ impl Site {
     /// write both files within one second, in either order.
     ///
     /// # Errors
-    /// Returns an error if nothing is found or a system call fails; never [`Missing::WouldBlock`].
+    /// Returns an error if nothing is found or a system call fails, but never
+    /// [`Missing::WouldBlock`].
     pub fn look_up(&self, path: &[u8], preferred: Codings) -> Result<Found, Missing> {
         self.find(path, preferred, Wait::Allowed)
     }
@@ -352,7 +353,7 @@ impl From<Unopened> for Missing {
     }
 }
 
-/// The reason that a directory cannot be served.
+/// The reason why a directory cannot be served.
 #[derive(Debug)]
 pub struct SiteError {
     root: PathBuf,

@@ -9,11 +9,11 @@ use crate::expr::Expr;
 type Present = (usize, BTreeSet<String>);
 
 impl Graph {
-    /// Returns, for each output, the first two edges that exist at the same time. The second of
+    /// Returns, for each output, the first two edges that can exist at the same time. The second of
     /// these edges needs a copy of each item.
     ///
-    /// Edges that exist under different conditions are not included, even if both conditions can be
-    /// true at once.
+    /// Two edges are included only if one of them exists whenever the other does. Edges with
+    /// unrelated conditions are not included, even if both conditions can be true at once.
     #[must_use]
     pub fn copies(&self) -> Vec<(usize, usize)> {
         let mut ports: BTreeMap<&PortRef, Vec<Present>> = BTreeMap::new();

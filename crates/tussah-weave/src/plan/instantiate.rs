@@ -23,9 +23,9 @@ impl Graph {
     /// # Errors
     ///
     /// Returns an error if a parameter has no value or a value of the wrong kind, or if an
-    /// expression cannot be evaluated. Also returns an error if a condition leaves a required port
-    /// unconnected, or if conditions make an edge twice, or give the rejected items of an instance
-    /// two destinations.
+    /// expression cannot be evaluated. Also returns an error if conditions leave a required port
+    /// unconnected, create the same edge twice, or give the rejected items of an instance two
+    /// destinations.
     pub fn instantiate(
         &self,
         args: &BTreeMap<String, Value>,

@@ -2,10 +2,10 @@
 
 /// Splits a decoded path into the name of a script and the rest of the path.
 ///
-/// The name of the script ends with the last occurrence of `extension` that follows other text and
-/// precedes a slash and more text. If there is no such occurrence, the whole path is the name.
-/// nginx splits paths in the same way with `fastcgi_split_path_info ^(.+\.php)(/.+)$`. However,
-/// this function treats a line feed as text, so a line feed cannot prevent the split.
+/// The function splits the path before the last slash that directly follows `extension`. There must
+/// be text before `extension`, and text after the slash. If there is no such slash, the whole path
+/// is the name. nginx splits paths in the same way with `fastcgi_split_path_info ^(.+\.php)(/.+)$`.
+/// However, this function treats a line feed as text, so a line feed cannot prevent the split.
 ///
 /// The function does not look for files: for `/photo.jpg/x.php`, the script is the whole path, even
 /// if `/photo.jpg` is a file. A server must therefore check that the script is a file.

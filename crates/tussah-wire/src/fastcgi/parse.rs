@@ -71,7 +71,7 @@ impl ProtocolStatus {
 
 /// The values that an application reports about itself (section 4.1).
 ///
-/// A value is absent if the application omitted it, or if it is not a number.
+/// A value is absent if the application did not send it, or sent something other than a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Values {
     /// The maximum number of simultaneous connections.

@@ -26,7 +26,8 @@ pub enum Role {
 
 /// A stream from the web server to the application (sections 5.2 and 5.3).
 ///
-/// A stream consists of any number of chunks, followed by an empty record that ends the stream.
+/// A stream consists of any number of records with content, followed by an empty record that ends
+/// the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// The variables of the request, as name-value pairs.

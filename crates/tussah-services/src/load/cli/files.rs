@@ -17,8 +17,8 @@ pub(super) struct Arguments {
     #[arg(long, default_value = "100MB", value_parser = FileSet::of_size)]
     size: FileSet,
 
-    /// Directory in which to create the set; it is created if necessary, and complete files in it
-    /// are kept
+    /// Directory for the set; the command creates the directory if necessary, and keeps files that
+    /// are already complete
     directory: PathBuf,
 }
 

@@ -208,7 +208,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',', help_heading = CONNECTIONS)]
     pub(super) source: Vec<IpAddr>,
 
-    /// Connect to a Unix socket; the URL still specifies the host and path to request
+    /// Connect to a Unix socket; the host and the path in each request still come from the URL
     #[arg(long, value_name = "PATH", help_heading = CONNECTIONS)]
     pub(super) unix: Option<PathBuf>,
 

@@ -44,8 +44,8 @@ pub struct Summary {
     /// Latency of served requests: the time from sending the request, or in an open loop from its
     /// due time, to the last byte of the response.
     pub latency: Times,
-    /// Like `latency`, except for the first request on a connection, whose time starts when it is
-    /// due and includes connecting.
+    /// Like `latency`, but the time of the first request on a connection starts when that request
+    /// is due, and includes connecting.
     pub response: Times,
     /// Latency of requests answered with 503.
     pub rejected_latency: Times,
@@ -53,8 +53,8 @@ pub struct Summary {
     pub connect: Times,
     /// Time to connect, including TLS, for connections made before the measurement.
     pub connect_before: Times,
-    /// In an open loop, the delay from the due time of a request until it is sent, if its
-    /// connection was free. The generator itself causes this delay.
+    /// In an open loop, the time from the moment at which a request is due until the client sends
+    /// it. Only requests whose connection was free count. The generator itself causes this delay.
     pub lag: Times,
     /// The number of failed requests by kind of error; every kind has an entry.
     pub errors: BTreeMap<String, u64>,
@@ -129,11 +129,12 @@ pub struct Requests {
     pub unfinished: u64,
     /// In an open loop, requests that were due but never sent; each counts as an error.
     pub never_sent: u64,
-    /// Unfinished requests that had been due for longer than [`Parameters::timeout_s`]; in an open
-    /// loop each counts as an error.
+    /// Unfinished requests that, at the end of the measurement, had been due for longer than
+    /// [`Parameters::timeout_s`]. In an open loop, each of them counts as an error.
     #[serde(default)]
     pub overdue: u64,
-    /// The time since the oldest unfinished request was due, in nanoseconds.
+    /// The time, in nanoseconds, for which the oldest unfinished or unsent request had been due at
+    /// the end of the measurement; 0 if there is none.
     pub unfinished_wait_ns: u64,
 }
 
@@ -196,9 +197,9 @@ pub struct Fairness {
     /// Jain's index in each window. A window begins every second, or every `window_s` if that is
     /// shorter.
     pub windows: Vec<f64>,
-    /// The lowest number of requests served for any client.
+    /// The number of requests served for the client that got the fewest responses.
     pub served_min: u64,
-    /// The highest number of requests served for any client.
+    /// The number of requests served for the client that got the most responses.
     pub served_max: u64,
 }
 

@@ -41,7 +41,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// All faults, in the order of their numbers.
+    /// All faults, in the order of their declaration.
     pub const ALL: [Self; 15] = [
         Self::Refused,
         Self::ConnectTimeout,

@@ -49,8 +49,8 @@ impl FileSet {
     /// Returns a file set that consists of `directories` directories.
     ///
     /// # Errors
-    /// If `directories` is outside 1 to 100,000, returns an error message that states what was
-    /// expected.
+    /// If `directories` is less than 1 or greater than 100,000, returns an error message that
+    /// states what was expected.
     pub fn of(directories: usize) -> Result<Self, String> {
         match directories {
             1..=DIRECTORIES_MAX => Ok(Self { directories }),

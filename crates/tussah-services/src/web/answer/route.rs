@@ -151,9 +151,9 @@ type Handler = Arc<dyn Fn(Request) -> Answering + Send + Sync>;
 /// If a client disconnects before it has received the response, its request is cancelled.
 ///
 /// - A queued request leaves the queue immediately.
-/// - If the handler is already running for the request, its future is dropped at the next `.await`.
-///   This cancellation applies to GET and HEAD, which are safe to cancel (RFC 9110, section 9.2.1),
-///   and to other methods if the route is [`cancellable`](Self::cancellable).
+/// - If the handler is already running for the request, the server drops the handler's future at
+///   the next `.await`. This cancellation applies to GET and HEAD, which are safe to cancel (RFC
+///   9110, section 9.2.1), and to other methods if the route is [`cancellable`](Self::cancellable).
 /// - Work that a handler has spawned, or passed to [`tussah::spawn_blocking`], continues. Work that
 ///   must run to completion should therefore be spawned.
 ///
@@ -224,9 +224,9 @@ impl Route {
     }
 
     /// Declares that the handler may wait for any length of time, as in a long poll. The route then
-    /// has no latency target: long response times do not count as overload, and each request enters
-    /// the handler immediately. Only the limit on connections bounds the number of requests in
-    /// service.
+    /// has no latency target: long response times do not count as overload, and the server passes
+    /// each request to the handler immediately. Only the limit on connections bounds the number of
+    /// requests in service.
     #[must_use]
     pub fn waits(mut self) -> Self {
         self.waits = true;
@@ -298,8 +298,8 @@ pub struct Routes {
 impl Routes {
     /// Adds a route that handles requests of any method for a path. A path that ends in `/*`
     /// matches all paths with that prefix. A path such as `*.php` matches the paths of scripts with
-    /// this extension, even if more segments follow, unless another route matches. A later route
-    /// for the same path replaces an earlier one.
+    /// this extension, even if more segments follow. Routes for exact paths and for prefixes take
+    /// precedence over it. A later route for the same path replaces an earlier one.
     #[must_use]
     pub fn route<F, A>(self, path: &str, handler: F) -> Self
     where

@@ -9,7 +9,7 @@ impl Config {
     /// log. A missing log file is not created.
     ///
     /// # Errors
-    /// Returns each error that would prevent the server from opening these files, as one sentence.
+    /// Returns one sentence for each error that would prevent the server from opening these files.
     pub fn check(&self) -> Result<(), Vec<String>> {
         let mut problems = Vec::new();
         if let Err(error) = self.open_site() {

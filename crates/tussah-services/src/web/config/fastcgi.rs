@@ -23,8 +23,9 @@ pub struct FastCgi {
     /// Otherwise, the whole path is the name of the script.
     pub path_info: bool,
     /// True to buffer bodies in temporary files, so that a slow client does not occupy a connection
-    /// to the application. The server stores a long request body in such a file until the body is
-    /// complete. It stores up to 1 GiB of a response in another.
+    /// to the application. The server stores a long request body in a file, and sends the request
+    /// to the application once the body is complete. It stores up to 1 GiB of a response in another
+    /// file.
     pub buffering: bool,
     /// Additional variables for the application. Each one overrides the server's variable of the
     /// same name.

@@ -52,7 +52,7 @@ pub struct Config {
     /// The proxies whose `X-Forwarded-For` field the server trusts. Include every proxy that runs
     /// on this machine; see [`Status::from`].
     pub trusted_proxies: Vec<Peers>,
-    /// The address of the FastCGI application that runs the site's PHP scripts, such as php-fpm.
+    /// The address of the FastCGI application, such as php-fpm, that runs the site's PHP scripts.
     /// With `None`, the server runs no scripts except those of the applications in `fastcgi`.
     /// Otherwise, it answers a path that ends in `.php` with the output of the script instead of
     /// its source.
@@ -217,8 +217,8 @@ pub struct Limits {
     pub requests: Option<usize>,
     /// Bound, in percent of the workers' time: the share that rejections for overload may take, 25
     /// by default; `None` for no bound. Beyond this share, a client that retries early has to wait
-    /// until its turn or until the time in its `Retry-After`. The server then also accepts
-    /// connections more slowly.
+    /// until the server has time for another rejection, or until the time in the client's
+    /// `Retry-After`. The server then also accepts connections more slowly.
     pub rejecting: Option<usize>,
 }
 
@@ -242,9 +242,9 @@ pub struct Timeouts {
     /// TLS handshake.
     pub head: Duration,
     /// The time limit for receiving the whole body of a request. A streamed body has no total
-    /// limit. Instead, each time the server has waited for this long in total for such a body, it
-    /// checks how much has arrived. It gives up on the body if nothing has arrived, or less than
-    /// `rate` on average.
+    /// limit. Instead, the server adds up its waits for such a body. When the sum reaches this
+    /// time, the server checks how much has arrived since the last check, and starts a new sum. It
+    /// gives up on the body if nothing has arrived, or less than `rate` on average.
     pub body: Duration,
     /// The time for which a connection may be idle between a response and the next request.
     pub idle: Duration,

@@ -107,7 +107,7 @@ impl Running {
         })
     }
 
-    /// Returns the addresses of the listeners, including any port that the system chose.
+    /// Returns the addresses of the listeners, including any port that the operating system chose.
     pub fn addresses(&self) -> impl Iterator<Item = &ListenAddress> {
         self.listening.iter().map(Listening::address)
     }
@@ -139,7 +139,8 @@ impl Running {
     }
 
     /// Applies a new configuration to new connections. Each open connection ends after its current
-    /// request. The number of workers stays the same.
+    /// request; an idle connection serves at most one more request. The number of workers stays the
+    /// same.
     ///
     /// # Errors
     /// Returns the same errors as [`Web::start`](super::serve::Web::start). If reloading fails, the

@@ -57,7 +57,7 @@ impl Web {
     /// can answer within [`Config::target`], the server rejects the rest with status 503. Other
     /// routes are not affected. `Retry-After` tells a rejected client when to retry. The retry
     /// times follow the order of the rejections. A client that retries at its retry time, on the
-    /// same connection, goes ahead of other clients of the route.
+    /// same connection, takes precedence over new clients of the route.
     ///
     /// If a client disconnects before it has received the response, its request is cancelled; see
     /// [`Route`].

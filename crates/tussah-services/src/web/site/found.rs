@@ -16,7 +16,7 @@ use super::entity_tag::EntityTag;
 pub enum Found {
     /// A regular file, open for reading.
     File(Opened),
-    /// A script, which is a regular file that the process may read.
+    /// A script, which is a regular file that the process can read.
     Script {
         /// The decoded path of the script. It differs from the requested path if the script is an
         /// index file or the fallback.
@@ -32,7 +32,7 @@ pub enum Found {
     Listing(Vec<u8>),
 }
 
-/// The reason that a path cannot be served.
+/// The reason why a path cannot be served.
 #[derive(Debug)]
 pub enum Missing {
     /// The file does not exist, is hidden, or can be reached only by a link that leaves the root.
@@ -45,7 +45,7 @@ pub enum Missing {
     /// The lookup would have to wait for a disk; repeat it where blocking is allowed. Only
     /// [`Site::try_look_up`](super::Site::try_look_up) returns this.
     WouldBlock,
-    /// The disk failed (status 500), or the system lacks descriptors or memory (status 503).
+    /// The disk failed (status 500), or memory or file descriptors ran out (status 503).
     Io(io::Error),
 }
 

@@ -24,7 +24,7 @@ pub enum Dotfiles {
     /// Names that begin with a dot, except `.well-known`, appear not to exist.
     #[default]
     Hidden,
-    /// Names that begin with a dot are treated like any other name.
+    /// Names that begin with a dot are treated like all other names.
     Served,
 }
 
@@ -41,16 +41,16 @@ pub struct SiteOptions {
     pub symlinks: Symlinks,
     /// The treatment of names that begin with a dot.
     pub dotfiles: Dotfiles,
-    /// The codings for which compressed copies may exist next to a file. Among codings that a
-    /// client prefers equally, the server uses the one that comes first here.
+    /// The codings of the compressed copies that the server looks for next to a file. Among codings
+    /// that a client prefers equally, the server uses the one that comes first here.
     pub precompressed: Codings,
-    /// The suffixes of the names of scripts, such as `.php`. The server runs a script, and never
-    /// serves its source.
+    /// The suffixes of script names, such as `.php`. The server runs a script, and never serves its
+    /// source.
     pub scripts: Vec<String>,
-    /// The file to serve if nothing is found and the last segment of the path has no dot, for
-    /// applications that do their own routing. If the file is a script, it serves all paths at
-    /// which nothing is found, as with nginx's `try_files $uri $uri/ /index.php?$args`. The path is
-    /// relative to the root.
+    /// The file to serve if nothing is found and the last segment of the path has no dot. Set it
+    /// for an application that does its own routing. If the file is a script, it serves all paths
+    /// at which nothing is found, as with nginx's `try_files $uri $uri/ /index.php?$args`. The path
+    /// is relative to the root.
     pub fallback: Option<String>,
     /// The error pages, by status code. The paths are relative to the root. Error pages must not be
     /// scripts.

@@ -128,7 +128,7 @@ fn check_field(name: &str, value: &str) -> Result<(), FieldRuleError> {
     Ok(())
 }
 
-/// The reason that a rule is invalid.
+/// The reason why a rule is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldRuleError {
     /// The pattern cannot match any path, because paths begin with a slash.

@@ -27,8 +27,8 @@ pub struct Made {
 /// each directory, the function calls `progress` with the number of complete directories.
 ///
 /// # Errors
-/// Returns the system's error with the path. If the disk is full, the error states how much more
-/// space the rest of the set needs.
+/// Returns the error from the operating system, with the path of the file. If the disk is full, the
+/// error states how much more space the rest of the set needs.
 pub fn generate(set: FileSet, root: &Path, mut progress: impl FnMut(usize)) -> io::Result<Made> {
     let mut made = Made::default();
     let mut buffer = vec![0; PIECE];
