@@ -78,8 +78,8 @@ pub struct Options {
     #[arg(long, value_name = "N")]
     pub idle: Option<usize>,
 
-    /// Number of connections in `echo`, `bursts` and `gnutella`, or of connection attempts in
-    /// flight in `connect` [default: 100 in echo, 16 in bursts, 4 in gnutella, 64 in connect]
+    /// Number of connections in `echo`, `bursts` and `gnutella`, and of concurrent connection
+    /// attempts in `connect` [default: 100 in echo, 16 in bursts, 4 in gnutella, 64 in connect]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub connections: Option<u32>,
 

@@ -82,8 +82,8 @@ const WAKE_BATCH: usize = 1;
 /// ```
 ///
 /// If the notifier calls `notify_one` instead, a single waiting thread needs no such order, because
-/// the permit is kept for it. If several threads may wait, call [`Notified::enable`] before the
-/// test.
+/// the permit is kept for it. If several threads can wait at the same time, call
+/// [`Notified::enable`] before the test.
 ///
 /// # Leaks
 ///
@@ -186,7 +186,8 @@ impl Notify {
         waker.wake_guarded();
     }
 
-    /// Wakes every thread that has already called [`notified`](Self::notified). Stores no permit.
+    /// Completes every existing [`Notified`] future, and wakes the threads that wait for these
+    /// futures. Stores no permit.
     ///
     /// The method calls the wakers one by one on the calling OS thread. A waker that panics does
     /// not stop the others from being called.

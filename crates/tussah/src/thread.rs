@@ -106,7 +106,7 @@ where
     }
 }
 
-/// Runs a closure on the blocking pool like [`spawn_blocking`], but returns an error instead of
+/// Runs a closure on the blocking pool as [`spawn_blocking`] does, but returns an error instead of
 /// panicking if the pool rejects the closure.
 ///
 /// # Errors

@@ -208,8 +208,8 @@ impl Interval {
 
 /// The behavior of an [`Interval`] after missed ticks.
 ///
-/// A tick is missed if [`Interval::tick`] returns it so late that the following tick is already
-/// due. A shorter delay never shifts later ticks.
+/// If [`Interval::tick`] returns a tick so late that the following ticks are already due, those
+/// following ticks are missed. A shorter delay never shifts later ticks.
 ///
 /// The default is `Delay`. A service that has fallen behind is under load, and `Burst` would add to
 /// that load. With `Skip`, the next tick can follow the late tick almost immediately.

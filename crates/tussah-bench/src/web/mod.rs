@@ -123,8 +123,8 @@ pub struct Common {
     )]
     variant: Vec<String>,
 
-    /// Load generator for `one-file` and `files`: `tussah load` or the clients in this program; at
-    /// the end of a slice, these clients pause after all responses have arrived
+    /// Load generator for `one-file` and `files`: `tussah load`, or the clients in this program,
+    /// which wait for all responses at the end of each measurement
     #[arg(long, global = true, value_enum, default_value_t = Load::Own)]
     load: Load,
 

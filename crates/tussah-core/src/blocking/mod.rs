@@ -3,8 +3,8 @@
 //! # No job is forgotten
 //!
 //! *While the queue is not empty, the pool has at least one OS thread. For each queued job, one OS
-//! thread without a job is awake or about to be woken. If there are fewer such OS threads than
-//! queued jobs, all of them are awake or about to be woken.*
+//! thread without a job is awake or about to be woken. If the pool has more queued jobs than OS
+//! threads without a job, all OS threads without a job are awake or about to be woken.*
 //!
 //! - `submit` queues the job and consults the policy under the same lock. If there is no OS thread,
 //!   the policy adds one, regardless of its bound. The OS thread is started under the lock, so

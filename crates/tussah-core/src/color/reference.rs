@@ -16,8 +16,9 @@ use crate::runtime::Shared;
 /// The runtime can forget a color that is identified by a number, is idle, and has no references.
 /// The color's priority and depth limit are then lost. A runtime remembers up to 4,096 such colors,
 /// and forgets others when their last reference is dropped. If a color had events at that moment,
-/// the runtime forgets it later, when the program names other colors. After the program has named
-/// about as many new colors as the runtime remembers, the runtime has forgotten all such colors.
+/// the runtime forgets it later, when the program names other colors. By the time the program has
+/// named about as many new colors as the runtime remembers, that color is forgotten, provided that
+/// it has stayed idle.
 pub struct ColorRef {
     cell: NonNull<ColorCell>,
     /// Declared after the cell's pointer and released after its handle, because the cell uses its

@@ -72,13 +72,13 @@ all_colored!(A 0, B 1, C 2, D 3);
 /// Runs a closure on several colored values once all of their colors are free.
 ///
 /// If all colors are idle, the closure runs immediately. Otherwise, the request enters the queues
-/// of all colors in one step. Therefore, requests for several colors cannot deadlock, and no
+/// of all its colors in one step. Therefore, requests for several colors cannot deadlock, and no
 /// request overtakes another. The closure runs in the `tracing` span that was current when the
 /// request was first polled.
 ///
 /// # Cancellation
-/// Cancellation works as in [`Colored::with`]. Each queue skips a cancelled request when it reaches
-/// the front, or removes it earlier.
+/// Cancellation works as in [`Colored::with`]. Each queue removes a cancelled request when the
+/// request reaches the front, or earlier.
 ///
 /// # Panics
 /// Panics if two of the values have the same color, or if the values belong to different runtimes.

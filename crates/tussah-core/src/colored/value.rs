@@ -102,8 +102,8 @@ impl<T: Send + 'static> Colored<T> {
     /// `tracing` span that was current when its future was first polled, even if the closure was
     /// queued.
     ///
-    /// Requests do not count against the color's depth limit: a thread waits for each request, so
-    /// the number of threads bounds the number of requests.
+    /// Requests do not count against the color's depth limit: each request belongs to one pending
+    /// future, so the number of these futures bounds the number of requests.
     ///
     /// # Cancellation
     /// Dropping the future cancels the closure if it is still queued, and otherwise discards its

@@ -26,12 +26,13 @@ impl Hangup {
 }
 
 impl Source {
-    /// Waits until the driver reports that the peer has hung up at least as far as `hangup`.
+    /// Waits until the driver reports that the peer has hung up to the extent of `hangup` or
+    /// further.
     ///
-    /// This function detects a hang-up even if there are unread bytes, and tries no operation. It
-    /// shares one place for a waker with [`poll_io`](Self::poll_io) and
-    /// [`poll_ready`](Self::poll_ready) for reading, so only the last caller of these functions is
-    /// woken. Use this function for connected streams.
+    /// This function detects a hang-up even if there are unread bytes, and tries no operation. For
+    /// reading, this function, [`poll_io`](Self::poll_io) and [`poll_ready`](Self::poll_ready)
+    /// together store one waker, so only the last caller of the three functions is woken. Use this
+    /// function for connected streams.
     ///
     /// # Errors
     /// Returns the same errors as [`poll_ready`](Self::poll_ready).
@@ -52,8 +53,8 @@ impl Source {
         }
     }
 
-    /// Returns whether the driver has reported that the peer has hung up at least as far as
-    /// `hangup`.
+    /// Returns whether the driver has reported that the peer has hung up to the extent of `hangup`
+    /// or further.
     ///
     /// Returns false before the first wait for the descriptor, because the driver reports nothing
     /// about it until then.

@@ -124,8 +124,8 @@ impl Source {
         }
     }
 
-    /// Works like [`io`](Self::io), for `poll_` functions. If several callers wait for the same
-    /// direction, only the last one is woken.
+    /// Tries an operation as [`io`](Self::io) does, for use in `poll_` functions. If several
+    /// callers wait for the same direction, only the last one is woken.
     ///
     /// # Errors
     /// Returns the same errors as [`io`](Self::io).

@@ -171,9 +171,9 @@ impl Builder {
         self
     }
 
-    /// Disables the watchdog. An event that blocks its worker may then also delay the timers,
-    /// descriptors and files of that worker. If events suddenly become longer, a color may wait for
-    /// 128 events of another color, and a timer for 1,024 events.
+    /// Disables the watchdog. An event that blocks its worker can then also delay the timers,
+    /// descriptors and files of that worker. If events suddenly take longer, a color can wait for
+    /// up to 128 events of another color, and a timer for up to 1,024 events.
     pub fn no_watchdog(mut self) -> Self {
         self.watchdog = None;
         self
@@ -196,10 +196,10 @@ impl Builder {
     /// at level `INFO`.
     ///
     /// # Errors
-    /// Returns `InvalidInput` if the number of workers is not 1 to 1,024, or if `TUSSAH_FILES` is
-    /// neither `io_uring` nor `pool`. If io_uring is required but not available, returns the
-    /// kernel's error with the call that failed. Returns the system's error if an OS thread could
-    /// not be started.
+    /// Returns `InvalidInput` if the number of workers is not between 1 and 1,024, or if
+    /// `TUSSAH_FILES` is neither `io_uring` nor `pool`. If io_uring is required but not available,
+    /// returns the kernel's error with the call that failed. Returns the system's error if an OS
+    /// thread could not be started.
     pub fn build(self) -> io::Result<Runtime> {
         let workers = match self.workers {
             Some(workers) => workers,

@@ -65,7 +65,7 @@ impl Handle {
     /// stop whatever must stop with the runtime. If the value is created after the shutdown, or if
     /// the runtime leaves a worker behind, the value lives as long as the runtime's memory. The
     /// value must not hold a [`Handle`] or anything else that keeps this memory alive: otherwise,
-    /// neither the value nor the memory might ever be freed.
+    /// the value and the memory may never be freed.
     ///
     /// If the first two calls run concurrently, both may create a value. One of the values is
     /// dropped, and both calls return the other value.

@@ -281,10 +281,10 @@ impl Handle {
     /// event, and hands its colors and timers to the other workers.
     ///
     /// # Errors
-    /// Returns `InvalidInput` if the number is not 1 to 1,024. The call waits until earlier changes
-    /// are complete and removed workers have ended; inside an event or a closure that has entered a
-    /// color, it returns `WouldBlock`. Returns the system's error if an OS thread could not be
-    /// started or no descriptors are left (each worker needs two); workers already started remain.
+    /// Returns `InvalidInput` if the number is not 1 to 1,024. The call waits for earlier changes
+    /// and for removed workers to end. In an event or a closure that has entered a color, it
+    /// returns `WouldBlock` instead. Returns the system's error if an OS thread could not be
+    /// started or no descriptors are left (each worker needs two). Workers already started remain.
     pub fn set_workers(&self, workers: usize) -> io::Result<()> {
         shutdown::set_workers(&self.shared, workers)
     }

@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 use crate::thread::waker;
 use crate::worker::{Budget, Worker};
 
-/// Lets the other runnable colors of this worker run first, by moving the thread to the end of the
-/// run queue.
+/// Lets the other runnable colors of this worker run first: the thread's color moves to the end of
+/// the run queue.
 ///
 /// On another executor, the future returns `Pending` once, and wakes its task immediately. Dropping
 /// the future has no effect.
@@ -46,8 +46,8 @@ impl Future for YieldNow {
     }
 }
 
-/// Returns whether the current poll has yielded, which means that the thread waits only for its
-/// worker.
+/// Returns whether the current poll has yielded. After a poll that has yielded, the thread waits
+/// only for its worker.
 #[doc(hidden)]
 #[must_use]
 pub fn has_yielded() -> bool {

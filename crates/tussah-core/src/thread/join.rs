@@ -11,8 +11,8 @@ use crate::join_error::JoinError;
 
 /// A handle to a thread, and a future that resolves to the thread's result.
 ///
-/// The output is `Err` if the thread panicked ([`JoinError::into_panic`]) or was aborted. The
-/// handle may be awaited on any executor.
+/// The output is `Err` if the thread panicked ([`JoinError::into_panic`]), was aborted, or was
+/// dropped because its runtime shut down. The handle may be awaited on any executor.
 ///
 /// Dropping the handle detaches the thread: it keeps running, and its result is dropped. If a
 /// detached thread panics, no code receives the panic. The panic hook runs, which prints to

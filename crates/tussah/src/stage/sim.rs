@@ -1,8 +1,9 @@
 //! A simulator of stages, for testing controllers: real stages on a virtual clock, with models of
 //! their handlers.
 //!
-//! A [`Simulation`] has one stage, whose handler is a [`Service`]. A [`System`] has several stages,
-//! and its handlers take [steps](system::Step). Both kinds of simulation run on the same engine.
+//! A [`Simulation`] has one stage, whose handler is a [`Service`]. A [`System`] has several stages;
+//! the handler of each stage is a list of [steps](system::Step). Both kinds of simulation run on
+//! the same engine.
 //!
 //! Queues, admission, controllers and the accounting of servlets use the code of real stages. Only
 //! these parts are models:
@@ -197,7 +198,8 @@ impl Arrivals {
     }
 }
 
-/// The model of a handler, which computes for each event, and then waits for some of the events.
+/// The model of a handler. The handler computes for each event; for some events, it then also
+/// waits.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Service {
     /// The computing time per event.
@@ -210,11 +212,12 @@ pub struct Service {
     /// The handler does not compute while it holds the permit. Permits are granted in order of
     /// request.
     pub hold: Distribution,
-    /// The share of events for which the handler waits.
+    /// The share of events that make the handler wait after it has computed.
     pub wait_share: f64,
     /// The share of hot events. Hot events are handled one at a time.
     pub hot_share: f64,
-    /// The share of events that fail, after waiting for `timeout_ns`.
+    /// The share of events that fail; the handler waits for `timeout_ns` before such an event
+    /// fails.
     pub fail_share: f64,
     /// The waiting time of a failing event, in nanoseconds.
     pub timeout_ns: u64,

@@ -77,8 +77,8 @@ impl Limit {
     /// permits, rounded down, is reserved for class 0: the other classes cannot use that part.
     ///
     /// The algorithm comes from Goyal, Vin and Cheng, "Start-time fair queueing" (SIGCOMM 1996).
-    /// The mean time for which a class holds a permit takes the place of the packet length in that
-    /// paper.
+    /// Where that paper uses the length of a packet, the limit uses the mean time for which a class
+    /// holds a permit.
     ///
     /// A share of 0 counts as 1. Only the first [`CLASSES_MAX`](crate::stage::CLASSES_MAX) shares
     /// count. If `shares` is empty, the limit has one class.

@@ -10,14 +10,15 @@ use crate::stage::run::{Gone, Guard, Host, Present, Shared};
 /// and no separate servlet. A panic in the callee also counts as a panic in the caller.
 /// [`To::call`](crate::stage::To::call) creates the edge.
 ///
-/// If the callee is serial or keyed, a call waits while other callers use the callee.
+/// A call to a serial stage waits while another caller or the stage's own servlet uses the handler.
+/// A call to a keyed stage waits while an event with the same key is in service.
 pub struct Call<E, C> {
     pub(crate) stage: Arc<Shared<E>>,
     pub(crate) host: Arc<C>,
     pub(crate) from: u32,
 }
 
-/// A call edge like [`Call`], to a stage that was found by name.
+/// A call edge to a stage that was found by name. It works like [`Call`].
 pub struct AnyCall<E> {
     pub(crate) stage: Arc<Shared<E>>,
     /// The handler that the stage had when the edge was made.
@@ -25,8 +26,8 @@ pub struct AnyCall<E> {
     pub(crate) from: u32,
 }
 
-/// The error returned when the called stage is closed: it was destroyed, or its handler panicked
-/// too often. Events that the stage did not take are still in the batch.
+/// The error returned when the called stage is closed, for example because it was destroyed or its
+/// handler panicked too often. Events that the stage did not take are still in the batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CallError;
 

@@ -12,8 +12,8 @@ use crate::stage::network::EdgeKind;
 use crate::stage::run::{Handler, Many, Shared};
 
 /// A handler that takes one event at a time and never waits: it neither awaits nor blocks. Other
-/// stages can [call](To::direct) it directly. The handler processes events from the stage's queue
-/// as in any other stage.
+/// stages can [call](To::direct) it directly. The handler also processes the events in its stage's
+/// queue, as any other handler does.
 ///
 /// # Examples
 /// ```
@@ -67,7 +67,7 @@ pub trait DirectHandler: Send + Sync + 'static {
     fn handle(&self, event: Self::Event);
 }
 
-/// An adapter that makes a [`DirectHandler`] a [`Handler`].
+/// An adapter that turns a [`DirectHandler`] into a [`Handler`].
 pub struct Directly<H>(pub(crate) H);
 
 #[diagnostic::do_not_recommend]
@@ -141,7 +141,8 @@ impl<E: Send + 'static, H: DirectHandler<Event = E>> To<'_, E, DirectHost<H>> {
     ///
     /// # Errors
     /// Returns an error if the edge would close a cycle of awaited sends and calls, if the stage is
-    /// closed, or if it belongs to another network. A handler can therefore never call itself.
+    /// closed, or if it belongs to another network. Because such cycles are rejected, a handler can
+    /// never call itself.
     pub fn direct(self, room: u64) -> Result<Direct<E, H>, BuildError> {
         self.connect(EdgeKind::Call)?;
         self.stage.make_room(room);

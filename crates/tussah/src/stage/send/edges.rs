@@ -59,8 +59,8 @@ impl Edges<'_> {
         }
     }
 
-    /// Converts an error in the function that creates the handler to [`BuildError::Handler`], which
-    /// includes the stage's name.
+    /// Converts an error in the function that creates the handler into [`BuildError::Handler`],
+    /// which includes the stage's name.
     ///
     /// # Examples
     /// ```
@@ -118,11 +118,11 @@ impl<E: Send + 'static, C> To<'_, E, C> {
     /// part of a cycle. As with [`queue`](Self::queue), the queue gets room for at least `room`
     /// credits.
     ///
-    /// An edge in a cycle gets its own `room` credits in addition to the shared room. Otherwise new
-    /// events, which fill the queue as fast as it drains, would starve the events in the cycle.
-    /// Make `room` large enough for all events that can return at the same time: those in service
-    /// in this stage and in the other stages of the cycle. If the edge's sender needs more room, it
-    /// takes room from other senders.
+    /// An edge in a cycle gets its own `room` credits in addition to the shared room. Without this
+    /// additional room, new events would refill the queue as fast as it drains, and starve the
+    /// events in the cycle. Make `room` large enough for all events that can return at the same
+    /// time: those in service in this stage and in the other stages of the cycle. If that room is
+    /// not enough, the edge's sender takes room from other senders.
     ///
     /// Events of an `offer` edge in a cycle enter the queue before events whose senders wait for
     /// room. The edge's own room also raises the [bound of the events'

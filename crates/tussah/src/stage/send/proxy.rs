@@ -42,16 +42,16 @@ pub struct Between<E> {
 
 impl<E: Send + 'static, C> Stage<E, C> {
     /// Inserts this stage as a proxy between two running stages: events that `from` sends to `to`,
-    /// or passes to it in a call, go to this stage instead. The handler of this stage can inspect,
-    /// count, change or drop the events, and sends them to `to` over an edge of its own.
+    /// or passes to it in a call, go to this stage instead. This stage's handler can inspect and
+    /// change each event, and then drops it or sends it to `to` over its own edge.
     ///
-    /// No event is lost, and each sender's events stay in order. Calls after the proxy's removal do
-    /// not wait for its queued events. A proxy can serve several pairs of stages, and can stand
-    /// between another proxy and its target. Senders hand over events to a proxy one by one.
+    /// No event is lost, and each sender's events stay in order, but calls after the removal can
+    /// overtake events that the proxy queued in `to`. A proxy can serve several pairs of stages,
+    /// and stand between another proxy and its target. Senders pass events to a proxy one by one.
     ///
     /// # Errors
     /// Returns an error if `to` is in another network, or if the edge is missing or has a proxy.
-    /// Also returns an error if the proxy would close a cycle, or if it blocks and would be called.
+    /// Also returns an error if the proxy closes a cycle, or if it blocks and `from` calls `to`.
     ///
     /// # Examples
     /// ```

@@ -204,8 +204,9 @@ pub struct Clients {
     /// The work of each request in the step [`Serve`](Step::Serve). Each entry holds a start time,
     /// and the work of requests that arrive from then on.
     pub services: Vec<(u64, Service)>,
-    /// The time after which a client stops waiting for an answer; `u64::MAX` for never. The stages
-    /// then continue to work on the client's request.
+    /// The time after which a client stops waiting for an answer; `u64::MAX` for never. Stages
+    /// continue to work on the client's request after that time, unless they
+    /// [skip](SimStage::skips_abandoned) such events.
     pub timeout_ns: u64,
     /// The rule for retries after a rejection, a failure or a timeout. A client that has used all
     /// its retries leaves. After a rejection, the client waits until the time of this rule and
