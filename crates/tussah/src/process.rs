@@ -13,10 +13,10 @@
 //!
 //! After a child exits, it stays in the process table until the parent waits for it. If a [`Child`]
 //! is dropped before this wait, a *reaper* takes over the process. The reaper is an OS thread that
-//! is independent of all runtimes, and that exists only while it has such children. The reaper
-//! polls children without a pidfd ten times per second. If the process has no descriptors left for
-//! waiting, the reaper polls all children. If the reaper's OS thread cannot be started, the next
-//! start or drop of a child tries to start it again.
+//! belongs to no runtime, and exists only while it has children to wait for. The reaper polls
+//! children without a pidfd ten times per second. If this process has no descriptors left for the
+//! reaper to wait on, the reaper polls all of its children. If the reaper's OS thread cannot be
+//! started, the next start or drop of a child tries to start it again.
 //!
 //! The exit status is lost if other code in this process waits for *any* child (`waitpid(-1)`) or
 //! ignores `SIGCHLD`. Waiting for the [`Child`] then returns an error.

@@ -50,8 +50,8 @@ pub use nursery::Nursery;
 /// returns the first error. If a child panics, the scope also drops the body and aborts the other
 /// children, and then resumes the panic.
 ///
-/// Children run in parallel, and must therefore be `'static`. See [the module](self) for scopes
-/// whose children borrow.
+/// Children run in parallel, and must therefore be `'static`. If the children borrow from the
+/// parent, use one of the other scopes that [the module](self) lists.
 ///
 /// # Cancellation
 /// Dropping the scope's future drops the body and aborts all children. Each child ends at its next
@@ -96,8 +96,8 @@ where
     scope_in(&Handle::current(), body).await
 }
 
-/// Runs a scope, as [`scope`] does, with its children in the runtime of `handle`. Use this function
-/// in futures that another executor polls, for example in a tokio program.
+/// Runs a scope whose children run in the runtime of `handle`, and otherwise works like [`scope`].
+/// Use this function in futures that another executor polls, for example in a tokio program.
 ///
 /// # Errors
 /// Same as [`scope`].
@@ -248,7 +248,7 @@ impl<E> Clone for Scope<E> {
 /// for it.
 ///
 /// # Panics
-/// Panics if awaited outside the scope after the child has failed or was aborted.
+/// Panics if awaited outside the scope and the child fails or is aborted.
 pub struct Child<T, E> {
     thread: JoinHandle<Option<T>>,
     children: Arc<Children<E>>,

@@ -7,9 +7,9 @@
 //! # Delivery
 //!
 //! If a signal is delivered after [`signal`] has returned, a pending or later call to
-//! [`recv`](Signals::recv) reports the delivery. Signals are not counted: the kernel may merge
-//! several deliveries between two receives into one. After every delivery, at least one receive
-//! succeeds.
+//! [`recv`](Signals::recv) reports the delivery. Signals are not counted: if a signal is delivered
+//! several times between two receives, the second receive can report all these deliveries as one.
+//! After every delivery, at least one receive succeeds.
 //!
 //! # The default action
 //!
@@ -69,7 +69,7 @@ pub fn signal(signal: Signal) -> io::Result<Signals> {
     Signals::new_in(&Handle::current(), signal)
 }
 
-/// Waits for the next Ctrl-C (`INT`) after the first poll.
+/// Waits for the first Ctrl-C (`INT`) that arrives after the first poll.
 ///
 /// The first poll permanently disables the default action, which ends the process; see [the
 /// module](self). A second Ctrl-C therefore does nothing, even if the program hangs while shutting
@@ -137,7 +137,7 @@ impl Signals {
     /// Waits until the signal has been delivered at least once since the last receive or, for the
     /// first receive, since the stream was created.
     ///
-    /// If several threads wait for one stream, each delivery wakes one of them.
+    /// If several threads wait for one stream, only one of them receives each delivery.
     ///
     /// # Errors
     /// Returns `Other` if the runtime ends, or the system's error if no descriptors are left for

@@ -160,13 +160,13 @@ impl Command {
         self
     }
 
-    /// Sets the child's user ID, which requires privileges.
+    /// Sets the child's user ID. This setting requires privileges.
     pub fn uid(&mut self, id: u32) -> &mut Self {
         self.ids.user = Some(id);
         self
     }
 
-    /// Sets the child's group ID, which requires privileges.
+    /// Sets the child's group ID. This setting requires privileges.
     pub fn gid(&mut self, id: u32) -> &mut Self {
         self.ids.group = Some(id);
         self

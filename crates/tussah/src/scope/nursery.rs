@@ -11,9 +11,10 @@ use tussah_core::quietly;
 /// time.
 ///
 /// Children run only while the parent awaits [`next`](Nursery::next) or [`join`](Nursery::join).
-/// The children run in the parent's color, one at a time, and each child is polled only after it
-/// has been woken (by means of `FuturesUnordered` from futures-util). To run children in parallel,
-/// use [`scope`](crate::scope()), or have each child start a thread and await the thread's handle.
+/// The children run in the parent's color, one at a time. The nursery uses `FuturesUnordered` from
+/// futures-util: after the first poll of a child, it polls the child only when the child has been
+/// woken. To run children in parallel, use [`scope`](crate::scope()), or have each child start a
+/// thread and await the thread's handle.
 ///
 /// # Cancellation
 /// Dropping the nursery drops its children. Dropping the future of `next` loses no result.

@@ -1,10 +1,10 @@
 //! The interface between a stage and its controllers: samples in, settings out.
 //!
 //! A controller never sleeps, reads a clock or draws a random number. The stage passes the current
-//! time and random numbers to its controllers, so a test can choose both. The stage calls a
-//! controller on an OS thread that uses the stage, for example to queue an event, and holds the
-//! stage's lock during the call. A controller must therefore return quickly and must not call the
-//! stage. An idle stage does not call its controllers.
+//! time and random numbers to its controllers, so a test can choose both. Any OS thread that uses
+//! the stage, for example to queue an event, may call the stage's controllers. This OS thread holds
+//! the stage's lock during the call. A controller must therefore return quickly and must not call
+//! the stage. An idle stage does not call its controllers.
 //!
 //! Each setting has one owner: building a stage fails if two controllers own the same setting.
 
@@ -131,8 +131,9 @@ pub trait Controller: Send + 'static {
         Admission::Admit
     }
 
-    /// Returns how many of the next `most` events to admit in one step. Each of these events costs
-    /// one credit and has no cohort of its own; `first` describes the first event.
+    /// Returns the number of events to admit in one step, at most `most`. Each of the `most`
+    /// arriving events costs one credit and has no cohort of its own; `first` describes the first
+    /// of them.
     ///
     /// The stage calls [`on_enqueue`](Self::on_enqueue) for each of the remaining events. The
     /// default implementation returns 0, so the stage calls `on_enqueue` for every event. The

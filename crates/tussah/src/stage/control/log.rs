@@ -94,10 +94,10 @@ pub struct Decision {
     pub change: Change,
     /// The reason for the decision, if the controller gave one.
     pub why: Why,
-    /// The latency target of the stage, if it has one.
+    /// The effective latency target of the stage, if it has one, as last logged.
     pub target: Option<Duration>,
-    /// The scarce resource for which most events waited: a limit, or a later stage of the path.
-    /// `None` if no such resource was scarce.
+    /// The limit, or the later stage of the path, that had the most waiting events on average.
+    /// `None` if hardly any events waited for such a resource.
     pub limit: Option<LimitUse>,
     /// The main values of the sample on which the decision was based.
     pub inputs: Inputs,
@@ -228,10 +228,10 @@ impl Log {
     /// Logs changes to the rules by which a controller admits events. `rules` contains the old and
     /// the new rule of each class, starting with class 0.
     ///
-    /// A rule may change slightly with every sample. To stay short, the log omits changes by less
-    /// than a tenth of the last logged value, by at most one event or, for shares, by less than one
-    /// percent. As the old value, the log shows the lowest value before a rise, or the highest
-    /// value before a fall, since the last logged change.
+    /// A rule may change slightly with every sample. The log omits changes by less than a tenth of
+    /// the last logged value. It also omits changes of a limit or rate by at most 1, and of a share
+    /// by less than one percentage point. The old value in the log is the lowest since the last
+    /// logged change if the rule rises, and the highest if it falls.
     pub fn note_rules(
         &mut self,
         at_ns: u64,

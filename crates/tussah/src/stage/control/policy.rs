@@ -1,7 +1,7 @@
 //! Control laws from papers and other systems, implemented as controllers.
 //!
 //! The default controllers use some of these laws. The others exist for comparison, and for
-//! services that were tuned with them. Each controller names its source.
+//! services that were tuned with them. The documentation of each controller names its source.
 
 mod aspen;
 mod by_class;

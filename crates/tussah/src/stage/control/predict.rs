@@ -63,13 +63,14 @@ const SLOT_NS_MAX: u64 = 10_000_000;
 /// latency target.
 ///
 /// The target is the only parameter. The controller aims to answer 90 % of the admitted events
-/// within the target. The controller measures from an event's arrival in the queue to the end of
-/// its batch. Choose a target of at least ten mean service times. With a target below eight mean
-/// service times, no time remains as a reserve for variations of the service time.
+/// within the target. The controller measures the time from an event's arrival in the queue to the
+/// end of the event's batch. Choose a target of at least ten mean service times. A target below
+/// eight mean service times leaves no reserve for variations of the service time.
 ///
-/// In overload, the controller judges an event by the events ahead of it: those of its own class
-/// and of higher classes. Lower classes are therefore rejected first. If the classes have shares,
-/// the events ahead are those that the stage serves before this event.
+/// In overload, the controller judges an event by the queued events of its own class and of classes
+/// with smaller numbers. Classes with larger numbers are therefore rejected first. If the classes
+/// have shares, the controller judges an event by the queued events that the stage serves before
+/// it.
 #[derive(Debug)]
 pub struct Predict {
     target_ns: u64,

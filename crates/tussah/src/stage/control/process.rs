@@ -1,5 +1,5 @@
-//! The servlets of a whole process: their distribution among stages, and the stage that causes an
-//! overload.
+//! The distribution of a process's servlets among its stages, and the search for the stage that
+//! causes an overload.
 //!
 //! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and §6, mention these ideas but do not
 //! develop them:
@@ -34,8 +34,8 @@ pub struct StageLoad<'a> {
     /// the busy time of the servlets, divided by the elapsed time and by the number of servlets
     /// that the stage may have.
     pub utilisation: f64,
-    /// The index of the stage with the full queue in which this stage's servlets wait for room, if
-    /// any.
+    /// The index of the stage whose queue is full and that this stage's servlets wait for, if there
+    /// is such a stage.
     pub waits_for: Option<usize>,
 }
 

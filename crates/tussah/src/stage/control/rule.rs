@@ -16,8 +16,9 @@ pub enum Rule {
     /// Events are admitted if they can be answered in time, according to the controller's
     /// prediction.
     InTime,
-    /// All events are admitted, because the controller only observes. In active mode, the
-    /// controller would reject events that cannot be answered in time.
+    /// All events are admitted, because the controller only observes. In
+    /// [`Mode::On`](super::Mode::On), the controller would reject events that cannot be answered in
+    /// time.
     Observed,
     /// An event is admitted if the sum of the queued credits and the events in service is below
     /// this number.

@@ -1,7 +1,7 @@
 //! The input of a controller.
 
 /// The activity of a stage since the last sample, and its current state. Queue lengths are in
-/// credits, which equal events if each event costs one credit.
+/// credits. If each event costs one credit, these lengths are numbers of events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample<'a> {
     /// The time since the last sample or, for the first sample, since the stage was created; in
@@ -11,7 +11,7 @@ pub struct Sample<'a> {
     pub busy_ns: u64,
     /// The number of credits in the queue, including those that senders have reserved.
     pub queue_len: u64,
-    /// The maximum of `queue_len`, as set when the stage was built.
+    /// The maximum of `queue_len`, as set by `StageBuilder::queue` or `Stage::set_queue_max`.
     pub queue_max: u64,
     /// The current threshold; at most `queue_max`.
     pub threshold: u64,
@@ -24,7 +24,8 @@ pub struct Sample<'a> {
     /// The number of events that were shed from the queue in the interval, either by a controller
     /// or because their deadline had passed.
     pub shed: u64,
-    /// The number of events whose batch ended in the interval, except those that failed.
+    /// The number of events whose batch ended in the interval, except events that failed, expired
+    /// or were cancelled.
     pub finished: u64,
     /// The number of events that failed in the interval because the handler panicked, or reported a
     /// failure (`Batch::fail`), for example a timeout. Failed events are not included in
@@ -57,8 +58,8 @@ pub struct Sample<'a> {
     pub bytes: u64,
     /// The current maximum number of events in a batch.
     pub batch_max: usize,
-    /// The counts of busy and parked servlets, the current limit on busy servlets, and the highest
-    /// value of this limit.
+    /// The counts of busy and parked servlets, the current limit on busy servlets, and the maximum
+    /// of this limit.
     pub servlets: Servlets,
     /// The number of busy servlets whose handlers have waited since their batch began. Yielding
     /// does not count as waiting.

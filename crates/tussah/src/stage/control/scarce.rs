@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// A scarce resource that causes a stage to reject events.
 ///
-/// When a stage rejects an event, it names the resource that its handlers are waiting for. The
+/// When a stage rejects an event, the stage names the resource that its handlers wait for. The
 /// stage sees the waits of the handlers themselves, but not the waits of threads that the handlers
 /// have spawned.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]

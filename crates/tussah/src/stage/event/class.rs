@@ -1,14 +1,14 @@
 //! The classes of events.
 
 /// Bound, in classes: the maximum number of classes in one stage. Each event stores its class in
-/// one byte, and each sample contains an array of this length.
+/// one byte, and the stage fills an array of this length for each sample.
 pub const CLASSES_MAX: usize = 8;
 
 /// The class of an event within its stage; 0 is served first, unless the classes have shares.
 ///
 /// By default, a stage has one class; `StageBuilder::classes` and `StageBuilder::class_shares`
-/// change this. If a stage does not have the class of an event, the stage treats the event as an
-/// event of the stage's last class.
+/// change this. If a stage does not have an event's class, the stage counts the event in its last
+/// class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Class(pub u8);
 

@@ -203,8 +203,8 @@ impl Connection {
         self.shared.outgoing.break_off();
     }
 
-    /// Returns the length of the write queue, in bytes and buffers, and the counters of data
-    /// written.
+    /// Returns the length of the write queue, in bytes and in buffers, and the counters of the
+    /// written data.
     #[must_use]
     pub fn outgoing(&self) -> OutgoingStats {
         self.shared.outgoing.stats()

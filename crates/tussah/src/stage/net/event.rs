@@ -20,7 +20,8 @@ pub enum SocketEvent {
     /// [`Sockets::connect`](super::Sockets::connect) returned, and the error names the peer and the
     /// reason.
     NotConnected(u64, io::Error),
-    /// Bytes have arrived: at least 1, at most 16 KB. Each packet contains the bytes of one read.
+    /// Bytes have arrived: at least 1 byte, and at most 16 KiB. Each packet contains the bytes of
+    /// one read.
     Packet(Connection, Vec<u8>),
     /// All packets up to this number have been written to the socket; [`Connection::send`] returns
     /// the number of a packet. This event is sent only if

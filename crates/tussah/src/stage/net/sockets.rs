@@ -51,8 +51,9 @@ impl Sockets {
         Ok(Self::of(set, SocketOptions::default()))
     }
 
-    /// Returns another handle to the same set of sockets. New sockets of the returned handle use
-    /// `options`. The returned handle has its own bound on the number of connections.
+    /// Returns another handle to the same set of sockets. Sockets that are added through the
+    /// returned handle use `options`. The returned handle has its own bound on the number of
+    /// connections.
     #[must_use]
     pub fn with(&self, options: SocketOptions) -> Self {
         Self::of(Arc::clone(&self.set), options)
@@ -215,8 +216,8 @@ impl Sockets {
     /// | `pace_ns` | current minimum time between two reads |
     ///
     /// # Errors
-    /// Returns an error if the controller owns any other setting, or if another controller already
-    /// owns the setting.
+    /// Returns an error if the controller owns any other setting, or a setting that another
+    /// controller of the same queue already owns.
     pub fn control_reads(&self, controller: impl Controller) -> Result<(), BuildError> {
         let name = self.set.name_of(Queue::Read);
         self.set.reads.add(name, Box::new(controller))

@@ -6,8 +6,8 @@
 pub struct IoStats {
     /// The number of waiting operations.
     pub queued: u64,
-    /// The maximum number of waiting operations, which grows with the number of sockets. It is 0 if
-    /// operations never wait in this queue, or if another queue sets the maximum.
+    /// The maximum number of waiting operations, which grows with the number of sockets. It is 0
+    /// for a queue without a maximum of its own, such as the queue of requested connections.
     pub queue_max: u64,
     /// The number of bytes in the waiting operations.
     pub queued_bytes: u64,

@@ -137,9 +137,9 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// Sets the maximum number of busy servlets; at least 1. The default is 1000, or 20 for a stage
     /// whose handler blocks. A serial stage has one servlet.
     ///
-    /// While the handlers of two servlets per worker do nothing but yield (`yield_now`), no servlet
-    /// of the stage starts another event. A handler must therefore not wait for another event of
-    /// its stage by yielding in a loop.
+    /// If the handlers of two servlets per worker have yielded (`yield_now`) but waited for nothing
+    /// else, the stage starts no further event. A handler must therefore not wait for another event
+    /// of its stage by yielding in a loop.
     pub fn servlets(mut self, servlets: usize) -> Self {
         self.servlets_max = Some(servlets.max(1));
         self
@@ -236,7 +236,8 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// Sets a callback that is called if the stage closes because its serial handler panicked too
     /// often ([`restarts`](Self::restarts)) or could not be created again. The callback receives
     /// the reason, and can, for example, create another stage or exit the program. The callback
-    /// runs on a worker, while no lock is held. A panic in the callback is caught.
+    /// runs on the OS thread on which the handler panicked, while the stage's lock is not held. A
+    /// panic in the callback is caught.
     pub fn on_close(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_close = Some(Guarded::new(Box::new(f)));
         self

@@ -18,7 +18,7 @@ impl Network {
     /// If a stage without a handler ([`Declared`](crate::stage::Declared)) has queued events, the
     /// call waits until the stage gets a handler. A stage that has neither a handler nor queued
     /// events can no longer get a handler. Close and settle [sockets](crate::stage::net) before you
-    /// drain; their own queues are skipped.
+    /// call this method, because it skips the sockets' own queues.
     ///
     /// Do not call this method from a handler, because the handler would wait for itself.
     ///

@@ -64,14 +64,15 @@ pub struct StageStats {
     /// [observing](crate::stage::control::Mode::Observe).
     pub would_reject: u64,
     /// The number of events whose deadline passed before the handler took them. If an expired event
-    /// was passed in a call and was not in the batch of a stage, it also counts as arrived.
+    /// was in a batch that was created for a call, it also counts as arrived.
     pub expired: u64,
     /// The number of events that were [cancelled](crate::stage::CancelHandle) before their batch
     /// ended.
     pub cancelled: u64,
     /// The number of events that were in the queue when the stage was closed.
     pub shut_down: u64,
-    /// The number of events whose batch ended.
+    /// The number of events whose batch ended, including failed events, but not expired or
+    /// cancelled events.
     pub finished: u64,
     /// The number of finished events that [failed](crate::stage::Batch::fail) or were lost in a
     /// panic. The times and percentiles in these statistics exclude failed events.

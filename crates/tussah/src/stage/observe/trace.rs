@@ -67,8 +67,9 @@ impl Network {
     /// from the sources of a [graph](crate::flow). Events marked as [traced](Event::traced) are
     /// always traced.
     ///
-    /// Tracing adds no cost to untraced events. Traces that the network starts have numbers from
-    /// 2^32 upward.
+    /// Tracing also adds a small cost to untraced events: the network counts the events that enter,
+    /// and sources hand over their events one at a time. Traces that the network starts have
+    /// numbers from 2^32 upward.
     ///
     /// # Examples
     /// ```
@@ -114,7 +115,7 @@ impl Network {
         self.inner.tracer.one_in.store(n, Ordering::Relaxed);
     }
 
-    /// Returns the recorded spans, up to the last 4096.
+    /// Returns the most recent spans; at most 4096.
     #[must_use]
     pub fn traces(&self) -> Traces {
         let ring = self.inner.tracer.ring.lock();

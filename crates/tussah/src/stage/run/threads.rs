@@ -13,16 +13,16 @@ use crate::stage::state::{State, Wake};
 /// A manager that decides which servlets of its stages may become busy.
 ///
 /// A stage without a manager decides on its own, based on its controllers' settings; this is the
-/// default, and costs nothing. A stage with a manager asks it each time the stage's own settings
-/// allow another servlet to become busy. Each stage keeps its idle servlets, because a servlet
-/// cannot work for another stage.
+/// default, and costs nothing. A stage with a manager asks the manager each time the stage's own
+/// settings allow another servlet to become busy. Each stage keeps its idle servlets, because a
+/// servlet cannot work for another stage.
 ///
 /// While a handler waits, its servlet does not count as busy, unless
 /// [`counts_waiting`](Self::counts_waiting) returns true. The manager must admit the servlet again
 /// before the servlet takes more events.
 ///
-/// If a manager panics, the panic is caught and the servlet is admitted. The servlet later
-/// [leaves](Self::leave) like any other.
+/// If a manager panics, the panic is caught and the servlet is admitted. When this servlet is no
+/// longer busy, the stage calls [`leave`](Self::leave) as for any other servlet.
 ///
 /// # Examples
 /// This manager allows one busy servlet at a time among all stages whose names begin with `b`, and
@@ -71,8 +71,8 @@ pub trait ThreadManager: Send + Sync + 'static {
     fn leave(&self, stage: &Applicant);
 
     /// Returns whether servlets count as busy while their handlers wait. If this returns true,
-    /// stages that wait for each other, for example because of a full queue, can deadlock: waiting
-    /// servlets occupy the places that other stages need.
+    /// stages that wait for each other, for example because of a full queue, can deadlock: the
+    /// waiting servlets use up the limit, and the other stages get no servlets.
     fn counts_waiting(&self) -> bool {
         false
     }

@@ -9,8 +9,8 @@
 use crate::stage::control::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
 use crate::stage::event::CLASSES_MAX;
 
-/// A controller that admits events of a class only while the length of the queue is below that
-/// class's share of the queue's bound.
+/// A controller that admits an event only if the length of the queue, including this event, is at
+/// most the class's share of the queue's bound.
 #[derive(Debug)]
 pub struct ByClass {
     shares: [f64; CLASSES_MAX],
@@ -18,9 +18,9 @@ pub struct ByClass {
 }
 
 impl ByClass {
-    /// Creates a controller that admits events of class i only while the length of the queue is
-    /// below `shares[i]` times the queue's bound. If a share is 0, the controller rejects all
-    /// events of the class.
+    /// Creates a controller that admits an event of class i only if the length of the queue,
+    /// including this event, is at most `shares[i]` times the queue's bound. If a share is 0, the
+    /// controller rejects all events of the class.
     ///
     /// Shares are clamped to the range from 0 to 1, and NaN counts as 1. Classes beyond the end of
     /// the slice use the last share, or 1 if the slice is empty.

@@ -42,7 +42,7 @@ pub struct SedaBatchConfig {
     /// average; from 0 to 1 (other values count as 0.5).
     pub drop: f64,
     /// The latency target of an event, in nanoseconds, if there is a target; at least 1. The
-    /// controller aims at batches that take at most half of this time.
+    /// controller aims for batches that take at most half of this time.
     pub target_ns: Option<u64>,
     /// The relative change of the batch size in one step; above 0 and at most 1 (other values count
     /// as 0.1). A step is at least one event.
