@@ -2,8 +2,8 @@
 //!
 //! Each operation is first tried immediately. If the operation would block, its thread waits until
 //! the worker's driver reports that the socket is ready. The thread then continues in its color. A
-//! server can therefore use one thread per connection; an idle connection takes one thread and
-//! about 140 bytes.
+//! server can therefore use one thread per connection; an idle connection needs only this thread
+//! and about 140 bytes of memory.
 //!
 //! ```
 //! use tussah::net::{TcpListener, TcpStream};

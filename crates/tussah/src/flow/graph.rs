@@ -180,8 +180,9 @@ impl Graph {
     ///
     /// # Errors
     /// Returns an error if a port is unknown, if a required port has no edge, or if the two ends of
-    /// an edge have different types. Also returns an error if a cycle of edges could deadlock, or
-    /// if an instance cannot be created.
+    /// an edge have different types. Also returns an error if a port with several edges sends items
+    /// that are not `Clone`, if a cycle of edges could deadlock, or if an instance cannot be
+    /// created.
     ///
     /// # Panics
     /// Panics outside a runtime, or if creating an instance panics. In both cases, everything

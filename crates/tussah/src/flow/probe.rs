@@ -101,7 +101,8 @@ impl<T: fmt::Debug> Probe<T> {
     }
 }
 
-/// The fallback for [`Probe`], whose methods return nothing.
+/// The fallback for types without a capability that [`Probe`] looks for: its methods return `None`
+/// or an empty value.
 pub trait NoProbe<T> {
     /// Returns `None`: the type has no kind in Weave.
     const KIND: Option<Kind> = None;
@@ -169,7 +170,7 @@ pub fn unwound<R>(result: std::thread::Result<R>) -> R {
     result.unwrap_or_else(|payload| std::panic::resume_unwind(payload))
 }
 
-/// The return type of a method that may fail.
+/// The return type of a method that can fail.
 #[diagnostic::on_unimplemented(
     message = "the method of a module returns nothing or a `Result<(), E>`, not `{Self}`"
 )]

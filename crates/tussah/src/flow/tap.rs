@@ -75,7 +75,7 @@ impl Tap {
         self.items.try_recv().ok()
     }
 
-    /// Returns the number of items that the tap has skipped so far, because it held too many.
+    /// Returns the number of items that the tap has skipped so far because it was full.
     #[must_use]
     pub fn skipped(&self) -> u64 {
         self.skipped.load(Ordering::Relaxed)

@@ -28,13 +28,13 @@ pub struct Via {
 pub enum WhenFull {
     /// Wait for room.
     Wait,
-    /// Drop the item, and send it to the receiver's `dropped` port. An edge with this policy may
-    /// close a cycle; it then has its own room in the queue.
+    /// Drop the item, and send it to the receiver's `dropped` port. An edge with this policy can
+    /// close a cycle, and then has its own room in the queue.
     Shed,
     /// Drop the oldest item in the queue to make room, and send the dropped item to the `dropped`
     /// port of the receiver. If the receiver keeps state for each flow, the dropped item is the
     /// oldest one of its flow, but not always the oldest one in the queue. An edge with this policy
-    /// may close a cycle.
+    /// can close a cycle, and then has its own room in the queue.
     DropOldest,
 }
 

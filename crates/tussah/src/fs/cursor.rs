@@ -23,7 +23,7 @@ const CHUNK: usize = 64 * 1024;
 /// dropping it may lose the last write.
 ///
 /// # Panics
-/// Panics if an operation has to wait outside a runtime.
+/// Panics outside a runtime if an operation has to wait.
 ///
 /// # Examples
 /// ```
