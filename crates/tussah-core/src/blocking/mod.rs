@@ -10,8 +10,8 @@
 //!   the policy adds one, regardless of its bound. The OS thread is started under the lock, so
 //!   `threads` counts only OS threads that exist. If the system refuses to start the first OS
 //!   thread, `submit` removes the job from the queue and returns its closure to the caller.
-//! - An OS thread ends only while it holds the lock and the queue is empty, even after its idle
-//!   timeout or during a shutdown.
+//! - An OS thread ends only while it holds the lock and the queue is empty. This rule also applies
+//!   after the OS thread's idle timeout and during a shutdown.
 //! - An OS thread goes to sleep only after it has found the queue empty under the lock, and it
 //!   releases the lock as it falls asleep. A later `submit` therefore finds this OS thread asleep,
 //!   and wakes one sleeper for its job. An OS thread that wakes or has finished its job checks the

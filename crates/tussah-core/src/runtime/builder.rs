@@ -196,10 +196,11 @@ impl Builder {
     /// at level `INFO`.
     ///
     /// # Errors
-    /// Returns `InvalidInput` if the number of workers is not between 1 and 1,024, or if
-    /// `TUSSAH_FILES` is neither `io_uring` nor `pool`. If io_uring is required but not available,
-    /// returns the kernel's error with the call that failed. Returns the system's error if an OS
-    /// thread could not be started.
+    /// Returns `InvalidInput` if the number of workers is not between 1 and 1,024. With
+    /// [`FileDriver::Auto`], also returns `InvalidInput` if `TUSSAH_FILES` has a value other than
+    /// `io_uring`, `pool` or the empty string. If io_uring is required but not available, returns
+    /// the kernel's error with the call that failed. Returns the system's error if an OS thread
+    /// could not be started.
     pub fn build(self) -> io::Result<Runtime> {
         let workers = match self.workers {
             Some(workers) => workers,

@@ -9,7 +9,7 @@ use crate::color::Color;
 use crate::thread::JoinHandle;
 use crate::worker::Worker;
 
-/// Spawns a thread in the current runtime, like [`Handle::spawn`].
+/// Spawns a thread in the current runtime, as [`Handle::spawn`] does.
 ///
 /// # Panics
 /// Panics if called outside of a runtime, or if the runtime has shut down.
@@ -23,7 +23,7 @@ where
     Handle::with_current(|handle| handle.spawn_at(location, future))
 }
 
-/// Spawns a thread in a color of the current runtime, like [`Handle::spawn_in`].
+/// Spawns a thread in a color of the current runtime, as [`Handle::spawn_in`] does.
 ///
 /// # Panics
 /// Panics if called outside of a runtime, if the runtime has shut down, or if the color belongs to
@@ -38,7 +38,7 @@ where
     Handle::with_current(|handle| handle.spawn_in_at(location, color, future))
 }
 
-/// Posts an event in the current runtime, like [`Handle::post`].
+/// Posts an event in the current runtime, as [`Handle::post`] does.
 ///
 /// # Errors
 /// Returns the closure if the color is full or the runtime has shut down.
@@ -51,7 +51,7 @@ pub fn post<F: FnOnce() + Send + 'static>(f: F) -> Result<(), PostError<F>> {
     post_here(Location::caller(), Color::DEFAULT, f)
 }
 
-/// Posts an event in a color of the current runtime, like [`Handle::post_in`].
+/// Posts an event in a color of the current runtime, as [`Handle::post_in`] does.
 ///
 /// # Errors
 /// Returns the closure if the color is full or the runtime has shut down.

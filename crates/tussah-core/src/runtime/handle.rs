@@ -24,8 +24,8 @@ use crate::thread::{self, JoinHandle};
 use crate::worker::Worker;
 use crate::world::Network;
 /// A runtime with its workers, colors, timers and blocking pool. Dropping the runtime calls
-/// [`Runtime::shutdown`] with a `drain` of zero. If a panic drops the runtime where blocking is
-/// forbidden, a new OS thread makes this call.
+/// [`Runtime::shutdown`] with a `drain` of zero. If a panic drops the runtime in code that must not
+/// block, a new OS thread makes this call.
 pub struct Runtime {
     handle: Handle,
 }
@@ -366,7 +366,7 @@ impl Runtime {
     /// Rejects new events, and runs queued events for up to `drain`. Then drops each remaining
     /// event in its color, calls the drop callbacks, and drops all waiting futures.
     ///
-    /// The call waits until running events have ended. If an event takes more than another second,
+    /// The call waits until running events have ended. If one of them runs for a further second,
     /// its worker is left behind and reported, and the events queued on that worker never run.
     ///
     /// # Panics

@@ -67,10 +67,10 @@ pub struct ColorStats {
     pub time: Duration,
     /// The color's share of the total duration of all events, from 0 to 1.
     pub share: f64,
-    /// The type of the closure or future that last ran in the color; its path contains the name of
-    /// the function.
+    /// The type of the closure or future that last ran in the color. The type's path contains the
+    /// name of the function that created the closure or future.
     pub event: Option<&'static str>,
-    /// The source location that posted that closure or spawned that future.
+    /// The source location at which that closure was posted or that future was spawned.
     pub location: Option<&'static Location<'static>>,
 }
 

@@ -2,8 +2,8 @@
 //! their handlers.
 //!
 //! A [`Simulation`] has one stage, whose handler is a [`Service`]. A [`System`] has several stages;
-//! the handler of each stage is a list of [steps](system::Step). Both kinds of simulation run on
-//! the same engine.
+//! each of its handlers is modeled by a list of [steps](system::Step). Both kinds of simulation run
+//! on the same engine.
 //!
 //! Queues, admission, controllers and the accounting of servlets use the code of real stages. Only
 //! these parts are models:

@@ -172,8 +172,8 @@ impl<T> Sender<T> {
         self.shared.modify(change)
     }
 
-    /// Locks the value against senders, and returns a guard for reading it. Hold the guard only
-    /// briefly, and do not call `borrow` again while you hold it.
+    /// Returns a guard for reading the value. Senders cannot change the value while the guard
+    /// exists. Hold the guard only briefly, and do not call `borrow` again while you hold it.
     #[must_use]
     pub fn borrow(&self) -> Ref<'_, T> {
         self.shared.read()
@@ -323,8 +323,8 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Locks the latest value against senders, and returns a guard for reading it. Hold the guard
-    /// only briefly, and do not call `borrow` again while you hold it.
+    /// Returns a guard for reading the latest value. Senders cannot change the value while the
+    /// guard exists. Hold the guard only briefly, and do not call `borrow` again while you hold it.
     ///
     /// This method does not mark the value as seen.
     #[must_use]

@@ -106,7 +106,7 @@ pub struct SimStage {
     /// The factor by which degradation multiplies the computing time of an event. Use 1.0 for a
     /// stage without a degradation function.
     pub degraded: f64,
-    /// True if the handler skips events whose client has left.
+    /// True if the handler skips events whose client no longer waits for the answer.
     pub skips_abandoned: bool,
     /// True if a servlet also waits until all events that descend from its event have ended, as in
     /// a stage built with [`whole_path`](crate::stage::StageBuilder::whole_path).
@@ -206,7 +206,7 @@ pub struct Clients {
     pub services: Vec<(u64, Service)>,
     /// The time after which a client stops waiting for an answer; `u64::MAX` for never. Stages
     /// continue to work on the client's request after that time, unless they
-    /// [skip](SimStage::skips_abandoned) such events.
+    /// [skip](SimStage::skips_abandoned) such requests.
     pub timeout_ns: u64,
     /// The rule for retries after a rejection, a failure or a timeout. A client that has used all
     /// its retries leaves. After a rejection, the client waits until the time of this rule and
