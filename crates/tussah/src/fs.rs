@@ -18,9 +18,9 @@
 //! - If the future of a read is dropped, the kernel cancels the read.
 //! - A change that has started runs to completion. A change that is still waiting in the file's
 //!   queue is discarded. To find out whether a change was made, await the future.
-//! - When the runtime shuts down, operations that have started may continue: for half a second per
-//!   worker with io_uring, or until the shutdown deadline on the blocking pool. Operations that are
-//!   still running when this time has elapsed are abandoned.
+//! - When the runtime shuts down, it gives changes half a second per worker to complete in
+//!   io_uring, and then cancels them. It gives operations on the blocking pool until the shutdown
+//!   deadline, and then abandons them.
 //!
 //! An operation that outlives its future keeps its memory until it ends. At most one write per open
 //! file can outlive its future. The following operations can also outlive their futures, in any
@@ -33,9 +33,8 @@
 //! `open /x/y: No such file or directory (os error 2)`. The error has the
 //! [`kind`](std::io::Error::kind) of the system's error, and [`OpError`](crate::OpError) provides
 //! the error number. If the runtime shuts down during an operation, the operation fails with an
-//! error that reports the shutdown. If the kernel does not release an operation within half a
-//! second of shutdown, for example because a network file system hangs, the operation never
-//! completes.
+//! error that reports the shutdown. If the kernel does not release an operation within a second of
+//! shutdown, for example because a network file system hangs, the operation never completes.
 //!
 //! # Panics
 //! All operations panic if they are first polled outside a runtime.
