@@ -1,7 +1,7 @@
 //! HTTP modules for flow graphs.
 //!
 //! [`HttpListen`] is a source of [`Request`]s, and [`HttpReply`] sends the [`Response`]s that a
-//! graph creates for them. Both use the connections of the [web server](crate::web).
+//! graph creates for them. Both use the code of the [web server](crate::web) for connections.
 //!
 //! ```
 //! use tussah::flow::{Out, Params, module};

@@ -59,7 +59,8 @@ pub struct Arguments {
     /// [default: 100000]
     #[arg(long, value_name = "N")]
     routes: Option<usize>,
-    /// Time after which a peer that sends nothing is disconnected [default: 2m]
+    /// Time after which the router disconnects a peer that sends nothing, at least 80ms [default:
+    /// 2m]
     #[arg(long, value_name = "TIME", value_parser = some_duration)]
     silence: Option<Duration>,
     /// Time limit for sending the last packets and finishing downloads when the router shuts down

@@ -35,7 +35,7 @@ pub struct Options {
     /// Bound, in routes: the maximum number to remember, separately for pings, queries and
     /// servents. The range is 1 to 2^31.
     pub routes: usize,
-    /// The time after which a peer that sends nothing is disconnected.
+    /// The time after which the router disconnects a peer that sends nothing; at least 80 ms.
     pub silence: Duration,
     /// A directory with files to share.
     pub share: Option<PathBuf>,

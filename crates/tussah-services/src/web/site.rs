@@ -132,8 +132,7 @@ impl Site {
     /// write both files within one second, in either order.
     ///
     /// # Errors
-    /// Returns an error if nothing is found or a system call fails, but never
-    /// [`Missing::WouldBlock`].
+    /// Returns an error, but never `WouldBlock`, if nothing is found or a system call fails.
     pub fn look_up(&self, path: &[u8], preferred: Codings) -> Result<Found, Missing> {
         self.find(path, preferred, Wait::Allowed)
     }
@@ -142,8 +141,9 @@ impl Site {
     ///
     /// # Errors
     /// Returns the same errors as [`look_up`](Self::look_up). Also returns [`Missing::WouldBlock`]
-    /// for a listing, for a name that is not in the kernel's cache, and for any path if the kernel
-    /// does not support lookups without waiting.
+    /// for a listing, for a name that is not in the kernel's cache, and for a link that is absolute
+    /// or leads out of the root. If the kernel does not support lookups without waiting, returns
+    /// this error for any path.
     pub fn try_look_up(&self, path: &[u8], preferred: Codings) -> Result<Found, Missing> {
         self.find(path, preferred, Wait::Never)
     }

@@ -181,8 +181,8 @@ pub(super) struct Options {
     #[arg(long, conflicts_with = "rate", help_heading = REQUESTS)]
     honor_retry_after: bool,
 
-    /// In a closed loop, pause for this long after a failure, or after a 503 whose Retry-After is
-    /// not honored
+    /// In a closed loop, pause for this long after a request that gets no complete response, or
+    /// after a 503 whose Retry-After is not honored
     #[arg(long, value_name = "DURATION", default_value = "20ms", value_parser = duration, help_heading = REQUESTS)]
     retry_pause: Duration,
 

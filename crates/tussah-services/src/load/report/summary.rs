@@ -101,8 +101,8 @@ pub struct Parameters {
     pub timeout_s: f64,
     /// True if clients honor `Retry-After`.
     pub honor_retry_after: bool,
-    /// The pause of a client after an error, or after a 503 whose `Retry-After` is not honored, in
-    /// milliseconds.
+    /// The pause of a client, in milliseconds, after a request that gets no complete response, or
+    /// after a 503 whose `Retry-After` is not honored.
     pub retry_pause_ms: f64,
     /// The value of `--check-every`: every Nth body of each client is compared with the file; 0
     /// means none.
@@ -194,8 +194,8 @@ pub struct Fairness {
     pub window_s: f64,
     /// The average number of requests served per client and window.
     pub window_completions: f64,
-    /// Jain's index in each window. A window begins every second, or every `window_s` if that is
-    /// shorter.
+    /// Jain's index in each window. A window begins about every second, or every `window_s` if that
+    /// is shorter. In a run of more than an hour, windows begin less often.
     pub windows: Vec<f64>,
     /// The number of requests served for the client that got the fewest responses.
     pub served_min: u64,

@@ -13,8 +13,8 @@ use crate::web::connection::pipe::Reader;
 /// The body of a request as a stream; see [`Request::take_body`](super::route::Request::take_body).
 ///
 /// The server reads from the client only when the handler reads from the stream, so a slow handler
-/// slows the client down. If the handler drops the stream before its end, the server closes the
-/// connection after the response.
+/// slows the client down. If the handler drops the stream before the server has received the whole
+/// body, the server closes the connection after the response.
 ///
 /// # Errors
 /// A read fails if the rest of the body cannot be received:
