@@ -78,13 +78,13 @@ impl Graph {
         Ok(())
     }
 
-    /// Adds several instances of a module, called shards, which share the items of each input port.
-    /// An edge connects to all shards together, as if they were one instance. Statistics and errors
-    /// refer to single shards, such as `name#0`.
+    /// Adds several instances of a module. These instances, called shards, share the items of each
+    /// input port. An edge connects to all shards together, as if they were one instance.
+    /// Statistics and errors refer to single shards, such as `name#0`.
     ///
-    /// Items with the same value of the field `by` go to the same shard, no matter at which input
-    /// port they arrive. The type of these items must derive [`Fields`](super::Fields). Without a
-    /// field, the items of a port go to the shards in turn.
+    /// Items with the same value of the field `by` go to the same shard, even if they arrive at
+    /// different input ports. The type of these items must derive [`Fields`](super::Fields).
+    /// Without a field, the items of a port go to the shards in turn.
     ///
     /// # Errors
     /// Returns an error if the name is taken, if the module has no parameter for an argument, or if

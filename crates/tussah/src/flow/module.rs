@@ -75,7 +75,7 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     const BOUNDS_FLOWS: bool;
 
-    /// A function that creates the item that stands for a call to `tick`, if the module has that
+    /// A function that creates an item for a call to `tick`; `None` if the module has no such
     /// method. The constants below do the same for `wake` and `end`.
     #[doc(hidden)]
     const TICK: Option<fn() -> Self::Item>;

@@ -104,7 +104,7 @@ impl<T: Send + 'static> Outlet<T> {
     }
 }
 
-/// An output port during a plain call of an ordered module. The port sends its items when the
+/// An output port during a plain call of an ordered module. The port holds its items until the
 /// instance flushes the held items.
 pub struct Later<'a, 'c, T> {
     outlet: &'a Outlet<T>,

@@ -226,7 +226,7 @@ impl Running {
     /// Stops the sources, and then drains the graph like [`drain_within`](Self::drain_within).
     ///
     /// # Cancellation
-    /// If the future is dropped, the sources remain stopped, and another call can wait for the
+    /// If the future is dropped, the sources remain stopped, and another call can drain the
     /// remaining items.
     pub async fn stop_within(&self, time: Duration) {
         self.abort_sources();

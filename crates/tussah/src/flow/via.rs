@@ -39,8 +39,8 @@ pub enum WhenFull {
 }
 
 impl Via {
-    /// Creates options for an edge that uses the receiver's queue, with room for `room` items (at
-    /// least 1). While the queue is full, senders wait.
+    /// Creates options for an edge that uses the receiver's queue, with room for `room` items, but
+    /// for at least one. While the queue is full, senders wait.
     ///
     /// All edges to a receiver share the receiver's queue, and the edge with the most room
     /// determines the capacity of this queue. An edge that both closes a cycle and can shed or drop
