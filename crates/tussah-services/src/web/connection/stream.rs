@@ -352,7 +352,7 @@ impl Stream {
 
 /// Returns whether both ends of a piece of a file are in memory, and therefore most likely all of
 /// it. A file system that cannot tell counts as fast.
-fn is_in_memory(file: &File, offset: u64, len: u64) -> bool {
+pub(crate) fn is_in_memory(file: &File, offset: u64, len: u64) -> bool {
     [offset, offset + len - 1].into_iter().all(|at| {
         let mut byte = [0];
         let into = &mut [IoSliceMut::new(&mut byte)];

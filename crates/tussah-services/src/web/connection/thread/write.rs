@@ -10,7 +10,7 @@ use tussah::time::timeout;
 use crate::web::config::Timeouts;
 use crate::web::connection::exchange::Exchange;
 use crate::web::connection::response::{Response, SLICES_MAX};
-use crate::web::connection::stream::{More, Stream};
+use crate::web::connection::stream::{More, Stream, is_in_memory};
 use crate::web::server::Server;
 
 /// Bound, in bytes: the data of a file sent at once, which takes about 70 µs, before
@@ -97,8 +97,18 @@ async fn some(stream: &Stream, response: &mut Response) -> io::Result<u64> {
     Ok(sent as u64)
 }
 
-/// Does the same as [`some`] without waiting. Returns `None` if there is no room.
+/// Returns whether the next piece has to be read from a disk.
+fn is_on_disk(response: &Response) -> bool {
+    let file = response.file();
+    file.is_some_and(|(file, from, len)| !is_in_memory(file, from, len.min(PIECE_BYTES)))
+}
+
+/// Does the same as [`some`] without waiting. Returns `None` if there is no room, or if a disk has
+/// to be read first.
 fn some_at_once(stream: &Stream, response: &Response) -> io::Result<Option<u64>> {
+    if is_on_disk(response) {
+        return Ok(None);
+    }
     let sent = if let Some((file, from, len)) = response.file() {
         stream.try_send_file(file, from, len.min(PIECE_BYTES))
     } else {
@@ -150,8 +160,10 @@ impl Room {
             return Ok(sent);
         }
         self.is_unreported = false;
-        for _ in 0..ATTEMPTS {
-            if let Ok(sent) = timeout(self.stall_max / ATTEMPTS, some(stream, response)).await {
+        // An attempt would interrupt the reading of a disk.
+        let attempts = if is_on_disk(response) { 1 } else { ATTEMPTS };
+        for _ in 0..attempts {
+            if let Ok(sent) = timeout(self.stall_max / attempts, some(stream, response)).await {
                 return sent;
             }
             if let Some(sent) = some_at_once(stream, response)? {
