@@ -38,8 +38,9 @@ pub(crate) struct Options {
     /// Make only this system call fail (repeatable, or a comma-separated list)
     #[arg(long, value_name = "CALL", value_delimiter = ',')]
     call: Vec<String>,
-    /// The matching calls that fail, by number; each OS thread numbers its calls from 1. In some
-    /// runs, the numbers begin at the start of `main`, in others when the program is ready
+    /// The matching calls that fail, by number; each OS thread numbers its calls from 1. The
+    /// numbering begins at the start of `main` in some runs, and when the program is ready in the
+    /// others
     #[arg(
         long,
         value_name = "N",

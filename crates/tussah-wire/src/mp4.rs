@@ -17,7 +17,8 @@ pub struct Movie {
     pub duration_ms: Option<u64>,
     /// The bytes that a player needs before any fragment: everything up to the end of `moov`.
     pub init: Range<u64>,
-    /// The fragments, in their order in the file; empty if the file has no index of fragments.
+    /// The fragments, in their order in the file; empty if the file has no index, or if the index
+    /// refers to other indexes.
     pub fragments: Vec<Fragment>,
 }
 

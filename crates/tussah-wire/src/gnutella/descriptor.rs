@@ -10,8 +10,8 @@ pub const HEADER_BYTES: usize = 23;
 /// Section 3.2.4.2 advises against descriptors of more than 64 KB.
 pub const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Bound, in hops: the longest path of a descriptor from its sender. Section 3.1 allows values up
-/// to 7.
+/// Bound, in hops: the longest path that a descriptor travels from its first sender. Section 3.1
+/// allows up to 7 hops.
 pub const LIFE_MAX: u8 = 7;
 
 /// The limits on descriptors.
@@ -99,7 +99,7 @@ pub struct Header {
     pub id: Guid,
     /// The kind of descriptor.
     pub kind: Kind,
-    /// The number of times that the descriptor may still be sent.
+    /// The number of hops that the descriptor may still travel, including the current hop.
     pub ttl: u8,
     /// The number of times that the descriptor has been forwarded.
     pub hops: u8,
@@ -108,7 +108,8 @@ pub struct Header {
 /// The reason that a descriptor is not forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dropped {
-    /// The TTL and the number of hops are both 0, which no servent sends. Ignore the descriptor.
+    /// The TTL and the number of hops are both 0. No correct servent sends such a descriptor:
+    /// ignore it.
     Invalid,
     /// The descriptor is only for the neighbor.
     Local,
@@ -222,11 +223,12 @@ impl<'b> Descriptor<'b> {
         HEADER_BYTES + self.payload.len()
     }
 
-    /// Appends the descriptor to `out`, for example after its header was replaced.
+    /// Appends the descriptor to `out`, for example to forward it with a new header.
     ///
     /// # Panics
     ///
-    /// Panics if the payload is longer than [`PAYLOAD_BYTES_MAX`], which no parsed descriptor is.
+    /// Panics if the payload is longer than [`PAYLOAD_BYTES_MAX`]. A parsed payload is never
+    /// longer.
     pub fn push(&self, out: &mut Vec<u8>) {
         let len = self.payload.len();
         assert!(len <= PAYLOAD_BYTES_MAX, "a payload has at most 64 KiB");

@@ -21,8 +21,8 @@ pub struct Limits {
     /// Bound, in bytes: the first line and the fields; 16 KiB by default, because servents send
     /// long lists of other servents. Values over [`HEAD_BYTES_MAX`] are reduced to that limit.
     pub head_bytes_max: usize,
-    /// Bound, in fields: the maximum number of fields in one part; 100 by default, which is three
-    /// times as many as servents send.
+    /// Bound, in fields: the maximum number of fields in one part; 100 by default. Servents send
+    /// about a third of that number.
     pub fields_max: usize,
 }
 
@@ -85,7 +85,7 @@ impl Handshake {
 
     /// Returns the addresses of the servents that the first field with this name lists. The usual
     /// names are `X-Try` and `X-Try-Ultrapeers`. The iterator skips any list member that is not an
-    /// address with a port.
+    /// IPv4 address with a port, and any whose address or port is 0.
     pub fn hosts<'b>(
         &self,
         name: &str,
@@ -119,8 +119,8 @@ impl Handshake {
 ///
 /// # Errors
 ///
-/// Returns an error if the part has another protocol or a version before 0.6, contains invalid
-/// fields, or exceeds a limit.
+/// Returns an error if the part belongs to another protocol, has a version before 0.6, contains
+/// invalid fields, or exceeds a limit.
 pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Option<Handshake>, Malformed> {
     let len_max = limits.head_bytes_max.min(HEAD_BYTES_MAX);
     line::head_within(bytes, len_max, |seen| part(seen, limits.fields_max))

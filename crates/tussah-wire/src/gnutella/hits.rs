@@ -20,7 +20,7 @@ pub struct QueryHits<'b> {
     pub speed: u32,
     /// The files.
     pub results: Results<'b>,
-    /// Additional data, usually a [`Trailer`]; may be empty.
+    /// Additional data, usually a [`Trailer`]. The data can be empty.
     pub trailer: &'b [u8],
     /// The identifier of the servent that has the files. A [`Push`](super::Push) specifies it.
     pub servent: Guid,
@@ -57,7 +57,7 @@ pub struct Results<'b> {
 }
 
 impl<'b> Results<'b> {
-    /// Creates a set of all results in `bytes`, to which [`HitResult::push`] appended them.
+    /// Creates a set of all results that [`HitResult::push`] has appended to `bytes`.
     ///
     /// # Errors
     ///

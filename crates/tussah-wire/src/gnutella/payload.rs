@@ -76,8 +76,8 @@ pub struct Push<'b> {
 /// A bye is sent with TTL 1 and hops 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bye<'b> {
-    /// The code of the reason: 2xx for an orderly close, 4xx for an error of the receiver, and 5xx
-    /// for an error of the sender.
+    /// The code of the reason: 2xx for an orderly close, 4xx if the receiver of the bye made an
+    /// error, and 5xx if its sender did.
     pub code: u16,
     /// The text of the reason, optionally followed by CR LF and header lines. The terminating NUL
     /// is not included.
@@ -90,8 +90,8 @@ impl<'b> Payload<'b> {
     /// # Errors
     ///
     /// Returns an error if a part of the payload is missing. After such an error, drop the
-    /// descriptor; the next descriptor is intact. The position in the error counts from the start
-    /// of the payload.
+    /// descriptor; the next descriptor is intact. The error states the position in bytes from the
+    /// start of the payload.
     pub fn parse(kind: Kind, bytes: &'b [u8]) -> Result<Self, Malformed> {
         Ok(match kind {
             Kind::Ping => Self::Ping(bytes),

@@ -115,8 +115,8 @@ impl Accepted {
     ///
     /// If a request has no such line, section 12.5.3 lets a server use any coding. However, only
     /// the identity coding is certain to be understood, so the result then accepts only that
-    /// coding. If the lines do not name the identity coding, it is accepted, but ranks below every
-    /// named coding. Malformed members of the list are ignored.
+    /// coding. If the lines do not name the identity coding, it ranks below every other accepted
+    /// coding, and `*;q=0` excludes it. Malformed members of the list are ignored.
     ///
     /// ```
     /// use tussah_wire::http::encoding::{Accepted, Coding, Codings};

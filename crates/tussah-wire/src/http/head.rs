@@ -162,8 +162,8 @@ pub struct Head {
     /// True if the client waits for `100 Continue` before it sends the body (RFC 9110, section
     /// 10.1.1).
     pub expect_continue: bool,
-    /// True if the request has a `Range` field or any `If-` field. If false, a server can skip the
-    /// checks of these fields.
+    /// True if the request has a `Range` field or any of the `If-` fields in [`Field`]. If false, a
+    /// server can skip the checks of these fields.
     pub conditional: bool,
 }
 

@@ -25,7 +25,7 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// Returns the number of bytes, at least one.
+    /// Returns the number of bytes, which is at least one.
     #[expect(clippy::len_without_is_empty, reason = "no range is empty")]
     pub fn len(&self) -> u64 {
         self.last - self.first + 1

@@ -32,7 +32,7 @@ use super::syntax::{PLAIN, run};
 /// # Errors
 ///
 /// Returns a [`Refusal`] if the path does not start with a slash, has a `%` without two hexadecimal
-/// digits, contains a control character or an encoded separator, or leads above the root.
+/// digits, contains a control character, a backslash or an encoded slash, or leads above the root.
 pub fn path(raw: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
     if raw.first() != Some(&b'/') {
         return Err(Refusal::new(Kind::PathStart, 0));
@@ -44,13 +44,13 @@ pub fn path(raw: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
     }
 }
 
-/// Decodes a path, as [`path`] does, but keeps the encoding of bytes that [`path`] refuses: a slash
-/// (`%2F`), a backslash (`%5C`) and control characters (such as `%0A`). In the result, the
+/// Decodes and normalizes a path as [`path`] does, except that a slash (`%2F`), a backslash (`%5C`)
+/// and control characters (such as `%0A`) stay encoded instead of being refused. In the result, the
 /// hexadecimal digits of encoded bytes are capitals.
 ///
 /// An encoded slash therefore never separates segments. The result does not show whether the client
-/// sent `%2F` or `%252F`; [`segments`] does. Use the result to look up paths in tables, not as a
-/// file name.
+/// sent `%2F` or `%252F`; the result of [`segments`] does. Use the result to look up paths in
+/// tables, not as a file name.
 ///
 /// ```
 /// use tussah_wire::http::target;
@@ -62,7 +62,7 @@ pub fn path(raw: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
 ///
 /// # Errors
 ///
-/// Returns the same errors as [`path`], except those about encoded separators and control
+/// Returns the same errors as [`path`], except those about encoded separators and encoded control
 /// characters.
 pub fn path_with_escapes(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
     normal(raw, Escapes::Separators)

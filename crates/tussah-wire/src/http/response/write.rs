@@ -80,8 +80,8 @@ impl<'o> HeadWriter<'o> {
         self.push(&[b"Date: ", date, b"\r\n"]);
     }
 
-    /// Appends `Connection`, which tells the client whether the server keeps the connection open.
-    /// The field may be omitted where it states the default.
+    /// Appends `Connection`, which tells the client whether the server keeps the connection open. A
+    /// server can omit the field where the field states the default of the HTTP version.
     pub fn connection(&mut self, keep_alive: bool) {
         let option: &[u8] = if keep_alive { b"keep-alive" } else { b"close" };
         self.push(&[b"Connection: ", option, b"\r\n"]);
