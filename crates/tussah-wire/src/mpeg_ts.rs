@@ -16,8 +16,8 @@ const WRAP: u64 = 1 << 33;
 /// duration is the difference between the first and the last clock reference (PCR, section 2.4.3.5)
 /// of the first program clock that is found.
 ///
-/// Returns `None` if the bytes are not a transport stream, or contain fewer than two references. If
-/// the clock jumps within the stream, the result is wrong.
+/// Returns `None` if the bytes are not a transport stream, or if the last bytes contain no later
+/// reference of that clock. If the clock jumps within the stream, the result is wrong.
 ///
 /// ```
 /// assert_eq!(tussah_wire::mpeg_ts::duration_ms(b"not a stream", b"of packets"), None);
