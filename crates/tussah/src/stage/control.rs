@@ -115,9 +115,9 @@ pub trait Controller: Send + 'static {
         None
     }
 
-    /// Returns the number of events that the controller would have rejected if it had not been
-    /// [observing](Mode::Observe). The stage calls this method only on the controller that owns
-    /// [`Owns::ADMISSION`].
+    /// Returns the number of events that the controller would have rejected or shed if it had not
+    /// been [observing](Mode::Observe). The stage calls this method only on the controller that
+    /// owns [`Owns::ADMISSION`].
     fn would_reject(&self) -> u64 {
         0
     }

@@ -156,13 +156,13 @@ impl<E> Event<E> {
         self
     }
 
-    /// Sets a callback that is called if the event ends without being handled. The new callback
-    /// replaces any earlier callback.
+    /// Sets or replaces the callback that is called if the event ends without being handled.
     ///
-    /// `f` is called if the event ends in a queue or its handler panics. `f` is also called if the
-    /// runtime ends while a handler that took the event with [`next`](super::Batch::next) is in the
-    /// middle of its batch. `f` is not called if an owner of the event, such as a handler that has
-    /// taken it, drops the event. No lock is held during the call, and a panic in `f` is caught.
+    /// `f` is called if the event ends in a queue, if its handler panics, or if cancelling the
+    /// event drops the handler's future. `f` is also called if the runtime ends while a handler
+    /// that took the event with [`next`](super::Batch::next) still runs. `f` is not called if an
+    /// owner of the event, such as a handler that has taken it, drops the event. No lock is held
+    /// during the call, and a panic in `f` is caught.
     #[must_use]
     pub fn on_drop(mut self, f: impl FnOnce(Reason) + Send + 'static) -> Self {
         *self.more().on_drop.get_mut() = Some(Box::new(f));

@@ -70,7 +70,7 @@ impl Sockets {
     /// Accepts connections, and sends the events of the server and its connections to a stage.
     ///
     /// # Errors
-    /// Returns an error if the sockets are [closed](Self::close).
+    /// Returns an error if the sockets are [closed](Self::close), or if the runtime is shut down.
     pub fn listen<E>(&self, listener: impl Into<Listener>, to: &Sender<E>) -> io::Result<Server>
     where
         E: From<SocketEvent> + Send + 'static,
@@ -117,8 +117,8 @@ impl Sockets {
     /// returned number identifies the connection.
     ///
     /// # Errors
-    /// Returns an error if there are too many [connections](SocketOptions::connections_max), or if
-    /// the sockets are [closed](Self::close).
+    /// Returns an error if there are too many [connections](SocketOptions::connections_max), if the
+    /// sockets are [closed](Self::close), or if the runtime is shut down.
     pub fn connect<E>(
         &self,
         address: impl ToAddresses + Send + 'static,

@@ -161,10 +161,10 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// Sets the mode of the [target](Self::target): on, observing or off; [`Mode::On`] by default.
     ///
     /// [`StageStats::would_reject`](crate::stage::observe::StageStats::would_reject) counts the
-    /// events that an observing stage would have rejected in [`Mode::On`]. To change the mode while
-    /// the stage runs, add an [`AutoTarget`](crate::stage::control::AutoTarget) instead. If a
-    /// controller that you add owns servlets or admission, both [`Mode::Observe`] and [`Mode::Off`]
-    /// turn the target off.
+    /// events that an observing stage would have rejected or shed in [`Mode::On`]. To change the
+    /// mode while the stage runs, add an [`AutoTarget`](crate::stage::control::AutoTarget) instead.
+    /// If a controller that you add owns servlets or admission, both [`Mode::Observe`] and
+    /// [`Mode::Off`] turn the target off.
     ///
     /// # Examples
     /// ```
@@ -265,9 +265,10 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// handler, and uses [`Edges`] to create the handler's outgoing edges.
     ///
     /// # Errors
-    /// Returns an error if the name is taken, if two controllers own the same setting, if an edge
-    /// would close a cycle, or if `make` fails. The stage is then not created. `make` can return
-    /// its own errors with [`Edges::failed`]: `map_err(|error| edges.failed(error))`.
+    /// Returns an error if the name is taken, if a controller owns a setting that stages do not
+    /// have or that another controller owns, if an edge would close a cycle, or if `make` fails.
+    /// The stage is then not created. `make` can return its own errors with [`Edges::failed`]:
+    /// `map_err(|error| edges.failed(error))`.
     pub fn handler<H: Handler<Event = E>>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
@@ -367,7 +368,8 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// stages that send to each other.
     ///
     /// # Errors
-    /// Returns an error if the name is taken, or if two controllers own the same setting.
+    /// Returns an error if the name is taken, or if a controller owns a setting that stages do not
+    /// have or that another controller owns.
     pub fn declare(self) -> Result<Declared<E>, BuildError> {
         let servlets = self.servlets_max.unwrap_or(SERVLETS_MAX);
         Ok(Declared(self.create(Kind::Async, servlets)?.0))

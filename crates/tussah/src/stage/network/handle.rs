@@ -84,8 +84,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
         self.shared.release(inner);
     }
 
-    /// Changes the maximum number of credits in the queue. Events that are already queued stay in
-    /// the queue, even if they exceed the new maximum.
+    /// Changes the maximum number of credits in the queue; 0 counts as 1. Events that are already
+    /// queued stay in the queue, even if they exceed the new maximum.
     pub fn set_queue_max(&self, credits: u64) {
         let mut inner = self.shared.lock();
         inner.state.set_queue_max(credits);

@@ -193,7 +193,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
     }
 
     /// Replaces the handler without losing an event. Running batches continue to their end. In a
-    /// keyed stage, the swap waits until running batches have ended.
+    /// keyed stage, and in a stage with a maximum of one servlet, the swap waits until running
+    /// batches have ended.
     ///
     /// The graph no longer shows the old handler's edges, and new edges that would have closed a
     /// cycle with them are allowed. Running batches can use the old edges until the batches end. If
@@ -205,7 +206,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
     ///
     /// # Errors
     /// Returns an error if `make` fails; the old handler then stays. Returns [`BuildError::Closed`]
-    /// if the stage is closed.
+    /// if the stage is draining or closed.
     pub async fn swap<H: Handler<Event = E>>(
         &self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,

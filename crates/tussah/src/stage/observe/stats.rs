@@ -60,8 +60,8 @@ pub struct StageStats {
     /// or shed while the resource was scarce. `refused` and `shed` include these events, and also
     /// count events that exceeded a bound.
     pub rejected_by: Vec<(Resource, u64)>,
-    /// The number of events that the admission controller would have rejected if it had not been
-    /// [observing](crate::stage::control::Mode::Observe).
+    /// The number of events that the admission controller would have rejected or shed if it had not
+    /// been [observing](crate::stage::control::Mode::Observe).
     pub would_reject: u64,
     /// The number of events whose deadline passed before the handler took them. If an expired event
     /// was in a batch that was created for a call, it also counts as arrived.
@@ -91,8 +91,9 @@ pub struct StageStats {
     /// The number of events handled by calls, not counting those that the calls left in their
     /// batches.
     pub called: u64,
-    /// The total duration of batches, including waits. If a batch contains cancelled or failed
-    /// events, their share of its duration does not count.
+    /// The total duration of batches, including waits. If a batch contains events that were
+    /// cancelled, failed or [left out](crate::stage::Batch::leave_out), their share of its duration
+    /// does not count.
     pub service: Duration,
     /// The part of `service` during which handlers computed.
     pub compute: Duration,

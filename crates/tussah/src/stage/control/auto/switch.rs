@@ -10,8 +10,8 @@ pub enum Mode {
     /// Controls servlets and admission.
     #[default]
     On,
-    /// Admits all events, and counts those that [`Mode::On`] would have rejected. The log shows
-    /// when the controller would have begun to reject events, and when it would have stopped.
+    /// Admits all events, and counts those that [`Mode::On`] would have rejected or shed. The log
+    /// shows when the controller would have begun to reject events, and when it would have stopped.
     Observe,
     /// Admits all events.
     Off,
@@ -34,11 +34,11 @@ struct Shared {
     servlets: AtomicUsize,
 }
 
-/// Counts of the decisions that an [`AutoTarget`](super::AutoTarget) in observation mode would have
-/// made if it had been active.
+/// Counts of the decisions that an [`AutoTarget`](super::AutoTarget) in [`Mode::Observe`] would
+/// have made in [`Mode::On`].
 ///
-/// An observing controller counts more rejections than an active controller would make, because the
-/// queue grows longer without rejections.
+/// In `Mode::Observe`, the controller counts more rejections than it would make in `Mode::On`,
+/// because the queue grows longer without rejections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Observed {
     /// The number of events that the controller would have rejected.

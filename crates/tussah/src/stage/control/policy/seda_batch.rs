@@ -36,10 +36,11 @@ pub struct SedaBatchConfig {
     /// The weight of a new rate in the average; above 0 and at most 1 (other values count as 0.3).
     pub weight: f64,
     /// The rate above which batches shrink, as a share of the highest average. The value must be
-    /// greater than `drop` and at most 1; any other value counts as 0.95.
+    /// above 0 and at most 1; any other value counts as 0.95.
     pub sustained: f64,
     /// The rate below which the controller assumes a sudden drop, as a share of the highest
-    /// average; from 0 to 1 (other values count as 0.5).
+    /// average; at least 0 and below `sustained`. Any other value counts as 0.5, or as `sustained`
+    /// if that is lower.
     pub drop: f64,
     /// The latency target of an event, in nanoseconds, if there is a target; at least 1. The
     /// controller aims for batches that take at most half of this time.
