@@ -27,8 +27,8 @@ pub struct StageLoad<'a> {
     pub wanted: usize,
     /// The number of credits in the stage's queue.
     pub queue_len: u64,
-    /// True if the stage is overloaded: since the last plan, its queue has grown or it has refused
-    /// or shed events, or other stages are waiting for room in its queue.
+    /// True if the stage is overloaded: its queue has grown since the last plan, it has refused or
+    /// shed events since then, or other stages wait for room in its queue.
     pub growing: bool,
     /// The utilisation of the stage's servlets since the last plan; from 0 to 1. The utilisation is
     /// the busy time of the servlets, divided by the elapsed time and by the number of servlets

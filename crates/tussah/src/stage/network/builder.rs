@@ -265,10 +265,10 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// handler, and uses [`Edges`] to create the handler's outgoing edges.
     ///
     /// # Errors
-    /// Returns an error if the name is taken, if a controller owns a setting that stages do not
-    /// have or that another controller owns, if an edge would close a cycle, or if `make` fails.
-    /// The stage is then not created. `make` can return its own errors with [`Edges::failed`]:
-    /// `map_err(|error| edges.failed(error))`.
+    /// Returns an error if the name is taken, if an edge would close a cycle, or if `make` fails.
+    /// Also returns an error if a controller owns a setting that stages do not have or that another
+    /// controller owns. After an error, the stage does not exist. `make` can return its own errors
+    /// with [`Edges::failed`]: `map_err(|error| edges.failed(error))`.
     pub fn handler<H: Handler<Event = E>>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,

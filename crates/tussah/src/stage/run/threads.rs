@@ -71,8 +71,8 @@ pub trait ThreadManager: Send + Sync + 'static {
     fn leave(&self, stage: &Applicant);
 
     /// Returns whether servlets count as busy while their handlers wait. If this returns true,
-    /// stages that wait for each other, for example because of a full queue, can deadlock: the
-    /// waiting servlets use up the limit, and the other stages get no servlets.
+    /// stages that wait for each other, for example because of a full queue, can deadlock. The
+    /// waiting servlets then use up the limit, and the other stages get no servlets.
     fn counts_waiting(&self) -> bool {
         false
     }

@@ -35,8 +35,8 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// - If handlers wait for a scarce resource, a class that needs most of its share loses up to a
     ///   fifth of its events while another class sends many times the capacity.
     /// - After a class starts to send far too many events, the stage may reject events of all
-    ///   classes until it has served several hundred events: for about a second at 800 events/s,
-    ///   and for 8 s at 100 events/s.
+    ///   classes until it has served several hundred events. This takes about a second at 800
+    ///   events/s, and 8 s at 100 events/s.
     /// - A class whose share is at most one hundredth of the total gets more than its share.
     ///
     /// In a keyed stage, shares apply among keys, because the events of a key stay in order. The
