@@ -267,8 +267,8 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// # Errors
     /// Returns an error if the name is taken, if an edge would close a cycle, or if `make` fails.
     /// Also returns an error if a controller owns a setting that stages do not have or that another
-    /// controller owns. After an error, the stage does not exist. `make` can return its own errors
-    /// with [`Edges::failed`]: `map_err(|error| edges.failed(error))`.
+    /// controller owns. In each case, no stage is created. `make` can return its own errors with
+    /// [`Edges::failed`]: `map_err(|error| edges.failed(error))`.
     pub fn handler<H: Handler<Event = E>>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
