@@ -51,7 +51,8 @@ pub use timer::TimerHandle;
 /// Posts an event in the default color.
 ///
 /// # Errors
-/// Returns the closure if the color's queue is full or the runtime is shut down.
+/// Returns the closure if the color's queue is full, or if the runtime is shutting down or has shut
+/// down.
 ///
 /// # Panics
 /// Panics if called outside a runtime.
@@ -65,7 +66,8 @@ pub fn post<F: FnOnce() + Send + 'static>(f: F) -> Result<(), PostError<F>> {
 /// were posted.
 ///
 /// # Errors
-/// Returns the closure if the color's queue is full or the runtime is shut down.
+/// Returns the closure if the color's queue is full, or if the runtime is shutting down or has shut
+/// down.
 ///
 /// # Panics
 /// Panics if called outside a runtime, or if the color belongs to another runtime. If `f` panics,
@@ -106,8 +108,8 @@ pub fn post_in<F: FnOnce() + Send + 'static>(
 /// Posts an event with [`PostOptions`]: a deadline, a drop callback, a depth limit or a priority.
 ///
 /// # Errors
-/// Returns the closure if the color's queue is full or the runtime is shut down. In that case, the
-/// drop callback is not called.
+/// Returns the closure if the color's queue is full, or if the runtime is shutting down or has shut
+/// down. In that case, the drop callback is not called.
 ///
 /// # Panics
 /// Same as [`post_in`].

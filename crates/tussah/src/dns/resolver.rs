@@ -50,7 +50,8 @@ use super::error::{Error, Reason};
 /// All lookups return [`Error`].
 ///
 /// # Panics
-/// A lookup outside the resolver's runtime panics if that runtime is shut down.
+/// A lookup outside the resolver's runtime panics if that runtime is shutting down or has shut
+/// down.
 ///
 /// # Examples
 /// ```

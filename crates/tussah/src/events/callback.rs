@@ -109,7 +109,8 @@ impl<A: Send + 'static> Callback<A> {
     /// If the closure panics, only that call ends. Later calls see the state that the closure left.
     ///
     /// # Errors
-    /// Returns the argument if the color's queue is full or the runtime is shut down.
+    /// Returns the argument if the color's queue is full, or if the runtime is shutting down or has
+    /// shut down.
     ///
     /// # Panics
     /// Panics if the callback's color does not belong to the callback's runtime.

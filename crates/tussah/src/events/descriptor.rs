@@ -101,7 +101,7 @@ impl Sealed for Writer {
 /// has no room for it: the thread then checks it every 20 ms. Prefer `read().await` where you can:
 /// it is cheaper, because it waits only if no data is available.
 ///
-/// If the runtime is shut down, the callback is dropped.
+/// If the runtime is shut down or shutting down, the callback is dropped.
 ///
 /// The function works inside and outside runtimes.
 ///

@@ -64,8 +64,8 @@ impl PostOptions {
         self
     }
 
-    /// Sets the priority that the color has from this post onwards. The priority influences the
-    /// order among colors, never the order of events within a color; see
+    /// Sets the priority of the color, which remains in effect until another priority is set. The
+    /// priority influences the order among colors, never the order of events within a color; see
     /// [`ColorRef::set_priority`](crate::ColorRef::set_priority).
     pub fn priority(mut self, priority: i8) -> Self {
         self.priority = Some(priority);

@@ -31,7 +31,7 @@ impl<T> Refused<T> {
         matches!(self.cause, Cause::Full)
     }
 
-    /// Returns whether the runtime is shut down. No later attempt can succeed.
+    /// Returns whether the runtime is shutting down or has shut down. No later attempt can succeed.
     pub fn is_shut_down(&self) -> bool {
         matches!(self.cause, Cause::ShutDown)
     }

@@ -75,7 +75,8 @@ pub struct Program {
 pub enum Others {
     /// Unknown modules are errors.
     Refused,
-    /// Unknown modules may belong to another program, so their ports and types are not checked.
+    /// Unknown modules may belong to another program. In a file that uses one, no ports or types
+    /// are checked.
     Trusted,
 }
 
