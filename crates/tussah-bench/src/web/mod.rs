@@ -96,7 +96,7 @@ pub struct Common {
     #[arg(long, global = true, default_value_t = 1)]
     workers: usize,
 
-    /// Seed that determines the order of the servers and the clients' requests
+    /// Seed that determines the clients' requests, and the order in which the servers run
     #[arg(long, global = true, default_value_t = 1)]
     seed: u64,
 

@@ -236,7 +236,7 @@ impl<T: Send + 'static> Outlet<T> {
         }
     }
 
-    /// Opens the port for an async call with a batch.
+    /// Opens the port for an async method that takes a batch.
     pub fn port_of<'a>(&'a self, current: &'a Current, sends: &'a Sends) -> PortOf<'a, T> {
         PortOf {
             outlet: self,
@@ -277,7 +277,7 @@ impl<T: Send + 'static> Out<T> for OutboxOf<'_, '_, T> {
     }
 }
 
-/// An output port during an async call with a batch.
+/// An output port during the call of an async method that takes a batch.
 pub struct PortOf<'a, T> {
     outlet: &'a Outlet<T>,
     current: &'a Current,

@@ -82,8 +82,8 @@ impl<T: Send + 'static> Outlet<T> {
         self.open_in_turn(Of::Item(flow), turn, sends)
     }
 
-    /// Opens the port for an async call with a batch, in an ordered module. `turn` holds the ticket
-    /// of the first item.
+    /// Opens an ordered module's port for an async method that takes a batch. `turn` holds the
+    /// ticket of the first item.
     pub fn in_turn_of<'a>(
         &'a self,
         current: &'a Current,

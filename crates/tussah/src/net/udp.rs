@@ -17,7 +17,7 @@ use super::socket::{Direction, Socket, family, internet};
 use crate::io_error::context;
 pub use batch::RecvSlot;
 
-/// A UDP socket. A datagram arrives whole or not at all. Several datagrams can arrive in any order.
+/// A UDP socket. A datagram arrives whole or not at all. Datagrams can arrive in any order.
 ///
 /// If a datagram is longer than the buffer, it is truncated, and the rest is lost;
 /// [`recv_batch`](Self::recv_batch) reports the truncation. If no process listens at the other end,

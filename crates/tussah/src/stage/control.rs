@@ -248,9 +248,9 @@ impl fmt::Debug for Owns {
 pub struct Cadence {
     /// The minimum time between two samples, in nanoseconds.
     pub interval_ns: u64,
-    /// The number of events that must have arrived since the last sample.
+    /// The minimum number of events that arrive between two samples.
     pub arrived: u64,
-    /// The number of events that must have finished since the last sample, including failed events.
+    /// The minimum number of events, including failed ones, that finish between two samples.
     pub finished: u64,
 }
 

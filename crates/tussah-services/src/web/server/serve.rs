@@ -266,8 +266,9 @@ fn bound_arenas(workers: Option<usize>) {
     }
 }
 
-/// An error that prevents a web server from starting or from continuing. The `Debug` form is the
-/// same as the `Display` form, for programs that return this error from `main`.
+/// An error that prevents a web server from starting or from continuing. Its `Debug`
+/// output is its `Display` output, so that a program that returns it from `main` prints a readable
+/// message.
 #[non_exhaustive]
 pub enum WebError {
     /// The runtime or its signal handlers cannot be created.

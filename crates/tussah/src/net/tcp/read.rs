@@ -201,9 +201,9 @@ impl TcpStream {
         done.map_err(|error| self.failed(Verb::Read, error))
     }
 
-    /// Returns whether the peer has hung up, as defined at [`poll_hangup`](Self::poll_hangup),
-    /// without a system call. Returns false before the first wait on the stream, because the driver
-    /// reports nothing until then.
+    /// Returns whether the peer has hung up, as defined at [`poll_hangup`](Self::poll_hangup). The
+    /// function makes no system call. It returns false before the first wait on the stream, because
+    /// the driver reports nothing until then.
     #[must_use]
     #[inline]
     pub fn has_hung_up(&self, hangup: Hangup) -> bool {

@@ -17,7 +17,7 @@ pub enum Why {
     /// A resource that handlers wait for is scarce: more events in service do not increase the
     /// throughput.
     MoreDoNoMore,
-    /// No resource is scarce, because the throughput falls when fewer events are in service.
+    /// No resource is scarce: with fewer events in service, the throughput falls.
     FewerDoLess,
     /// The [`Memory`](super::Memory) of an earlier controller says that a resource was scarce.
     Remembered,

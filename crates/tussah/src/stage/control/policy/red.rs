@@ -16,8 +16,8 @@ use crate::stage::control::{
     Admission, Arrival, Cadence, Controller, Departure, Owns, Sample, Settings, Verdict,
 };
 
-/// Parameters of [`Red`]; the defaults have the proportions of the paper (§5: min 5 packets, max
-/// three times as much, p_max 1/50, w_q 0.002).
+/// Parameters of [`Red`]; the defaults keep the proportions given in the paper (§5: min 5 packets,
+/// max three times min, p_max 1/50, w_q 0.002).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RedConfig {
     /// The average queue length up to which every event is admitted, in credits; from 0 to 10^18
