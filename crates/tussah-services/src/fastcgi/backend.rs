@@ -115,14 +115,14 @@ impl Backend {
         body: B,
     ) -> Result<Response<B>, Failure> {
         let permit = self.0.permit().await?;
-        let is_of = |method: &[u8]| {
+        let is = |name: &str, value: &[u8]| {
             let mut variables = variables.iter();
-            variables
-                .any(|(name, value)| name.as_ref() == "REQUEST_METHOD" && value.as_ref() == method)
+            variables.any(|one| (one.0.as_ref(), one.1.as_ref()) == (name, value))
         };
-        let is_head = is_of(b"HEAD");
-        let is_safe = is_head || is_of(b"GET");
-        let connection = match self.0.take_idle(is_safe) {
+        let is_head = is("REQUEST_METHOD", b"HEAD");
+        let is_safe = is_head || is("REQUEST_METHOD", b"GET");
+        let may_repeat = is_safe && is("CONTENT_LENGTH", b"");
+        let connection = match self.0.take_idle(may_repeat) {
             Some(connection) => (connection, true),
             None => (self.0.connect(NonZeroU16::MIN).await?, false),
         };
@@ -158,12 +158,12 @@ impl Pool {
         permit.map_err(|_| Failure::Queue(time))
     }
 
-    /// Takes an idle connection that the peer has not closed, for a request that is safe to repeat
-    /// or not.
-    fn take_idle(&self, is_safe: bool) -> Option<Connection> {
+    /// Takes an idle connection that the peer has not closed. If the request may be repeated, a
+    /// connection whose end the driver has not reported yet is good enough.
+    fn take_idle(&self, may_repeat: bool) -> Option<Connection> {
         let mut idle = self.idle.lock();
         while let Some(mut connection) = idle.pop() {
-            if connection.is_fresh(is_safe) {
+            if connection.is_fresh(may_repeat) {
                 connection.next_request();
                 return Some(connection);
             }

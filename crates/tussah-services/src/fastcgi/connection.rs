@@ -62,9 +62,9 @@ impl Connection {
     }
 
     /// Returns whether a connection that has been idle can be used: the peer has neither closed it
-    /// nor sent anything. For a request that is safe to repeat, the driver's reports suffice.
-    pub(super) fn is_fresh(&self, is_safe: bool) -> bool {
-        if is_safe && self.is_quiet() {
+    /// nor sent anything. For a request that may be repeated, the driver's reports suffice.
+    pub(super) fn is_fresh(&self, may_repeat: bool) -> bool {
+        if may_repeat && self.is_quiet() {
             return true;
         }
         let mut byte = [0];

@@ -103,24 +103,21 @@ fn is_on_disk(response: &Response) -> bool {
     file.is_some_and(|(file, from, len)| !is_in_memory(file, from, len.min(PIECE_BYTES)))
 }
 
-/// Does the same as [`some`] without waiting. Returns `None` if there is no room, or if a disk has
-/// to be read first.
+/// Does the same as [`some`] without waiting. Returns `None` if there is no room, or if a piece of
+/// a file fails or is on a disk: [`some`] then copies the piece, or reports the error.
 fn some_at_once(stream: &Stream, response: &Response) -> io::Result<Option<u64>> {
     if is_on_disk(response) {
         return Ok(None);
     }
-    let sent = if let Some((file, from, len)) = response.file() {
-        stream.try_send_file(file, from, len.min(PIECE_BYTES))
-    } else {
-        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-        let count = response.slices(&mut slices);
-        let more = count < response.pieces.len();
-        let sent = stream.try_write_vectored(&slices[..count], more);
-        sent.map(|sent| sent as u64)
-    };
-    match sent {
+    if let Some((file, from, len)) = response.file() {
+        return Ok(stream.try_send_file(file, from, len.min(PIECE_BYTES)).ok());
+    }
+    let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+    let count = response.slices(&mut slices);
+    let more = count < response.pieces.len();
+    match stream.try_write_vectored(&slices[..count], more) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-        sent => sent.map(Some),
+        sent => sent.map(|sent| Some(sent as u64)),
     }
 }
 
@@ -137,8 +134,8 @@ struct Room {
     is_unreported: bool,
 }
 
-/// Bound, in attempts: attempts without a report while a client reads nothing. The time limit is
-/// exceeded by at most one interval between them.
+/// Bound, in attempts: attempts without a report in the time for which a client may read nothing.
+/// An attempt that finds room begins this time again.
 const ATTEMPTS: u32 = 8;
 
 impl Room {
@@ -154,7 +151,8 @@ impl Room {
     /// # Errors
     /// Returns the system's error, or `TimedOut` if the client has read nothing for too long.
     async fn send(&mut self, stream: &Stream, response: &mut Response) -> io::Result<u64> {
-        if self.is_unreported
+        // `some` would check again whether the piece is on a disk.
+        if (self.is_unreported || response.file().is_some())
             && let Some(sent) = some_at_once(stream, response)?
         {
             return Ok(sent);
