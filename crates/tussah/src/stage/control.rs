@@ -100,6 +100,13 @@ pub trait Controller: Send + 'static {
     /// since the process created its first network.
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings;
 
+    /// Returns how the stage treats queued events while the handlers of all its busy servlets wait.
+    /// The stage calls this method after each sample, and only on the controller that owns
+    /// [`Owns::SERVLETS`].
+    fn while_all_wait(&self) -> WhileAllWait {
+        WhileAllWait::Hold
+    }
+
     /// Returns the controller's current admission rule for events of `class`. The log shows this
     /// rule. The stage calls this method before and after each sample, and only on the controller
     /// that owns [`Owns::ADMISSION`].
@@ -285,6 +292,22 @@ pub struct Settings {
     pub outgoing_max: Option<u64>,
     /// The reason for the change, if the numbers in the sample do not show it.
     pub why: Why,
+}
+
+/// The treatment of queued events while the number of servlets is reached, and the handlers of all
+/// servlets wait. Waiting for a worker, or for room in another stage, does not count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WhileAllWait {
+    /// The events stay in the queue until a handler has ended.
+    #[default]
+    Hold,
+    /// If no event ends for 100 ms, or for eight mean service times if that is longer, the stage
+    /// uses servlets beyond the limit. The handlers may wait for the queued events.
+    BeginLater,
+    /// One event begins immediately, so that one servlet computes. The limit on servlets then
+    /// applies only to handlers that do not wait. In a blocking stage, which cannot tell whether
+    /// its handlers wait, this is the same as `BeginLater`.
+    Begin,
 }
 
 /// The order in which the events of one class leave the queue.

@@ -32,7 +32,7 @@ mod work;
 
 use std::sync::Arc;
 
-use super::control::{Order, Servlets, log::Log};
+use super::control::{Order, Servlets, WhileAllWait, log::Log};
 use super::event::{CLASSES_MAX, Classes, Event, Home, Reason, Watch};
 use super::queue::Queue;
 
@@ -152,8 +152,8 @@ pub(crate) struct State<E> {
     yielding: usize,
     /// Of the waiting servlets, those that wait for room in another stage.
     held_up: usize,
-    /// True if a stall allows servlets beyond the target, because the default controllers set it.
-    pub(crate) relieves: bool,
+    /// The treatment of queued events while all servlets wait.
+    while_all_wait: WhileAllWait,
     /// The number of servlets that may be at work beyond the target, because of a stall.
     relief: usize,
     /// The number of events that had ended when the next check for a stall was scheduled.
@@ -185,6 +185,7 @@ pub(crate) struct Parts<E> {
 
 impl<E> State<E> {
     pub(crate) fn new(parts: Parts<E>) -> Self {
+        let while_all_wait = parts.controllers.while_all_wait();
         Self {
             queue: parts.queue,
             controllers: parts.controllers,
@@ -232,7 +233,7 @@ impl<E> State<E> {
             waiting: 0,
             yielding: 0,
             held_up: 0,
-            relieves: false,
+            while_all_wait,
             relief: 0,
             stall_ended: 0,
             mean_ns: 0.0,

@@ -1,5 +1,7 @@
 //! Clients that send to scripts slowly, or read from them slowly.
 
+use std::fs;
+
 use serde_json::Value;
 use tussah_services::fastcgi::Options;
 use tussah_services::web::config::FastCgi;
@@ -16,7 +18,7 @@ const UPLOAD: usize = 300_000;
 /// More than what the system buffers for a client that does not read.
 const LONG: usize = 16 << 20;
 
-fn start(php: &Php, buffering: bool) -> Server {
+fn site(php: &Php, buffering: bool) -> Site {
     let connections = CHILDREN;
     let application = FastCgi {
         buffering,
@@ -31,11 +33,14 @@ fn start(php: &Php, buffering: bool) -> Server {
         .file("long.php", "<?php readfile(__DIR__ . '/long');")
         .file("echo.php", "<?php readfile('php://input');")
         .file("short.php", "<?php echo 'short';");
-    let site = site.with(|config| {
+    site.with(|config| {
         config.fastcgi = vec![application];
         config.limits.body_bytes = 64 << 20;
-    });
-    site.start()
+    })
+}
+
+fn start(php: &Php, buffering: bool) -> Server {
+    site(php, buffering).start()
 }
 
 fn status(server: &Server) -> Value {
@@ -127,6 +132,38 @@ fn slow_uploads_leave_the_stage_to_others() {
         );
         assert_same(&client.answer().body, &bytes(UPLOAD));
         assert_eq!(client.answer().text(), "short");
+    }
+}
+
+/// The stage has learned from short requests that compute most of the time. Scripts that then wait
+/// for long do not hold up others while processes are free.
+#[test]
+fn waiting_scripts_leave_the_stage_to_others() {
+    let php = Php::start();
+    let go = php.directory.path().join("go");
+    let wait = format!(
+        "<?php while (!file_exists('{}')) {{ usleep(1000); clearstatcache(); }} echo 'end';",
+        go.display()
+    );
+    let server = site(&php, true).file("wait.php", wait).start();
+    let mut client = server.connect();
+    let mut few = 0;
+    wait_for("a stage that has few servlets for long", || {
+        assert_eq!(client.get("/short.php", "").text(), "short");
+        let is_few = of_stage(&server, "servlets_allowed") < CHILDREN;
+        few = if is_few { few + 1 } else { 0 };
+        (few == 30).then_some(())
+    });
+    let before = of_stage(&server, "arrived");
+    let mut others: Vec<_> = (1..CHILDREN).map(|_| server.connect()).collect();
+    for client in &mut others {
+        client.send(request("GET", "/wait.php", ""));
+    }
+    wait_for_requests(&server, before + others.len());
+    assert_eq!(client.get("/short.php", "").text(), "short");
+    fs::write(go, "").expect("a file");
+    for client in &mut others {
+        assert_eq!(client.answer().text(), "end");
     }
 }
 

@@ -10,7 +10,7 @@ use self::shown::{class_sample, sample};
 use super::digest::Digest;
 use crate::stage::control::{
     Admission, Arrival, ClassSample, Controller, Departure, Owns, Rule, Sample, Servlets, Settings,
-    Verdict, one_owner,
+    Verdict, WhileAllWait, one_owner,
 };
 use crate::stage::error::BuildError;
 use crate::stage::event::{CLASSES_MAX, Class, Classes};
@@ -241,6 +241,14 @@ impl ControllerSet {
     /// Returns the latency target in force, if the owner of admission has one.
     pub(crate) fn effective_target(&mut self) -> Option<Duration> {
         self.ask(None, |owner| owner.effective_target())
+    }
+
+    /// Returns how queued events are treated while all servlets wait.
+    pub(crate) fn while_all_wait(&self) -> WhileAllWait {
+        let mut slots = self.slots.iter();
+        let owner = slots.find(|slot| slot.owns.has(Owns::SERVLETS) && slot.interval_ns != NEVER);
+        let asked = owner.and_then(|slot| caught(|| slot.controller.while_all_wait()));
+        asked.unwrap_or_default()
     }
 
     /// Returns the number of events that the owner of admission would have rejected.

@@ -6,6 +6,7 @@
 //! servlets beyond the controllers' number. It gives them back as the waiting handlers end.
 
 use super::{Kind, State};
+use crate::stage::control::WhileAllWait;
 use crate::stage::event::NEVER;
 
 /// Bound, in nanoseconds: the shortest stall. Controllers are sampled more often than this.
@@ -20,11 +21,11 @@ impl<E> State<E> {
     fn is_stuck(&self) -> bool {
         let busy = self.servlets.busy;
         let all_wait = match self.kind {
-            Kind::Async => self.waiting == busy && self.yielding + self.held_up == 0,
+            Kind::Async => self.waiting_outside() == busy,
             // They may be waiting at any time.
             Kind::Blocking => true,
         };
-        self.relieves
+        self.while_all_wait != WhileAllWait::Hold
             && all_wait
             && busy > 0
             && busy >= self.allowed()

@@ -106,6 +106,7 @@ impl<E> State<E> {
             self.retuned_ns = now_ns;
         }
         self.set_targets(&target);
+        self.while_all_wait = self.controllers.while_all_wait();
         self.schedule_sweep(now_ns);
     }
 }

@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tussah::stage::control::{AutoServlets, Cadence, Controller, Owns, Sample, Settings};
-use tussah::stage::{Batch, BuildError, Network};
+use tussah::stage::control::{
+    AutoServlets, AutoTarget, Cadence, Controller, Owns, Sample, Settings, WhileAllWait, Why,
+};
+use tussah::stage::{Batch, BuildError, Network, Stage, StageBuilder};
 
 use super::support::{Door, adds_up, by, each, one};
 use crate::{by_hand, idle, runtime};
@@ -437,34 +439,73 @@ fn yielding_to_others_does_not_count_as_waiting() -> Result<(), BuildError> {
     Ok(())
 }
 
+/// A controller that has measured that one servlet is enough.
+struct One(WhileAllWait);
+
+impl Controller for One {
+    fn name(&self) -> &'static str {
+        "one"
+    }
+
+    fn owns(&self) -> Owns {
+        Owns::SERVLETS
+    }
+
+    fn cadence(&self) -> Cadence {
+        Cadence::every_ns(1)
+    }
+
+    fn while_all_wait(&self) -> WhileAllWait {
+        self.0
+    }
+
+    fn sample(&mut self, _: &Sample<'_>, _: u64) -> Settings {
+        ONE
+    }
+}
+
+const ONE: Settings = Settings {
+    servlets: Some(1),
+    batch: None,
+    threshold: None,
+    order: None,
+    pace_ns: None,
+    outgoing_max: None,
+    why: Why::Unsaid,
+};
+
+/// A stage with one servlet, three events that wait, and a fourth that lets them through.
+fn waits_for_the_fourth(
+    stage: StageBuilder<u32>,
+) -> Result<(Stage<u32, impl Sized>, Door), BuildError> {
+    let door = Door::new();
+    let at = door.clone();
+    let stage = stage.batch(1).settings(ONE).handler(move |_| {
+        Ok(by(move |batch: &mut Batch<u32>| {
+            let at = at.clone();
+            Box::pin(async move {
+                match batch.next() {
+                    Some(3) => at.let_through(3),
+                    _ => at.pass().await,
+                }
+            })
+        }))
+    })?;
+    let sender = stage.sender();
+    for n in 0..4 {
+        sender.try_send(n).expect("there is room");
+    }
+    Ok((stage, door))
+}
+
 #[test]
 fn an_event_may_wait_for_a_queued_event() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();
     runtime.block_on_spawned(async move {
         let network = Network::new("servlets");
-        let door = Door::new();
-        let at = door.clone();
-        // The controllers have measured that one servlet is enough.
-        let one = Settings {
-            servlets: Some(1),
-            ..Settings::default()
-        };
-        let stage = network.stage("waits").batch(1).settings(one);
-        let stage = stage.handler(move |_| {
-            Ok(by(move |batch: &mut Batch<u32>| {
-                let at = at.clone();
-                Box::pin(async move {
-                    match batch.next() {
-                        Some(3) => at.let_through(3),
-                        _ => at.pass().await,
-                    }
-                })
-            }))
-        })?;
-        let sender = stage.sender();
-        for n in 0..4 {
-            sender.try_send(n).expect("there is room");
-        }
+        let stage = network.stage("waits");
+        let stage = stage.controller(One(WhileAllWait::BeginLater));
+        let (stage, door) = waits_for_the_fourth(stage)?;
         idle().await;
         assert_eq!((door.came(), stage.stats().servlets.busy), (1, 1));
         // The number of servlets doubles twice.
@@ -480,6 +521,48 @@ fn an_event_may_wait_for_a_queued_event() -> Result<(), BuildError> {
         stage.drain().await;
         adds_up(&stage);
         assert_eq!(stage.stats().finished, 4);
+        Ok(())
+    })
+}
+
+#[test]
+fn default_controllers_limit_only_handlers_that_do_not_wait() -> Result<(), BuildError> {
+    let (_clock, runtime) = by_hand();
+    runtime.block_on_spawned(async move {
+        let network = Network::new("servlets");
+        let target = Duration::from_millis(100);
+        let stages = [
+            network.stage("without a target"),
+            network.stage("with one").target(target),
+            network.stage("set").controller(AutoServlets::default()),
+            network
+                .stage("set with one")
+                .controller(AutoTarget::new(target)),
+        ];
+        for stage in stages {
+            let (stage, _) = waits_for_the_fourth(stage)?;
+            stage.drain().await;
+            adds_up(&stage);
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn other_controllers_limit_handlers_that_wait() -> Result<(), BuildError> {
+    let (clock, runtime) = by_hand();
+    runtime.block_on_spawned(async move {
+        let network = Network::new("servlets");
+        let stage = network.stage("waits").controller(One(WhileAllWait::Hold));
+        let (stage, door) = waits_for_the_fourth(stage)?;
+        for _ in 0..3 {
+            idle().await;
+            clock.advance(Duration::from_secs(10));
+        }
+        assert_eq!((door.came(), stage.stats().servlets.busy), (1, 1));
+        door.let_through(3);
+        stage.drain().await;
+        adds_up(&stage);
         Ok(())
     })
 }

@@ -8,7 +8,7 @@ use crate::stage::control::knee::Knee;
 use crate::stage::control::predict::Limit;
 use crate::stage::control::{
     Admission, Arrival, Cadence, Controller, Departure, Owns, Predict, Rule, Sample, Settings,
-    Verdict,
+    Verdict, WhileAllWait,
 };
 use crate::stage::event::Class;
 
@@ -57,6 +57,8 @@ pub struct AutoTarget {
     memory: Option<Memory>,
     /// The number by which the controller owns the memory, after its first sample.
     owner: u64,
+    /// True if the number of servlets follows a scarce resource.
+    is_scarce: bool,
 }
 
 impl AutoTarget {
@@ -72,6 +74,7 @@ impl AutoTarget {
             switch: Switch::default(),
             memory: None,
             owner: 0,
+            is_scarce: false,
         }
     }
 
@@ -142,11 +145,21 @@ impl Controller for AutoTarget {
         self.admission.cadence()
     }
 
+    fn while_all_wait(&self) -> WhileAllWait {
+        if self.is_scarce {
+            // The handlers wait for a resource that is in use.
+            WhileAllWait::BeginLater
+        } else {
+            self.servlets.while_all_wait()
+        }
+    }
+
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings {
         self.recall(now_ns);
         let mut settings = self.servlets.sample(sample, now_ns);
         let unknown = self.servlets.times.finished < FINISHED_MIN;
         let mode = self.switch.mode();
+        self.is_scarce = false;
         self.switch
             .would_have(settings.servlets.unwrap_or(sample.servlets.target));
         if mode != Mode::Off && !sample.blocking && (self.servlets.waits() || unknown) {
@@ -155,6 +168,7 @@ impl Controller for AutoTarget {
             self.switch.would_have(servlets);
             if mode == Mode::On {
                 (settings.servlets, settings.why) = (Some(servlets), asked.why);
+                self.is_scarce = asked.scarce.is_some();
             }
             let limit = asked.scarce.map(|scarce| Limit { scarce, servlets });
             self.admission.limit(self.knee.target_ns(), limit);

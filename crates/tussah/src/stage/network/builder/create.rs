@@ -91,7 +91,7 @@ impl<E: Send + 'static> StageBuilder<E> {
             seed: network.runtime.seed(),
             process: Arc::clone(&network.process),
         });
-        (state.numbers, state.relieves) = (self.numbers, !self.manual && !controlled);
+        state.numbers = self.numbers;
         state.retune(self.settings);
         // Until the stage is in the governor's plan.
         state.cap = if network.governing.governs() {
