@@ -7,9 +7,9 @@
 //! [`Handle::driver`](crate::Handle::driver) reports which backend a runtime uses.
 //!
 //! # Order
-//! Operations that change a file (`write_at`, `append`, `set_len`, `sync_all`, `sync_data`) run one
-//! at a time, in the order in which their futures were first polled. Reads are not ordered, and
-//! neither are operations on different `File`s with the same path.
+//! The operations that change a [`File`] (`write_at`, `append`, `set_len`, `sync_all`, `sync_data`)
+//! run one at a time, in the order in which their futures were first polled. Reads have no fixed
+//! order, and neither have operations on different `File`s with the same path.
 //!
 //! # Cancellation
 //! Dropping a future discards its result. The operation's buffer is dropped as soon as the kernel
@@ -22,11 +22,11 @@
 //!   io_uring, and then cancels them. It gives operations on the blocking pool until the shutdown
 //!   deadline, and then abandons them.
 //!
-//! An operation that outlives its future keeps its memory until it ends. At most one write per open
-//! file can outlive its future. The following operations can also outlive their futures, in any
-//! number: reads that the kernel has not cancelled yet, calls to `close`, and operations that
-//! change names, such as `rename` and `remove_file`. A program that starts many such operations and
-//! drops their futures must limit their number itself.
+//! An operation that outlives its future keeps its memory until the operation ends. At most one
+//! write per open file can outlive its future. The following operations can also outlive their
+//! futures, in any number: reads that the kernel has not cancelled yet, calls to `close`, and
+//! operations that change names, such as `rename` and `remove_file`. A program that starts many
+//! such operations and drops their futures must limit their number itself.
 //!
 //! # Errors
 //! Each error names the operation and its object:

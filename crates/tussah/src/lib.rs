@@ -91,8 +91,8 @@
 //! | `cli` | no | the module `flow::cli`: the command line of programs that run graphs in Weave |
 //!
 //! # Other executors
-//! Most futures of this crate can also be polled by another executor, or outside any runtime.
-//! Workers of tussah then call the other executor's wakers, which must therefore not block.
+//! Most futures of this crate also work in another executor, or outside any runtime. Workers of
+//! tussah then call the other executor's wakers, which must therefore not block.
 //!
 //! # Further reading
 //! The repository contains:

@@ -1,5 +1,5 @@
-//! Values that belong to one thread, or to a part of one, and move with that thread between
-//! workers.
+//! Values that belong to one thread, or to one future inside a thread, and move with the thread
+//! between workers.
 //!
 //! A local is set for one future. While an OS thread polls the future, code on that OS thread sees
 //! the value. Between polls, no code sees the value. Threads that use no locals have no overhead.
@@ -89,8 +89,8 @@ impl<T: 'static> LocalKey<T> {
     ///
     /// # Panics
     ///
-    /// Panics inside a call to [`with`](Self::with) on the same local. If `f` panics, the local's
-    /// previous value is restored, and the panic propagates.
+    /// Panics if called inside a call to [`with`](Self::with) on the same local. If `f` panics, the
+    /// local's previous value is restored, and the panic propagates.
     #[track_caller]
     pub fn sync_scope<R>(&'static self, value: T, f: impl FnOnce() -> R) -> R {
         let mut value = Some(value);

@@ -97,7 +97,7 @@ fn each<T: Clone + Debug + Send + 'static>() -> Modules {
         .with::<Throttle<T>>("Throttle")
 }
 
-/// Returns the modules that read fields of items, for items of type `T`.
+/// Returns the generic modules that read fields of their items, for items of type `T`.
 #[must_use]
 pub fn by_field<T: Fields + Clone + Send + 'static>() -> Modules {
     Modules::new()

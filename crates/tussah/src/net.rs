@@ -96,9 +96,9 @@
 //! # Common properties
 //!
 //! - Operations take `&self`, so any number of threads can use a socket at the same time.
-//! - Dropping the future of an operation never loses data that has arrived. The section
-//!   Cancellation of each operation states what may already have happened when the future is
-//!   dropped.
+//! - Dropping the future of an operation never loses data that has arrived. The documentation of
+//!   each operation has a section "Cancellation", which states what may already have happened when
+//!   the future is dropped.
 //! - Errors name the operation and the peer: see [`OpError`](crate::OpError). The `try_` functions,
 //!   except `try_accept`, return the system's errors unchanged.
 //! - Interrupted system calls are retried.

@@ -1,4 +1,5 @@
-//! Proxies: instances that are inserted into an edge while the graph runs, and removed again.
+//! Proxies: instances that a program inserts into the edges of a running graph, and can remove
+//! again.
 
 use std::fmt;
 use std::future::Future;
@@ -19,29 +20,31 @@ use crate::AbortHandle;
 use crate::stage::{Batch, Between, BuildError, Edges, Handler, Network, Reason, Sender, Stage};
 
 impl Running {
-    /// Inserts an instance of a module into an edge while the graph runs. The new instance receives
-    /// all items that the sending instance sends to the receiving port. Items that the new instance
-    /// sends to its `out` port go to the receiving port. The new instance can show, change, delay,
-    /// duplicate or drop items.
+    /// Inserts a proxy, which is a new instance of the module `M`, into an edge while the graph
+    /// runs. The proxy receives all items that the sending instance sends to the receiving port.
+    /// Items that the proxy sends to its `out` port go to the receiving port. A proxy can show,
+    /// change, delay, duplicate or drop items.
     ///
     /// The module must have one input port, `run`, which takes the edge's items, and an output port
     /// `out` for the same type of items. It must have no `start`, keep no per-flow state, and not
-    /// block its OS thread. Items that the new instance does not handle go to the `dropped` port of
-    /// the receiver. Other output ports of the new instance have no edges. `edge` has the form that
-    /// [`tap`](Self::tap) accepts, and `name` is the name of the new instance.
+    /// block its OS thread. Items that the proxy fails to handle go to the `dropped` port of the
+    /// receiver. Other output ports of the proxy have no edges. `edge` names the edge in the same
+    /// form as for [`tap`](Self::tap), and `name` becomes the name of the proxy.
     ///
     /// The items of a sender keep their order. The proxy handles one item at a time. While the
     /// proxy waits, the sender waits too, as it does for a full queue. If the proxy panics, or if
     /// the graph stops while the proxy waits, the proxy's current item goes to the receiver's
     /// `dropped` port, provided that the item's type is `Clone`. A proxy whose method takes `&mut
     /// self` closes if it panics more than five times within a minute. All items then go to the
-    /// receiver's `dropped` port until the proxy is removed. This method first waits until all
-    /// instances that call the receiver, as in a fused chain, are idle.
+    /// receiver's `dropped` port until the proxy is removed.
+    ///
+    /// This method first waits until all instances that call the receiver directly, as in a fused
+    /// chain, are idle.
     ///
     /// # Errors
-    /// Returns an error if there is no such edge, if several edges have this name, or if the edge
-    /// begins or ends at shards. Also returns an error if the edge already has a proxy, if the name
-    /// is taken, or if the module does not fit or cannot be created.
+    /// Returns an error if there is no such edge, if several edges have this name, or if the sender
+    /// or the receiver has shards. Also returns an error if the edge already has a proxy, if the
+    /// name is taken, if the module does not meet the conditions above, or if it cannot be created.
     ///
     /// # Cancellation
     /// If the future is dropped, no proxy is inserted.

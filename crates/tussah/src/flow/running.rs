@@ -105,7 +105,7 @@ impl Running {
         }
     }
 
-    /// Returns the names of the edges, as in `a -> b.port`.
+    /// Returns the names of the edges, in the form `a -> b.port`.
     #[must_use]
     pub fn edges(&self) -> Vec<String> {
         self.edges.iter().map(ToString::to_string).collect()
@@ -115,10 +115,10 @@ impl Running {
     /// dropped.
     ///
     /// The name of an edge has the form `a -> b.port`, as in Weave. If an output port has only one
-    /// edge, the name of the port identifies the edge. An edge from or to several shards counts as
-    /// one edge. The tap shows an item when the item is sent, even if the receiver has no room for
-    /// it at that time. The sending instance runs the `Display` or `Debug` implementation of the
-    /// item.
+    /// edge, the name of that port, such as `a.out`, also identifies the edge. An edge from or to
+    /// several shards counts as one edge. The tap shows an item when the item is sent, even if the
+    /// receiver has no room for it at that time. The sending instance formats the items, with their
+    /// `Display` or `Debug` implementation.
     ///
     /// # Errors
     /// Returns an error if there is no such edge, or if several edges have this name.
@@ -166,8 +166,8 @@ impl Running {
     /// a delay. The flows of a source without `run` are closed when the source ends. For other
     /// flows that are still open, `end` is not called, and alarms no longer go off.
     ///
-    /// The future never completes in the following cases. In these cases, use
-    /// [`drain_within`](Self::drain_within) or [`stop`](Self::stop):
+    /// The future never completes in the following cases; use [`drain_within`](Self::drain_within)
+    /// or [`stop`](Self::stop) instead:
     ///
     /// - An item circulates in a cycle forever.
     /// - A module waits forever, or leaves items in its batch.
@@ -182,8 +182,8 @@ impl Running {
         self.close().await;
     }
 
-    /// Returns the errors of the sources that have failed or panicked, if a [drain](Self::drain)
-    /// has already noticed the failure.
+    /// Returns the errors of the sources that have failed or panicked. The list contains a failure
+    /// only after a [drain](Self::drain) has noticed it.
     #[must_use]
     pub fn failures(&self) -> Vec<GraphError> {
         self.failures.lock().clone()
@@ -197,12 +197,13 @@ impl Running {
     /// items, items that a method leaves in its batch, and the items of an `async fn` that waits.
     /// The future of such a function is dropped.
     ///
-    /// A function that waits for room for its output continues, because its receivers are still
-    /// open and stop later. If this function later waits for anything else, its item is dropped
-    /// with the reason `ShutDown`, even though the function has already sent part of its output. If
-    /// a plain function has started, this method waits until the function has returned and there is
-    /// room for all of its output. If the function blocks its OS thread forever, or sends items
-    /// without end, the future of this method never completes.
+    /// An `async fn` that waits only for room for its output continues, because its receivers close
+    /// later. If it then waits for anything else, its item is dropped with the reason `ShutDown`,
+    /// even if the function has already sent part of its output.
+    ///
+    /// If a function that is not `async` has started, this method waits until the function has
+    /// returned and there is room for all of its output. If such a function blocks its OS thread
+    /// forever, or sends items without end, the future of this method never completes.
     pub async fn drain_within(&self, time: Duration) {
         if timeout(time, self.drain()).await.is_ok() {
             return;
@@ -217,13 +218,13 @@ impl Running {
         self.close().await;
     }
 
-    /// Stops the sources, and then drains the graph like [`drain_within`](Self::drain_within) with
-    /// a limit of one second.
+    /// Stops the sources, and then drains the graph as [`drain_within`](Self::drain_within) does,
+    /// with a limit of one second.
     pub async fn stop(&self) {
         self.stop_within(STOP).await;
     }
 
-    /// Stops the sources, and then drains the graph like [`drain_within`](Self::drain_within).
+    /// Stops the sources, and then drains the graph as [`drain_within`](Self::drain_within) does.
     ///
     /// # Cancellation
     /// If the future is dropped, the sources remain stopped, and another call can drain the
@@ -347,7 +348,7 @@ impl<T> Clone for Input<T> {
 }
 
 impl<T: Send> Input<T> {
-    /// Sends an item outside any flow, and waits until there is room for it. If the graph is
+    /// Waits until there is room for an item, and sends it outside any flow. If the graph is
     /// draining, the item is dropped with the reason [`ShutDown`](Reason::ShutDown).
     pub async fn send(&self, item: T) {
         if self.keepers.is_draining() {

@@ -28,15 +28,15 @@ impl Running {
     /// the same module with other arguments. The instance keeps its edges and the flows that it has
     /// opened. The arguments `every`, `flows` and `idle` keep their values.
     ///
-    /// If the module keeps state for each flow, flows keep their states and alarms, provided that
-    /// the state of the new module has the same type. Otherwise, each flow gets a new state when
-    /// its next item arrives, and its earlier state is dropped without a call to `end`.
+    /// If the two modules keep state for each flow, and their states have the same type, each flow
+    /// keeps its state and its alarm. If the types differ, each flow gets a new state when its next
+    /// item arrives, and its earlier state is dropped without a call to `end`.
     ///
-    /// This method first waits until all instances that call this instance, as in a fused chain,
-    /// are idle. It also waits for running calls to this instance if they must not overlap with
-    /// calls to the new module, because the module is serial or keeps state for each flow. Other
-    /// running calls complete in the earlier module. After a swap, calls to this instance are no
-    /// longer inlined, even in a fused chain. If other instances call this instance, its first
+    /// This method first waits until all instances that call this instance directly, as in a fused
+    /// chain, are idle. It also waits for running calls to this instance if they must not overlap
+    /// with calls to the new module, because the module is serial or keeps state for each flow.
+    /// Other running calls complete in the earlier module. After a swap, calls to this instance are
+    /// no longer inlined, even in a fused chain. If other instances call this instance, its first
     /// module stays in memory until the graph ends.
     ///
     /// Do not call this method from a module of the graph: the module could wait for itself.

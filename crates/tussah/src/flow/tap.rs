@@ -1,4 +1,4 @@
-//! Taps: copies of the items of an edge as text, while a graph runs.
+//! Taps, which show the items of an edge as text while the graph runs.
 
 use std::any::{Any, type_name};
 use std::fmt::{self, Write as _};
@@ -38,7 +38,7 @@ impl<T> fmt::Display for Shown<'_, T> {
 ///
 /// A tap never makes a sender wait: it holds up to 256 items, and skips further items until some
 /// are read. The sender converts each item to text, unless the tap skips the item. An edge without
-/// a tap only checks a flag.
+/// a tap only checks a flag for each item.
 pub struct Tap {
     items: Receiver<TappedItem>,
     skipped: Arc<AtomicU64>,
@@ -70,7 +70,7 @@ impl Tap {
         self.keepers.unless_halted(self.items.recv()).await?.ok()
     }
 
-    /// Returns an item that the tap holds, without waiting.
+    /// Returns the next item if the tap holds one, without waiting.
     pub fn try_next(&mut self) -> Option<TappedItem> {
         self.items.try_recv().ok()
     }
@@ -95,8 +95,9 @@ impl fmt::Debug for Tap {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TappedItem {
-    /// The item as formatted by `Display` or, without `Display`, by `Debug`; the name of the item's
-    /// type if it implements neither trait. The text is cut off after 4096 bytes.
+    /// The item, formatted by `Display` or, if its type does not implement `Display`, by `Debug`.
+    /// If the type implements neither trait, the text is the name of the type. The text is cut off
+    /// after 4096 bytes.
     pub text: String,
     /// The name of the item's flow, or `None` if the item belongs to no flow.
     pub flow: Option<Key>,

@@ -28,23 +28,23 @@ pub struct Via {
 pub enum WhenFull {
     /// Wait for room.
     Wait,
-    /// Drop the item, and send it to the receiver's `dropped` port. An edge with this policy can
-    /// close a cycle, and then has its own room in the queue.
+    /// Drop the item, and send it to the receiver's `dropped` port. An edge with this policy is
+    /// allowed to close a cycle; it then has its own room in the queue.
     Shed,
     /// Drop the oldest item in the queue to make room, and send the dropped item to the `dropped`
     /// port of the receiver. If the receiver keeps state for each flow, the dropped item is the
     /// oldest one of its flow, but not always the oldest one in the queue. An edge with this policy
-    /// can close a cycle, and then has its own room in the queue.
+    /// is allowed to close a cycle; it then has its own room in the queue.
     DropOldest,
 }
 
 impl Via {
-    /// Creates options for an edge that uses the receiver's queue, with room for `room` items, but
-    /// for at least one. While the queue is full, senders wait.
+    /// Creates options for an edge that uses the receiver's queue, with room for `room` items; 0
+    /// counts as 1. While the queue is full, senders wait.
     ///
     /// All edges to a receiver share the receiver's queue, and the edge with the most room
-    /// determines the capacity of this queue. An edge that both closes a cycle and can shed or drop
-    /// items has its own room, in addition to the queue's.
+    /// determines the capacity of this queue. An edge that closes a cycle and can shed or drop
+    /// items has its own room, in addition to the shared room.
     #[must_use]
     pub fn queue(room: u64) -> Self {
         Self {

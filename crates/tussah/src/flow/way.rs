@@ -1,5 +1,5 @@
-//! The ways of the items that plain calls send: along the edges, or by static calls into the next
-//! modules of a fused chain, which the compiler can inline.
+//! Routes for the items that plain calls send: along the edges, or by static calls into the next
+//! modules of a fused chain. The compiler can inline the static calls.
 
 use std::any::{Any, TypeId};
 use std::cell::{Cell, RefCell};
@@ -14,7 +14,7 @@ use super::module::{Module, Never, Ports};
 use super::outbox::{Held, Outbox};
 use super::outlet::Outs;
 
-/// The way from a plain call to the receivers of the items that the call sends.
+/// The route by which the items that a plain call sends reach their receivers.
 pub trait Way: Send + Sync + 'static {
     /// True if some items do not go along the edges.
     const IS_FUSED: bool;
@@ -32,7 +32,7 @@ pub trait Way: Send + Sync + 'static {
         Self: Sized;
 }
 
-/// The way along the edges.
+/// The route along the edges.
 pub struct Along;
 
 impl Way for Along {
@@ -48,13 +48,14 @@ impl Way for Along {
     }
 }
 
-/// A way that handles the items of one port by direct calls to the module `M`, and sends all other
-/// items along the edges. The items that `M` sends take the way `W`. The chain begins with `Head`.
+/// A route that passes the items of one port to the module `M` by direct calls, and sends all other
+/// items along the edges. The items that `M` sends take the route `W`. `Head` is the first module
+/// of the chain.
 ///
-/// The type only predicts that the edge of the port is a call to an instance of `M`. If the
-/// prediction is wrong, all items of a run take the edge. The items also take the edge if something
-/// taps it, or if the instance has a proxy, was swapped or is closed. A wrong prediction therefore
-/// costs time, but does not change the result.
+/// The type only predicts that the port's edge is a call to an instance of `M`. If the prediction
+/// is wrong, all items of a run take the edge. The items also take the edge if something taps it,
+/// or if the instance has a proxy, was swapped or is closed. A wrong prediction therefore costs
+/// time, but does not change the result.
 pub struct Fuse<const PORT: u64, Head, M, W>(PhantomData<fn(Head, M, W)>);
 
 impl<const PORT: u64, Head: Module, M: Module, W: Way> Fuse<PORT, Head, M, W> {

@@ -19,7 +19,7 @@ use crate::io_error::context;
 /// per entry would cost more than the entry itself.
 const BATCH: usize = 128;
 
-/// The entries of a directory, returned by [`read_dir`]. It also implements `Stream`.
+/// The entries of a directory, returned by [`read_dir`]. This type also implements `Stream`.
 #[must_use = "entries are read only on request"]
 pub struct ReadDir {
     path: Arc<Path>,

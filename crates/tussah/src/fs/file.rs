@@ -16,8 +16,8 @@ use crate::io_error::context;
 ///
 /// The file is closed when the last clone has been dropped and the last operation has ended. As in
 /// `std`, dropping the last clone closes the file synchronously. Closing can block while the system
-/// writes delayed data, for example to a network file system. [`close`](Self::close) closes the
-/// file without blocking, and returns any error. The [module](super) documents the common
+/// writes out buffered data, for example to a network file system. [`close`](Self::close) closes
+/// the file without blocking, and returns any error. The [module](super) documents the common
 /// properties of all operations, such as their order.
 ///
 /// # Examples
@@ -89,7 +89,7 @@ impl File {
     }
 
     /// Reads once at byte offset `offset`, and returns the buffer. The read may return fewer bytes
-    /// than the buffer holds; 0 bytes mean the end of the file.
+    /// than fit into the buffer; 0 bytes mean the end of the file.
     ///
     /// If the buffer is a `Vec`, it is overwritten from its start, up to its capacity, and then
     /// contains exactly the bytes read. After an error, the buffer's contents are unspecified.
@@ -162,7 +162,7 @@ impl File {
     }
 
     /// Writes the whole buffer, after all earlier changes to the file. No other write through this
-    /// file can interrupt it.
+    /// `File` can come between its parts.
     ///
     /// # Errors
     /// Returns any error from [`write_at`](Self::write_at), or `WriteZero` if the system accepts no

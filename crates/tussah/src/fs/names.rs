@@ -280,7 +280,7 @@ pub async fn read_link(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     .await
 }
 
-/// Returns the absolute path, without symbolic links, `.` or `..`.
+/// Returns the absolute form of a path, without symbolic links, `.` or `..`.
 ///
 /// # Errors
 /// Returns any error from realpath(3).

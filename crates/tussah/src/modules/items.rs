@@ -8,14 +8,14 @@ use std::str::FromStr;
 use super::net::Peer;
 use crate::flow::{Fields, Value};
 
-/// A message with its peer: a line, a frame or a datagram.
+/// A line, a frame or a datagram, together with its peer.
 ///
-/// In graphs, a message has the fields `text` and `size`.
+/// A message has the fields `text` and `size`, for modules such as [`Filter`](super::Filter).
 #[derive(Clone)]
 pub struct Message {
     /// The bytes of the message, without the line ending or the frame length.
     pub bytes: Vec<u8>,
-    /// The peer to which [`Reply`](super::Reply) sends answers.
+    /// The sender of the message, or the peer to which [`Reply`](super::Reply) sends it.
     pub peer: Peer,
 }
 
@@ -70,8 +70,8 @@ impl Fields for Message {
 
 /// An item that a module failed to process, on its way to [`Retry`](super::Retry) and back.
 ///
-/// A module that can fail to handle an item returns an `Attempt` as its error. At a separate input
-/// port, the module receives the attempts to retry.
+/// A module that can fail to handle an item returns an `Attempt` as its error. The module receives
+/// the items to retry, again as `Attempt`s, at a separate input port.
 ///
 /// ```
 /// use tussah::flow::module;

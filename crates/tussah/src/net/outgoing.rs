@@ -220,10 +220,10 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     /// If the future is dropped, the writing thread still writes the queued buffers.
     ///
     /// # Errors
-    /// Returns the error that ended writing early, for example `TimedOut` if the peer was [too
-    /// slow](WhenFull::Close), or if it took too long to receive [the remaining
-    /// buffers](OutgoingOptions::finish_max). After [`break_off`](Self::break_off), the error is
-    /// `ConnectionAborted`.
+    /// Returns the error that ended writing early. With [`WhenFull::Close`], the error is
+    /// `TimedOut` if a buffer did not fit into the queue. The error is also `TimedOut` if writing
+    /// the remaining buffers took longer than [`finish_max`](OutgoingOptions::finish_max). After
+    /// [`break_off`](Self::break_off), the error is `ConnectionAborted`.
     pub async fn finish(&self) -> io::Result<()> {
         self.shared.finish();
         loop {

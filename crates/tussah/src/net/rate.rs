@@ -10,7 +10,8 @@ const WINDOW: Duration = Duration::from_secs(1);
 /// run far ahead.
 const PIECES: f64 = 8.0;
 
-/// A limit on the read rate of one or several streams: in bytes, in reads, or in both.
+/// A limit on the read rate of one or more streams: in bytes per second, in reads per second, or in
+/// both.
 ///
 /// This type implements SEDA's input rate limit (SOSP 2001, section 4.1). The rate is averaged over
 /// a moving window of one second, and reads are delayed while the average exceeds the limit. Unlike

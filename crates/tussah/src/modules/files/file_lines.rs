@@ -21,7 +21,7 @@ use crate::spawn_blocking;
 /// | output `out` | [`Message`] | a line, without its line ending and without a peer |
 /// | output `error`, optional | text | the reason why the file could not be read to its end: a system error, or a line that is too long |
 ///
-/// If the output `error` is not connected, and the file cannot be read to its end, the source
+/// If the file cannot be read to its end, and the output `error` is not connected, the source
 /// fails. The source reads only while the graph has room for more lines.
 #[module]
 pub struct FileLines {

@@ -12,7 +12,7 @@ use crate::modules::{Attempt, Message};
 /// | input `run` | [`Message`] | a message to write |
 /// | output `failed` | [`Attempt<Message>`] | a message that could not be written |
 ///
-/// The module writes one line at a time, in order, on an OS thread.
+/// The module writes one line at a time, in order, on an OS thread of the blocking pool.
 #[derive(Default)]
 pub struct LinesOut;
 

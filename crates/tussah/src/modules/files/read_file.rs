@@ -30,7 +30,8 @@ pub struct Contents {
 /// | output `out` | [`Contents`] | the contents and the path of the file |
 /// | outputs `failed` and `again_failed` | [`Attempt<PathBuf>`] | the path of a file that could not be read, for [`Retry`](crate::modules::Retry) |
 ///
-/// The module follows symbolic links, and reads up to 20 files at a time on OS threads.
+/// The module follows symbolic links, and reads up to 20 files at a time, on OS threads of the
+/// blocking pool.
 pub struct ReadFile {
     root: Root,
     longest: u64,

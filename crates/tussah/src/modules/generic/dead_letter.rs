@@ -19,7 +19,8 @@ use crate::flow::{Dropped, OpenFile, module};
 /// | input `lost` | `T` | a lost item; the line contains the item |
 /// | output `failed` | text | the reason why a line could not be written |
 ///
-/// The module formats items with `Debug`, and writes one line at a time on an OS thread.
+/// The module formats items with `Debug`, and writes one line at a time, on an OS thread of the
+/// blocking pool.
 pub struct DeadLetter<T> {
     file: OpenFile,
     of: PhantomData<fn(T)>,

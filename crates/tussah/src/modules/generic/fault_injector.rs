@@ -9,7 +9,7 @@ use crate::flow::{AsyncOut, module};
 use crate::stage::sim::Random;
 use crate::time::sleep;
 
-/// Loses items, delays them, or panics, to test how the rest of a graph reacts.
+/// Loses or delays items at random, or panics, to test how the rest of a graph reacts.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
@@ -25,7 +25,7 @@ use crate::time::sleep;
 /// | output `out` | `T` | the items that are not lost |
 /// | output `lost`, optional | `T` | the lost items |
 ///
-/// The module handles any number of items at a time, and delays at most 1,000 of them.
+/// The module handles any number of items at a time, but delays at most 1,000 items at a time.
 #[module]
 pub struct FaultInjector<T> {
     lose: f64,

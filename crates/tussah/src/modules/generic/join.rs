@@ -20,7 +20,7 @@ use crate::flow::{Out, module};
 /// | outputs `alone` and `other_alone`, optional | `A` and `B` | the items without a partner |
 ///
 /// An item remains without a partner if its flow ends before a partner arrives. If more than `room`
-/// items wait, the oldest waiting item of the flow also remains without a partner. The module
+/// items of one input wait in a flow, the oldest of them also remains without a partner. The module
 /// handles the items of a flow one at a time.
 #[module]
 pub struct Join<A, B> {

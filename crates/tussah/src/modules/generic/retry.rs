@@ -12,8 +12,8 @@ use crate::modules::Attempt;
 use crate::stage::sim::Random;
 use crate::time::sleep;
 
-/// Sends each failed item for another attempt after a pause. The pause doubles each time the item
-/// fails.
+/// Sends each failed item back for another attempt, after a pause. The pause doubles each time the
+/// item fails.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|

@@ -14,8 +14,8 @@ use crate::time::timeout;
 
 /// The other end of a connection, the sender of a datagram, or no one. A peer is cheap to clone.
 ///
-/// Two peers are equal if they refer to the same connection, or to the same address at the same
-/// socket.
+/// Two peers are equal if they refer to the same connection, or to the same address and the same
+/// UDP socket.
 #[derive(Clone)]
 pub struct Peer(Kind);
 
@@ -134,7 +134,7 @@ impl Peer {
         Self(Kind::Udp(Arc::clone(socket), address))
     }
 
-    /// Returns the address of the peer, or `None` if there is no peer.
+    /// Returns the address of the peer, or `None` for the placeholder [`nobody`](Self::nobody).
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         match &self.0 {

@@ -19,9 +19,9 @@ use crate::modules::{Attempt, Message};
 /// | output `sent`, optional | [`Message`] | a message that the system has accepted |
 /// | output `failed` | [`Attempt<Message>`] | a message that could not be sent |
 ///
-/// Items at both outputs stay in the flow of the message. The module writes the messages of a flow
-/// one at a time, in order. The module does not escape line feeds in a message, even if the
-/// connection uses lines.
+/// Items that the module sends, to either output, stay in the flow of the message. The module
+/// writes the messages of a flow one at a time, in order. The module does not escape line feeds in
+/// a message, even if the framing of the connection is `lines`.
 ///
 /// If a connection does not accept a message within `patience`, the module closes the connection.
 /// With a `patience` of zero, the module closes the connection as soon as the system's buffers are

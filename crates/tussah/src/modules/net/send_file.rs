@@ -11,7 +11,7 @@ use crate::fs::File;
 use crate::modules::Attempt;
 use crate::modules::files::Root;
 
-/// A file, or part of one, to be sent to a peer.
+/// A file, or part of a file, to be sent to a peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FilePart {
     /// The peer, which must be a connection.
@@ -53,8 +53,8 @@ impl FilePart {
 ///
 /// The module sends the files of a flow one at a time, in order. It follows symbolic links.
 ///
-/// On a connection with lines, the module sends the bytes unchanged. On a connection with lengths,
-/// the module sends the bytes as one frame, which must be shorter than 4 GiB.
+/// If the framing of the connection is `lines`, the module sends the bytes unchanged. If the
+/// framing is `lengths`, the module sends the bytes as one frame, which must be shorter than 4 GiB.
 ///
 /// Nothing is sent if the file is missing, is not a regular file, or is shorter than the requested
 /// part. Some bytes may have been sent if the file is truncated during the transfer, if the peer

@@ -14,8 +14,8 @@ use crate::net::TcpListener;
 use crate::sync::mpsc::{Sender, channel};
 use crate::time::{sleep, timeout};
 
-/// Accepts TCP connections, and sends the messages that arrive over them. Each connection is a
-/// flow.
+/// Accepts TCP connections, and sends the messages that arrive over them to `out`. Each connection
+/// is a flow.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|

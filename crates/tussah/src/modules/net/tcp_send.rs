@@ -11,8 +11,8 @@ use crate::modules::{Attempt, Message};
 use crate::net::TcpStream;
 use crate::time::timeout;
 
-/// Sends messages to a server, in order. The module connects when the first message arrives, and
-/// reconnects after an error.
+/// Sends messages over TCP to a server, in order. The module connects when the first message
+/// arrives, and reconnects after an error.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|

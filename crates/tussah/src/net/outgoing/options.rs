@@ -108,7 +108,7 @@ impl OutgoingOptions {
         outgoing
     }
 
-    /// Creates the queue, and starts its writing thread in a color. Otherwise works like
+    /// Creates the queue, and starts its writing thread in the given color. Otherwise works like
     /// [`start`](Self::start).
     ///
     /// # Panics
