@@ -66,8 +66,8 @@
 //!
 //! [`each`] and [`each_mut`] turn a closure that takes one event into a handler.
 //!
-//! A stage whose handler never awaits has at most one busy servlet per worker, because more
-//! servlets would only take turns.
+//! A stage whose handler never awaits has at most one busy servlet per worker, because additional
+//! servlets would only wait for a worker.
 //!
 //! # Edges
 //! A handler is created together with its outgoing edges ([`Edges`]). A queue decouples two stages.
@@ -139,7 +139,8 @@
 //!
 //! - The chunk is full.
 //! - The handler sends an event while the receiving stage is idle.
-//! - A run of batches has ended.
+//! - The servlet has finished a run of batches, that is, batches that it took from the queue
+//!   together.
 //! - The current poll ends because the handler has to wait.
 //!
 //! A handler that computes for a long time after a send therefore delays the event. To avoid this

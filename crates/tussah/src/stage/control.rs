@@ -150,15 +150,15 @@ pub trait Controller: Send + 'static {
     }
 
     /// Returns whether a queued event is overdue, that is, whether [`on_dequeue`](Self::on_dequeue)
-    /// would shed the event if the event left the queue now. The stage sheds an overdue event
-    /// before the event's turn. If an event is overdue, every event of its class that has been
-    /// queued for longer must also be overdue.
+    /// would shed the event if the event left the queue now. The stage sheds an overdue event even
+    /// before a servlet would take it. If an event is overdue, every event of its class that has
+    /// been queued for longer must also be overdue.
     ///
     /// The stage calls this method while [`looks_at_departures`](Self::looks_at_departures) returns
     /// true. Each time a servlet takes events, the stage calls it for the oldest event of every
-    /// class except class 0. At each sample, the stage calls it with a sojourn time of `u64::MAX`.
-    /// If the result is true, the stage also checks the oldest event of each class every 25 ms.
-    /// Keyed stages never call this method.
+    /// class except class 0. At each sample, the stage also calls it with a sojourn time of
+    /// `u64::MAX`. If that call returns true, the stage additionally checks the oldest event of
+    /// each class every 25 ms. Keyed stages never call this method.
     fn is_overdue(&self, _departure: &Departure) -> bool {
         false
     }
@@ -181,8 +181,8 @@ impl Owns {
     pub const SERVLETS: Owns = Owns(1);
     /// The maximum number of events in a batch.
     pub const BATCH: Owns = Owns(2);
-    /// Admission: the threshold and the order of the queue, and the decisions of [`Controller`]
-    /// about arriving and departing events.
+    /// Admission: the threshold and the order of the queue, and the decisions about arriving and
+    /// departing events ([`Controller::on_enqueue`] and [`Controller::on_dequeue`]).
     pub const ADMISSION: Owns = Owns(4);
     /// The minimum time between two reads from sockets; see
     /// [`Sockets::control_reads`](super::net::Sockets::control_reads).
@@ -294,8 +294,8 @@ pub struct Settings {
     pub why: Why,
 }
 
-/// The treatment of queued events while the number of servlets is reached, and the handlers of all
-/// servlets wait. Waiting for a worker, or for room in another stage, does not count.
+/// The treatment of queued events while the limit on busy servlets is reached and the handlers of
+/// all busy servlets wait. Waiting for a worker, or for room in another stage, does not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WhileAllWait {
     /// The events stay in the queue until a handler has ended.

@@ -72,7 +72,7 @@
 //! | resource | bound | at the bound |
 //! |---|---|---|
 //! | connections | [`SocketOptions::connections_max`] | accepting waits, connecting fails |
-//! | a packet | 16 KB | the rest forms the next packet |
+//! | a packet | [`SocketOptions::packet_max`] | the rest forms the next packet |
 //! | packets read and not yet queued | one per connection | reading stops, and then the peer must stop sending |
 //! | write queue of a connection | [`SocketOptions::outgoing_bytes_max`], [`outgoing_buffers_max`](SocketOptions::outgoing_buffers_max) | [`SocketOptions::when_full`]: the connection is closed |
 //! | all write queues together | [`Sockets::control_writes`] | the bound of each connection shrinks |

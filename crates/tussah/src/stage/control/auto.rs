@@ -58,7 +58,7 @@ pub fn auto(target: Option<Duration>) -> Vec<Box<dyn Controller>> {
 /// `taken` belong to other controllers.
 ///
 /// If `taken` contains servlets but not admission, or admission but not servlets, a separate
-/// controller owns the missing setting: [`AutoServlets`] owns servlets, and [`Predict`] owns
+/// controller owns the other setting: [`AutoServlets`] owns servlets, and [`Predict`] owns
 /// admission if there is a target.
 ///
 /// # Examples

@@ -146,7 +146,7 @@ pub struct Inputs {
     pub servlets_busy: usize,
     /// The limit on busy servlets before the decision.
     pub servlets: usize,
-    /// The number of busy servlets whose handlers wait.
+    /// The number of busy servlets whose handlers have waited since their batch began.
     pub waiting: usize,
     /// The part of the interval in which events were queued or in service, in nanoseconds.
     pub busy_ns: u64,

@@ -34,8 +34,8 @@ pub struct StageLoad<'a> {
     /// the busy time of the servlets, divided by the elapsed time and by the number of servlets
     /// that the stage may have.
     pub utilisation: f64,
-    /// The index of the stage whose queue is full and that this stage's servlets wait for, if there
-    /// is such a stage.
+    /// The index of the stage in whose full queue this stage's servlets wait for room, if there is
+    /// one.
     pub waits_for: Option<usize>,
 }
 
@@ -69,7 +69,7 @@ pub struct Cause {
 pub enum Constraint {
     /// All servlets that the stage requested are busy.
     Busy,
-    /// The stage requests more servlets than the process allows.
+    /// The stage requests more servlets than the governor's plan gives it.
     Capped,
     /// The stage has events, but not all of its servlets are busy: something outside the stages
     /// blocks the stage.

@@ -47,8 +47,8 @@ pub struct Sample<'a> {
     /// The part of `service_ns` during which handlers waited for a worker after a yield
     /// (`yield_now`).
     pub ready_ns: u64,
-    /// The number of batches, out of `batches`, whose run started after the last change of the
-    /// number of servlets.
+    /// The number of batches, out of `batches`, that servlets took from the queue after the last
+    /// change of the number of servlets.
     pub fresh_batches: u64,
     /// The sum of the squared batch durations, excluding waits for room in other stages, in square
     /// seconds.

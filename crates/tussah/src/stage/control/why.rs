@@ -9,17 +9,19 @@ pub enum Why {
     /// The controller gave no reason, because the numbers in the log already show it.
     #[default]
     Unsaid,
-    /// More events are in service than arrive within a service time. A resource that handlers wait
-    /// for may be scarce; if so, fewer events in service would achieve the same throughput.
+    /// The controller tests whether fewer events in service achieve the same throughput. If they
+    /// do, a resource that handlers wait for is scarce.
     TriesFewer,
-    /// A resource that was scarce may no longer be scarce.
+    /// The controller tests whether more events in service increase the throughput. If they do, no
+    /// resource is scarce.
     TriesMore,
     /// A resource that handlers wait for is scarce: more events in service do not increase the
     /// throughput.
     MoreDoNoMore,
     /// No resource is scarce: with fewer events in service, the throughput falls.
     FewerDoLess,
-    /// The [`Memory`](super::Memory) of an earlier controller says that a resource was scarce.
+    /// An earlier controller found that a resource was scarce, and stored this in the
+    /// [`Memory`](super::Memory).
     Remembered,
     /// No event is waiting any longer, so no resource is scarce.
     NobodyWaits,

@@ -195,8 +195,8 @@ impl fmt::Debug for CancelHandle {
 
 /// A token that shows whether an event has been cancelled. A token is cheap to clone, and can
 /// outlive the event. [`Event::cancellation`] and
-/// [`Batch::cancellation`](crate::stage::Batch::cancellation) create it. If the event has no
-/// [`CancelHandle`], its token is never cancelled.
+/// [`Batch::cancellation`](crate::stage::Batch::cancellation) create tokens. If the event has no
+/// [`CancelHandle`], its tokens are never cancelled.
 ///
 /// If a handler receives only values, as a [`DirectHandler`](crate::stage::DirectHandler) does, put
 /// a token into the value.

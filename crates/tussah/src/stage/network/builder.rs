@@ -98,7 +98,8 @@ impl<E: Send + 'static> StageBuilder<E> {
         }
     }
 
-    /// Sets the priority among stages that share servlets; 0, the default, is the highest.
+    /// Sets the stage's priority among the stages that share servlets; 0, the default, is the
+    /// highest.
     pub fn priority(mut self, priority: u8) -> Self {
         self.rank.priority = priority;
         self
@@ -137,15 +138,16 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// Sets the maximum number of busy servlets; at least 1. The default is 1000, or 20 for a stage
     /// whose handler blocks. A serial stage has one servlet.
     ///
-    /// If the handlers of two servlets per worker have yielded (`yield_now`) but waited for nothing
-    /// else, the stage starts no further event. A handler must therefore not wait for another event
-    /// of its stage by yielding in a loop.
+    /// A stage starts no further events while the handlers of two servlets per worker have yielded
+    /// (`yield_now`) but have not waited for anything else. A handler must therefore not wait for
+    /// another event of its stage by yielding in a loop.
     pub fn servlets(mut self, servlets: usize) -> Self {
         self.servlets_max = Some(servlets.max(1));
         self
     }
 
-    /// Sets the latency target: the time from an event's arrival to the end of its batch.
+    /// Sets the latency target, which limits the time from an event's arrival to the end of its
+    /// batch.
     ///
     /// With a target, the default controllers reject events that would miss it, and keep batches
     /// short enough to meet it. See [`AutoTarget`](crate::stage::control::AutoTarget), in
@@ -226,8 +228,8 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Sets a callback that receives each event that ends in the queue, with the reason. The
-    /// callback runs before the event's own drop callback, while no lock is held.
+    /// Sets a callback that receives each event that ends in the queue, together with the reason.
+    /// The callback runs before the event's own drop callback, while no lock is held.
     pub fn on_drop(mut self, f: impl Fn(E, Reason) + Send + Sync + 'static) -> Self {
         self.on_drop = Some(Guarded::new(Box::new(f)));
         self

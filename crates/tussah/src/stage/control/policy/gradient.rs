@@ -48,8 +48,8 @@ pub struct GradientConfig {
     /// The growth of the limit per interval while response times are normal; at least 1, because
     /// the limit could not grow with a lower value.
     pub allowance: f64,
-    /// The weight of the newly computed limit relative to the current one; above 0 and at most 1
-    /// (other values count as 0.2).
+    /// The weight of the newly computed limit when it is averaged with the current one; above 0 and
+    /// at most 1 (other values count as 0.2).
     pub smoothing: f64,
     /// The weight of the last interval's response time in the long-term mean; above 0 and at most 1
     /// (other values count as 2/601).
@@ -57,8 +57,8 @@ pub struct GradientConfig {
     /// The share of failed events at which an interval counts as failed; above 0 and at most 1
     /// (other values count as 0.1).
     pub failed: f64,
-    /// The factor by which a failed interval multiplies the limit; at least 0 and below 1 (other
-    /// values count as 0.9).
+    /// The factor by which the controller multiplies the limit after a failed interval; at least 0
+    /// and below 1 (other values count as 0.9).
     pub backoff: f64,
 }
 

@@ -37,8 +37,8 @@ use crate::stage::control::{
 };
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Parameters of [`ResponseP90`]. For the parameters in the paper's table, the defaults are those
-/// of the paper.
+/// Parameters of [`ResponseP90`]. The parameters that the paper's table lists default to the
+/// paper's values.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ResponseP90Config {
     /// The target for the 90th percentile of each class's response times, in nanoseconds; at least
@@ -73,7 +73,7 @@ pub struct ResponseP90Config {
 }
 
 impl ResponseP90Config {
-    /// Creates parameters for the given target, with the values of the paper.
+    /// Creates parameters for the given target, with defaults for the other parameters.
     #[must_use]
     pub fn new(target: Duration) -> Self {
         Self {

@@ -39,8 +39,8 @@ impl<E: Send + 'static> StageBuilder<E> {
     ///   events/s, and 8 s at 100 events/s.
     /// - A class whose share is at most one hundredth of the total gets more than its share.
     ///
-    /// In a keyed stage, shares apply among keys, because the events of a key stay in order. The
-    /// class of a key's oldest event pays for the whole batch.
+    /// In a keyed stage, shares apply among keys, because the events of a key stay in order. A
+    /// whole batch counts against the share of one class: the class of the key's oldest event.
     ///
     /// Without a target, one class can fill the queue and leave no room for the others; limit its
     /// part of the queue with [`class_queue`](Self::class_queue).
