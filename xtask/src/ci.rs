@@ -35,10 +35,10 @@ pub(crate) struct Options {
     /// Continue with the next step after a failure
     #[arg(long)]
     keep_going: bool,
-    /// Never install a toolchain, a component or a package; skip steps for which one is missing
+    /// Never install a toolchain, a component or a package; skip each step that needs a missing one
     #[arg(long)]
     no_install: bool,
-    /// Record that loom or miri has passed, so that later runs repeat it only after a change
+    /// Record that loom or miri has passed, so that later runs repeat the step only after a change
     #[arg(long, requires = "only")]
     record: bool,
 }

@@ -44,10 +44,10 @@ enum Task {
     /// Check the house rules that the compiler and clippy cannot check
     ///
     /// Checks the lengths of files and functions (exceptions: xtask/tidy-exceptions.toml), the
-    /// places of `unsafe` code, and the first line of each file. Reports skipped tests. Checks the
-    /// list of bounds in docs/bounds.md and the links in the pages. Also checks the writing rules
-    /// for comments and pages (exceptions: xtask/prose-exceptions.toml). Each finding is printed as
-    /// `path:line: what is wrong`.
+    /// files that contain `unsafe` code, and the first line of each file. Reports skipped tests.
+    /// Checks the list of bounds in docs/bounds.md and the links in the pages. Also checks the
+    /// writing rules for comments and pages (exceptions: xtask/prose-exceptions.toml). Each finding
+    /// is printed as `path:line: what is wrong`.
     Tidy(TidyOptions),
     /// Compare the public interface of the libraries with the listings in api/
     ///
@@ -76,10 +76,11 @@ enum Task {
     Faults(faults::Options),
     /// Introduce bugs into the core on purpose, and report those that no test detects
     ///
-    /// Each mutant in xtask/mutants.toml replaces one piece of text in one file, in a copy of the
-    /// tree under target. The tests that are listed for the mutant must then fail. A mutant that
-    /// survives makes the exit status non-zero, unless the table explains why it survives. The
-    /// result goes to record/mutants.txt. Each mutant takes about a minute.
+    /// Each mutant in xtask/mutants.toml replaces one piece of text in one file. The command
+    /// applies the mutant to a copy of the tree, under target. The tests that are listed for the
+    /// mutant must then fail. A mutant that survives makes the exit status non-zero, unless the
+    /// table explains why it survives. The result goes to record/mutants.txt. Each mutant takes
+    /// about a minute.
     Mutants(mutants::Options),
     /// Stress all functions of the scheduler at the same time, for minutes or hours
     ///
@@ -99,14 +100,14 @@ enum Task {
     Idle,
     /// Measure tussah and its peers, and write one file for each table
     ///
-    /// Builds tussah-bench and runs its workloads with all their variants. The runs of tussah and
-    /// its peers alternate. Each file contains the command and its output. The measurement takes
-    /// several hours. Run nothing else on the machine during that time. If fio is installed, the
-    /// workload `disk` compares tussah with fio. The workload `fifo` needs a high limit on open
-    /// files (ulimit -Hn) for many idle pairs. If valgrind is installed, the command also counts
-    /// the instructions per thread in the workload `spawn`. With --web, the peers are servers that
-    /// scripts/peers installs; the tables name any peer that is missing. Counting system calls and
-    /// limiting memory require root.
+    /// Builds tussah-bench and runs all variants of its workloads. The runs of tussah and its peers
+    /// alternate. Each file contains the command and its output. The measurement takes several
+    /// hours. Run nothing else on the machine during that time. If fio is installed, the workload
+    /// `disk` compares tussah with fio. With many idle pairs, the workload `fifo` needs a high
+    /// limit on open files (ulimit -Hn). If valgrind is installed, the command also counts the
+    /// instructions per thread in the workload `spawn`. With --web, the peers are servers that
+    /// scripts/peers installs; the tables name any peer that is missing. Some tables count system
+    /// calls or limit memory, which requires root.
     #[command(
         after_help = "Example:\n  cargo xtask record record/today wake burst 'echo --connections 1'"
     )]
@@ -115,7 +116,7 @@ enum Task {
 
 #[derive(Args)]
 struct TidyOptions {
-    /// Write docs/bounds.md, and lower the counts of xtask/prose-exceptions.toml
+    /// Write docs/bounds.md, and lower the counts in xtask/prose-exceptions.toml
     #[arg(long)]
     bless: bool,
 

@@ -27,7 +27,7 @@ pub(crate) struct Options {
     /// sets]
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
-    /// Additional flags for each table, such as '--scale 0.4' or '--slice-ms 300'
+    /// Flags to add to the command of each table, such as '--scale 0.4' or '--slice-ms 300'
     #[arg(long, value_name = "FLAGS", allow_hyphen_values = true)]
     flags: Option<String>,
     /// Additional features of tussah-bench: `compio` adds a peer to the workloads with I/O;

@@ -15,7 +15,7 @@ pub(crate) struct Options {
     /// Duration in minutes
     #[arg(long, value_name = "MINUTES", default_value_t = 10)]
     minutes: u64,
-    /// Seed of the random choices [default: a new seed for each run]
+    /// Seed for the random choices [default: a new seed for each run]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! A web server: a network of stages in which each connection has its own color.
+//! A web server, built as a network of stages. By default, each connection has its own color.
 
 pub(crate) mod answer;
 pub(crate) mod connection;

@@ -101,7 +101,7 @@ impl BinaryOp {
     }
 }
 
-/// The error for an expression that has no value or no kind.
+/// The error for an expression that cannot be evaluated, or whose kind cannot be determined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvalError {
     /// The faulty part of the expression.
@@ -179,7 +179,7 @@ impl Expr {
         parts
     }
 
-    /// Evaluates the expression. `workers` is looked up like a parameter.
+    /// Evaluates the expression. `lookup` returns the value of a parameter or of `workers`.
     ///
     /// # Errors
     ///
@@ -212,7 +212,8 @@ impl Expr {
         }
     }
 
-    /// Returns the kind of the expression's value, derived from the kinds of the parameters.
+    /// Returns the kind of the expression's value. `lookup` returns the kind of a parameter or of
+    /// `workers`.
     ///
     /// # Errors
     ///

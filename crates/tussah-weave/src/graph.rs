@@ -115,7 +115,7 @@ pub struct Node {
     pub types: Vec<Type>,
     /// The arguments. If the graph was checked against signatures, each argument has a name.
     pub args: Vec<Arg>,
-    /// The shards, if the instance is split into shards.
+    /// The division into shards; `None` if the instance is not divided.
     pub shards: Option<Shards>,
     /// The condition under which the instance exists; `None` if it always exists.
     pub condition: Option<Expr>,
@@ -146,7 +146,7 @@ pub struct Arg {
     pub span: Span,
 }
 
-/// The shards of an instance.
+/// The division of an instance into shards.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shards {
     /// The number of shards.
@@ -347,8 +347,8 @@ pub enum Step {
     Drain(Span),
 }
 
-/// A port that a test sends to or watches. A place refers to a node by name, because a condition
-/// can choose between several nodes of the same name.
+/// A port to which a test sends items, or at which it expects items. A place refers to a node by
+/// name, because a condition can choose between several nodes of the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// An input of a node.

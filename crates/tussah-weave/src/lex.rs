@@ -28,8 +28,8 @@ pub struct Comment {
 
 /// Splits a text into tokens.
 ///
-/// A macro can pass the text of a single literal, or of adjacent punctuation characters, and then
-/// set the spans of the resulting tokens.
+/// A macro can use this function for a single literal or for adjacent punctuation characters. The
+/// macro must then set the spans of the resulting tokens.
 #[must_use]
 pub fn lex(text: &str) -> Lexed {
     let mut lexer = Lexer {

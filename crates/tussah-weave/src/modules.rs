@@ -135,7 +135,7 @@ fn can_clone() -> bool {
     true
 }
 
-/// The set of items that a module may handle at the same time.
+/// The items that a module may handle at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",

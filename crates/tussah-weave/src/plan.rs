@@ -40,7 +40,7 @@ pub struct PlanNode {
     pub types: Vec<Type>,
     /// The arguments.
     pub args: Vec<PlanArg>,
-    /// The shards, if the instance is split into shards.
+    /// The division into shards; `None` if the instance is not divided.
     pub shards: Option<PlanShards>,
     /// The documentation; empty if there is none.
     pub doc: String,
@@ -59,7 +59,7 @@ pub struct PlanArg {
     pub span: Span,
 }
 
-/// The shards of an instance.
+/// The division of an instance into shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanShards {
     /// The number of shards, at least 1.

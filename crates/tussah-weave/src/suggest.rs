@@ -1,4 +1,4 @@
-//! Suggestions of known names for a misspelled one.
+//! Suggestions of known names for a misspelled name.
 
 /// Bound, in bytes: no one misspells a name of this length, and comparing takes quadratic time.
 const NAME_LEN_MAX: usize = 64;

@@ -19,7 +19,7 @@ impl Span {
         Self { start, end }
     }
 
-    /// Returns the span from the start of this one to the end of `last`.
+    /// Returns the span from the start of this span to the end of `last`.
     #[must_use]
     pub fn to(self, last: Self) -> Self {
         Self::new(self.start, last.end.max(self.start))

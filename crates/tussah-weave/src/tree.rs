@@ -14,7 +14,7 @@ pub struct File {
     pub graphs: Vec<Definition>,
     /// The tests.
     pub tests: Vec<TestCase>,
-    /// True if part of the file did not parse. Uses of names may then be missing from the tree.
+    /// True if part of the file did not parse. The tree may then lack names that the file uses.
     pub is_broken: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct Name {
 /// A path, which consists of names separated by `::`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// The names, of which there is at least one.
+    /// The names; at least one.
     pub names: Vec<Name>,
 }
 
@@ -106,7 +106,7 @@ pub struct Instance {
     pub types: Vec<TypeRef>,
     /// The arguments.
     pub args: Vec<Arg>,
-    /// The shards that are stated after `*`, if any.
+    /// The division into shards, as stated after `*`.
     pub shards: Option<Shards>,
     /// The position of the statement.
     pub span: Span,
@@ -126,7 +126,7 @@ pub struct TypeRef {
 pub struct Chain {
     /// The start of the first edge.
     pub first: End,
-    /// The edges, of which there is at least one.
+    /// The edges; at least one.
     pub hops: Vec<Hop>,
 }
 

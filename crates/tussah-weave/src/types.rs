@@ -8,7 +8,8 @@ const DEPTH_MAX: usize = 32;
 
 /// A Rust type: a name and its type arguments.
 ///
-/// References are named `&`, `&mut` or `&'a`, tuples `()`, slices `[]`, and arrays `[; 4]`.
+/// The name of a reference is `&`, `&mut` or `&'a`, of a tuple `()`, of a slice `[]`, and of an
+/// array of four elements `[; 4]`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Type {
     /// The name. The parts of a path are separated by `::`.
@@ -69,8 +70,8 @@ impl Type {
         })
     }
 
-    /// Returns whether two spellings can denote the same type: one may spell out more of a path
-    /// than the other.
+    /// Returns whether two spellings can denote the same type. One of them may spell out more of a
+    /// path than the other.
     ///
     /// ```
     /// use tussah_weave::Type;

@@ -167,7 +167,8 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// Returns an error if the value is of another kind, or if the text is not an address.
+    /// Returns an error if the value cannot be converted to `kind`, for example because a text is
+    /// not an address.
     pub fn convert(self, kind: &Kind) -> Result<Self, ValueError> {
         match (self, kind) {
             (Self::Count(count), Kind::Number) => Ok(Self::Number(count as f64)),

@@ -1,4 +1,4 @@
-//! Protocols without I/O: they convert bytes to valid types and back.
+//! Parsers and encoders for protocols and file formats, without I/O.
 //!
 //! No code here reads a socket, a clock or a file, so every part can be fuzzed and used with any
 //! runtime.

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-/// Malformed bytes: the position, what was expected, and what was found.
+/// The error for malformed bytes. It states the position, what was expected, and what was found.
 ///
 /// Unless the function that refused the bytes says otherwise, close the connection, because the
 /// start of the next message is unknown.

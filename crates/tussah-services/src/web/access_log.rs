@@ -1,7 +1,7 @@
 //! The access log, which records requests and their results.
 //!
 //! Lines are collected in memory, and an OS thread writes them in batches, so that no worker waits
-//! for a disk. If the disk is too slow or full, lines are lost. The diagnostics report this loss
+//! for a disk. If the disk is full or too slow, lines are lost. The diagnostics report this loss
 //! immediately. Once the log can be written again, a line in the log states the number of lost
 //! lines and the reason.
 
@@ -36,7 +36,7 @@ const BATCH_MS: u64 = 100;
 /// Bound, in seconds: how long closing a log waits for a disk.
 const CLOSE_SECONDS: u64 = 5;
 
-/// An access log. Dropping it writes the remaining lines, within the time limit of
+/// An access log. Dropping the log writes the remaining lines, within the time limit of
 /// [`close`](Self::close).
 #[derive(Debug)]
 pub struct AccessLog {
@@ -138,8 +138,8 @@ impl AccessLog {
         });
     }
 
-    /// Reopens the file by name, for use after log rotation: later lines go to the file that now
-    /// has this name. If that file cannot be opened, the log continues in the old file.
+    /// Reopens the log at its path, as required after log rotation. Later lines go to the newly
+    /// opened file. If opening fails, the log continues in the old file.
     pub fn reopen(&self) {
         let mut pending = self.shared.pending.lock();
         pending.reopen_at = Some(pending.lines.len());

@@ -1,7 +1,7 @@
 //! The configuration of a web server: its settings and their sources.
 //!
-//! A single table lists every key. The options of the command line, the environment variables, the
-//! keys of files, the help and the output of `--check-config` all derive from this table.
+//! A single table lists every key. The command-line options, the environment variables, the keys of
+//! configuration files, the help, and the output of `--check-config` all derive from this table.
 //!
 //! ```
 //! use clap::{Args, Command, FromArgMatches};

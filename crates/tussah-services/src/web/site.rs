@@ -142,8 +142,8 @@ impl Site {
     /// # Errors
     /// Returns the same errors as [`look_up`](Self::look_up). Also returns [`Missing::WouldBlock`]
     /// for a listing, for a name that is not in the kernel's cache, and for a link that is absolute
-    /// or leads out of the root. If the kernel does not support lookups without waiting, returns
-    /// this error for any path.
+    /// or leads out of the root. If the kernel does not support lookups without waiting, this
+    /// function returns `WouldBlock` for every path.
     pub fn try_look_up(&self, path: &[u8], preferred: Codings) -> Result<Found, Missing> {
         self.find(path, preferred, Wait::Never)
     }

@@ -9,11 +9,12 @@ use crate::expr::Expr;
 type Present = (usize, BTreeSet<String>);
 
 impl Graph {
-    /// Returns, for each output, the first two edges that can exist at the same time. The second of
-    /// these edges needs a copy of each item.
+    /// Returns a pair of edges for each output whose items need copies. The pair consists of the
+    /// first two edges of the output that can exist at the same time. The second edge needs the
+    /// copies.
     ///
-    /// Two edges are included only if one of them exists whenever the other does. Edges with
-    /// unrelated conditions are not included, even if both conditions can be true at once.
+    /// Two edges form a pair only if one of them exists whenever the other does. Edges with
+    /// unrelated conditions form no pair, even if both conditions can be true at once.
     #[must_use]
     pub fn copies(&self) -> Vec<(usize, usize)> {
         let mut ports: BTreeMap<&PortRef, Vec<Present>> = BTreeMap::new();

@@ -8,7 +8,7 @@ use crate::http::Method;
 use crate::http::head::{Head, Version};
 use crate::http::response::push_decimal;
 
-/// The data about a request that its head does not contain.
+/// The data that [`variables`] needs in addition to the head of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     /// The path of the script below the root, for example from
@@ -18,14 +18,14 @@ pub struct Context<'a> {
     pub path_info: &'a [u8],
     /// The directory of the scripts, without a final slash.
     pub document_root: &'a [u8],
-    /// The length of the body that the application receives, in bytes. The length must be known,
-    /// even if the body of the request is chunked.
+    /// The length of the body that the application receives, in bytes; `None` if there is no body.
+    /// If the client sends the body in chunks, the server must determine the length first.
     pub content_length: Option<u64>,
     /// The address of the client.
     pub remote: SocketAddr,
     /// The address to which the client connected.
     pub local: SocketAddr,
-    /// The name of the server.
+    /// The host name of the server, for `SERVER_NAME`.
     pub server_name: &'a [u8],
     /// The name and version of the program, such as `tussah/0.1`.
     pub server_software: &'a [u8],

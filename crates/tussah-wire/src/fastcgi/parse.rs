@@ -25,11 +25,11 @@ pub struct Step<'b> {
 /// An event in the response of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'b> {
-    /// The next piece of the application's standard output, which is a CGI response. It is never
-    /// empty.
+    /// The next piece of the CGI response, which the application writes to its standard output. The
+    /// piece is never empty.
     Stdout(&'b [u8]),
-    /// The next piece of the application's standard error, which contains messages for the log. It
-    /// is never empty.
+    /// The next piece of the messages for the log, which the application writes to its standard
+    /// error. The piece is never empty.
     Stderr(&'b [u8]),
     /// The end of the request.
     End(EndRequest),
@@ -58,7 +58,7 @@ pub enum ProtocolStatus {
     CantMultiplex,
     /// The application rejected the request, because it has run out of a resource.
     Overloaded,
-    /// The application rejected the request, because it does not support the role.
+    /// The application rejected the request, because it does not support the requested role.
     UnknownRole,
 }
 
@@ -165,8 +165,9 @@ impl Parser {
         }
     }
 
-    /// Returns whether the request has ended and the connection is ready for another request. Any
-    /// bytes that arrive before the next request are an error of the application.
+    /// Returns whether the request has ended and the connection is ready for another request. If
+    /// the application sends more bytes before it receives the next request, it violates the
+    /// protocol.
     pub fn is_done(&self) -> bool {
         self.expect == Expect::Nothing
     }

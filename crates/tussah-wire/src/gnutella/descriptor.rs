@@ -105,7 +105,7 @@ pub struct Header {
     pub hops: u8,
 }
 
-/// The reason that a descriptor is not forwarded.
+/// The reason why a descriptor is not forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dropped {
     /// The TTL and the number of hops are both 0. No correct servent sends such a descriptor:
@@ -113,7 +113,7 @@ pub enum Dropped {
     Invalid,
     /// The descriptor is only for the neighbor.
     Local,
-    /// The TTL has expired. A servent still answers such a descriptor.
+    /// The TTL has expired. The servent that received the descriptor still answers it.
     Expired,
     /// The path of the descriptor would be longer than the limit.
     TooFar,
@@ -122,9 +122,9 @@ pub enum Dropped {
 impl Header {
     /// Returns the header with which a router forwards the descriptor (section 4, rule 5).
     ///
-    /// The TTL is reduced, if necessary, so that the path from the first sender to the last
-    /// receiver has at most `life_max` hops (section 3.1). The usual limit is [`LIFE_MAX`]. The
-    /// number of hops is never reduced.
+    /// The TTL decreases by 1, or by more if the path from the first sender to the last receiver
+    /// would otherwise exceed `life_max` hops (section 3.1). The usual limit is [`LIFE_MAX`]. The
+    /// field `hops` increases by 1.
     ///
     /// # Errors
     ///
@@ -188,9 +188,9 @@ impl<'b> Descriptor<'b> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the payload exceeds the limit, as soon as the header has arrived. After
-    /// such an error, close the connection, because the sender is probably out of sync (section
-    /// 3.1).
+    /// If the announced length of the payload exceeds the limit, returns an error as soon as the
+    /// header has arrived. After such an error, close the connection, because the sender is
+    /// probably out of sync (section 3.1).
     pub fn parse(bytes: &'b [u8], limits: &Limits) -> Result<Option<Self>, Malformed> {
         let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
             return Ok(None);
@@ -227,8 +227,8 @@ impl<'b> Descriptor<'b> {
     ///
     /// # Panics
     ///
-    /// Panics if the payload is longer than [`PAYLOAD_BYTES_MAX`]. A parsed payload is never
-    /// longer.
+    /// Panics if the payload is longer than [`PAYLOAD_BYTES_MAX`]. The payload of a parsed
+    /// descriptor is never longer.
     pub fn push(&self, out: &mut Vec<u8>) {
         let len = self.payload.len();
         assert!(len <= PAYLOAD_BYTES_MAX, "a payload has at most 64 KiB");

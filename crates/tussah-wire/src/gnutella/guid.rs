@@ -7,8 +7,8 @@ use std::fmt;
 pub struct Guid(pub [u8; 16]);
 
 impl Guid {
-    /// Creates an identifier from random bytes, with the marks of a modern servent: byte 8 is 0xff,
-    /// and byte 15 is 0 (section 3.1).
+    /// Creates an identifier from random bytes. Two bytes mark the servent as a modern one: byte 8
+    /// is set to 0xff, and byte 15 to 0 (section 3.1).
     ///
     /// ```
     /// let id = tussah_wire::gnutella::Guid::from_random([0x5a; 16]);

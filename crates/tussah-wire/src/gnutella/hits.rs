@@ -16,7 +16,7 @@ pub struct QueryHits<'b> {
     pub port: u16,
     /// The address from which the files can be fetched.
     pub address: Ipv4Addr,
-    /// The speed of the servent, in kbit/s, or flags.
+    /// The speed of the servent, in kbit/s; some servents send flags instead.
     pub speed: u32,
     /// The files.
     pub results: Results<'b>,
@@ -39,7 +39,7 @@ pub struct HitResult<'b> {
     pub extension: &'b [u8],
 }
 
-/// A set of results, which is also an iterator over the results.
+/// An iterator over the results of a query hit.
 ///
 /// ```
 /// use tussah_wire::gnutella::{HitResult, Results};
@@ -57,7 +57,7 @@ pub struct Results<'b> {
 }
 
 impl<'b> Results<'b> {
-    /// Creates a set of all results that [`HitResult::push`] has appended to `bytes`.
+    /// Creates an iterator over the results that [`HitResult::push`] has appended to `bytes`.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl<'b> HitResult<'b> {
         })
     }
 
-    /// Appends the result to the bytes of a set of [`Results`].
+    /// Appends the encoded result to `out`. [`Results::new`] reads such results.
     ///
     /// # Errors
     ///
@@ -197,7 +197,7 @@ impl<'b> Trailer<'b> {
     ///
     /// # Panics
     ///
-    /// Panics if the open data is longer than 255 bytes.
+    /// Panics if `open` is longer than 255 bytes.
     pub fn push(&self, out: &mut Vec<u8>) {
         let open_len = u8::try_from(self.open.len()).expect("the open data has at most 255 bytes");
         out.extend_from_slice(&self.vendor);

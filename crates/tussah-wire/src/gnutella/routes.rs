@@ -19,8 +19,8 @@ const NOWHERE: u32 = u32::MAX;
 ///   forwards. A push goes to the peer that sent the servent's latest query hit.
 ///
 /// The table is bounded: when it is full, a new entry evicts the oldest one. Entries that are older
-/// than the limit count as missing. The caller passes the current time, in a unit of its choice;
-/// the time must never decrease.
+/// than the age limit count as missing. The caller passes the current time, in a unit of its
+/// choice; the time must never decrease.
 ///
 /// ```
 /// use tussah_wire::gnutella::{Guid, Routes};

@@ -100,7 +100,7 @@ impl Decoder {
         Ok(Self { state })
     }
 
-    /// Returns whether the body has ended. This is never true for a body that ends when the
+    /// Returns whether the body has ended. The result is never true for a body that ends when the
     /// connection closes.
     pub fn is_done(&self) -> bool {
         match &self.state {

@@ -70,8 +70,8 @@ pub fn evaluate(head: &Head, bytes: &[u8], current: Option<&Validators<'_>>) -> 
     Outcome::Proceed
 }
 
-/// Returns whether the `Range` of a request applies. It applies if the request has no `If-Range`,
-/// or one that matches the current version (section 13.1.5).
+/// Returns whether the `Range` of a request applies. The field applies if the request has no
+/// `If-Range`, or an `If-Range` that matches the current version (section 13.1.5).
 ///
 /// A date in `If-Range` must equal `Last-Modified` to the second. A date cannot tell apart two
 /// versions that were written within the same second. If this matters, send an `ETag`, which

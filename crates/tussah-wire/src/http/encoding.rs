@@ -42,7 +42,7 @@ impl Coding {
     }
 }
 
-/// An ordered set of codings. The identity coding is implicitly last and never a member.
+/// An ordered set of codings. The identity coding is never a member, but implicitly comes last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Codings(u8);
 
@@ -91,7 +91,8 @@ impl Codings {
         self.0
     }
 
-    /// Creates a set from its [bits](Self::bits). Every number is valid.
+    /// Creates the set that a number from [`bits`](Self::bits) represents. Any other number is
+    /// valid, too.
     pub fn from_bits(bits: u8) -> Self {
         Self(bits).iter().collect()
     }

@@ -46,8 +46,9 @@ pub enum Ranges {
 }
 
 impl Ranges {
-    /// Returns the ranges that a request asks for in a representation of `len` bytes, whose
-    /// validators are `current`. `bytes` is the buffer from which `head` was parsed.
+    /// Returns the ranges that a request asks for. `bytes` is the buffer from which `head` was
+    /// parsed. `len` is the length of the representation in bytes, and `current` contains its
+    /// validators.
     ///
     /// Returns `Whole` if the method is not GET, because ranges are defined only for GET (section
     /// 14.2). Also returns `Whole` if the request has several `Range` lines, or if `If-Range` does
@@ -69,8 +70,8 @@ impl Ranges {
     ///
     /// - The field is malformed, or its unit is not bytes.
     /// - The field has more than [`RANGES_MAX`] ranges.
-    /// - The field asks for more bytes than the representation has, which only overlapping ranges
-    ///   can do. Such ranges serve no purpose, and a small request could cause a lot of work
+    /// - The field asks for more bytes than the representation has, because its ranges overlap.
+    ///   Overlapping ranges serve no purpose, and would let a small request cause a lot of work
     ///   (section 17.15).
     ///
     /// An empty representation has no ranges and is sent whole.

@@ -5,7 +5,8 @@ use std::fmt;
 
 use super::Status;
 
-/// A refused message: the status, what was expected, what was found, and where.
+/// The error for a refused message. It states the status, the position, what was expected, and what
+/// was found.
 ///
 /// Close the connection after the response, because the start of the next message is unknown.
 ///

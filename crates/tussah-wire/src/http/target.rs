@@ -69,7 +69,8 @@ pub fn path_with_escapes(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
 }
 
 /// Returns the segments of a path, each decoded separately. Like [`path`], this function removes
-/// dot segments and empty segments, but if the path ends with a slash, the last segment is empty.
+/// dot segments and empty segments. However, if the path ends with a slash, the last segment is
+/// empty.
 ///
 /// A segment can contain any bytes, even `/../`. Never build a file path from segments.
 ///

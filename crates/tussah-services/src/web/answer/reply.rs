@@ -17,9 +17,9 @@ pub struct Reply {
     pub status: Status,
     /// The value of `Content-Type`.
     pub media_type: String,
-    /// Additional header fields. The server itself sends its name, the type and the length of the
-    /// body, the date, and the fields about the connection. If a handler adds one of these fields,
-    /// or a field with invalid bytes, the server ignores it.
+    /// Additional header fields. The server itself sets `Server`, `Date`, `Connection`,
+    /// `Content-Type`, `Content-Length` and `Transfer-Encoding`. If a handler adds one of these
+    /// fields, or a field with invalid bytes, the server ignores that field.
     pub fields: Vec<(String, String)>,
     /// The body.
     pub body: ReplyBody,
@@ -36,7 +36,7 @@ impl Reply {
         Self::new("text/html; charset=utf-8", page.into())
     }
 
-    /// Creates a response with status 200 and a body of any media type.
+    /// Creates a response with status 200 and the given media type and body.
     pub fn new(media_type: impl Into<String>, body: impl Into<Vec<u8>>) -> Self {
         Self {
             status: Status::OK,
@@ -90,8 +90,9 @@ pub enum ReplyBody {
 ///
 /// The server polls the stream for another chunk only when the client has accepted the previous
 /// chunks, so a slow client slows the stream down. The handler returns before the body is sent, so
-/// the route's admission control no longer counts the request. During a shutdown,
-/// [`Config::drain`](crate::web::config::Config::drain) limits how long the stream may continue.
+/// the route's admission control does not count the request while the server sends the body. During
+/// a shutdown, [`Config::drain`](crate::web::config::Config::drain) limits how long the stream may
+/// continue.
 ///
 /// If no [length](Self::with_len) is announced, the server sends the body in the chunked transfer
 /// coding of HTTP/1.1. To an HTTP/1.0 client, it marks the end of the body by closing the

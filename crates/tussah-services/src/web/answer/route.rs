@@ -87,8 +87,9 @@ impl Request {
     }
 
     /// Returns the decoded path, without dot segments. Invalid UTF-8 is replaced. Encoded slashes,
-    /// backslashes and control characters stay encoded (`%2F`, `%5C`, `%0A`). Use
-    /// [`segments`](Self::segments) to distinguish a `%2F` that the client sent from a `%252F`.
+    /// backslashes and control characters stay encoded (`%2F`, `%5C`, `%0A`). In the result, a
+    /// `%2F` and a `%252F` from the client look the same; [`segments`](Self::segments)
+    /// distinguishes them.
     #[must_use]
     pub fn path(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.path)
@@ -100,8 +101,8 @@ impl Request {
         target::query(raw).map(|(name, value)| (text(name), text(value)))
     }
 
-    /// Returns the value of the first header field with the given name, which is matched without
-    /// regard to case.
+    /// Returns the value of the first header field with the given name. The comparison of names
+    /// ignores case.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         let mut fields = self.head.fields(&self.bytes);
@@ -109,15 +110,16 @@ impl Request {
         found.map(|(_, value)| value)
     }
 
-    /// Returns the complete body. The result is empty if the body is [streamed](Route::streams).
+    /// Returns the complete body, or an empty slice if the body is [streamed](Route::streams) or
+    /// has been taken.
     #[must_use]
     pub fn body(&self) -> &[u8] {
         &self.body
     }
 
-    /// Takes the body as a stream, whether it is [streamed](Route::streams) or in memory.
-    /// Afterwards, the body of the request is empty. In a clone of a request, a streamed body is
-    /// always empty.
+    /// Takes the body out of the request, and returns it as a stream. A body that is not
+    /// [streamed](Route::streams) is already in memory. Afterwards, the body of the request is
+    /// empty. A clone of a request never contains a streamed body.
     pub fn take_body(&mut self) -> RequestBody {
         match self.stream.take() {
             Some(stream) => *stream,
@@ -142,10 +144,10 @@ fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
 
 type Handler = Arc<dyn Fn(Request) -> Answering + Send + Sync>;
 
-/// An async function that answers requests, with its options.
+/// A handler with its options. The handler is an async function that answers requests.
 ///
-/// Each route is a stage with its own queue, latency target and admission. An overloaded route
-/// therefore rejects only its own requests. All routes share the CPUs.
+/// Each route is a stage with its own queue, latency target and admission control. An overloaded
+/// route therefore rejects only its own requests. All routes share the CPUs.
 ///
 /// # Cancellation
 /// If a client disconnects before it has received the response, its request is cancelled.
@@ -177,7 +179,8 @@ pub struct Route {
 }
 
 impl Route {
-    /// Creates a route from a handler, as [`Web::route`](crate::web::Web::route) does.
+    /// Creates a route with default options, like the routes that
+    /// [`Web::route`](crate::web::Web::route) adds.
     pub fn new<F, A>(handler: F) -> Self
     where
         F: Fn(Request) -> A + Send + Sync + 'static,
@@ -238,9 +241,9 @@ impl Route {
     /// the client does not announce its length.
     ///
     /// The server admits a request before it reads a long body. If the client waits for `100
-    /// Continue`, the server sends it when the handler first reads from the body. The duration of
-    /// such a request depends on the client, so it does not count toward the route's response
-    /// times.
+    /// Continue`, the server sends that response when the handler first reads from the body. The
+    /// duration of such a request depends on the client, so the route's response times do not
+    /// include it.
     ///
     /// ```
     /// use futures_lite::AsyncReadExt as _;
@@ -298,8 +301,9 @@ pub struct Routes {
 impl Routes {
     /// Adds a route that handles requests of any method for a path. A path that ends in `/*`
     /// matches all paths with that prefix. A path such as `*.php` matches the paths of scripts with
-    /// this extension, even if more segments follow. Routes for exact paths and for prefixes take
-    /// precedence over it. A later route for the same path replaces an earlier one.
+    /// this extension, even if more segments follow the name of the script. Routes for exact paths
+    /// and for prefixes take precedence over such a route. A later route for the same path replaces
+    /// an earlier one.
     #[must_use]
     pub fn route<F, A>(self, path: &str, handler: F) -> Self
     where

@@ -68,9 +68,9 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All errors in a configuration. Each error is one line, which states the place, the key, what was
-/// expected and what was found. Errors in a file come first, sorted by position. The `Debug` form
-/// is the same as the `Display` form, for programs that return this error from `main`.
+/// All errors in a configuration. Each error is one line that states the source of the value, the
+/// key, what was expected, and what was found. Errors in a file come first, sorted by position. The
+/// `Debug` form is the same as the `Display` form, for programs that return this error from `main`.
 pub struct ConfigErrors(pub(super) Vec<Problem>);
 
 impl fmt::Display for ConfigErrors {

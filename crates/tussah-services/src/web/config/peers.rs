@@ -18,14 +18,15 @@ use ipnet::{AddrParseError, IpNet};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peers {
-    /// Clients whose addresses are in a network.
+    /// Clients whose addresses are in this network.
     Network(IpNet),
     /// Clients on a Unix socket, which have no address.
     Unix,
 }
 
 impl Peers {
-    /// Returns whether a client with this address, or with none, belongs to the group.
+    /// Returns whether a client belongs to the group; `None` stands for a client without an
+    /// address.
     #[must_use]
     pub fn contains(&self, address: Option<IpAddr>) -> bool {
         match (self, address) {

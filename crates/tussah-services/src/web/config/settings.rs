@@ -242,9 +242,10 @@ pub struct Timeouts {
     /// TLS handshake.
     pub head: Duration,
     /// The time limit for receiving the whole body of a request. A streamed body has no total
-    /// limit. Instead, the server adds up its waits for such a body. When the sum reaches this
-    /// time, the server checks how much has arrived since the last check, and starts a new sum. It
-    /// gives up on the body if nothing has arrived, or less than `rate` on average.
+    /// limit. Instead, the server adds up the time that it spends waiting for such a body. When the
+    /// sum reaches this limit, the server checks how much has arrived since the last check, and
+    /// starts a new sum. The server gives up on the body if nothing has arrived, or if the average
+    /// rate is below [`rate`](Self::rate).
     pub body: Duration,
     /// The time for which a connection may be idle between a response and the next request.
     pub idle: Duration,
@@ -254,9 +255,9 @@ pub struct Timeouts {
     /// The minimum rate, in bytes per second, at which a client must read a response (averaged over
     /// `write`) or send a streamed body (averaged over `body`). `None` means no minimum.
     pub rate: Option<u64>,
-    /// The time for which the server still reads from a client after the server has closed its own
-    /// side of the connection. During a shutdown, the server also waits up to this long on each
-    /// idle connection, because a request may already be on its way.
+    /// The time for which the server continues to read from a client after closing its own side of
+    /// the connection. During a shutdown, the server also keeps idle connections open for this
+    /// time, in case a request is already on its way. This takes at most half of [`Config::drain`].
     pub linger: Duration,
 }
 

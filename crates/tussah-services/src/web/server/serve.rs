@@ -50,8 +50,9 @@ impl Web {
     }
 
     /// Adds a route: an async function that answers requests of any method for a path. A path that
-    /// ends in `/*` matches all paths with that prefix. A path such as `*.php` matches scripts with
-    /// that extension. The function receives complete requests, including their bodies.
+    /// ends in `/*` matches all paths with that prefix. A path such as `*.php` matches the paths of
+    /// scripts with that extension. The function receives complete requests, including their
+    /// bodies.
     ///
     /// Each route has its own queue and admission control. If more requests arrive than the route
     /// can answer within [`Config::target`], the server rejects the rest with status 503. Other
@@ -77,9 +78,9 @@ impl Web {
         self
     }
 
-    /// Adds a limited resource to the status page. The page then shows the users of the resource,
-    /// the waiting requests, and their waiting times. A later limit with the same name replaces an
-    /// earlier one.
+    /// Lists a limited resource on the status page. The page then shows how many requests use the
+    /// resource, how many wait for it, and how long requests have waited. A later limit with the
+    /// same name replaces an earlier one.
     #[must_use]
     pub fn limit(mut self, limit: &Limit) -> Self {
         self.routes = self.routes.limit(limit);
@@ -266,14 +267,14 @@ fn bound_arenas(workers: Option<usize>) {
     }
 }
 
-/// An error that prevents a web server from starting or from continuing. Its `Debug`
-/// output is its `Display` output, so that a program that returns it from `main` prints a readable
+/// An error that prevents a web server from starting or from continuing. Its `Debug` output is the
+/// same as its `Display` output, so that a program that returns it from `main` prints a readable
 /// message.
 #[non_exhaustive]
 pub enum WebError {
     /// The runtime or its signal handlers cannot be created.
     Runtime(io::Error),
-    /// The directory of the site, or a page in it that the configuration names, cannot be opened.
+    /// The site's directory, its fallback, or one of its error pages cannot be opened.
     Site(SiteError),
     /// An address cannot be bound, or every listener has failed. The text states the reason and, if
     /// known, the process that uses the address.

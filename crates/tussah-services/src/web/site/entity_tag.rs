@@ -14,7 +14,7 @@ const TAG_MAX: usize = 3 * 16 + 4;
 ///
 /// The modification time is not sufficient, because a program that copies files can set it. Two
 /// versions with the same length and modification time would then get the same tag. Only the kernel
-/// sets `ctime`, whenever the contents, the length or the times of the file change.
+/// sets `ctime`, and it does so whenever the contents, the length or the times of the file change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct EntityTag {
     bytes: [u8; TAG_MAX],

@@ -21,7 +21,7 @@ pub enum Symlinks {
 /// The treatment of names that begin with a dot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dotfiles {
-    /// Names that begin with a dot, except `.well-known`, appear not to exist.
+    /// Names that begin with a dot, except `.well-known`, are treated as missing.
     #[default]
     Hidden,
     /// Names that begin with a dot are treated like all other names.
@@ -44,13 +44,13 @@ pub struct SiteOptions {
     /// The codings of the compressed copies that the server looks for next to a file. Among codings
     /// that a client prefers equally, the server uses the one that comes first here.
     pub precompressed: Codings,
-    /// The suffixes of script names, such as `.php`. The server runs a script, and never serves its
-    /// source.
+    /// The suffixes of script names, such as `.php`. The server runs scripts, and never serves
+    /// their source.
     pub scripts: Vec<String>,
     /// The file to serve if nothing is found and the last segment of the path has no dot. Set it
-    /// for an application that does its own routing. If the file is a script, it serves all paths
-    /// at which nothing is found, as with nginx's `try_files $uri $uri/ /index.php?$args`. The path
-    /// is relative to the root.
+    /// for an application that does its own routing. If the file is a script, it also handles paths
+    /// whose last segment has a dot, as with nginx's `try_files $uri $uri/ /index.php?$args`. The
+    /// path of the file is relative to the root.
     pub fallback: Option<String>,
     /// The error pages, by status code. The paths are relative to the root. Error pages must not be
     /// scripts.
@@ -60,7 +60,8 @@ pub struct SiteOptions {
     pub types: BTreeMap<String, String>,
     /// The value of `Cache-Control` in responses for which no rule sets this field.
     pub cache_control: Option<String>,
-    /// The rules that add header fields to responses, by path. Later rules override earlier ones.
+    /// The rules that add header fields to the responses for certain paths. Later rules override
+    /// earlier ones.
     pub rules: Vec<FieldRule>,
 }
 

@@ -20,7 +20,7 @@ pub(super) enum Wait {
     Allowed,
 }
 
-/// The method of opening files beneath the root. It depends on the kernel.
+/// The method of opening files beneath the root. The kernel determines the method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beneath {
     /// Use openat2(2), which can avoid waiting for a disk (Linux 5.12 or later).

@@ -3,13 +3,13 @@
 use super::{HEAD_BYTES_MAX, Head, Limits, parse};
 use crate::http::Refusal;
 
-/// The progress of a search for the end of a head. Thanks to the scan, a head that arrives slowly
-/// is not parsed again for each byte.
+/// The progress of a search for the end of a head. With a scan, a head that arrives slowly is not
+/// parsed again for each byte.
 ///
-/// The first piece is parsed immediately, because most heads arrive in one piece. Later pieces are
-/// only searched for the end of the head, for NUL, and for a lone CR or LF. The complete head is
-/// then parsed again. Each byte is thus examined at most three times. Other errors are detected
-/// only at the end of the head.
+/// The first piece is parsed immediately, because most heads arrive in one piece. In later pieces,
+/// the scan looks only for the end of the head, for NUL, and for a lone CR or LF. Once the head is
+/// complete, the scan parses it again. Each byte is thus examined at most three times. Other errors
+/// are detected only at the end of the head.
 ///
 /// A connection can use the same scan for all of its heads, because the scan restarts after each
 /// head. A scan occupies one machine word.

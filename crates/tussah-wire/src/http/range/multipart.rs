@@ -6,8 +6,8 @@ use super::{ByteRange, ContentRange};
 use crate::http::response::FieldInvalid;
 use crate::http::syntax::text_len;
 
-/// A multipart body. It consists of the [parts](Self::parts), each with its head and its bytes,
-/// followed by the [end](Self::end).
+/// A multipart body. To send it, write the head and the bytes of each of the [parts](Self::parts),
+/// and then the [end](Self::end).
 ///
 /// ```
 /// use tussah_wire::http::range::{ByteRange, Multipart};
@@ -38,7 +38,7 @@ pub struct Part {
 
 impl Multipart {
     /// Creates a body for `ranges` of a representation of `len` bytes. The boundary is derived from
-    /// `random`. An attacker who does not know this number cannot craft a file that contains the
+    /// `random`. An attacker who does not know `random` cannot craft a file that contains the
     /// boundary.
     ///
     /// # Errors

@@ -81,7 +81,7 @@ impl<'o> HeadWriter<'o> {
     }
 
     /// Appends `Connection`, which tells the client whether the server keeps the connection open. A
-    /// server can omit the field where the field states the default of the HTTP version.
+    /// server can omit the field if it would only state the default of the HTTP version.
     pub fn connection(&mut self, keep_alive: bool) {
         let option: &[u8] = if keep_alive { b"keep-alive" } else { b"close" };
         self.push(&[b"Connection: ", option, b"\r\n"]);
@@ -125,7 +125,7 @@ pub(crate) fn push_decimal(out: &mut Vec<u8>, mut number: u64) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// The part of a field that cannot be written.
+/// The reason why a field cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldInvalid {
     /// The name is not a token.
