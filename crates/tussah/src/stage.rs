@@ -82,9 +82,10 @@
 //!
 //! # Overload
 //! If a queue is full, [`send`](Sender::send) waits, [`try_send`](Sender::try_send) returns the
-//! event, and [`send_or`](Sender::send_or) passes it to a function. Waiting senders get free room
-//! in order of arrival; `try_send` gets what is left. If the stage has a latency
-//! [target](StageBuilder::target), the default controllers also reject events that would miss it.
+//! event, and [`send_or`](Sender::send_or) passes it to a function. When there is room again,
+//! waiting senders get it in order of arrival; `try_send` succeeds only if room is left. If the
+//! stage has a latency [target](StageBuilder::target), the default controllers also reject events
+//! that would miss it.
 //!
 //! An [`Event`] has a class and a cost, and can have a deadline and a drop callback. Its sender can
 //! [cancel](Event::cancellable) it. With [`ask`](Sender::ask), the sender waits for a value from
@@ -109,8 +110,8 @@
 //! a single stage. Before you drain a network, close its [sockets](net), and wait until they are
 //! settled.
 //!
-//! When a runtime ends, it closes its stages: their queued events are dropped, the drop callbacks
-//! of these events are called, and the stages are removed from their networks. The runtime's
+//! When a runtime ends, it closes its stages: it drops their queued events, calls the drop
+//! callbacks of these events, and removes the stages from their networks. The runtime's
 //! [report](crate::ShutdownReport) does not count these events.
 //!
 //! # When a handler is dropped
@@ -179,7 +180,7 @@ pub(crate) use self::send::{hand_over, trace, wait_for};
 
 pub mod host {
     //! The types through which servlets use a handler. You need to name these types only to store a
-    //! [`Stage`](super::Stage) whose handler can be called.
+    //! [`Stage`](super::Stage) without losing the type of its handler.
 
     pub use super::network::Any;
     pub(crate) use super::run::Using;

@@ -37,8 +37,8 @@ pub(crate) use self::table::{ALWAYS, Known};
 /// A network of stages. It is cheap to clone; clones refer to the same network.
 ///
 /// A network keeps its stages until they are [destroyed](Stage::destroy), the network is
-/// [closed](Self::close), or its runtime ends. [The module](super#when-a-handler-is-dropped)
-/// documents what happens when the last handle is dropped.
+/// [closed](Self::close), or its runtime ends. The [documentation of the
+/// module](super#when-a-handler-is-dropped) describes what happens when the last handle is dropped.
 #[derive(Clone)]
 pub struct Network {
     pub(crate) inner: Arc<Inner>,

@@ -94,7 +94,7 @@ pub struct Decision {
     pub change: Change,
     /// The reason for the decision, if the controller gave one.
     pub why: Why,
-    /// The effective latency target of the stage, if it has one, as last logged.
+    /// The last logged effective latency target of the stage, if the stage has a target.
     pub target: Option<Duration>,
     /// The limit, or the later stage of the path, that had the most waiting events on average.
     /// `None` if hardly any events waited for such a resource.
@@ -230,8 +230,8 @@ impl Log {
     ///
     /// A rule may change slightly with every sample. The log omits changes by less than a tenth of
     /// the last logged value. It also omits changes of a limit or rate by at most 1, and of a share
-    /// by less than one percentage point. The old value in the log is the lowest since the last
-    /// logged change if the rule rises, and the highest if it falls.
+    /// by less than one percentage point. As the old value, the log shows the lowest value since
+    /// the last logged change if the rule rises, and the highest if it falls.
     pub fn note_rules(
         &mut self,
         at_ns: u64,

@@ -96,8 +96,8 @@ impl Server {
     }
 
     /// Stops accepting, and closes the listener; the last event of the server is
-    /// [`SocketEvent::Stopped`]. Existing connections continue. However, an accepted connection is
-    /// closed if its first event still waits for the stage to queue it.
+    /// [`SocketEvent::Stopped`]. Existing connections continue. However, an accepted connection
+    /// whose first event the stage has not yet queued is closed.
     pub fn close(&self) {
         self.shared.close();
     }

@@ -38,19 +38,19 @@ pub struct SocketStats {
     pub slow: u64,
     /// The number of connections that ended with an error.
     pub failed: u64,
-    /// Accepted connections (SEDA's `listenStage`). A connection is queued while the stage has no
-    /// room for it, and refused if a controller of the stage rejects it. An operation counts as
-    /// failed if the server could not accept a connection.
+    /// Statistics of accepted connections (SEDA's `listenStage`). A connection is queued while the
+    /// stage has no room for it, and refused if a controller of the stage rejects it. An operation
+    /// counts as failed if the server could not accept a connection.
     pub listen: IoStats,
-    /// Requested connections (part of SEDA's `writeStage`). A connection is in service while it is
-    /// being established.
+    /// Statistics of requested connections (part of SEDA's `writeStage`). A connection is in
+    /// service while it is being established.
     pub connect: IoStats,
-    /// Packets that were read (SEDA's `readStage`). A packet is queued while the stage has no room
-    /// for it. A packet is refused if a controller of the stage rejects it, or if it arrives after
-    /// this side has closed the connection.
+    /// Statistics of packets that were read (SEDA's `readStage`). A packet is queued while the
+    /// stage has no room for it. A packet is refused if a controller of the stage rejects it, or if
+    /// it arrives after this side has closed the connection.
     pub read: IoStats,
-    /// Packets that were sent (SEDA's `writeStage`). A packet is queued until it is written, and
-    /// refused if it does not fit into its write queue. If a connection ends before a packet is
-    /// written, the packet counts as failed.
+    /// Statistics of packets that were sent (SEDA's `writeStage`). A packet is queued until it is
+    /// written, and refused if it does not fit into its write queue. If a connection ends before a
+    /// packet is written, the packet counts as failed.
     pub write: IoStats,
 }

@@ -101,8 +101,8 @@ impl Network {
     /// each new stage, the number of busy servlets may therefore exceed the bound by one until
     /// another stage gives up a servlet.
     ///
-    /// [`overload`](Self::overload) returns the cause of an overload. Each new cause is logged as a
-    /// warning, and the end of the overload at level `info`.
+    /// [`overload`](Self::overload) returns the cause of an overload. The network logs each new
+    /// cause as a warning, and the end of the overload at level `info`.
     ///
     /// # Examples
     /// ```

@@ -50,8 +50,8 @@ pub struct AspenConfig {
     pub high: f64,
     /// k: the number of arrivals between two decisions; at least 1.
     pub arrivals: u64,
-    /// The maximum exponent of a viscosity; 0 or more (other values count as 2). With 0, viscosity
-    /// does not slow down changes.
+    /// The maximum exponent of the viscosities, which slow down changes; 0 or more (other values
+    /// count as 2). With 0, the viscosities slow down nothing.
     pub exponent_max: f64,
 }
 
@@ -84,7 +84,7 @@ impl Default for Aspen {
 }
 
 impl Aspen {
-    /// Creates a controller. Parameters that are out of range are corrected.
+    /// Creates a controller, and corrects parameters that are out of range.
     #[must_use]
     pub fn new(mut config: AspenConfig) -> Self {
         if !(config.low.is_finite() && config.low > 0.0) {

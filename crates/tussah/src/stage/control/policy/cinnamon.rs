@@ -108,7 +108,7 @@ pub struct Cinnamon {
 }
 
 impl Cinnamon {
-    /// Creates a controller. Parameters that are out of range are corrected.
+    /// Creates a controller, and corrects parameters that are out of range.
     #[must_use]
     pub fn new(config: CinnamonConfig) -> Self {
         Self {

@@ -71,7 +71,7 @@ impl Default for Codel {
 }
 
 impl Codel {
-    /// Creates a controller. Parameters that are out of range are corrected.
+    /// Creates a controller, and corrects parameters that are out of range.
     #[must_use]
     pub fn new(mut config: CodelConfig) -> Self {
         config.interval_ns = config.interval_ns.max(1);

@@ -104,7 +104,7 @@ impl GradientConfig {
 }
 
 /// A controller that limits the number of events in the stage, and rejects further events. The
-/// gradient of response times determines the limit.
+/// limit follows the ratio of the long-term mean response time to the current one (the gradient).
 #[derive(Debug)]
 pub struct Gradient {
     config: GradientConfig,
@@ -124,7 +124,7 @@ impl Default for Gradient {
 }
 
 impl Gradient {
-    /// Creates a controller. Parameters that are out of range are corrected.
+    /// Creates a controller, and corrects parameters that are out of range.
     #[must_use]
     pub fn new(config: GradientConfig) -> Self {
         let config = config.in_range();

@@ -65,7 +65,7 @@ impl Default for Red {
 }
 
 impl Red {
-    /// Creates a controller. Parameters that are out of range are corrected.
+    /// Creates a controller, and corrects parameters that are out of range.
     #[must_use]
     pub fn new(mut config: RedConfig) -> Self {
         let default = RedConfig::default();

@@ -54,7 +54,7 @@ pub struct ResponseMean {
 }
 
 impl ResponseMean {
-    /// Creates a controller. Parameters that are out of range are corrected.
+    /// Creates a controller, and corrects parameters that are out of range.
     #[must_use]
     pub fn new(mut config: ResponseMeanConfig) -> Self {
         config.target_ns = config.target_ns.max(1);

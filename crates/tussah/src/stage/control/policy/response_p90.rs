@@ -133,7 +133,7 @@ pub struct ResponseP90 {
 }
 
 impl ResponseP90 {
-    /// Creates a controller. Parameters that are out of range are corrected.
+    /// Creates a controller, and corrects parameters that are out of range.
     #[must_use]
     pub fn new(config: ResponseP90Config) -> Self {
         let unlimited = Bucket {

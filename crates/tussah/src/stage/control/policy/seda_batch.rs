@@ -120,7 +120,7 @@ impl Default for SedaBatch {
 }
 
 impl SedaBatch {
-    /// Creates a controller. Parameters that are out of range are corrected.
+    /// Creates a controller, and corrects parameters that are out of range.
     #[must_use]
     pub fn new(mut config: SedaBatchConfig) -> Self {
         let default = SedaBatchConfig::default();

@@ -51,7 +51,7 @@ impl Default for SedaServlets {
 }
 
 impl SedaServlets {
-    /// Creates a controller. Parameters that are out of range are corrected.
+    /// Creates a controller, and corrects parameters that are out of range.
     #[must_use]
     pub fn new(mut config: SedaServletsConfig) -> Self {
         config.servlets_max = config.servlets_max.max(1);
