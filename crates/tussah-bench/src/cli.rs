@@ -34,7 +34,7 @@ pub struct Options {
     )]
     pub peer: Vec<String>,
 
-    /// Peer that the paired ratios use as the baseline for every other peer
+    /// Baseline peer; each paired ratio compares another peer with it
     #[arg(long, value_name = "NAME", default_value = "tussah")]
     pub base: String,
 
@@ -42,8 +42,8 @@ pub struct Options {
     #[arg(long)]
     pub json: bool,
 
-    /// Number of work steps per event (table2, steal, readers); 0 means none [default: about 80 ns
-    /// in table2, 8 µs in steal, none in readers]
+    /// Number of work steps per event (table2, steal, readers); 0 means none [default: enough for
+    /// about 80 ns in table2 and 8 µs in steal; none in readers]
     #[arg(long, value_name = "N")]
     pub work: Option<u32>,
 
@@ -51,7 +51,7 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub stages: Option<u16>,
 
-    /// Largest number of events in a batch (stages) [default: 100]
+    /// Maximum number of events per batch (stages) [default: 100]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub batch: Option<u32>,
 
@@ -83,8 +83,8 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub connections: Option<u32>,
 
-    /// Time that each query takes in `gnutella`, in milliseconds; if set, the client sends 1000
-    /// packets a second
+    /// Additional time that each query takes in `gnutella`, in milliseconds; if set, the client
+    /// sends 1000 packets a second
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     pub bottleneck_ms: Option<u64>,
 
@@ -101,20 +101,21 @@ pub struct Options {
     #[arg(long, value_name = "PATH")]
     pub dir: Option<std::path::PathBuf>,
 
-    /// Pin worker i to CPU i; `cross` also keeps its two threads on two workers
+    /// Pin each worker to one CPU; `cross` then runs its two threads on different CPUs
     #[arg(long)]
     pub pin: bool,
 
-    /// Run the client on one of the server's CPUs, so that the client can use the time that the
-    /// server saves (connect, echo, bursts)
+    /// Run the client on one of the server's CPUs, so that the client benefits from CPU time that
+    /// the server saves (connect, echo, bursts)
     #[arg(long)]
     pub share_cpu: bool,
 
-    /// Make the events of `steal` memory-bound: each event walks the 256 KB of its color
+    /// Make the events of `steal` memory-bound: each event updates all 256 KB of its color's data
     #[arg(long)]
     pub memory: bool,
 
-    /// Factor that scales all counts and durations; use less than 1 for a quick look
+    /// Factor by which all counts and durations are multiplied; use a factor below 1 for a quick
+    /// run
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     pub scale: f64,
 

@@ -54,8 +54,8 @@ const WAKE_BATCH: usize = 1;
 ///
 /// # Waiting for a condition
 ///
-/// Create the future first, then test the condition, and then wait. The future then completes if
-/// `notify_waiters` is called after the test:
+/// Create the future first, then test the condition, and then wait. The future then completes even
+/// if `notify_waiters` is called between the test and the wait:
 ///
 /// ```
 /// # mod tussah { pub use tussah_core as sync; }

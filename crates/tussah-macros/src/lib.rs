@@ -60,12 +60,12 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// | method | meaning |
 /// |---|---|
-/// | `init` | makes an instance; its arguments are the module's parameters. It may return a `Result`. Without it, the module is made by `Default` |
+/// | `init` | creates an instance; its arguments are the module's parameters. It may return a `Result`. Without `init`, `Default` creates the instance |
 /// | `run` | handles an item of the default input port |
 /// | `#[port] fn name` | handles an item of the input port `name` |
-/// | `start` | an `async fn` that produces items; with `run` or another port, it runs beside them, and all methods take `&self` |
-/// | `tick` | runs once in each period, which is the parameter `every`; takes outputs only |
-/// | `wake`, `end` | for modules with state for each flow: the alarm of a flow, and its end |
+/// | `start` | an `async fn` that produces items. If the module also has `run` or another port, `start` runs concurrently with them, and all methods take `&self` |
+/// | `tick` | runs once per period, which the module's parameter `every` sets; its only arguments are outputs |
+/// | `wake`, `end` | for modules that keep state for each flow: `wake` handles the alarm of a flow, and `end` its end |
 ///
 /// All other items in the block are left unchanged. A method that handles items takes these
 /// arguments, in any order:
@@ -73,11 +73,11 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | argument | meaning |
 /// |---|---|
 /// | `item: T` | the item |
-/// | `items: &mut Batch<T>` | a batch of items, in place of `item`; with `state`, all are of one flow |
+/// | `items: &mut Batch<T>` | a batch of items, in place of `item`; with `state`, all items belong to the same flow |
 /// | `state: &mut S` | the state of the item's flow; it begins as `S::default()` |
 /// | `name: &impl Out<T>` | the output port `name`, in a plain `fn` |
 /// | `name: &impl AsyncOut<T>` | the output port `name`, in an `async fn` |
-/// | `name: Option<&impl Out<T>>` | an output port that may be without an edge |
+/// | `name: Option<&impl Out<T>>` | an optional output port, which needs no edge |
 ///
 /// ```ignore
 /// #[module]
@@ -95,8 +95,8 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// |---|---|
 /// | `blocking` | the methods block their OS threads |
 /// | `serial` | the module handles one item at a time |
-/// | `ordered` | the module handles items in parallel, and its output leaves in their order |
-/// | `flows` | two further parameters bound the open flows of each output port: `flows`, their number, and `idle`, the time without an item; the idlest flow ends |
+/// | `ordered` | the module handles items in parallel, but sends its output in the order of the items |
+/// | `flows` | adds two parameters that limit the open flows of each output port. `flows` is the maximum number; a further flow ends the one that has been idle for longest. `idle` is the time after which a flow without new items ends |
 ///
 /// The documentation of the block becomes the module's documentation. If the block has none, apply
 /// `#[module]` to the struct as well, so that the module takes the struct's documentation.

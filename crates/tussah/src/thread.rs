@@ -43,8 +43,8 @@ where
 
 /// Starts a thread in a color: the code between two awaits runs as one event of that color.
 ///
-/// While the thread awaits, other events of the color can run. Neither the threads that it spawns
-/// nor the events that it posts inherit its color.
+/// While the thread awaits, other events of the color can run. Threads that it spawns and events
+/// that it posts do not inherit this color.
 ///
 /// # Panics
 /// Panics if called outside a runtime, if the runtime is shut down, or if the color belongs to
@@ -74,8 +74,8 @@ where
 /// Runs a closure on the blocking pool, where it may block. The returned handle is a future that
 /// resolves to the closure's result.
 ///
-/// A blocking job can use [`BlockingHandle::join`] to wait for another job, even if every OS thread
-/// of the pool is busy.
+/// A blocking job can wait for another job with [`BlockingHandle::join`], even if every OS thread
+/// of the pool is busy: if the other job is still queued, `join` runs it.
 ///
 /// # Cancellation
 /// Dropping the handle detaches the job, which still runs. [`BlockingHandle::abort`] cancels a job
@@ -128,7 +128,8 @@ crate::task_local! {
     static NAME: Arc<str>;
 }
 
-/// Gives a name to a whole thread, or to a part of it. [`thread_name`] returns the name.
+/// Names a future, which can be a whole thread or a part of one. While the future runs,
+/// [`thread_name`] returns the name.
 ///
 /// The name is stored in a wrapper around the future, so unnamed threads have no overhead.
 ///

@@ -37,7 +37,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
     Sleep::new_until(deadline)
 }
 
-/// Waits for `future` for at most `duration`, counted from this call.
+/// Waits for `future` to complete, but for at most `duration` after this call.
 ///
 /// Each poll of the `Timeout` polls `future` first, and then the timer. If `future` is ready, its
 /// output is returned even if `duration` has elapsed. If `future` is ready at the first poll, no
@@ -63,7 +63,8 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
     timeout_at(add(now(), duration), future)
 }
 
-/// Waits for `future` until `deadline` at the latest. Otherwise works like [`timeout`].
+/// Waits for `future` to complete, until `deadline` at the latest. Apart from the deadline, works
+/// like [`timeout`].
 ///
 /// # Errors
 ///
@@ -101,7 +102,7 @@ impl<F: Future> Future for Timeout<F> {
     }
 }
 
-/// The error of a [`timeout`] that elapsed before its future completed.
+/// The error returned if a [`timeout`] elapses before its future completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elapsed(());
 
@@ -119,7 +120,7 @@ impl From<Elapsed> for std::io::Error {
     }
 }
 
-/// Creates an interval that ticks every `period`, starting now.
+/// Creates an interval that ticks every `period`. The first tick is due immediately.
 ///
 /// # Panics
 ///
@@ -130,7 +131,7 @@ pub fn interval(period: Duration) -> Interval {
     interval_at(now(), period)
 }
 
-/// Creates an interval that ticks every `period`, starting at `start`.
+/// Creates an interval that ticks every `period`. The first tick is due at `start`.
 ///
 /// # Panics
 ///
@@ -151,7 +152,7 @@ pub fn interval_at(start: Instant, period: Duration) -> Interval {
     }
 }
 
-/// A timer that ticks once per period, created by [`interval`].
+/// A timer that ticks once per period, created by [`interval`] or [`interval_at`].
 #[derive(Debug)]
 pub struct Interval {
     /// Boxed to keep `Interval` movable.
@@ -208,8 +209,8 @@ impl Interval {
 
 /// The behavior of an [`Interval`] after missed ticks.
 ///
-/// If [`Interval::tick`] returns a tick so late that the following ticks are already due, those
-/// following ticks are missed. A shorter delay never shifts later ticks.
+/// A tick is missed if it is already due when [`Interval::tick`] returns the tick before it. A tick
+/// that is less than one period late causes no missed ticks, and does not shift later ticks.
 ///
 /// The default is `Delay`. A service that has fallen behind is under load, and `Burst` would add to
 /// that load. With `Skip`, the next tick can follow the late tick almost immediately.

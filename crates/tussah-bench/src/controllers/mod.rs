@@ -73,8 +73,9 @@ pub struct Options {
     #[arg(long)]
     json: bool,
 
-    /// Folder for SVG plots of queue length, servlets, admissions and responses over time; if all
-    /// scenarios run, it also gets the figures of the SEDA and Aspen papers
+    /// Folder for SVG plots of queue length, number of servlets, admissions and responses over
+    /// time; with `--scenario all`, also for plots that reproduce figures of the SEDA and Aspen
+    /// papers
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
 

@@ -43,8 +43,8 @@ pub struct Options {
     /// Warm-up before each measurement, in seconds, to fill the server's caches
     #[arg(long, default_value_t = 20)]
     pub warm_up_seconds: u32,
-    /// Folder for the files; they are kept for the next run [default: a folder for temporary
-    /// files]
+    /// Folder for the files, which are kept for the next run [default: a temporary folder, which is
+    /// deleted after the run]
     #[arg(long, value_name = "PATH")]
     pub folder: Option<PathBuf>,
 }

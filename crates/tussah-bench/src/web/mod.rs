@@ -96,7 +96,8 @@ pub struct Common {
     #[arg(long, global = true, default_value_t = 1)]
     workers: usize,
 
-    /// Seed that determines the clients' requests, and the order in which the servers run
+    /// Seed for the random choice of the clients' requests, and of the order in which the servers
+    /// run
     #[arg(long, global = true, default_value_t = 1)]
     seed: u64,
 
@@ -114,7 +115,7 @@ pub struct Common {
     )]
     tussah_flags: String,
 
-    /// Additional server: `tussah web` with other flags, listed as tussah-NAME
+    /// Additional server: `tussah web` with the given flags, listed as tussah-NAME
     #[arg(
         long,
         global = true,
@@ -123,8 +124,8 @@ pub struct Common {
     )]
     variant: Vec<String>,
 
-    /// Load generator for `one-file` and `files`: `tussah load`, or the clients in this program,
-    /// which wait for all responses at the end of each measurement
+    /// Load generator for `one-file` and `files`: `tussah load`, or the clients built into this
+    /// program; only the latter wait for all responses at the end of each measurement
     #[arg(long, global = true, value_enum, default_value_t = Load::Own)]
     load: Load,
 
@@ -144,7 +145,7 @@ enum Load {
 
 #[derive(Debug, Subcommand)]
 enum Scenario {
-    /// Start and check every server, and list the available ones
+    /// Start and check every server, and list those that are available
     List,
     /// CPU time per request for one file on keep-alive connections
     OneFile {
@@ -168,8 +169,8 @@ enum Scenario {
         #[arg(long, default_value_t = 256)]
         clients: usize,
     },
-    /// Base server with two workers, compared with two copies that have one worker each, for the
-    /// file set of `files`
+    /// Base server with two workers, compared with two copies of it that have one worker each; uses
+    /// the file set of `files`
     NCopy {
         /// Number of clients
         #[arg(long, default_value_t = 256)]
@@ -210,8 +211,8 @@ enum Scenario {
         #[arg(long)]
         seconds: Option<u32>,
     },
-    /// Throughput, CPU time and fairness for a small PHP page, compared with nginx with persistent
-    /// connections to php-fpm; `tussah load` sends the requests
+    /// Throughput, CPU time and fairness for a small PHP page, compared with nginx; both keep their
+    /// connections to php-fpm open; `tussah load` sends the requests
     Fastcgi {
         /// Number of connections
         #[arg(long, default_value_t = 64)]
@@ -223,11 +224,11 @@ enum Scenario {
         #[arg(long, default_value_t = 200)]
         target_ms: u32,
     },
-    /// PHP pages, images and downloads that do not fit into memory, compared with nginx and Apache;
-    /// requires root
+    /// PHP pages with images, and downloads that do not fit into memory, compared with nginx and
+    /// Apache; requires root
     Support(support::Options),
-    /// Number of video streams that a server sustains without a late chunk, from disks of a known
-    /// rate; requires root
+    /// Number of video streams that a server sustains without a late chunk, from disks whose rate
+    /// is limited to a known value; requires root
     Video(video::Options),
     /// User-space instructions per request for one 4 KB file, counted by valgrind
     Instructions {
@@ -241,7 +242,7 @@ enum Scenario {
         #[arg(long, default_value_t = 64)]
         connections: usize,
     },
-    /// Memory of an idle keep-alive connection after its first request
+    /// Server memory per idle keep-alive connection, after one request on each connection
     Memory {
         /// Number of connections
         #[arg(long, default_value_t = 10_000)]

@@ -2,9 +2,9 @@
 //!
 //! # No job is forgotten
 //!
-//! *While the queue is not empty, the pool has at least one OS thread. For each queued job, one OS
-//! thread without a job is awake or about to be woken. If the pool has more queued jobs than OS
-//! threads without a job, all OS threads without a job are awake or about to be woken.*
+//! *While the queue is not empty, the pool has at least one OS thread. If there are enough OS
+//! threads without a job, one of them is awake or about to be woken for each queued job. If there
+//! are too few, all of them are awake or about to be woken.*
 //!
 //! - `submit` queues the job and consults the policy under the same lock. If there is no OS thread,
 //!   the policy adds one, regardless of its bound. The OS thread is started under the lock, so
@@ -49,9 +49,9 @@
 //! OS thread. This OS thread does not count against the pool's `threads_max`: it adds no
 //! parallelism, because the OS thread that started it only waits. If there are already
 //! `EXTRA_STACKS_MAX` such OS threads, or if the system refuses to start one, the job does not run
-//! and its join returns an error ([`JoinError::is_too_deep`](crate::JoinError::is_too_deep)).
-//! Waiting instead could take forever: in a pool of one OS thread, only the waiter could run the
-//! job.
+//! and its join returns an error ([`JoinError::is_too_deep`](crate::JoinError::is_too_deep)). A
+//! join that waited instead could wait forever: in a pool of one OS thread, only the waiter could
+//! run the job.
 //!
 //! # Locks
 //!

@@ -17,9 +17,9 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// If a job finds no idle OS thread, the pool starts one, up to `threads_max`. SEDA's pools (Welsh,
 /// Culler, Brewer, SOSP 2001, section 3.4) add an OS thread only when the queue is long. Those
-/// pools ran the handlers of one stage, where another OS thread helps only if work accumulates.
-/// Here, jobs block in the kernel and are unrelated, so there is no reason for a job to wait behind
-/// another one.
+/// pools run the handlers of one stage, where another OS thread helps only if work accumulates.
+/// Jobs of a blocking pool, in contrast, are unrelated and block in the kernel, so no job has a
+/// reason to wait behind another.
 ///
 /// # Examples
 /// ```

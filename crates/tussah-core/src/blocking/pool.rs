@@ -69,11 +69,11 @@ pub struct BlockingStats {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[must_use = "jobs may have been dropped"]
 pub struct ShutdownOutcome {
-    /// The number of jobs that did not run: they were dropped, and their handles return a
+    /// The number of queued jobs that were dropped without being run. Their handles return a
     /// cancellation error.
     pub cancelled: usize,
     /// The number of jobs that were still running at the deadline. Their handles return the results
-    /// later.
+    /// when the jobs end.
     pub running: usize,
 }
 

@@ -14,11 +14,11 @@ use crate::runtime::Shared;
 /// runtime does not forget the color. Cloning a `ColorRef` is cheap.
 ///
 /// The runtime can forget a color that is identified by a number, is idle, and has no references.
-/// The color's priority and depth limit are then lost. A runtime remembers up to 4,096 such colors,
-/// and forgets others when their last reference is dropped. If a color had events at that moment,
-/// the runtime forgets it later, when the program names other colors. By the time the program has
-/// named about as many new colors as the runtime remembers, that color is forgotten, provided that
-/// it has stayed idle.
+/// The color's priority and depth limit are then lost. A runtime keeps up to 4,096 such colors.
+/// Beyond that, it forgets an idle color when the color's last reference is dropped. While the
+/// program names new colors, the runtime also searches step by step for other unused colors. A
+/// color that stays idle is forgotten by the time the program has named about as many new colors as
+/// the runtime remembers.
 pub struct ColorRef {
     cell: NonNull<ColorCell>,
     /// Declared after the cell's pointer and released after its handle, because the cell uses its

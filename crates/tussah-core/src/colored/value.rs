@@ -21,8 +21,9 @@ use crate::worker::{InColor, Worker};
 /// A shared value that only events of one color access, without a lock.
 ///
 /// Each `Colored` has its own color, which differs from every [`Color`](crate::Color). Clones refer
-/// to the same value. When the last clone is dropped, the value is dropped by the last event of its
-/// color, on whichever OS thread that event runs.
+/// to the same value. The value is dropped once its last clone and the last reference to its color
+/// have been dropped: immediately if the color is idle, and otherwise on the OS thread that runs
+/// the color's last event.
 ///
 /// Access the value by sending closures to it; no reference to the value can leave a closure:
 ///

@@ -26,8 +26,8 @@ pub trait Operation<T, R>: Sealed + Sized {
     /// Runs the closure.
     ///
     /// # Safety
-    /// The caller must hold a reader's share of the value's color if `READS` is true, and the whole
-    /// color otherwise.
+    /// The caller must hold the value's color: shared with other readers if `READS` is true, and
+    /// exclusively otherwise.
     #[doc(hidden)]
     unsafe fn call(self, value: NonNull<T>) -> R;
 }

@@ -26,8 +26,8 @@ impl Hangup {
 }
 
 impl Source {
-    /// Waits until the driver reports that the peer has hung up to the extent of `hangup` or
-    /// further.
+    /// Waits until the driver reports that the peer has hung up, at least to the extent of
+    /// `hangup`.
     ///
     /// This function detects a hang-up even if there are unread bytes, and tries no operation. For
     /// reading, this function, [`poll_io`](Self::poll_io) and [`poll_ready`](Self::poll_ready)
@@ -53,8 +53,8 @@ impl Source {
         }
     }
 
-    /// Returns whether the driver has reported that the peer has hung up to the extent of `hangup`
-    /// or further.
+    /// Returns whether the driver has reported that the peer has hung up, at least to the extent of
+    /// `hangup`.
     ///
     /// Returns false before the first wait for the descriptor, because the driver reports nothing
     /// about it until then.

@@ -291,20 +291,20 @@ impl Source {
     }
 
     /// Records that an operation transferred fewer bytes than requested. The source then assumes
-    /// that there is no more data or room until the driver reports some. `seen_before` is the
+    /// that the descriptor is not ready until the driver reports that it is. `seen_before` is the
     /// [`marker`](Self::marker) that was obtained before the operation.
     ///
-    /// Call this method only for TCP streams, and for writes to a Unix stream. Other reads may also
-    /// end early at the end of a packet, at a message with descriptors, or at the mark of
-    /// out-of-band data. More data may then follow without a report.
+    /// Call this method only for TCP streams, and for writes to a Unix stream. Reads from other
+    /// descriptors may also end early at the end of a packet, at a message with descriptors, or at
+    /// the mark of out-of-band data. More data may then be available without a new report.
     #[inline]
     pub fn came_short(&self, direction: Direction, seen_before: Marker) {
         self.slot().came_short(direction, seen_before.0);
     }
 
     /// Records `WouldBlock` from an operation that the caller performed without [`io`](Self::io) or
-    /// its variants. The source then assumes that there is no data or room until the driver reports
-    /// some.
+    /// its variants. The source then assumes that the descriptor is not ready until the driver
+    /// reports that it is.
     pub fn would_block(&self, direction: Direction, seen_before: Marker) {
         self.slot().exhausted(direction, seen_before.0);
     }

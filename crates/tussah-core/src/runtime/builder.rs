@@ -94,8 +94,8 @@ impl Builder {
         self
     }
 
-    /// Sets the seed of the runtime's random numbers, which determine the first worker to steal
-    /// from and the turns to measure.
+    /// Sets the seed of the runtime's random numbers. They determine which worker an idle worker
+    /// tries to steal from first, and which turns are measured.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
@@ -108,8 +108,8 @@ impl Builder {
         self
     }
 
-    /// Sets the steal delay: the time after which stealing an event that waits behind another event
-    /// is considered worth its cost. Default: 1 ms.
+    /// Sets the steal delay. If a worker's current turn lasts this long, or a color has waited in
+    /// its queue for this long, other workers steal from it regardless of the cost. Default: 1 ms.
     pub fn steal_delay(mut self, delay: Duration) -> Self {
         self.steal_delay = delay.max(Duration::from_micros(1));
         self
@@ -199,8 +199,8 @@ impl Builder {
     /// Returns `InvalidInput` if the number of workers is not between 1 and 1,024. With
     /// [`FileDriver::Auto`], also returns `InvalidInput` if `TUSSAH_FILES` has a value other than
     /// `io_uring`, `pool` or the empty string. If io_uring is required but not available, returns
-    /// the kernel's error with the call that failed. Returns the system's error if an OS thread
-    /// could not be started.
+    /// the kernel's error, which names the call that failed. Returns the system's error if an OS
+    /// thread could not be started.
     pub fn build(self) -> io::Result<Runtime> {
         let workers = match self.workers {
             Some(workers) => workers,

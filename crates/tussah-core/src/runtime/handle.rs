@@ -248,8 +248,7 @@ impl Handle {
         DriverReport::new(&self.shared)
     }
 
-    /// Returns the runtime's statistics since its start, including the factors that limit the
-    /// speed-up.
+    /// Returns statistics since the runtime's start, including a limit on the speed-up.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.shared)
     }
@@ -281,10 +280,11 @@ impl Handle {
     /// event, and hands its colors and timers to the other workers.
     ///
     /// # Errors
-    /// Returns `InvalidInput` if the number is not 1 to 1,024. The call waits for earlier changes
-    /// and for removed workers to end. In an event or a closure that has entered a color, it
-    /// returns `WouldBlock` instead. Returns the system's error if an OS thread could not be
-    /// started or no descriptors are left (each worker needs two). Workers already started remain.
+    /// Returns `InvalidInput` if the number is not 1 to 1,024, and `Other` if the runtime has shut
+    /// down. Returns the system's error if an OS thread could not be started or no descriptors are
+    /// left (each worker needs two); workers already added remain. The call may wait for earlier
+    /// changes and removed workers to end. In an event or a closure that has entered a color, it
+    /// returns `WouldBlock` instead.
     pub fn set_workers(&self, workers: usize) -> io::Result<()> {
         shutdown::set_workers(&self.shared, workers)
     }
@@ -345,7 +345,7 @@ impl Runtime {
     }
 
     /// Runs a future as a thread, waits for it on this OS thread, and then shuts the runtime down,
-    /// which drops all other threads. This is how `#[tussah::main]` runs the body of `main`.
+    /// which drops all other threads. `#[tussah::main]` runs the body of `main` in this way.
     ///
     /// # Panics
     /// Panics in the same cases as [`block_on`](Handle::block_on). If the future panics, the panic
@@ -366,12 +366,12 @@ impl Runtime {
     /// Rejects new events, and runs queued events for up to `drain`. Then drops each remaining
     /// event in its color, calls the drop callbacks, and drops all waiting futures.
     ///
-    /// The call waits until running events have ended. If one of them runs for a further second,
-    /// its worker is left behind and reported, and the events queued on that worker never run.
+    /// Before dropping anything, the call waits up to one second for running events to end. A
+    /// worker whose event takes longer is left behind; see [`ShutdownReport::workers_stuck`].
     ///
     /// # Panics
-    /// Like [`block_on`](Handle::block_on), panics if called inside an event or inside a closure
-    /// that has entered a color.
+    /// Panics in an event or a closure that has entered a color, as [`block_on`](Handle::block_on)
+    /// does.
     #[track_caller]
     pub fn shutdown(self, drain: Duration) -> ShutdownReport {
         shutdown::shutdown(&self.handle.shared, drain)

@@ -83,7 +83,7 @@ impl Handle {
     /// Once the runtime is shutting down, the future never completes.
     ///
     /// # Cancellation
-    /// Dropping the future stops waiting.
+    /// Dropping the future cancels the wait.
     ///
     /// # Examples
     /// ```

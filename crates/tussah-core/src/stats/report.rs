@@ -20,7 +20,7 @@ const COLORS_LISTED: usize = 16;
 pub struct Stats {
     /// One entry per worker, including removed workers.
     pub workers: Vec<WorkerStats>,
-    /// The colors that took the most time, in decreasing order; at most 16.
+    /// The colors that took the most time, at most 16, in decreasing order of time.
     pub colors: Vec<ColorStats>,
     /// The maximum speed-up that more CPUs can give, or `None` if nothing was measured. The value
     /// is 1 divided by the share of the first entry of `colors`. Because the events of a color run

@@ -55,8 +55,9 @@ pub fn has_yielded() -> bool {
 }
 
 /// Charges one operation to the budget of the current poll, and yields when the budget is used up.
-/// Use this function in loops whose operations seldom wait. Each `with` that enters its color
-/// immediately also counts as one operation.
+/// Use this function in loops whose operations seldom wait. Each call of
+/// [`Colored::with`](crate::Colored::with) that enters its color immediately also counts as one
+/// operation.
 ///
 /// Dropping the future has no effect. On an OS thread that is not a worker, the future never waits.
 pub async fn consume_budget() {

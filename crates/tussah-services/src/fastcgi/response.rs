@@ -62,7 +62,7 @@ impl<B: AsyncRead + Unpin> Response<B> {
         &self.head
     }
 
-    /// Returns the fields for the client, as [`CgiHead::fields`] does.
+    /// Returns the header fields to send to the client; see [`CgiHead::fields`].
     pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.head.fields(&self.bytes)
     }

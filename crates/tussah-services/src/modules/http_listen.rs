@@ -19,13 +19,13 @@ use crate::web::{Routes, Running};
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
-/// | `listen` | address | the address; port 0 takes a free port |
-/// | `connections` | count, 1 to 1,000,000, default 10,000 | the number of open connections; at the limit a new one replaces an idle one, or gets 503 |
+/// | `listen` | address | the address; port 0 selects a free port |
+/// | `connections` | count, 1 to 1,000,000, default 10,000 | the maximum number of open connections; at the maximum, a new connection replaces an idle one, or gets 503 |
 /// | `head` | size, 1 to 65,535 bytes, default 16 KiB | the longest head; 431 for a longer one |
 /// | `body` | size, default 1 MiB | the longest body; 413 for a longer one |
-/// | `patience` | duration, default 30 s | the time for a whole body, and the time for which a client may stall while reading a response |
-/// | `idle` | duration, default 60 s | the time from a response to the next request |
-/// | `half_close` | flag, default true | whether to answer a client that sends no more |
+/// | `patience` | duration, default 30 s | the time limit for receiving a body, and the time for which a client may stall while reading a response |
+/// | `idle` | duration, default 60 s | the maximum time from a response to the next request |
+/// | `half_close` | flag, default true | whether to answer a client that has closed its sending side |
 ///
 /// The head of a request must arrive within 10 seconds. The durations `patience` and `idle` must be
 /// longer than zero. The module keeps the body of a request in memory until the request is dropped.

@@ -27,7 +27,7 @@ pub unsafe trait IoBuf: Send + Unpin + 'static {
 ///
 /// # Safety
 /// While `self` lives and no methods other than `start` and `capacity` are called, these two must
-/// return the same memory on every call, even after `self` was moved. During that time, the memory
+/// return the same values on every call, even after `self` was moved. During that time, the memory
 /// must be valid for writes of `capacity` bytes, and nothing else may use it.
 ///
 /// An operation calls both methods before it starts: once to read what the page cache contains, and

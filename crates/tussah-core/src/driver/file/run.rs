@@ -73,7 +73,7 @@ impl<R> Drop for Run<R> {
 }
 
 /// Runs a closure on the blocking pool of the current runtime, for calls that io_uring does not
-/// offer.
+/// support.
 ///
 /// # Errors
 /// Returns the closure's error, or an error if the pool is full or the runtime has shut down.
@@ -83,7 +83,8 @@ impl<R> Drop for Run<R> {
 /// payload.
 ///
 /// # Cancellation
-/// If the closure has already started, it runs to completion.
+/// Dropping the future cancels the closure if it has not started. A closure that has started runs
+/// to completion.
 pub async fn call<T: Send + 'static>(
     f: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {

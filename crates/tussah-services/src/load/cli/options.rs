@@ -220,7 +220,8 @@ pub(super) struct Options {
     #[arg(long, value_name = "PATH", help_heading = CONNECTIONS)]
     pub(super) cacert: Option<PathBuf>,
 
-    /// Process ID of the server, to measure the CPU time of this process and its descendants
+    /// Process ID of the server; the results then include the CPU time of the server and its
+    /// descendants
     #[arg(long, help_heading = MEASURING)]
     pub(super) pid: Option<u32>,
 

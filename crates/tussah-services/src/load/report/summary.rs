@@ -225,7 +225,7 @@ pub struct ServerCpu {
     pub processes: usize,
     /// CPU seconds.
     pub seconds: f64,
-    /// CPU milliseconds per thousand answered requests, whatever the statuses of the answers.
+    /// CPU milliseconds per thousand answered requests, whatever the status of each response.
     pub ms_per_1000_requests: f64,
     /// The average number of CPUs that the server kept busy.
     pub cpus: f64,
