@@ -95,8 +95,9 @@
 //! Each item has exactly one outcome. If an item is shed or expires, or if the call that handles it
 //! panics or is [stopped](Running::stop), the item becomes a [`Dropped`] and goes to the `dropped`
 //! port of the instance that held it. If `run` returns an error, the error goes to the `failed`
-//! port. Delivery is at most once. Sending to `dropped` never waits; if the receiver has no room,
-//! the receiver counts the item as refused. An output port without an edge discards its items.
+//! port. Each item is delivered at most once. Sending to `dropped` never waits; if the receiver has
+//! no room, the receiver counts the item as refused. An output port without an edge discards its
+//! items.
 
 mod args;
 mod batch;
@@ -166,7 +167,7 @@ pub use tussah_weave::Value;
 
 #[doc(hidden)]
 pub mod expansion {
-    //! Names for the expansion of `#[module]`.
+    //! Names that the expansion of `#[module]` uses.
 
     pub use super::args::Args;
     pub use super::batch::{Batch, Current, Of, port_of, single, turn_of};

@@ -130,7 +130,7 @@ impl ResolverBuilder {
         self
     }
 
-    /// Sets the minimum number of dots at which the resolver looks up a name unchanged first. If a
+    /// Sets the number of dots that a name needs for the resolver to try it unchanged first. If a
     /// name has fewer dots, the resolver first tries it with the domains of the search list.
     /// Default: 1.
     pub fn ndots(mut self, dots: usize) -> Self {

@@ -26,9 +26,9 @@ use super::error::{Error, Reason};
 /// - A name in the hosts file has only the addresses listed there.
 /// - A name without a final dot is completed as described in resolv.conf(5), which can give several
 ///   candidate names. If a candidate does not exist or has no records of the requested type, the
-///   resolver tries the next candidate. It does the same if the last server queried for a candidate
-///   reports a failure or refuses. If that server does not answer, or its answer is unusable, the
-///   resolver tries no further candidate.
+///   resolver tries the next candidate. The resolver also tries the next candidate if the last
+///   server that it queried reports a failure or refuses to answer. If that server does not answer,
+///   or its answer is unusable, the resolver tries no further candidate.
 /// - Answers are cached for their TTL, and negative answers for the time that the zone specifies
 ///   (RFC 2308, section 5).
 /// - Concurrent lookups that ask the same question share one query. The number of lookups is
@@ -36,8 +36,8 @@ use super::error::{Error, Reason};
 /// - A query is sent over UDP from a random port with a random ID, and sent again if no answer
 ///   arrives within a third of a second. If the answer is truncated, the query is repeated over
 ///   TCP. Responses that come from other addresses or answer other queries are ignored (RFC 5452,
-///   section 9). Only the requested records of an answer are used. If a server does not answer, or
-///   its answer is unusable, the next server is queried.
+///   section 9). Only the requested records of an answer are used. If a server does not answer,
+///   reports a failure, refuses to answer, or sends an unusable answer, the next server is queried.
 /// - The first lookup reads the configuration files. To apply later changes to these files, create
 ///   a new resolver. DNSSEC is not supported.
 ///
@@ -177,8 +177,8 @@ impl Resolver {
     }
 
     /// Looks up a service, such as `_imaps._tcp.example.com` (RFC 2782). Returns the records sorted
-    /// by priority and, for equal priorities, by decreasing weight. The weighted random choice is
-    /// left to the caller.
+    /// by priority and, for equal priorities, by decreasing weight. The caller makes the weighted
+    /// random choice among records of equal priority.
     ///
     /// # Errors
     /// See [`Resolver`].

@@ -106,7 +106,8 @@ impl<A: Send + 'static> Callback<A> {
     /// Queues a call to the closure as an event of the callback's color. Calls run in the order in
     /// which they were fired.
     ///
-    /// If the closure panics, only that call ends. Later calls see the state that the closure left.
+    /// If the closure panics, only that call ends. Later calls see the closure's state as the panic
+    /// left it.
     ///
     /// # Errors
     /// Returns the argument if the color's queue is full, or if the runtime is shutting down or has

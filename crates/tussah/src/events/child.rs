@@ -59,9 +59,9 @@ impl From<u32> for ChildId {
 /// unregisters it, as with [`on_readable`](super::on_readable). If a registration names the child
 /// by its PID, it takes over the [`Child`] of the previous registration.
 ///
-/// A registration costs one descriptor (pidfd_open(2)), one thread and one table entry. Nothing
-/// runs until the child exits, unless no descriptor is available or epoll has no room for it: the
-/// thread then checks the child every 20 ms.
+/// A registration costs one descriptor (pidfd_open(2)), one thread and one table entry. Normally,
+/// nothing runs until the child exits. If no descriptor is available, or epoll has no room for the
+/// descriptor, the thread checks the child every 20 ms.
 ///
 /// # Errors
 /// The callback receives the errors of [`Child::wait`], such as an error from the operating system

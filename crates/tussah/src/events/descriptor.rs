@@ -90,16 +90,17 @@ impl Sealed for Writer {
 ///   read the data in the meantime, the callback is not called.
 /// - Registering another callback for the same descriptor replaces the previous one, and `None`
 ///   unregisters it. Reading and writing are registered separately.
-/// - If code in the callback's own color unregisters or replaces the callback, it is not called
-///   again. If code outside this color does so, a call in progress completes and is the last call.
+/// - If code in the callback's own color unregisters or replaces the callback, the old callback is
+///   not called again. If code outside this color does so, a call in progress completes and is the
+///   last call.
 /// - If the callback panics, only that call ends.
 /// - The descriptor stays open, and the callback stays alive, until the callback is unregistered or
 ///   the runtime ends. A callback that owns its descriptor must therefore unregister itself.
 ///
 /// A registration costs one thread and one table entry. Each call costs a system call (poll(2)) and
-/// one pass through the color's queue. Nothing runs while the descriptor is not ready, unless epoll
-/// has no room for it: the thread then checks it every 20 ms. Prefer `read().await` where you can:
-/// it is cheaper, because it waits only if no data is available.
+/// one pass through the color's queue. Normally, nothing runs while the descriptor is not ready. If
+/// epoll has no room for the descriptor, the thread checks it every 20 ms. Prefer `read().await`
+/// where you can: it is cheaper, because it waits only if no data is available.
 ///
 /// If the runtime is shut down or shutting down, the callback is dropped.
 ///

@@ -8,7 +8,7 @@ use tussah_core::{AsColor, DropReason, Handle, quietly};
 use super::refused::{Parcel, Refused, unpack};
 use crate::time;
 
-/// Options of a post; see [`post_with`](super::post_with).
+/// Options for posting an event; see [`post_with`](super::post_with).
 ///
 /// # Examples
 /// ```
@@ -50,7 +50,7 @@ impl PostOptions {
     }
 
     /// Sets a callback that runs in the event's color if the event is dropped without running. The
-    /// callback receives the reason. The closure has already been dropped by then.
+    /// callback receives the reason. The event's closure is dropped before the callback runs.
     pub fn on_drop(mut self, f: impl FnOnce(DropReason) + Send + 'static) -> Self {
         self.on_drop = Some(Box::new(f));
         self

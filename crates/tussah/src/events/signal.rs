@@ -25,8 +25,8 @@ const LOOK_MS: u64 = 20;
 /// unregisters it, as with [`on_readable`](super::on_readable). Callbacks of other runtimes are not
 /// affected: each runtime gets every delivery.
 ///
-/// A registration costs one pipe, one thread and one table entry. Nothing runs between signals,
-/// unless epoll has no room for the pipe: the thread then checks the pipe every 20 ms.
+/// A registration costs one pipe, one thread and one table entry. Normally, nothing runs between
+/// signals. If epoll has no room for the pipe, the thread checks the pipe every 20 ms.
 ///
 /// # Errors
 /// Same as [`signal`](crate::signal::signal()). After an error, the previous callback remains

@@ -17,13 +17,13 @@ use crate::stage::{Batch as Events, Event, Reason};
 /// Several items for one call to a method that takes `items: &mut Batch<T>` instead of a single
 /// item.
 ///
-/// A batch has at most 100 items. The items arrived at the method's port one after the other,
-/// without an item of another port between them. If the method also takes the state of a flow, all
-/// items belong to that flow.
+/// A batch has at most 100 items. The items arrived at the method's port one after the other, with
+/// no item of another port in between. If the method also takes the state of a flow, all items
+/// belong to that flow.
 ///
-/// The method takes any number of items, and the remaining items return to the head of the queue.
-/// If the method takes no item, it is called with the same batch again. Items that the method sends
-/// belong to the flow of the item that it took last.
+/// The method can take any number of these items; the remaining items return to the head of the
+/// queue. If the method takes no item, it is called with the same batch again. Items that the
+/// method sends belong to the flow of the item that it took last.
 ///
 /// In an `ordered` module, the output of a call is sent after the output for all earlier items, and
 /// before the output for the items that the call has left in its batch.
@@ -99,7 +99,8 @@ pub fn single<M: Module>(events: &mut Events<Parcel<M::Item>>) -> Option<(M::Ite
 }
 
 impl<'a, I, T> Of<'a, I, T> {
-    /// Creates a sequence of the items for which `is` returns true; `take` unwraps each item.
+    /// Creates a sequence of the items at the head of the batch for which `is` returns true; `take`
+    /// unwraps each item.
     pub fn new(
         events: &'a mut Events<Parcel<I>>,
         is: fn(&I) -> bool,
@@ -139,8 +140,8 @@ impl<I: Send, T> Items<T> for Of<'_, I, T> {
 pub type Current = Mutex<Flow>;
 
 impl<'a, T: Send + 'static> Batch<'a, T> {
-    /// Creates a batch. If the call does not complete, copies of its items, made by `clone`, go to
-    /// `dropped`.
+    /// Creates a batch. If the call does not complete, the items that it has taken go to `dropped`,
+    /// as copies made by `clone`.
     #[doc(hidden)]
     pub fn new<I: Send>(
         items: &'a mut Of<'_, I, T>,

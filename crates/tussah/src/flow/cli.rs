@@ -1,6 +1,6 @@
 //! A command line for programs that run graphs written in Weave.
 //!
-//! [`main!`](super::main) creates a program with these commands, which work on graphs of its
+//! [`main!`](super::main) creates a program with these commands, for graphs that use the program's
 //! modules:
 //!
 //! | command | what it does |
@@ -75,8 +75,8 @@ pub struct Program {
 pub enum Others {
     /// Unknown modules are errors.
     Refused,
-    /// Unknown modules may belong to another program. In a file that uses one, no ports or types
-    /// are checked.
+    /// Unknown modules may belong to another program. Ports and types are not checked in a file
+    /// that uses such a module.
     Trusted,
 }
 
@@ -118,7 +118,7 @@ impl Command {
 /// Parses the program's arguments, and runs the command on graphs that use `modules`.
 ///
 /// [`main!`](super::main) calls this function. Call this function directly if the set of modules is
-/// known only when the program runs.
+/// known only at run time.
 #[must_use]
 pub fn main(name: &str, modules: Modules) -> ExitCode {
     let command = Command::augment_subcommands(clap::Command::new(name.to_owned()))

@@ -66,7 +66,7 @@ pub(crate) type Run = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// The computation of the method `start`.
 pub(crate) type Produce = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
-/// The threads of an instance, in addition to the threads of its stage.
+/// The threads that an instance needs in addition to the threads of its stage.
 #[derive(Default)]
 pub struct Installed {
     pub(crate) source: Option<Produce>,

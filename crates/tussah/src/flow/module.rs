@@ -50,7 +50,7 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     const TAKES_MANY: bool;
 
-    /// True if all methods are plain functions of one item.
+    /// True if all methods are plain functions that take one item.
     #[doc(hidden)]
     const IS_PLAIN: bool;
 
@@ -296,24 +296,24 @@ pub struct Woken(pub u64);
 /// An item that stands for a call to `end`.
 pub struct Ended;
 
-/// A module with the input port `PORT`, which is a hash of the port's name. `At` names the edge in
-/// error messages.
+/// A module with an input port whose name has the hash `PORT`. `At` names the edge in error
+/// messages.
 #[diagnostic::on_unimplemented(message = "the module `{Self}` has no input port `{At}`")]
 pub trait HasInput<const PORT: u64, At> {
     /// The type of the port's items.
     type Item;
 }
 
-/// A module with the parameter `PARAM`, which is the parameter's position or a hash of its name.
-/// `At` names the argument in error messages.
+/// A module with a parameter that `PARAM` identifies: its position, or a hash of its name. `At`
+/// names the argument in error messages.
 #[diagnostic::on_unimplemented(message = "the module `{Self}` has no parameter `{At}`")]
 pub trait HasParam<const PARAM: u64, At> {
     /// The type of the argument.
     type Value;
 }
 
-/// A module with the output port `PORT`, which is a hash of the port's name. `At` names the edge in
-/// error messages.
+/// A module with an output port whose name has the hash `PORT`. `At` names the edge in error
+/// messages.
 #[diagnostic::on_unimplemented(message = "the module `{Self}` has no output port `{At}`")]
 pub trait HasOutput<const PORT: u64, At> {
     /// The type of the port's items.

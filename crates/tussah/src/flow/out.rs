@@ -7,23 +7,23 @@ use super::flows::Key;
 /// An output port of a plain `fn`.
 ///
 /// Sending never fails and never waits. If a receiver has no room, the item stays in the port's
-/// outbox; the instance takes its next item only when all of its outboxes are empty. An item goes
+/// outbox; the instance takes its next item only when all of its outboxes are empty. Each item goes
 /// to all edges of the port. An item sent with [`send`](Self::send) belongs to the flow of the item
 /// that the module is handling; the other methods choose another flow.
 ///
 /// # Panics
 /// Sending an item panics if a receiver has no room for it, and 1024 items from the same call are
 /// already waiting for room. In an `ordered` module, each call to a method of this trait counts as
-/// one such item, because its effect waits for the turn of the handled item. All items sent before
-/// the panic are delivered, and so is the item that caused the panic. A method that sends an
-/// unbounded number of items should be an `async fn` with [`AsyncOut`] ports.
+/// one such item, because its effect is delayed until the module has finished all earlier items.
+/// All items sent before the panic are delivered, and so is the item that caused the panic. A
+/// method that sends an unbounded number of items should be an `async fn` with [`AsyncOut`] ports.
 pub trait Out<T> {
     /// Sends an item.
     fn send(&self, item: T);
 
     /// Sends an item in the flow with this name. The flow starts with its first item.
     ///
-    /// A module that opens flows must [close](Self::close) them, or bound them with
+    /// A module that opens flows must [close](Self::close) them, or limit their number with
     /// `#[module(flows)]`.
     fn to(&self, flow: impl Into<Key>, item: T);
 
@@ -47,7 +47,7 @@ pub trait AsyncOut<T>: Sync {
 
     /// Sends an item in the flow with this name. The flow starts with its first item.
     ///
-    /// A module that opens flows must [close](Self::close) them, or bound them with
+    /// A module that opens flows must [close](Self::close) them, or limit their number with
     /// `#[module(flows)]`.
     fn to(&self, flow: impl Into<Key> + Send, item: T) -> impl Future<Output = ()> + Send;
 

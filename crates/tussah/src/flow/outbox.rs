@@ -11,8 +11,8 @@ use super::way::{Along, Way};
 /// Bound, in items: an outbox; a call that sends more than this without room is meant to wait.
 const OUTBOX_MAX: usize = 1024;
 
-/// The items that plain calls have sent and for which there is no room yet. After the calls, the
-/// instance waits until there is room. An empty value occupies one word of memory.
+/// The items that plain calls have sent, but for which receivers have no room yet. After the calls,
+/// the instance waits until there is room. An empty value occupies one word of memory.
 #[derive(Default)]
 pub struct Held<'a>(OnceCell<Box<RefCell<Waiting<'a>>>>);
 
@@ -79,8 +79,8 @@ impl<T: Send + 'static> Outlet<T> {
         self.outbox_by(flow, held, &(), 0)
     }
 
-    /// Opens the port for a plain call that sends its items on the way `W`. `PORT` identifies the
-    /// port in the types that macros generate.
+    /// Opens the port for a plain call, which sends its items as `W` specifies. `PORT` identifies
+    /// the port in the types that macros generate.
     #[inline(always)]
     pub fn outbox_by<'a, 'c, W: Way>(
         &'a self,

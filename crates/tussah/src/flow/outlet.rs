@@ -100,8 +100,8 @@ pub trait AnyOutlet {
     #[doc(hidden)]
     fn set_bounds(&mut self, bounds: FlowBounds);
 
-    /// Creates the edges. For each of the `keepers`, a flow that this port opens contains a place
-    /// for the flow's state.
+    /// Creates the edges. Each flow that this port opens has a place for the state that each of the
+    /// `keepers` keeps for the flow.
     ///
     /// # Errors
     /// Returns an error if an edge cannot be created.

@@ -33,7 +33,7 @@ pub trait Param: Sized {
     /// The kind.
     const KIND: Kind;
 
-    /// The largest value, if the kind is a count. In a compiled graph, a greater constant is a
+    /// The largest value, if the kind is a count. In a compiled graph, a larger constant is a
     /// compile error.
     const COUNT_MAX: u64 = u64::MAX;
 

@@ -91,14 +91,16 @@ pub struct Simulation {
     pub queue_max: u64,
     /// The arrivals.
     pub arrivals: Arrivals,
-    /// The models of the handler. Each entry holds a start time, and the model from then on.
+    /// The models of the handler. Each entry holds a start time and the model that applies from
+    /// then on.
     pub services: Vec<(u64, Service)>,
-    /// The speeds of the CPUs. Each entry holds a start time, and the speed from then on. The
-    /// initial speed is 1.0. The times in `services` are specified for this speed.
+    /// The speeds of the CPUs. Each entry holds a start time and the speed that applies from then
+    /// on. The initial speed is 1.0; the computing times in `services` are specified for this
+    /// speed.
     pub speeds: Vec<(u64, f64)>,
-    /// The number of permits of a resource. Each entry holds a start time, and the number of
-    /// permits from then on; before the first entry, there is no limit. The handler
-    /// [holds](Service::hold) one permit per event.
+    /// The number of permits of a resource. Each entry holds a start time and the number that
+    /// applies from then on; before the first entry, there is no limit. The handler
+    /// [holds](Service::hold) one permit for each event.
     pub permits: Vec<(u64, usize)>,
     /// The CPU time for rejecting or shedding an event, in nanoseconds. Rejections take precedence
     /// over all other work that waits for a CPU.
@@ -143,25 +145,27 @@ pub struct Arrivals {
     pub rates: Vec<(u64, f64)>,
     /// The bursts. Each entry holds a time, and the number of events that arrive at that time.
     pub bursts: Vec<(u64, u32)>,
-    /// The number of additional clients in a closed loop. Each client sends its first event within
-    /// the first millisecond. After each response, the client pauses and then sends its next event.
+    /// The number of clients in a closed loop, whose events arrive in addition to `rates` and
+    /// `bursts`. Each client sends its first event within the first millisecond. After each
+    /// response, the client pauses and then sends its next event.
     pub clients: u32,
-    /// The time for which a client pauses after a response that is not a rejection.
+    /// The time for which a client in a closed loop pauses after a response that is not a
+    /// rejection.
     pub pause: Distribution,
-    /// The time that a client waits after a rejection before it sends again, in nanoseconds: the
-    /// `Retry-After` of the stage.
+    /// The time that a client waits after a rejection before it sends again, in nanoseconds.
     pub retry_ns: u64,
-    /// True if clients wait for the `Retry-After` of a web server instead of `retry_ns`. The server
-    /// computes this time once per second: it divides the number of events queued and in service by
-    /// the number handled in the last second. The result is a whole number of seconds from 1 to 60.
-    /// A client waits for a random time between one and two times that value.
+    /// True if the stage computes a `Retry-After`, like a web server, and clients use it instead of
+    /// `retry_ns`. Once per second, the stage divides the number of events queued and in service by
+    /// the number handled in the last second. The `Retry-After` is the result, rounded up to whole
+    /// seconds and limited to 1 to 60 seconds. A client waits for a random time between one and two
+    /// times that value.
     pub told: bool,
     /// The relative frequencies of the classes; entries beyond
     /// [`CLASSES_MAX`](crate::stage::CLASSES_MAX) are ignored.
     pub classes: Vec<f64>,
     /// The number of users, at least 1. Each event is equally likely to come from any user.
     pub users: u16,
-    /// True if the cohort of each event is the number of its user.
+    /// True if each event has a cohort, which is the number of the event's user.
     pub cohorts: bool,
     /// The cost of each event, in credits of the queue; at least 1.
     pub credits: u32,
@@ -244,7 +248,7 @@ impl Service {
 /// outcome of a request includes all retries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// The index in [`System::clients`] of the clients that sent the event.
+    /// The index in [`System::clients`] of the kind of client that sent the event.
     pub clients: usize,
     /// The class of the event.
     pub class: Class,

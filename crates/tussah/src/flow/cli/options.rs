@@ -15,7 +15,7 @@ const OWN: &[&str] = &["graph", "params", "workers", "control", "help"];
 /// Returns the command `run` without a graph, for its help.
 pub(super) fn without_graph(program: &str) -> Command {
     let command = Command::new("run")
-        .about("Run a graph in Weave until it has handled all items")
+        .about("Run a Weave graph until it has handled all items")
         .after_help("`run FILE --help` also lists the parameters of the graph.");
     own(command).override_usage(format!("{program} run FILE [OPTIONS]"))
 }

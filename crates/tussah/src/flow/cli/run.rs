@@ -20,7 +20,7 @@ use crate::signal::{Signal, Signals, signal};
 /// The exit code for a graph that failed while running, or could not start.
 const FAILED: u8 = 1;
 
-/// Run a graph in Weave until it has handled all items.
+/// Run a Weave graph until it has handled all items.
 ///
 /// Exits with 0 if all items have been handled, and with 2 if the command line or the graph is
 /// invalid. Exits with 1 if an instance cannot start, a source fails, or a second signal arrives.

@@ -12,10 +12,10 @@ use super::source::fail;
 use crate::net::UnixStream;
 use crate::signal::{Signal, signal};
 
-/// Show the items of an edge of a running graph.
+/// Show the items that a running graph sends along an edge.
 ///
 /// The graph must run with `--control SOCKET`. A tap never makes the graph wait: it skips items
-/// that arrive too fast, and counts them.
+/// that arrive too fast, and counts the skipped items.
 ///
 /// Exits with 0 on success, with 1 if the graph has no such edge or serves too many clients, and
 /// with 2 if the connection fails.

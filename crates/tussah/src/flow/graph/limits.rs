@@ -9,18 +9,18 @@ impl Graph {
     /// Limits the number of items inside a set of instances: queued items and items that an
     /// instance is handling. If the set is full, an item from outside waits until there is room. If
     /// the item's edge sheds or drops items, the item does not wait, and goes to the receiver's
-    /// `dropped` port. An item from outside counts as one item, together with all items that the
-    /// instances send for it, in any flow. It counts until all of these items have left the set. A
-    /// call to `tick`, `wake` or `end` also counts as an item from outside. A pending alarm does
-    /// not count.
+    /// `dropped` port. An item from outside, and all items that the instances send for it in any
+    /// flow, together count as one item until all of them have left the set. A call to `tick`,
+    /// `wake` or `end` also counts as an item from outside. A pending alarm does not count.
     ///
-    /// As without a limit, one edge of each cycle inside the set must be able to drop items. If
-    /// that edge has room for `items` items, it drops none, as long as each module sends at most
-    /// one item for each item that it handles. Weave sets this room.
+    /// Even with a limit, each cycle inside the set must have an edge that can drop items. If that
+    /// edge has room for `items` items, it drops none, as long as each module sends at most one
+    /// item for each item that it handles. Weave sets this room.
     ///
     /// # Errors
-    /// Returns an error if an instance does not exist, is in another set, is a single shard, or has
-    /// the method `start`. Also returns an error if `items` is 0.
+    /// Returns an error if an instance does not exist, is already in a set, or has the method
+    /// `start`, or if a name denotes one shard instead of all shards. Also returns an error if
+    /// `items` is 0.
     pub fn limit(&mut self, items: usize, instances: &[&str]) -> Result<(), GraphError> {
         let mut inside = Vec::new();
         for name in instances {

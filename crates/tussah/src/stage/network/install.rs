@@ -14,7 +14,7 @@ use crate::stage::state::Kind;
 
 /// A stage that has no handler yet. Events sent to such a stage are queued.
 ///
-/// Dropping this value does not change the stage; its queued events then end when the stage is
+/// Dropping this value does not change the stage: its events stay queued until the stage is
 /// [destroyed](Stage::destroy) or the network ends. If the handler cannot be created, the stage is
 /// removed from the network, its queued events are dropped, and their drop callbacks are called.
 pub struct Declared<E>(pub(crate) Stage<E>);
@@ -37,8 +37,8 @@ impl<E: Send + 'static> Declared<E> {
         New(self.0).with_handler(make)
     }
 
-    /// Installs a blocking handler, which runs on OS threads of the runtime's blocking pool. The
-    /// servlets of the stage are then OS threads; limit their number with
+    /// Installs a blocking handler, which runs on OS threads of the runtime's blocking pool. Each
+    /// servlet of the stage is then an OS thread. To limit the number of these threads, call
     /// [`servlets`](crate::stage::StageBuilder::servlets) when you build the stage.
     ///
     /// # Errors
@@ -192,17 +192,17 @@ impl<E: Send + 'static, C> Stage<E, C> {
         })
     }
 
-    /// Replaces the handler without losing an event. Running batches continue to their end. In a
-    /// keyed stage, and in a stage with a maximum of one servlet, the swap waits until running
-    /// batches have ended.
+    /// Replaces the handler without losing an event. The old handler completes the batches that are
+    /// running. In a keyed stage, or in a stage with at most one servlet, the swap waits until
+    /// these batches have ended.
     ///
-    /// The graph no longer shows the old handler's edges, and new edges that would have closed a
-    /// cycle with them are allowed. Running batches can use the old edges until the batches end. If
-    /// `make` fails, or if the future is dropped, the old handler stays, and the new handler and
-    /// its edges are dropped.
+    /// After the swap, the graph no longer shows the old handler's edges, and the check for cycles
+    /// ignores them. Running batches can use the old edges until the batches end. If `make` fails,
+    /// or if the future is dropped, the old handler stays, and the new handler and its edges are
+    /// dropped.
     ///
-    /// Call edges that were created for the old handler's type become as slow as call edges to a
-    /// stage that was found by name.
+    /// Call edges that were created for the old handler's type then call the new handler. They
+    /// become as slow as call edges to a stage that was found by name.
     ///
     /// # Errors
     /// Returns an error if `make` fails; the old handler then stays. Returns [`BuildError::Closed`]

@@ -10,8 +10,7 @@ use super::stats::StageStats;
 use crate::stage::network::{Edge, EdgeKind, Network};
 use crate::stage::state::Digest;
 
-/// The stages of a network and the edges between them, at one moment. [`Network::graph`] returns
-/// it.
+/// A snapshot of the stages of a network and the edges between them. [`Network::graph`] returns it.
 ///
 /// # Examples
 /// ```
@@ -136,14 +135,15 @@ impl Network {
 }
 
 impl Graph {
-    /// Renders the graph in the [Graphviz](https://graphviz.org/doc/info/lang.html) language.
+    /// Renders the graph in [DOT](https://graphviz.org/doc/info/lang.html), the language of
+    /// Graphviz.
     ///
-    /// Solid arrows are queues, dashed arrows are offers, and bold arrows with an empty head are
-    /// calls. An edge that passes through a proxy is gray. The label of a stage shows the numbers
-    /// of finished and refused events since the stage was created. The label also shows the numbers
-    /// of called, shed, expired and cancelled events, unless they are zero. A stage is red if it
-    /// has refused or shed events, or if events have expired. If a stage is closed because of its
-    /// handler, the label shows the reason.
+    /// Solid arrows are queue edges, dashed arrows are offer edges, and bold arrows with an empty
+    /// head are call edges. An edge that passes through a proxy is gray. The label of a stage shows
+    /// the numbers of finished and refused events since the stage was created. The label also shows
+    /// the numbers of called, shed, expired and cancelled events, unless they are zero. A stage is
+    /// red if it has refused or shed events, or if events have expired. If a stage is closed
+    /// because of its handler, the label shows the reason.
     #[must_use]
     pub fn to_dot(&self) -> String {
         let mut out = String::new();

@@ -93,7 +93,7 @@ impl<W> Recording<W> {
     /// Writes a last row per stage, stops the recording, and returns the writer.
     ///
     /// # Errors
-    /// Returns the writer's error if an error ended the recording.
+    /// Returns the writer's error if a failed write ended the recording.
     pub async fn stop(mut self) -> io::Result<W> {
         self.stop.notify_one();
         let thread = self.thread.take().expect("it is taken here only");

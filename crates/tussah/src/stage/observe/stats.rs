@@ -18,17 +18,17 @@ pub struct StageStats {
     pub gate: &'static str,
     /// The number of events in the queue.
     pub queued: u64,
-    /// The number of credits in the queue, including those that senders have reserved.
+    /// The number of credits that queued events occupy, plus those that senders have reserved.
     pub queue_len: u64,
-    /// The maximum number of credits in the queue.
+    /// The capacity of the queue, in credits.
     pub queue_max: u64,
     /// The current threshold of the queue, in credits; at most `queue_max`.
     pub threshold: u64,
     /// The number of events in the queue, by class.
     pub queued_by_class: Vec<u64>,
     /// The number of keys that have queued events or are being served; 0 in a stage without keys.
-    /// In a module with per-flow state, this is the number of flows that are being served, or whose
-    /// items wait for an earlier item of the same flow.
+    /// In the stage of a module with per-flow state, this is the number of flows that are being
+    /// served, or whose items wait for an earlier item of the same flow.
     pub keys: usize,
     /// The size of the queued events in bytes, not including heap memory that they own.
     pub queue_bytes: u64,
@@ -91,20 +91,21 @@ pub struct StageStats {
     /// The number of events handled by calls, not counting those that the calls left in their
     /// batches.
     pub called: u64,
-    /// The total duration of batches, including waits. If a batch contains events that were
-    /// cancelled, failed or [left out](crate::stage::Batch::leave_out), their share of its duration
-    /// does not count.
+    /// The total duration of batches, including waits. If events of a batch were cancelled, failed
+    /// or [left out](crate::stage::Batch::leave_out), the total excludes their share of the batch's
+    /// duration.
     pub service: Duration,
     /// The part of `service` during which handlers computed.
     pub compute: Duration,
-    /// A summary of the response times since the stage was created, from an event's arrival to the
-    /// end of its batch. Percentiles are at most 1/16 too high.
+    /// A summary of the response times since the stage was created. A response time is the time
+    /// from an event's arrival to the end of its batch. Percentiles are at most 1/16 too high.
     pub response: Responses,
     /// The controllers, each with the settings that it owns.
     pub controllers: Vec<(&'static str, Owns)>,
 }
 
-/// A summary of response times, from an event's arrival to the end of its batch.
+/// A summary of response times. A response time is the time from an event's arrival to the end of
+/// its batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Responses {
     /// The number of events whose response times were measured.

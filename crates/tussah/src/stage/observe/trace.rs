@@ -24,7 +24,7 @@ const CHOSEN: u64 = 1 << 32;
 /// network.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Span {
-    /// The number of the trace.
+    /// The number of the trace that the event belongs to.
     pub trace: u64,
     /// The name of the stage.
     pub stage: Arc<str>,
@@ -65,7 +65,7 @@ impl Network {
     /// Traces one in `n` events that enter the network after this call; 0 stops tracing. Events
     /// enter the network from outside its stages, for example from [sockets](crate::stage::net) or
     /// from the sources of a [graph](crate::flow). Events marked as [traced](Event::traced) are
-    /// always traced.
+    /// always traced, whatever the value of `n`.
     ///
     /// Tracing also adds a small cost to untraced events: the network counts the events that enter,
     /// and sources hand over their events one at a time. Traces that the network starts have

@@ -16,8 +16,8 @@ pub struct Each<E, F> {
 /// Creates a handler from a closure that takes one event.
 ///
 /// The handler calls the closure with one event of a batch at a time, and awaits each future before
-/// it takes the next event. The handler skips events that are late or
-/// [cancelled](crate::stage::CancelHandle) by the time it reaches them.
+/// it takes the next event. The handler skips events that have expired or been
+/// [cancelled](crate::stage::CancelHandle) before it reaches them.
 ///
 /// Several servlets call the closure concurrently. For a serial stage, use [`each_mut`].
 ///

@@ -11,7 +11,8 @@ use super::restarts::Restarts;
 use crate::stage::error::BuildError;
 use crate::stage::event::Batch;
 
-/// The host of a handler. [`Many`] and [`One`] implement it; other crates cannot implement it.
+/// An owner of a handler, which lets several servlets use the handler at the same time, or only
+/// one. [`Many`] and [`One`] implement this trait; other crates cannot implement it.
 pub trait Host: sealed::Sealed + Send + Sync + 'static {
     /// The type of the events. This is not a type parameter, because in an `async` block the
     /// compiler could not match such a parameter with the events of a handler whose type contains a
@@ -60,8 +61,8 @@ pub trait Guard: Send {
     /// Records that the handler panicked.
     fn broke(&mut self);
 
-    /// True if the handler's future may be dropped when its only event is cancelled, because the
-    /// handler needs no state of the future for later batches.
+    /// True if the handler's future may be dropped when the only event of its batch is cancelled.
+    /// Dropping the future then does not affect later batches.
     const IS_DROPPED: bool;
 }
 
@@ -71,7 +72,7 @@ mod sealed {
     impl<H> Sealed for super::One<H> {}
 }
 
-/// The host of a [`Handler`], which several servlets use concurrently.
+/// The host of a [`Handler`]. Several servlets use the handler concurrently.
 pub struct Many<H>(pub(crate) Guarded<H>);
 
 impl<H: Handler> Host for Many<H> {
@@ -238,7 +239,7 @@ impl<H: SerialHandler> Guard for Entered<'_, H> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gone;
 
-/// A host of a handler whose type is not known.
+/// A host of a handler whose type is erased.
 #[doc(hidden)]
 pub trait AnyHost<E>: Send + Sync {
     fn call<'a>(

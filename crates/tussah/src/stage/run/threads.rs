@@ -71,15 +71,15 @@ pub trait ThreadManager: Send + Sync + 'static {
     fn leave(&self, stage: &Applicant);
 
     /// Returns whether servlets count as busy while their handlers wait. If this returns true,
-    /// stages that wait for each other, for example because of a full queue, can deadlock. The
-    /// waiting servlets then use up the limit, and the other stages get no servlets.
+    /// stages can deadlock. For example, servlets that wait for room in another stage's queue can
+    /// use up the limit. The other stage then gets no servlet to empty its queue.
     fn counts_waiting(&self) -> bool {
         false
     }
 }
 
-/// A handle to a stage that asks a [`ThreadManager`]. It is cheap to clone, and does not keep the
-/// stage alive.
+/// A handle to a stage that asks a [`ThreadManager`] whether another servlet may become busy. It is
+/// cheap to clone, and does not keep the stage alive.
 #[derive(Clone)]
 pub struct Applicant {
     name: Arc<str>,
@@ -101,8 +101,8 @@ impl Applicant {
         self.priority
     }
 
-    /// Makes the stage call [`ThreadManager::enter`] again, if it still needs a servlet. Do not
-    /// call this while holding a lock that [`ThreadManager::enter`] takes.
+    /// Makes the stage call [`ThreadManager::enter`] again if the stage still needs another
+    /// servlet. Do not call this while holding a lock that [`ThreadManager::enter`] takes.
     pub fn call(&self) {
         if let Some(stage) = self.stage.upgrade() {
             stage.apply();
@@ -134,9 +134,9 @@ impl<E: Send + 'static> Apply for Shared<E> {
     }
 }
 
-/// A limit on the number of busy servlets, which several stages share. When a permit becomes free,
-/// the waiting stage with the highest priority gets it. Among stages of equal priority, the stage
-/// that has waited longest comes first.
+/// A [`ThreadManager`] that limits the total number of busy servlets of several stages. Each busy
+/// servlet holds a permit. When a permit becomes free, the waiting stage with the highest priority
+/// gets it. Among stages of equal priority, the stage that has waited longest comes first.
 ///
 /// # Examples
 /// Two stages with blocking handlers share at most three OS threads:
@@ -197,8 +197,8 @@ impl Permits {
         self.state.lock().busy
     }
 
-    /// Changes the maximum, which is at least 1. If more servlets are busy than the new maximum
-    /// allows, none of them is interrupted.
+    /// Sets the maximum number of busy servlets; 0 counts as 1. Servlets that are already busy are
+    /// not interrupted, even if there are more than `max`.
     pub fn set_max(&self, max: usize) {
         self.state.lock().max = max.max(1);
         self.call();

@@ -10,8 +10,8 @@ use crate::stage::event::{Event, Reason, Refusal};
 use crate::stage::run::Host;
 use crate::sync::oneshot;
 
-/// An event whose sender waits for a value. A stage whose events have the type `Ask<T, R>` takes
-/// `T` and returns `R`.
+/// An event whose sender waits for a reply. A stage whose events have the type `Ask<T, R>` takes
+/// values of type `T` and replies with values of type `R`.
 ///
 /// # Examples
 /// ```
@@ -46,7 +46,7 @@ use crate::sync::oneshot;
 pub struct Ask<T, R> {
     /// The value from the sender.
     pub value: T,
-    /// The handle with which the handler returns its value.
+    /// The handle with which the handler sends its reply.
     pub reply: ReplySender<R>,
 }
 
@@ -62,7 +62,7 @@ pub struct ReplySender<R>(Arc<Slot<R>>);
 type Slot<R> = Mutex<Option<oneshot::Sender<Result<R, Reason>>>>;
 
 impl<R> ReplySender<R> {
-    /// Sends the value to the caller. If the caller no longer waits, the value is dropped.
+    /// Sends a value to the caller. If the caller no longer waits, the value is dropped.
     pub fn send(self, value: R) {
         complete(&self.0, Ok(value));
     }

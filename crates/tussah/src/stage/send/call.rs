@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::stage::event::{Batch, Event};
 use crate::stage::run::{Gone, Guard, Host, Present, Shared};
 
-/// A call edge to a stage whose handler has the host type `C`. Calls need no queue, no admission
-/// and no separate servlet. A panic in the callee also counts as a panic in the caller.
-/// [`To::call`](crate::stage::To::call) creates the edge.
+/// A call edge to a stage. `C` is the type of the host that owns the stage's handler. Calls need no
+/// queue, no admission and no separate servlet. A panic in the callee also counts as a panic in the
+/// caller. [`To::call`](crate::stage::To::call) creates the edge.
 ///
 /// A call to a serial stage waits while another caller or the stage's own servlet uses the handler.
 /// A call to a keyed stage waits while an event with the same key is in service.

@@ -87,10 +87,10 @@ pub type DirectHost<H> = Arc<Many<Directly<H>>>;
 /// An edge that calls a [`DirectHandler`] at the cost of a function call, with no queue and no
 /// admission. [`To::direct`] creates it. It is cheap to clone.
 ///
-/// If a plain call is not possible, the event goes to the stage's queue instead. A plain call is
-/// not possible if the handler was replaced, if the event is traced, if the stage is keyed, or if
-/// there is a proxy. Calls and queued events are not ordered: the handler can process a call before
-/// events that the caller sent earlier.
+/// If the handler cannot be called directly, the event goes to the stage's queue instead. This
+/// happens if the handler was replaced, if the event is traced, if the stage is keyed, or if there
+/// is a proxy in front of the stage. Calls can overtake queued events: the handler can process a
+/// call before events that the caller sent earlier.
 ///
 /// As with any call, the caller's stage counts the event and any panic. Draining the caller's stage
 /// waits for the call to end. The called stage counts the event as
@@ -136,12 +136,13 @@ impl<E: Send + 'static, H: DirectHandler<Event = E>> Direct<E, H> {
 }
 
 impl<E: Send + 'static, H: DirectHandler<Event = E>> To<'_, E, DirectHost<H>> {
-    /// Creates an edge whose sends are function calls. If a call is not possible, the event goes to
-    /// the stage's queue, which gets room for at least `room` credits.
+    /// Creates an edge that sends an event by calling the handler as a function. If such a call is
+    /// not possible, the event goes to the stage's queue, which gets room for at least `room`
+    /// credits.
     ///
     /// # Errors
-    /// Returns an error if the edge would close a cycle of awaited sends and calls, if the stage is
-    /// closed, or if it belongs to another network. Because such cycles are rejected, a handler can
+    /// Returns an error if the edge would close a cycle of awaited sends and calls, or if the stage
+    /// is closed or belongs to another network. Because such cycles are rejected, a handler can
     /// never call itself.
     pub fn direct(self, room: u64) -> Result<Direct<E, H>, BuildError> {
         self.connect(EdgeKind::Call)?;

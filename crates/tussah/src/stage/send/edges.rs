@@ -21,7 +21,7 @@ pub struct Edges<'a> {
     pub(crate) making: u32,
 }
 
-/// An edge to a stage, before its kind is chosen.
+/// An edge to a stage, before the kind of the edge is chosen.
 ///
 /// A method of this type chooses the kind of the edge: `edges.to(&next).queue(100)` creates a queue
 /// edge, and `edges.to(&next).call()` a call edge.
@@ -47,8 +47,8 @@ impl Edges<'_> {
         self.network.inherit(self.id, self.making);
     }
 
-    /// Starts an edge to a stage of the same network; a method of [`To`] then chooses the kind of
-    /// the edge.
+    /// Starts building an edge to a stage of the same network. A method of [`To`] then chooses the
+    /// kind of the edge and creates it.
     pub fn to<'a, E: Send + 'static, C: Clone>(&'a self, stage: &Stage<E, C>) -> To<'a, E, C> {
         To {
             edges: self,
@@ -59,8 +59,8 @@ impl Edges<'_> {
         }
     }
 
-    /// Converts an error in the function that creates the handler into [`BuildError::Handler`],
-    /// which includes the stage's name.
+    /// Returns a [`BuildError::Handler`] with this reason and the stage's name. The function that
+    /// creates the handler can return it.
     ///
     /// # Examples
     /// ```
@@ -86,7 +86,7 @@ impl Edges<'_> {
         }
     }
 
-    /// Starts an edge to the stage with this name.
+    /// Starts building an edge to the stage with this name.
     ///
     /// # Errors
     /// Returns an error if there is no such stage, or if the stage takes events of another type.
@@ -102,8 +102,8 @@ impl<E: Send + 'static, C> To<'_, E, C> {
     /// All senders to the stage share the queue.
     ///
     /// # Errors
-    /// Returns an error if the edge would close a cycle of awaited sends and calls, if the stage is
-    /// closed, or if it belongs to another network.
+    /// Returns an error if the edge would close a cycle of awaited sends and calls, or if the stage
+    /// is closed or belongs to another network.
     pub fn queue(self, room: u64) -> Result<Sender<E>, BuildError> {
         self.connect(EdgeKind::Queue)?;
         self.stage.make_room(room);

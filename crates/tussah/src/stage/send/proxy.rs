@@ -42,8 +42,8 @@ pub struct Between<E> {
 
 impl<E: Send + 'static, C> Stage<E, C> {
     /// Inserts this stage as a proxy between two running stages: events that `from` sends to `to`,
-    /// or passes to it in a call, go to this stage instead. This stage's handler can inspect and
-    /// change each event, and then drops it or sends it to `to` over its own edge.
+    /// or passes to it in a call, go to this stage instead. This stage's handler can inspect,
+    /// change and drop events, and sends the others to `to` over an edge of this stage.
     ///
     /// No event is lost, and each sender's events stay in order, but calls after the removal can
     /// overtake events that the proxy queued in `to`. A proxy can serve several pairs of stages,

@@ -89,8 +89,9 @@ impl<E> fmt::Display for SendError<E> {
 impl<E> std::error::Error for SendError<E> {}
 
 impl<E: Send + 'static> Sender<E> {
-    /// Sends an event if the stage's controllers admit it and the queue has free room. Room that
-    /// other senders wait for or have [reserved](crate::stage#what-a-handler-sends) is not free.
+    /// Sends an event if the stage's controllers admit it and the queue has free room. Room counts
+    /// as free only if no other sender waits for it or has
+    /// [reserved](crate::stage#what-a-handler-sends) it.
     ///
     /// # Errors
     /// Returns an error with the event if the stage refuses it.
@@ -107,9 +108,10 @@ impl<E: Send + 'static> Sender<E> {
     /// next wait.
     ///
     /// If there is room, the call itself sends the event, and the future completes immediately. If
-    /// the future is dropped, an event that has not been queued is dropped with it. If the future
-    /// is neither polled nor dropped, it keeps its place and its room until the stage is drained or
-    /// closed. Await several futures in the order in which you created them.
+    /// the future is dropped, an event that has not been queued is dropped with it. A future that
+    /// is neither polled nor dropped keeps its place among the waiting senders, and its room, until
+    /// the stage is drained or closed. If you have several futures, await them in the order in
+    /// which you created them.
     ///
     /// # Errors
     /// Returns an error with the event if the stage is closed, or if a controller rejects the

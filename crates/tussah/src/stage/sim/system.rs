@@ -1,9 +1,8 @@
 //! Simulations of several stages: chains, fan-out and cycles with retries, resources that stages
 //! share, and clients that time out, retry and leave.
 //!
-//! A system consists of the same kinds of parts as a [`Simulation`](super::Simulation), which is a
-//! system with one stage. All stages share the CPUs. The model of a handler is a list of
-//! [steps](Step).
+//! A system has the same kinds of parts as a [`Simulation`](super::Simulation), but any number of
+//! stages, which share the CPUs. The model of a handler is a list of [steps](Step).
 //!
 //! # Examples
 //! In this example, a web stage calls a backend stage, which has eight connections to a database.
@@ -55,13 +54,14 @@ pub struct System {
     pub blocking: bool,
     /// The stages. Steps and clients refer to a stage by its index.
     pub stages: Vec<SimStage>,
-    /// The resources. Each entry of a resource holds a start time, and the number of permits from
-    /// then on; before the first entry, there is no limit. Steps refer to a resource by its index.
+    /// The resources. Each entry of a resource holds a start time and the number of permits that
+    /// applies from then on; before the first entry, there is no limit. Steps refer to a resource
+    /// by its index.
     pub resources: Vec<Vec<(u64, usize)>>,
     /// The clients.
     pub clients: Vec<Clients>,
-    /// The speeds of the CPUs. Each entry holds a start time, and the speed from then on. The
-    /// initial speed is 1.0. All computing times are specified for this speed.
+    /// The speeds of the CPUs. Each entry holds a start time and the speed that applies from then
+    /// on. The initial speed is 1.0; all computing times are specified for this speed.
     pub speeds: Vec<(u64, f64)>,
     /// The CPU time for rejecting or shedding an event, in nanoseconds. Rejections take precedence
     /// over all other work that waits for a CPU.
@@ -87,8 +87,8 @@ impl Default for System {
 /// A stage of a [`System`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct SimStage {
-    /// The handler's steps for each event. Each entry holds a start time, and the steps from then
-    /// on.
+    /// The handler's steps for each event. Each entry holds a start time and the steps that apply
+    /// from then on.
     pub steps: Vec<(u64, Vec<Step>)>,
     /// The initial limit on the number of busy servlets; at least 1.
     pub servlets: usize,
@@ -98,7 +98,8 @@ pub struct SimStage {
     pub batch_max: usize,
     /// The maximum number of events in the queue; at least 1.
     pub queue_max: u64,
-    /// The shares of up to 8 classes. If this list is empty, the classes have priorities.
+    /// The shares of up to 8 classes. If this list is empty, events are served by the priority of
+    /// their class.
     pub class_shares: Vec<u32>,
     /// True if the stage is keyed by color. In a keyed stage, while a hot event is in service,
     /// servlets take only events that are not hot, so handlers never wait for each other.
@@ -154,22 +155,22 @@ pub enum Step {
     /// Forwards the request to this stage, which answers it. If the stage refuses the request, the
     /// client gets a rejection.
     Forward(usize),
-    /// Calls these stages concurrently, and waits until all calls have ended. If a call is refused
-    /// or shed, or fails, the step is retried as [`Backoff`] specifies. If the last retry also
-    /// fails, the event fails.
+    /// Calls these stages concurrently, and waits until all calls have ended. If any call is
+    /// refused or shed, or fails, the whole step is retried as [`Backoff`] specifies, including the
+    /// calls that succeeded. If the last retry also fails, the event fails.
     Call(Vec<usize>, Backoff),
 }
 
 /// The rule for the retries of a caller or a client.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Backoff {
-    /// The maximum number of retries of a request.
+    /// The maximum number of retries, not including the first attempt.
     pub retries: u32,
-    /// The time before the first retry, in nanoseconds.
+    /// The delay before the first retry, in nanoseconds.
     pub first_ns: u64,
-    /// The factor by which the time grows before each further retry; 1.0 for equal times.
+    /// The factor by which the delay grows with each further retry; 1.0 for a constant delay.
     pub factor: f64,
-    /// The maximum fraction, from 0.0 to 1.0, by which each time is randomly shortened.
+    /// The maximum fraction, from 0.0 to 1.0, by which each delay is randomly shortened.
     pub jitter: f64,
 }
 
@@ -209,8 +210,8 @@ pub struct Clients {
     /// [skip](SimStage::skips_abandoned) such requests.
     pub timeout_ns: u64,
     /// The rule for retries after a rejection, a failure or a timeout. A client that has used all
-    /// its retries leaves. After a rejection, the client waits until the time of this rule and
-    /// [`Arrivals::retry_ns`] have both passed.
+    /// its retries leaves. After a rejection, the client waits for the delay of this rule or for
+    /// [`Arrivals::retry_ns`], whichever is longer.
     pub backoff: Backoff,
 }
 
@@ -244,8 +245,9 @@ pub struct StageTotals {
 }
 
 impl System {
-    /// Runs the system, and calls `tell` with the outcome of each request. `controllers` receives
-    /// the index of a stage, and returns its controllers. Returns the counters of each stage.
+    /// Runs the system, and calls `tell` with the outcome of each request. For each stage,
+    /// `controllers` receives the stage's index and returns the stage's controllers. Returns the
+    /// counters of each stage.
     ///
     /// Two runs with the same seed are identical.
     ///
