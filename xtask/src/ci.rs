@@ -35,7 +35,7 @@ pub(crate) struct Options {
     /// Continue with the next step after a failure
     #[arg(long)]
     keep_going: bool,
-    /// Never install a toolchain, a component or a package; skip each step that needs a missing one
+    /// Never install missing toolchains, components or packages; skip the steps that need them
     #[arg(long)]
     no_install: bool,
     /// Record that loom or miri has passed, so that later runs repeat the step only after a change

@@ -23,7 +23,8 @@ pub(crate) struct Options {
     /// Run only this target (repeatable, or a comma-separated list)
     #[arg(long, value_name = "TARGET", value_delimiter = ',')]
     only: Vec<String>,
-    /// Discard the recorded hours of the selected targets; use this after changing their parser
+    /// Discard the recorded hours of the selected targets; use this after changing a target's
+    /// parser
     #[arg(long)]
     from_zero: bool,
 }

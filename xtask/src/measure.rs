@@ -31,7 +31,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FLAGS", allow_hyphen_values = true)]
     flags: Option<String>,
     /// Additional features of tussah-bench: `compio` adds a peer to the workloads with I/O;
-    /// `count-heap` counts the heap of `echo`, but makes allocations slower
+    /// `count-heap` measures the heap use of `echo` and `flow`, but makes allocations slower
     #[arg(long, value_name = "LIST")]
     features: Option<String>,
     /// Print the tables, then exit

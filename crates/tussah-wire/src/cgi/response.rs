@@ -101,7 +101,7 @@ const OF_SERVER: [&[u8]; 9] = [
 /// points:
 ///
 /// - Like nginx, it accepts a head with none of the fields `Content-Type`, `Location` and `Status`.
-/// - A redirect with a `Status` field is for the client, even if its location is a path, because
+/// - A redirect with a `Status` field goes to the client, even if its location is a path, because
 ///   PHP sends `Status` with `Location: /path`.
 ///
 /// ```

@@ -10,7 +10,7 @@ use tussah_wire::http::date::unix_seconds;
 
 use crate::web::config::LogFormat;
 
-/// The data about a request that the access log records.
+/// The data that the access log records about a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     /// The client's address; `None` if it is unknown, as on a Unix socket or after a reset.

@@ -13,8 +13,8 @@ use tussah::OpError;
 
 use crate::web::config::ListenAddress;
 
-/// Returns a sentence that explains why an address cannot be bound. If the operating system permits
-/// it, the sentence also names the process that uses the address.
+/// Returns a sentence that explains why an address cannot be bound. If the operating system
+/// permits, the sentence also names the process that uses the address.
 ///
 /// The function searches `/proc`, which can take a while if there are many processes.
 #[must_use]

@@ -102,9 +102,9 @@ pub struct Meta {
     pub media_type: Arc<str>,
     /// The content coding of the bytes in the file, for `Content-Encoding`.
     pub coding: Option<Coding>,
-    /// True if a client that accepts other codings would receive another file. The response then
-    /// needs `Vary: Accept-Encoding`. Otherwise, the response is the same whatever codings a client
-    /// accepts.
+    /// True if a client that accepts other codings would receive a different file. The response
+    /// then needs `Vary: Accept-Encoding`. Otherwise, the response is the same whatever codings a
+    /// client accepts.
     pub vary: bool,
 }
 
