@@ -100,7 +100,10 @@ async fn run(scripts: Arc<Scripts>, mut request: Request) -> Answer {
         Arrival::Later(keeping) => {
             let kept = async move {
                 let kept = keeping.await;
-                kept.map_err(|failure| report(&scripts, &script.name, &failure))
+                kept.map_err(|failure| match failure {
+                    Failure::Body(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
+                    failure => Some(report(&scripts, &script.name, &failure)),
+                })
             };
             return Answer::Later(Box::pin(kept));
         }

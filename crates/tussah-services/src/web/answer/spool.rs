@@ -24,9 +24,9 @@ use crate::fastcgi::Failure;
 /// temporary file.
 const MEMORY_BYTES: usize = 64 * 1024;
 
-/// A future of a request's body, which completes when the body has arrived. The status is that of
-/// the response without it.
-pub(crate) type Keeping = Pin<Box<dyn Future<Output = Result<RequestBody, Status>> + Send>>;
+/// A future of a request's body, which completes when the body has arrived. If the body does not
+/// arrive, the error is the status for the response, or `None` if the client has disconnected.
+pub(crate) type Keeping = Pin<Box<dyn Future<Output = Result<RequestBody, Option<Status>>> + Send>>;
 
 /// A body whose length is known.
 pub(super) enum Arrival {

@@ -27,6 +27,7 @@ use super::state::{Connection, Event};
 use super::stream::Stream;
 use crate::web::answer;
 use crate::web::server::Server;
+use crate::web::stages::admission;
 use feed::Feed;
 use turn::wait_for_turn;
 
@@ -280,7 +281,10 @@ async fn go_on(
                 *feed = rest;
                 After::Parse
             }
-            Err(None) => After::End,
+            Err(None) => {
+                admission::record_gone(server, stream, exchange);
+                After::End
+            }
             Err(Some(status)) => refused(exchange, status),
         },
         Next::Write => match write(stream, server, exchange, feed.take()).await {

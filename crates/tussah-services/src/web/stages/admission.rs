@@ -9,6 +9,7 @@ use tussah_wire::http::Status;
 use crate::web::answer;
 use crate::web::connection::exchange::Exchange;
 use crate::web::connection::state::{Connection, NONE};
+use crate::web::connection::stream::Stream;
 use crate::web::server::Server;
 use crate::web::server::counts::Count;
 
@@ -127,13 +128,18 @@ const CLIENT_GONE: Status = Status::new(499).expect("it has three digits");
 /// Ends a request whose client has disconnected.
 #[cold]
 pub(crate) fn cancel(server: &Server, mut exchange: Box<Exchange>) {
+    if let Some(connection) = exchange.connection.clone() {
+        record_gone(server, &connection.stream, &mut exchange);
+    }
+    exchange.abandon();
+}
+
+/// Counts and logs a request whose client has disconnected.
+pub(crate) fn record_gone(server: &Server, stream: &Stream, exchange: &mut Exchange) {
     exchange.response.clear();
     exchange.response.status = CLIENT_GONE;
     server.totals.counts.add(exchange.source, Count::Gone);
-    if let Some(connection) = &exchange.connection {
-        server.write_down(&connection.stream, &exchange);
-    }
-    exchange.abandon();
+    server.write_down(stream, exchange);
 }
 
 #[cfg(test)]

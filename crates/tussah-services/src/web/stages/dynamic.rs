@@ -50,7 +50,7 @@ impl<S: DirectHandler<Event = Box<Exchange>>> Handler for Dynamic<S> {
                 Answer::Reply(reply) => reply,
                 Answer::Later(keeping) => {
                     batch.leave_out(1);
-                    keep(exchange, keeping);
+                    keep(Arc::clone(&self.server), exchange, keeping);
                     continue;
                 }
             };
@@ -129,12 +129,18 @@ impl<S> Dynamic<S> {
 
 /// Waits for the body of a request outside of the stage, and lets the request begin again. Clients
 /// that send slowly would otherwise occupy all of the stage's servlets.
-fn keep(exchange: Box<Exchange>, keeping: Keeping) {
+fn keep(server: Arc<Server>, exchange: Box<Exchange>, keeping: Keeping) {
     if let Some(connection) = &exchange.connection {
         // It has not been served yet, and must not come behind those that have.
         connection.last.store(NONE, Ordering::Relaxed);
     }
-    tussah::spawn(async move { exchange.resume(keeping.await) });
+    tussah::spawn(async move {
+        match keeping.await {
+            Ok(body) => exchange.resume(Ok(body)),
+            Err(Some(status)) => exchange.resume(Err(status)),
+            Err(None) => cancel(&server, exchange),
+        }
+    });
 }
 
 /// A request in service. If its client disconnects, it is cancelled: the stage drops its handler's

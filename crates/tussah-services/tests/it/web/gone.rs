@@ -453,3 +453,25 @@ fn the_log_says_499() {
         "{text}"
     );
 }
+
+/// The server reads the rest of a body even with `half_close = serve`.
+#[test]
+fn the_log_says_499_if_the_client_leaves_before_its_body_is_there() {
+    for site in [site(), site_that_serves()] {
+        let log = site.path("access.log");
+        let mut stage = Stage::new(site.with(|config| {
+            config.log.file = Some(LogFile::Path(log.clone()));
+            config.log.format = LogFormat::Common;
+        }));
+        drop(stage.send(&request("POST", "/wait/a", "Content-Length: 9\r\n")));
+        stage.expect_cancelled(1);
+        let chunked = request("POST", "/wait/b", "Transfer-Encoding: chunked\r\n");
+        reset(stage.send(&(chunked + "5\r\nhel")));
+        stage.expect_cancelled(2);
+        stage.server.stop();
+        let text = fs::read_to_string(&log).expect("it was written");
+        for line in ["/wait/a HTTP/1.1\" 499 -", "/wait/b HTTP/1.1\" 499 -"] {
+            assert_eq!(text.matches(line).count(), 1, "{text}");
+        }
+    }
+}
