@@ -18,9 +18,9 @@
 //! - If the future of a read is dropped, the kernel cancels the read.
 //! - A change that has started runs to completion. A change that is still waiting in the file's
 //!   queue is discarded. To find out whether a change was made, await the future.
-//! - When the runtime shuts down, it gives changes half a second per worker to complete in
-//!   io_uring, and then cancels them. It gives operations on the blocking pool until the shutdown
-//!   deadline, and then abandons them.
+//! - When the runtime shuts down, it gives the changes in each worker's io_uring half a second to
+//!   complete, and then cancels the rest. It waits for operations on the blocking pool until the
+//!   shutdown deadline, and then abandons them.
 //!
 //! An operation that outlives its future keeps its memory until the operation ends. At most one
 //! write per open file can outlive its future. The following operations can also outlive their
@@ -34,7 +34,8 @@
 //! [`kind`](std::io::Error::kind) of the system's error, and [`OpError`](crate::OpError) provides
 //! the error number. If the runtime shuts down during an operation, the operation fails with an
 //! error that reports the shutdown. If the kernel does not release an operation within a second of
-//! shutdown, for example because a network file system hangs, the operation never completes.
+//! shutdown, for example because a network file system hangs, the operation's future never
+//! completes.
 //!
 //! # Panics
 //! All operations panic if they are first polled outside a runtime.

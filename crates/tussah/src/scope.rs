@@ -96,8 +96,8 @@ where
     scope_in(&Handle::current(), body).await
 }
 
-/// Runs a scope whose children run in the runtime of `handle`, and otherwise works like [`scope`].
-/// Use this function in futures that another executor polls, for example in a tokio program.
+/// Works like [`scope`], except that the children run in the runtime of `handle`. Use this function
+/// in futures that another executor polls, for example in a tokio program.
 ///
 /// # Errors
 /// Same as [`scope`].
@@ -183,7 +183,7 @@ impl<E: Send + 'static> Scope<E> {
         self.start(future, |handle, running| handle.spawn(running))
     }
 
-    /// Starts a child in a color, like [`Handle::spawn_in`].
+    /// Starts a child in the given color, like [`Handle::spawn_in`].
     ///
     /// # Panics
     /// Panics if the runtime is shut down, if the scope has ended, or if the color belongs to
@@ -242,13 +242,13 @@ impl<E> Clone for Scope<E> {
 
 /// A future that waits for a child of a scope, and yields the child's value.
 ///
-/// If the child returns `Ok`, the future yields the value in the `Ok`. If a child fails, the scope
-/// fails as well, and drops its body and the other children. Inside the scope, awaiting a `Child`
+/// If the child returns `Ok`, the future yields the value inside. If a child fails, the scope fails
+/// as well, and drops its body and the other children. Inside the scope, awaiting a `Child`
 /// therefore never yields an error. Dropping a `Child` does not detach it: the scope still waits
 /// for it.
 ///
 /// # Panics
-/// Panics if awaited outside the scope and the child fails or is aborted.
+/// Panics if the future is awaited outside the scope, and the child fails or is aborted.
 pub struct Child<T, E> {
     thread: JoinHandle<Option<T>>,
     children: Arc<Children<E>>,

@@ -71,11 +71,11 @@ pub fn signal(signal: Signal) -> io::Result<Signals> {
 
 /// Waits for the first Ctrl-C (`INT`) that arrives after the first poll.
 ///
-/// The first poll permanently disables the default action, which ends the process; see [the
-/// module](self). A second Ctrl-C therefore does nothing, even if the program hangs while shutting
-/// down. Programs should therefore also wait for a second Ctrl-C, as the example of a [server with
-/// graceful shutdown](crate::net#a-server-with-graceful-shutdown) does. To wait repeatedly, create
-/// one stream with [`signal`], which misses no signal between two receives.
+/// By default, Ctrl-C ends the process. The first poll permanently disables this default action;
+/// see [the module](self). A second Ctrl-C then does nothing, even if the program hangs while
+/// shutting down. Programs should therefore also wait for a second Ctrl-C, as the example of a
+/// [server with graceful shutdown](crate::net#a-server-with-graceful-shutdown) does. To wait
+/// repeatedly, create one stream with [`signal`], which misses no signal between two receives.
 ///
 /// # Errors
 /// Returns any error from [`signal`] and [`Signals::recv`].

@@ -19,8 +19,8 @@ pub use writer::BreakOff;
 /// A bounded queue of buffers for one peer. A separate thread writes the buffers in order, many at
 /// a time.
 ///
-/// Clones refer to the same queue. After the last clone is dropped, the queued buffers are still
-/// written, and the stream is then closed for writing.
+/// Clones refer to the same queue. After the last clone is dropped, the thread still writes the
+/// queued buffers, and then closes the stream for writing.
 ///
 /// # Examples
 /// ```

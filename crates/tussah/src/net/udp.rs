@@ -160,7 +160,7 @@ impl UdpSocket {
         send.await.map_err(|error| self.failed("send from", error))
     }
 
-    /// Sends a datagram to an address, or to the first of several addresses.
+    /// Sends a datagram to an address. If `address` yields several addresses, uses the first one.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, nothing has been sent.

@@ -172,8 +172,8 @@ impl Command {
         self
     }
 
-    /// Sets the child's process group. With 0, the child gets its own group, so Ctrl-C does not
-    /// reach it.
+    /// Sets the child's process group. With 0, the child gets its own group, so Ctrl-C in the
+    /// terminal does not reach it.
     pub fn process_group(&mut self, group: i32) -> &mut Self {
         self.ids.process_group = Some(group);
         self

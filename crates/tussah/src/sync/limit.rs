@@ -68,13 +68,14 @@ impl Limit {
         Self::with_shares(name, permits, &[1])
     }
 
-    /// Creates a limit that divides its permits among classes of callers while callers of several
-    /// classes wait. `shares` holds one weight per class, class 0 first.
+    /// Creates a limit that divides its permits among classes of callers whenever callers of
+    /// several classes wait. `shares` holds one weight per class, class 0 first.
     ///
     /// In the long run, the number of permits that a class has in use is proportional to its share,
-    /// regardless of how long its callers hold their permits. If a class does not need its share,
-    /// other classes with waiting callers use it. Class 0 can use all permits. One sixteenth of the
-    /// permits, rounded down, is reserved for class 0: the other classes cannot use that part.
+    /// regardless of how long its callers hold their permits. If a class does not need its whole
+    /// share, other classes with waiting callers use the rest. Class 0 can use all permits. One
+    /// sixteenth of the permits, rounded down, is reserved for class 0: the other classes cannot
+    /// use that part.
     ///
     /// The algorithm comes from Goyal, Vin and Cheng, "Start-time fair queueing" (SIGCOMM 1996).
     /// Where that paper uses the length of a packet, the limit uses the mean time for which a class
@@ -118,8 +119,8 @@ impl Limit {
         &self.shared.name
     }
 
-    /// Waits for a permit, for a caller that belongs to class 0. The future joins the queue when it
-    /// is first polled.
+    /// Waits for a permit, on behalf of a caller in class 0. The future joins the queue when it is
+    /// first polled.
     ///
     /// A thread that waits for a permit while it holds another permit of the same limit can
     /// deadlock.
@@ -132,8 +133,8 @@ impl Limit {
         self.acquire_for(Class(0)).await
     }
 
-    /// Waits for a permit, as [`acquire`](Self::acquire) does, for a caller that belongs to
-    /// `class`. If the limit does not have this class, the caller belongs to the last class.
+    /// Waits for a permit, as [`acquire`](Self::acquire) does, on behalf of a caller in `class`. If
+    /// the limit does not have this class, the caller joins the last class.
     pub async fn acquire_for(&self, class: Class) -> LimitPermit {
         consume_budget().await;
         let class = class.among(self.shared.classes);
@@ -155,8 +156,8 @@ impl Limit {
         }
     }
 
-    /// Takes a permit if one is free, for a caller that belongs to class 0. This call does not
-    /// overtake waiters of its class: while any of them waits, no permit is free.
+    /// Takes a permit if one is free, on behalf of a caller in class 0. This call does not overtake
+    /// waiters of its class: while any of them waits, no permit is free.
     #[must_use]
     pub fn try_acquire(&self) -> Option<LimitPermit> {
         self.try_acquire_in(0)
@@ -253,11 +254,11 @@ pub struct LimitStats {
     pub waiting: usize,
     /// The number of permits acquired so far.
     pub acquired: u64,
-    /// The times for which futures waited for their permits; a future that found a free permit
-    /// counts with a time of zero. Futures that were dropped before they had a permit are not
-    /// counted.
+    /// A histogram of the times that futures waited for their permits. A future that found a free
+    /// permit counts with a time of zero. Futures that were dropped before they had a permit are
+    /// not counted.
     pub wait: Digest,
-    /// The times for which returned permits were held.
+    /// A histogram of the times that permits were held. A permit counts once it has been returned.
     pub hold: Digest,
     /// The statistics of each class, class 0 first; a limit without shares has one class.
     pub classes: Vec<LimitClassStats>,
@@ -273,7 +274,7 @@ pub struct LimitClassStats {
     pub waiting: usize,
     /// The number of permits acquired so far.
     pub acquired: u64,
-    /// The times for which futures waited for a permit, as in [`LimitStats::wait`].
+    /// A histogram of the times that futures waited for a permit, as in [`LimitStats::wait`].
     pub wait: Digest,
 }
 

@@ -249,8 +249,8 @@ impl<T> fmt::Debug for Sender<T> {
     }
 }
 
-/// The receiving side of a watch channel. When a receiver is cloned, the values that it has seen
-/// also count as seen by the clone.
+/// The receiving side of a watch channel. A clone of a receiver starts with the same values marked
+/// as seen.
 pub struct Receiver<T> {
     shared: Arc<Shared<T>>,
     /// The version, without [`CLOSED`], of the latest value that was seen.

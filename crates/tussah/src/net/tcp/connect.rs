@@ -87,11 +87,11 @@ impl TcpStream {
     /// made.
     ///
     /// # Errors
-    /// Returns the error for the last address: `ConnectionRefused` if no process listens there,
-    /// `TimedOut` if the peer does not answer within the operating system's limit of about two
-    /// minutes, or any other error that the operating system reports. If the target is a host name,
-    /// the error contains a [`ConnectError`](crate::net::ConnectError) with the error of each
-    /// address. Returns `InvalidInput` if the target is neither an address nor a host name.
+    /// If every address fails, returns the operating system's error for the last one. For example,
+    /// the error is `ConnectionRefused` if no process listens there, and `TimedOut` if the peer
+    /// does not answer within about two minutes. If the target is a host name, the error contains a
+    /// [`ConnectError`](crate::net::ConnectError) with the error of each address. Returns
+    /// `InvalidInput` if the target is neither an address nor a host name.
     ///
     /// # Panics
     /// Panics outside a runtime.

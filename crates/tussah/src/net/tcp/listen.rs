@@ -76,8 +76,8 @@ impl ListenOptions {
         }
     }
 
-    /// Sets whether an IPv6 listener refuses IPv4 connections. By default, a setting of the
-    /// operating system decides this.
+    /// Sets whether an IPv6 listener refuses IPv4 connections. The default is a setting of the
+    /// operating system (`net.ipv6.bindv6only`).
     pub fn v6only(self, on: bool) -> Self {
         Self {
             v6only: Some(on),
@@ -93,8 +93,9 @@ impl ListenOptions {
         }
     }
 
-    /// Sets whether accepted connections have [`TCP_NODELAY`](super::TcpStream::set_nodelay) set
-    /// from the start, which saves a system call for each connection. Default: false.
+    /// Sets whether [`TCP_NODELAY`](super::TcpStream::set_nodelay) is set for accepted connections
+    /// from the start. Compared with setting it for each stream, this saves one system call per
+    /// connection. Default: false.
     pub fn nodelay(self, on: bool) -> Self {
         Self {
             nodelay: on,

@@ -161,8 +161,8 @@ impl TcpListener {
     ///
     /// The runtime distributes the listener's connections, and thus their events, over the workers
     /// in rotation. It does not matter which thread accepts a connection. With one listener per
-    /// worker ([`bind_per_worker`](Self::bind_per_worker)), the events of a connection stay with
-    /// the worker that first waits for them.
+    /// worker ([`bind_per_worker`](Self::bind_per_worker)), however, the events of a connection
+    /// stay with the worker that first waits for them.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, no connection has been accepted.
@@ -196,8 +196,8 @@ impl TcpListener {
         }
     }
 
-    /// Accepts a connection and starts a thread for it in a color. Each part of the thread between
-    /// two awaits is an event of that color, and runs on the color's current worker.
+    /// Accepts a connection, and starts a thread for it in the given color. Each part of the thread
+    /// between two awaits is an event of that color, and runs on the color's current worker.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, no connection has been accepted.
@@ -206,7 +206,7 @@ impl TcpListener {
     /// Same as [`accept`](Self::accept).
     ///
     /// # Panics
-    /// Panics like [`accept`](Self::accept) and [`spawn_in`](crate::spawn_in).
+    /// Same as [`accept`](Self::accept) and [`spawn_in`](crate::spawn_in).
     ///
     /// # Examples
     /// ```

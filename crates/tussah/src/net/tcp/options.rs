@@ -55,8 +55,8 @@ impl Default for KeepAlive {
 /// # std::io::Result::Ok(())
 /// ```
 impl TcpStream {
-    /// Sets whether the system sends data immediately (`TCP_NODELAY`), without first waiting for an
-    /// acknowledgement (Nagle's algorithm, RFC 896).
+    /// Sets whether the system sends all data immediately (`TCP_NODELAY`). By default, it may hold
+    /// back small amounts of data until earlier data is acknowledged (Nagle's algorithm, RFC 896).
     ///
     /// # Errors
     /// Returns the system's error.
@@ -124,8 +124,8 @@ impl TcpStream {
 
     time_limits!();
 
-    /// Sets or removes a limit on the read rate, starting with the next operation. Several streams
-    /// can share a limit.
+    /// Sets or removes a limit on the read rate. The change applies from the next operation on.
+    /// Several streams can share a limit.
     pub fn set_read_limit(&self, limit: Option<Arc<RateLimit>>) {
         if limit.is_some() || self.extra().is_some() {
             self.make_extra().set_limit(limit);

@@ -67,7 +67,7 @@ impl TcpStream {
         self.transfer(Verb::Read, move || self.receive_vectored(buffers).map(Some))
     }
 
-    /// Waits for data and reads it without removing it from the stream.
+    /// Waits for data, and copies it into `buffer` without removing it from the stream.
     ///
     /// # Cancellation
     /// Dropping the future has no effect on the stream.
@@ -131,8 +131,8 @@ impl TcpStream {
         })
     }
 
-    /// Waits until the stream is readable according to the driver's last report. Call this function
-    /// before you allocate a buffer, if the buffer should not exist during the wait.
+    /// Waits until the stream is readable according to the driver's last report. To avoid holding a
+    /// buffer during the wait, allocate it after this function has returned `Ready`.
     ///
     /// Only the first wait costs a system call. The function ignores timeouts and rate limits, and
     /// continues to return `Ready` until a read finds no data. If several tasks wait with this
@@ -164,8 +164,8 @@ impl TcpStream {
         done.map_err(|error| self.failed(Verb::Read, error))
     }
 
-    /// Waits until the driver reports that the peer has hung up. With [`Hangup::Half`], it is
-    /// enough that the peer will send no more data.
+    /// Waits until the driver reports that the peer has hung up. With [`Hangup::Half`], a peer that
+    /// will send no more data counts as hung up.
     ///
     /// Unlike a read, this function detects a hang-up even if there is unread data. Only the first
     /// wait costs a system call. If several tasks wait at once, whether with this function, with
@@ -201,7 +201,7 @@ impl TcpStream {
         done.map_err(|error| self.failed(Verb::Read, error))
     }
 
-    /// Returns whether the peer has hung up, as defined at [`poll_hangup`](Self::poll_hangup). The
+    /// Returns whether the peer has hung up, as defined by [`poll_hangup`](Self::poll_hangup). The
     /// function makes no system call. It returns false before the first wait on the stream, because
     /// the driver reports nothing until then.
     #[must_use]

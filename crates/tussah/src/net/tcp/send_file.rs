@@ -26,8 +26,8 @@ use crate::net::socket::TRANSFER_MAX;
 /// Bound, in bytes: the buffer for reading a piece into the page cache, or for copying it.
 const SCRATCH_BYTES: usize = 64 * 1024;
 
-/// The error returned when a file ends before all requested bytes have been sent, because it was
-/// truncated or is shorter than the caller assumed.
+/// The error returned when a file ends before all requested bytes have been sent. The file was
+/// truncated, or is shorter than the caller assumed.
 ///
 /// If a file ends early, [`TcpStream::send_file`] returns an [`io::Error`] of the kind
 /// `UnexpectedEof` that contains this error.

@@ -21,8 +21,8 @@ use crate::time::sleep;
 ///
 /// All operations take `&self`, so several threads can share a stream. Each direction can be shut
 /// down separately. The bytes of one `write` stay together only if no other thread writes at the
-/// same time. Dropping the stream closes the connection; the system still delivers the bytes
-/// already written, if the peer accepts them.
+/// same time. Dropping the stream closes the connection; the system still delivers the bytes that
+/// were already written, if the peer accepts them.
 ///
 /// Each future returned by `read` or `write` occupies 64 bytes. The `poll_` functions of
 /// `futures_io` keep no state between calls.
@@ -99,7 +99,7 @@ impl TcpStream {
     }
 
     /// Converts the stream to a standard library stream, which remains in non-blocking mode. The
-    /// result has none of the stream's timeouts and rate limits, and no longer counts toward a
+    /// result has none of the stream's timeouts or rate limits, and no longer counts toward a
     /// listener's connection limit.
     ///
     /// # Examples

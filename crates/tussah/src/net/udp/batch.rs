@@ -8,7 +8,8 @@ use rustix::net::RecvFlags;
 use super::UdpSocket;
 use crate::net::socket::{BATCH_MAX, Direction};
 
-/// A slot for one datagram that [`UdpSocket::recv_batch`] receives: a buffer, and the result.
+/// A slot for one datagram that [`UdpSocket::recv_batch`] receives: a buffer, and the sender of the
+/// datagram.
 #[derive(Debug)]
 pub struct RecvSlot<'a> {
     buffer: &'a mut [u8],
@@ -114,8 +115,8 @@ impl UdpSocket {
     }
 
     /// Sends datagrams, each to its address or, if it has none, to the peer. Returns the number of
-    /// datagrams, counted from the first, that the operating system accepted: at least 1, unless
-    /// `datagrams` is empty.
+    /// datagrams that the operating system accepted from the start of `datagrams`: at least 1,
+    /// unless `datagrams` is empty.
     ///
     /// One call sends at most 32 datagrams, with one system call (`sendmmsg`). If sending a later
     /// datagram fails, call this method again with the remaining datagrams to get the error.

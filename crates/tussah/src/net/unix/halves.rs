@@ -48,7 +48,7 @@ impl UnixStream {
 }
 
 impl OwnedReadHalf {
-    /// Reads like [`UnixStream::read`].
+    /// Reads data, as [`UnixStream::read`] does.
     ///
     /// # Errors
     /// Same as [`UnixStream::read`].
@@ -56,7 +56,7 @@ impl OwnedReadHalf {
         self.0.read(buffer).await
     }
 
-    /// Fills a buffer like [`UnixStream::read_exact`].
+    /// Fills a buffer, as [`UnixStream::read_exact`] does.
     ///
     /// # Errors
     /// Same as [`UnixStream::read_exact`].
@@ -78,7 +78,7 @@ impl OwnedReadHalf {
 }
 
 impl OwnedWriteHalf {
-    /// Writes like [`UnixStream::write`].
+    /// Writes data, as [`UnixStream::write`] does.
     ///
     /// # Errors
     /// Same as [`UnixStream::write`].
@@ -86,7 +86,7 @@ impl OwnedWriteHalf {
         self.stream().write(data).await
     }
 
-    /// Writes a whole buffer like [`UnixStream::write_all`].
+    /// Writes a whole buffer, as [`UnixStream::write_all`] does.
     ///
     /// # Errors
     /// Same as [`UnixStream::write_all`].

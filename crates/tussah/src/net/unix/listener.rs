@@ -24,7 +24,8 @@ const BACKLOG: i32 = 4096;
 /// A Unix socket that accepts connections.
 ///
 /// The socket's file still exists after the listener is dropped; see [the module](super). If no
-/// descriptors are left, accepting waits, as described at [`TcpListener`](crate::net::TcpListener).
+/// descriptors are left, accepting waits, as it does for a
+/// [`TcpListener`](crate::net::TcpListener).
 ///
 /// # Examples
 /// ```
@@ -123,8 +124,8 @@ impl UnixListener {
     /// If the future is dropped before it completes, no connection has been accepted.
     ///
     /// # Errors
-    /// Returns any error from the operating system that concerns the listener itself, but no errors
-    /// about a single connection or exhausted resources.
+    /// Returns any error from the operating system that concerns the listener itself. Does not
+    /// return errors that concern a single connection, or that report exhausted resources.
     ///
     /// # Panics
     /// Panics outside a runtime if resources are exhausted, because the pause before the next

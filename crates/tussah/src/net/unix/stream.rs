@@ -82,8 +82,8 @@ impl UnixStream {
 
     /// Connects to the listener at a path.
     ///
-    /// If the listener's queue is full, `connect` retries, first after 1 ms, then at intervals of
-    /// up to one second. The system does not report when the queue has room again.
+    /// The system does not report when a full listener queue has room again. If the queue is full,
+    /// `connect` therefore retries, first after 1 ms, then at intervals of up to one second.
     ///
     /// # Cancellation
     /// Dropping the future abandons the attempt.
