@@ -95,7 +95,7 @@ impl JoinError {
     ///
     /// # Panics
     /// Always panics. If the thread or job panicked, that panic resumes with its original payload,
-    /// without calling the panic hook again. Otherwise, panics with the text of this error.
+    /// without calling the panic hook again. Otherwise, panics with the message of this error.
     pub fn resume(self) -> ! {
         match self.try_into_panic() {
             Ok(payload) => resume_unwind(payload),

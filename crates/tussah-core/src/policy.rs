@@ -62,8 +62,9 @@ pub trait Policy: Send {
 ///
 /// The policy chooses the candidate with the largest weight. The weight of a candidate is its
 /// priority, plus one if the color was the last to run on this worker. Among candidates of equal
-/// weight, it chooses the oldest (the thesis on libasync-mp, §3.4). While no color of the runtime
-/// has a priority, the policy ignores the weights, and the queue is first in, first out.
+/// weight, it chooses the one that became runnable first (the thesis on libasync-mp, §3.4). While
+/// no color of the runtime has a priority, the policy ignores the weights, and the queue is first
+/// in, first out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Priorities;
 

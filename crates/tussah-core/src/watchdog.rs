@@ -48,7 +48,7 @@ pub struct Stuck {
     /// operations have completed, or timers have expired. A waker that blocks always belongs to
     /// another executor.
     pub event: Option<&'static str>,
-    /// The source location that posted the closure or spawned the future.
+    /// The source location at which the closure was posted or the future was spawned.
     pub location: Option<&'static Location<'static>>,
 }
 

@@ -134,7 +134,7 @@ pub fn weave_file(input: TokenStream) -> TokenStream {
     weave::file(input.into()).into()
 }
 
-/// Compiles Weave graphs that are written inline in the program; otherwise works like
+/// Compiles Weave graphs that are written inline in the program. In all other respects, works like
 /// `weave_file!`. Errors point at the faulty part of the graph.
 ///
 /// ```ignore

@@ -63,7 +63,7 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
     timeout_at(add(now(), duration), future)
 }
 
-/// Waits for `future` to complete, until `deadline` at the latest. Apart from the deadline, works
+/// Waits for `future` to complete, until `deadline` at the latest. In all other respects, works
 /// like [`timeout`].
 ///
 /// # Errors

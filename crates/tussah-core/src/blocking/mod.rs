@@ -2,9 +2,9 @@
 //!
 //! # No job is forgotten
 //!
-//! *While the queue is not empty, the pool has at least one OS thread. If there are enough OS
-//! threads without a job, one of them is awake or about to be woken for each queued job. If there
-//! are too few, all of them are awake or about to be woken.*
+//! *While the queue is not empty, the pool has at least one OS thread. If enough OS threads have no
+//! job, one of them is awake or about to be woken for each queued job. If too few have no job, all
+//! of those are awake or about to be woken.*
 //!
 //! - `submit` queues the job and consults the policy under the same lock. If there is no OS thread,
 //!   the policy adds one, regardless of its bound. The OS thread is started under the lock, so

@@ -144,13 +144,13 @@ impl Builder {
     /// reports such events. By default, the limit is 1 s, and reports are written to standard
     /// error.
     ///
-    /// `report` runs on a separate OS thread. For each event that runs for longer than `limit`, the
-    /// watchdog calls `report` twice: once when the watchdog detects the event, and again, with the
-    /// total duration, when the event has ended. If a worker calls a waker of another executor and
-    /// that waker blocks, the watchdog reports it in the same way.
+    /// `report` runs on the watchdog's OS thread. For each event that runs for longer than `limit`,
+    /// the watchdog calls `report` twice: once when the watchdog detects the event, and again, with
+    /// the total duration, when the event has ended. If a worker calls a waker of another executor
+    /// and that waker blocks, the watchdog reports it in the same way.
     ///
-    /// The precision is the interval between two checks: 10 ms, or a quarter of `limit` if that is
-    /// shorter. An event that is shorter than `limit` is never reported. An event that exceeds
+    /// The watchdog checks the workers at an interval of 10 ms, or of a quarter of `limit` if that
+    /// is shorter. An event that is shorter than `limit` is never reported. An event that exceeds
     /// `limit` by at least one interval is always reported, as long as the system runs the
     /// watchdog's OS thread. The watchdog sleeps while no worker has anything to run.
     ///
@@ -161,7 +161,7 @@ impl Builder {
     ///
     /// At each check, the watchdog makes the workers end their turns and check their timers. If
     /// events suddenly take longer, other colors and timers therefore wait for at most one
-    /// interval, one event, and the time that the system takes to run the watchdog.
+    /// interval, plus one event, plus the time that the system takes to run the watchdog.
     pub fn watchdog(
         mut self,
         limit: Duration,

@@ -74,7 +74,7 @@ impl Shared {
 
 impl Handle {
     /// Waits until a worker of this runtime has nothing else to do: no event to run or steal, no
-    /// timer that is due, and nothing to report from its descriptors.
+    /// timer that is due, and no descriptor that is ready.
     ///
     /// The future behaves like an idle watcher of libev (ev(3), `ev_idle`), but has no priority.
     /// The choice of the worker is not fair: the first worker that runs out of work wakes all

@@ -88,8 +88,8 @@ impl Clock {
         }
     }
 
-    /// Creates a clock that stands still until it is advanced. Pass [`ManualClock::clock`] to a
-    /// runtime.
+    /// Creates a clock that stands still until it is advanced. To use it in a runtime, pass the
+    /// result of [`ManualClock::clock`] to [`Builder::clock`](crate::Builder::clock).
     #[must_use]
     pub fn manual() -> ManualClock {
         let manual = Manual {

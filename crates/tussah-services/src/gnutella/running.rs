@@ -173,7 +173,7 @@ impl Ready {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum GnutellaError {
-    /// The runtime cannot be started, or the signals cannot be received.
+    /// The runtime or its signal handlers cannot be created.
     Runtime(io::Error),
     /// An option is out of range.
     Option(String),

@@ -1,5 +1,4 @@
-//! File operations, which use io_uring where the kernel supports it, and the blocking pool
-//! elsewhere.
+//! File operations. They use io_uring if the kernel supports it, and otherwise the blocking pool.
 //!
 //! ```text
 //!  first poll ─► turn in the file's queue (order.rs; writes only) ─► route (launch.rs)
@@ -10,9 +9,9 @@
 //!                              completion: the result, or the next part; wake; the next of the file's queue
 //! ```
 //!
-//! Each operation has its own file in `op/`, with a form for the ring, a form for the pool, and one
-//! function that converts the result of either form. The state of an operation is in `cell.rs`,
-//! with the rules that keep memory alive while the kernel may access it.
+//! Each operation has its own source file in `op/`, with a version for the ring, a version for the
+//! pool, and one function that converts the result of either version. The state of an operation is
+//! in `cell.rs`, with the rules that keep memory alive while the kernel may access it.
 //!
 //! # Rings
 //!
@@ -26,8 +25,8 @@
 //! (`ECANCELED`, `EFAULT`). The receiver of such a completion submits the operation again, unless
 //! the operation was cancelled.
 //!
-//! Neither descriptors nor buffers are registered with a ring: any worker may use a file, and a
-//! buffer belongs to the user.
+//! Neither descriptors nor buffers are registered with a ring, because any worker may use a file,
+//! and because a buffer belongs to the user.
 
 mod aligned;
 mod buffer;

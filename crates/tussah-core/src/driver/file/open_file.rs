@@ -150,7 +150,7 @@ impl OpenFile {
     /// is closed when its last clone is dropped and its last operation has ended.
     ///
     /// # Errors
-    /// Returns any error from close(2). The file is closed in any case.
+    /// Returns any error from close(2). The file is closed even if close(2) returns an error.
     pub async fn close(self) -> io::Result<()> {
         match Arc::try_unwrap(self.0) {
             Ok(opened) => Run::new(Close::new(opened.fd)).await,
