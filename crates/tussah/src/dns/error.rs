@@ -98,8 +98,8 @@ impl Error {
     }
 
     /// Returns the server that caused this failure. Returns `None` if no server was queried, if the
-    /// chain of aliases is too long, or for a [negative answer](Self::is_not_found), which may come
-    /// from the cache.
+    /// chain of aliases is too long, or if the answer is [negative](Self::is_not_found), because
+    /// such an answer may come from the cache.
     #[must_use]
     pub fn server(&self) -> Option<SocketAddr> {
         self.0.failure.server

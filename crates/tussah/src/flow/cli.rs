@@ -14,8 +14,8 @@
 //! | `describe` | prints the manifest of the modules, as JSON |
 //!
 //! # Parameters
-//! The value of a parameter comes from the first of these places that sets it. For the parameter
-//! `at_once` of the graph `WebServer`, these places are:
+//! The value of a parameter comes from the first place in this list that sets it. The list shows
+//! the names for the parameter `at_once` of the graph `WebServer`:
 //!
 //! 1. the option `--at-once`
 //! 2. the environment variable `WEB_SERVER_AT_ONCE`

@@ -10,9 +10,9 @@ use tussah_weave::Value;
 
 use super::param::{Rate, Size};
 
-/// An item with fields that a graph can name. For example, `* 4 by path` chooses the shard by the
-/// field `path`, and modules such as [`Filter`](crate::modules::Filter) compare the value of a
-/// field.
+/// An item with fields that a graph can name. For example, `* 4 by path` in Weave chooses one of
+/// four shards by the field `path`, and modules such as [`Filter`](crate::modules::Filter) compare
+/// the value of a field.
 ///
 /// `#[derive(Fields)]` implements this trait for a struct with named fields. Each field must be a
 /// [`FieldValue`]; `#[fields(skip)]` excludes a field.

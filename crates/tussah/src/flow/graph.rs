@@ -82,9 +82,9 @@ impl Graph {
     /// input port. An edge connects to all shards together, as if they were one instance.
     /// Statistics and errors refer to single shards, such as `name#0`.
     ///
-    /// Items with the same value of the field `by` go to the same shard, even if they arrive at
-    /// different input ports. The type of these items must derive [`Fields`](super::Fields).
-    /// Without a field, the items of a port go to the shards in turn.
+    /// If `by` names a field, items with the same value of this field go to the same shard, even if
+    /// they arrive at different input ports. The type of these items must derive
+    /// [`Fields`](super::Fields). If `by` is `None`, the items of a port go to the shards in turn.
     ///
     /// # Errors
     /// Returns an error if the name is taken, if the module has no parameter for an argument, or if
@@ -162,7 +162,7 @@ impl Graph {
     }
 
     /// Sets the latency target of an instance. The latency is the time from the arrival of an item
-    /// to the end of its handling. The instance rejects items that would miss the target, and sends
+    /// until it has been handled. The instance rejects items that would miss the target, and sends
     /// them to its `dropped` port; see
     /// [`StageBuilder::target`](crate::stage::StageBuilder::target).
     ///

@@ -14,7 +14,7 @@ use super::outbox::Held;
 use super::outlet::Outlet;
 use crate::stage::hand_over;
 
-/// Sends the output of a plain call when it is the turn of the call's item.
+/// Sends the output of a plain call once the module has finished all earlier items.
 pub async fn flush_in_turn(turn: &Flow, held: &mut Held<'_>) {
     if held.is_empty() {
         return;
@@ -149,7 +149,8 @@ impl<T: Send + 'static> Out<T> for Later<'_, '_, T> {
     }
 }
 
-/// An output port during an async call of an ordered module. Sending waits for the item's turn.
+/// An output port during an async call of an ordered module. Sending waits until the module has
+/// finished all earlier items.
 pub struct InTurn<'a, T: Send + 'static> {
     outlet: &'a Outlet<T>,
     of: Of<'a>,
@@ -160,8 +161,8 @@ pub struct InTurn<'a, T: Send + 'static> {
 }
 
 impl<T: Send + 'static> InTurn<'_, T> {
-    /// Closes the flows that the call has marked for closing, as soon as it is the turn of the
-    /// call's item.
+    /// Closes the flows that the call has marked for closing, once the module has finished all
+    /// earlier items.
     pub async fn end(&self) {
         if !self.closed.lock().is_empty() {
             self.turn().await;

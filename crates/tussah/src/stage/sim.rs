@@ -245,7 +245,7 @@ impl Service {
 }
 
 /// The outcome of an event in a [`Simulation`], or of a client's request to a [`System`]. The
-/// outcome of a request includes all retries.
+/// outcome of a request covers all of its attempts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
     /// The index in [`System::clients`] of the kind of client that sent the event.
@@ -264,7 +264,7 @@ pub struct Outcome {
     pub last_ns: u64,
     /// The time at which the event was answered or rejected, or at which its client left.
     pub ended_ns: u64,
-    /// The outcome of the last attempt.
+    /// The result of the last attempt.
     pub end: EventEnd,
 }
 
@@ -276,7 +276,7 @@ impl Outcome {
     }
 }
 
-/// The outcome of an event in a simulation.
+/// The result of an attempt to have an event handled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EventEnd {
     /// The event's batch ended.
@@ -304,7 +304,7 @@ pub struct Tick {
     pub busy: usize,
     /// The current maximum number of events in a batch.
     pub batch: usize,
-    /// The current threshold of the queue, in credits.
+    /// The number of credits up to which the queue currently admits events.
     pub threshold: u64,
     /// The number of events that arrived since the previous tick.
     pub arrived: u64,

@@ -15,7 +15,8 @@ use crate::flow::Modules;
 
 /// Run the tests of Weave graphs, in virtual time.
 ///
-/// Exits with 0 if all tests pass, with 1 if a test fails, and with 2 if a file is invalid.
+/// Exits with 0 if all tests pass, with 1 if a test fails, and with 2 if a file is invalid or
+/// cannot be read.
 #[derive(Args)]
 pub struct TestArguments {
     /// Files that contain the tests to run

@@ -69,9 +69,9 @@ impl EdgeKind {
 /// An edge between two stages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edge {
-    /// The sending stage.
+    /// The name of the sending stage.
     pub from: Arc<str>,
-    /// The receiving stage.
+    /// The name of the receiving stage.
     pub to: Arc<str>,
     /// The kind of the edge.
     pub kind: EdgeKind,

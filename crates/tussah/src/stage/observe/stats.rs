@@ -22,7 +22,7 @@ pub struct StageStats {
     pub queue_len: u64,
     /// The capacity of the queue, in credits.
     pub queue_max: u64,
-    /// The current threshold of the queue, in credits; at most `queue_max`.
+    /// The number of credits up to which the queue currently admits events; at most `queue_max`.
     pub threshold: u64,
     /// The number of events in the queue, by class.
     pub queued_by_class: Vec<u64>,
@@ -88,8 +88,8 @@ pub struct StageStats {
     pub closed: Option<Arc<str>>,
     /// The number of batches that ended.
     pub batches: u64,
-    /// The number of events handled by calls, not counting those that the calls left in their
-    /// batches.
+    /// The number of events that calls have handled, not counting events that the calls left in
+    /// their batches.
     pub called: u64,
     /// The total duration of batches, including waits. If events of a batch were cancelled, failed
     /// or [left out](crate::stage::Batch::leave_out), the total excludes their share of the batch's
@@ -98,7 +98,8 @@ pub struct StageStats {
     /// The part of `service` during which handlers computed.
     pub compute: Duration,
     /// A summary of the response times since the stage was created. A response time is the time
-    /// from an event's arrival to the end of its batch. Percentiles are at most 1/16 too high.
+    /// from an event's arrival to the end of its batch. Percentiles exceed the exact values by at
+    /// most 1/16.
     pub response: Responses,
     /// The controllers, each with the settings that it owns.
     pub controllers: Vec<(&'static str, Owns)>,

@@ -8,9 +8,9 @@ const PARTS: u32 = 16;
 const PART_BITS: u32 = PARTS.trailing_zeros();
 const BUCKETS: usize = ((64 - PART_BITS + 1) * PARTS) as usize;
 
-/// A histogram of times, such as the response times of a stage. A percentile is too high by at most
-/// 1/16, because the times from one power of two to the next share 16 buckets, as in HdrHistogram.
-/// A histogram takes 4 KB of memory.
+/// A histogram of times, such as the response times of a stage. A percentile exceeds the exact
+/// value by at most 1/16 of that value, because the times from one power of two to the next share
+/// 16 buckets, as in HdrHistogram. A histogram takes 4 KB of memory.
 ///
 /// See [`Network::stats_and_times`](crate::stage::Network::stats_and_times) for an example.
 #[derive(Clone)]
@@ -138,7 +138,7 @@ impl Digest {
     }
 
     /// Returns the number of recorded times that do not exceed `time`. The result can include some
-    /// times that exceed `time` by up to 1/16.
+    /// times that exceed `time` by up to 1/16 of `time`.
     #[must_use]
     pub fn at_most(&self, time: Duration) -> u64 {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
