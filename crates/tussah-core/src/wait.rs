@@ -82,8 +82,8 @@ const WAKE_BATCH: usize = 1;
 /// ```
 ///
 /// If the notifier calls `notify_one` instead, a single waiting thread may also test the condition
-/// first, because the permit is kept for it. If several threads can wait at the same time, call
-/// [`Notified::enable`] before the test.
+/// before it creates the future, because the permit is kept for it. If several threads can wait at
+/// the same time, call [`Notified::enable`] before the test.
 ///
 /// # Leaks
 ///

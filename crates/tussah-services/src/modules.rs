@@ -50,8 +50,8 @@ pub use self::parts::{BodySender, Parts};
 pub use self::request::Request;
 pub use self::response::{Body, Response};
 
-/// Returns the standard modules of tussah and the HTTP modules. The generic modules can also handle
-/// requests and responses as items.
+/// Returns the standard modules of tussah and the HTTP modules. The generic modules among them can
+/// also handle requests and responses as items.
 #[must_use]
 pub fn standard() -> Modules {
     modules::standard()

@@ -22,9 +22,10 @@ const FILES: &[(&str, &str)] = &[
 pub struct Arguments {
     /// Name of the project, and of its directory
     name: String,
-    /// Directory of the tussah crate or of its repository, or URL of the repository
+    /// Source of the tussah dependency: directory of the crate, directory of its repository, or URL
+    /// of the repository
     ///
-    /// The default is the directory that this command was built from.
+    /// The default is the directory from which this command was built.
     #[arg(long, value_name = "PATH|GIT")]
     tussah: Option<String>,
 }

@@ -54,7 +54,7 @@ impl Request {
         Response::new(Status::OK, body.into(), self.answer)
     }
 
-    /// Creates a response with the given status, whose body is the code and the name of the status.
+    /// Creates a response with the given status. The body consists of the status code and its name.
     #[must_use]
     pub fn status(self, status: Status) -> Response {
         Response::of_status(status, self.answer)

@@ -18,10 +18,9 @@ use crate::units::some_duration;
 /// time; otherwise the client gets 503. An admitted stream is never late as long as the disk
 /// sustains the rate stated or measured for it.
 ///
-/// Any player that plays videos over HTTP can be used. Players seek with range requests. VIDEO.m3u8
-/// is the playlist of VIDEO for HTTP Live Streaming, if VIDEO is an MPEG transport stream, or a
-/// fragmented MP4 file with an index of its fragments. /status shows the disks, the streams, and
-/// the graph.
+/// Any player that supports HTTP can be used; players seek with range requests. If VIDEO is an MPEG
+/// transport stream, or a fragmented MP4 file with an index of its fragments, VIDEO.m3u8 is its
+/// playlist for HTTP Live Streaming. /status shows the disks, the streams, and the graph.
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = AFTER)]
 pub struct Arguments {
@@ -31,8 +30,8 @@ pub struct Arguments {
     /// Address to listen on; port 0 selects a free port
     #[arg(short, long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// Directory inside DIR that is on its own disk, and the rate at which the disk reads chunks;
-    /// repeatable
+    /// Directory inside DIR that is on a disk of its own, and the rate at which that disk reads
+    /// chunks; repeatable
     ///
     /// Without a rate, the disk is measured when the server starts. Together, the admitted streams
     /// of a disk never need more than the disk's rate. The path `.` stands for the disk of DIR

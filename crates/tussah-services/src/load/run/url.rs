@@ -7,7 +7,7 @@ use http::Uri;
 pub struct Url {
     /// True if the scheme is `https`.
     pub tls: bool,
-    /// A name or an IP address; an IPv6 address has no brackets.
+    /// The host: a name or an IP address. An IPv6 address is stored without brackets.
     pub host: String,
     /// The port.
     pub port: u16,
