@@ -304,10 +304,11 @@ pub enum WhileAllWait {
     /// If no event ends for 100 ms, or for eight mean service times if that is longer, the stage
     /// uses servlets beyond the limit. The handlers may wait for the queued events.
     BeginLater,
-    /// One event begins immediately, so that one servlet computes. The limit on servlets then
-    /// applies only to handlers that do not wait. In a blocking stage, which cannot tell whether
-    /// its handlers wait, this is the same as `BeginLater`.
-    Begin,
+    /// If no event ends for 5 ms, or for eight mean computing times if that is longer, the stage
+    /// uses servlets beyond the limit. The limit keeps the workers busy, but now they have nothing
+    /// to do. In a blocking stage, this is the same as `BeginLater`, because such a stage cannot
+    /// tell whether its handlers wait.
+    BeginSoon,
 }
 
 /// The order in which the events of one class leave the queue.

@@ -6,14 +6,15 @@
 //!
 //! Servlets that are tussah threads cost almost nothing. A waiting stage of such servlets therefore
 //! has twice as many as are busy on average, without viscosity. A servlet that was not needed for a
-//! second or two is removed, so that the number shows what the load needs. The upper bound is twice
-//! the number that keeps the workers busy: beyond it, additional servlets would delay every event
-//! and speed up none. A new stage, which has no measurements yet, has all servlets that it may
-//! have.
+//! second or two is removed, so that the number shows what the load needs. While all servlets wait
+//! and events are queued, their number doubles, because the averages do not show the new waits yet.
+//! The upper bound is twice the number that keeps the workers busy: beyond it, additional servlets
+//! would delay every event and speed up none. A new stage, which has no measurements yet, has all
+//! servlets that it may have.
 //!
-//! These numbers come from events that have ended, and say little about events that have just begun
-//! to wait. If the handlers of all servlets wait, the stage therefore begins further events
-//! ([`WhileAllWait::Begin`]).
+//! These numbers come from events that have ended, and say nothing about events that have just
+//! begun to wait. If no event ends while all servlets wait, the stage therefore begins further
+//! events ([`WhileAllWait::BeginSoon`]).
 //!
 //! [SEDA's controller](super::seda_batch) sets the batch size. With a latency target,
 //! [`AutoTarget`] sets the number of servlets and controls admission. It rejects events that would
@@ -300,8 +301,7 @@ impl Controller for AutoServlets {
     }
 
     fn while_all_wait(&self) -> WhileAllWait {
-        // Further handlers take no worker from those that wait.
-        WhileAllWait::Begin
+        WhileAllWait::BeginSoon
     }
 
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings {
@@ -328,10 +328,16 @@ impl Controller for AutoServlets {
             needed.min(sample.servlets.max)
         };
         let unknown = !sample.blocking && self.times.finished < FINISHED_MIN;
+        // If all servlets wait, additional servlets could begin events; the load does not show this
+        // yet.
+        let stuck = self.times.waits && sample.waiting >= now && sample.queue_len > 0 && !self.full;
         let wanted = if unknown {
             // There is no known reason to hold back an event. In any case, only as many servlets
             // compute at the same time as there are workers, and others begin when these wait.
             sample.servlets.max
+        } else if stuck {
+            let more = by_load.max(now.saturating_mul(2));
+            more.min(sample.servlets.max).max(now)
         } else if !self.times.waits {
             self.computing(sample).clamp(1, sample.servlets.max.max(1))
         } else if self.full {

@@ -1,7 +1,6 @@
 //! The accounting of a stage's servlets: which of them become busy, park or end.
 
 use super::{Gate, Kind, State};
-use crate::stage::control::WhileAllWait;
 
 /// A queue that takes longer than this justifies another servlet: the time to wake a worker, in
 /// nanoseconds.
@@ -61,20 +60,10 @@ impl<E> State<E> {
         }
     }
 
-    /// Returns the number of servlets whose handlers wait for something other than a worker or room
-    /// in another stage.
-    #[inline]
-    pub(super) fn waiting_outside(&self) -> usize {
-        self.waiting.saturating_sub(self.yielding + self.held_up)
-    }
-
     /// Returns the number of servlets that may be at work.
     #[inline]
     pub(crate) fn allowed(&self) -> usize {
-        let mut most = self.servlets.target + self.relief;
-        if self.while_all_wait == WhileAllWait::Begin {
-            most = most.max(self.waiting_outside() + 1);
-        }
+        let most = self.servlets.target + self.relief;
         most.min(self.servlets.max).min(self.cap)
     }
 

@@ -9,11 +9,14 @@ use super::{Kind, State};
 use crate::stage::control::WhileAllWait;
 use crate::stage::event::NEVER;
 
-/// Bound, in nanoseconds: the shortest stall. Controllers are sampled more often than this.
+/// Bound, in nanoseconds: the shortest stall, if handlers wait for a scarce resource and otherwise.
+/// Controllers are sampled more often than the first.
 const STALL_NS: u64 = 100_000_000;
+const STALL_SOON_NS: u64 = 5_000_000;
 
-/// A stall lasts this many mean service times, because the controllers expect waits of one.
-const STALL_SERVICES: f64 = 8.0;
+/// A stall lasts this many mean times of an event, because the controllers expect waits of one. For
+/// a short stall, only the computing times count.
+const STALL_EVENTS: f64 = 8.0;
 
 impl<E> State<E> {
     /// Returns whether events are queued, and all servlets that may take them wait for something
@@ -21,7 +24,7 @@ impl<E> State<E> {
     fn is_stuck(&self) -> bool {
         let busy = self.servlets.busy;
         let all_wait = match self.kind {
-            Kind::Async => self.waiting_outside() == busy,
+            Kind::Async => self.waiting == busy && self.yielding + self.held_up == 0,
             // They may be waiting at any time.
             Kind::Blocking => true,
         };
@@ -39,8 +42,14 @@ impl<E> State<E> {
     #[inline]
     pub(crate) fn watch_stall(&mut self, now_ns: impl FnOnce() -> u64) {
         if self.watch.stall_ns == NEVER && self.is_stuck() {
-            let services_ns = (STALL_SERVICES * self.service_mean_ns) as u64;
-            self.watch.stall_ns = now_ns().saturating_add(STALL_NS.max(services_ns));
+            let soon = self.while_all_wait == WhileAllWait::BeginSoon && self.kind == Kind::Async;
+            let (stall_ns, event_ns) = if soon {
+                (STALL_SOON_NS, self.mean_ns)
+            } else {
+                (STALL_NS, self.service_mean_ns)
+            };
+            let stall_ns = stall_ns.max((STALL_EVENTS * event_ns) as u64);
+            self.watch.stall_ns = now_ns().saturating_add(stall_ns);
             self.stall_ended = self.ended_events();
         }
     }

@@ -526,8 +526,8 @@ fn an_event_may_wait_for_a_queued_event() -> Result<(), BuildError> {
 }
 
 #[test]
-fn default_controllers_limit_only_handlers_that_do_not_wait() -> Result<(), BuildError> {
-    let (_clock, runtime) = by_hand();
+fn default_controllers_let_no_handlers_hold_up_events_for_long() -> Result<(), BuildError> {
+    let (clock, runtime) = by_hand();
     runtime.block_on_spawned(async move {
         let network = Network::new("servlets");
         let target = Duration::from_millis(100);
@@ -540,7 +540,14 @@ fn default_controllers_limit_only_handlers_that_do_not_wait() -> Result<(), Buil
                 .controller(AutoTarget::new(target)),
         ];
         for stage in stages {
-            let (stage, _) = waits_for_the_fourth(stage)?;
+            let (stage, door) = waits_for_the_fourth(stage)?;
+            idle().await;
+            assert_eq!(door.came(), 1);
+            // The number of servlets doubles twice.
+            for _ in 0..3 {
+                clock.advance(Duration::from_millis(5));
+                idle().await;
+            }
             stage.drain().await;
             adds_up(&stage);
         }

@@ -90,6 +90,13 @@ fn no_more_servlets_wait_than_keep_the_workers_at_work_twice_over() {
     };
     assert_eq!(auto.sample(&rejecting, 0).servlets, Some(20));
     assert!(auto.waits());
+    let stuck = Sample {
+        finished: 0,
+        waiting: 20,
+        queue_len: 1,
+        ..look(20, 0, 0)
+    };
+    assert_eq!(auto.sample(&stuck, 0).servlets, None);
 }
 
 #[test]
@@ -103,6 +110,25 @@ fn a_stage_that_waits_has_twice_as_many_as_are_busy() {
     assert_eq!(auto.sample(&above_the_mean, 0).servlets, Some(80));
     assert!(auto.waits());
     assert_eq!(auto.sample(&look(80, 400, 1), 0).servlets, None);
+}
+
+#[test]
+fn servlets_are_doubled_while_all_wait_and_events_are_queued() {
+    let next = |waiting, queue_len| {
+        let mut auto = AutoServlets::default();
+        auto.sample(&look(2, 40, 1), 0);
+        assert!(auto.waits());
+        let stuck = Sample {
+            finished: 0,
+            waiting,
+            queue_len,
+            ..full(look(16, 0, 0))
+        };
+        auto.sample(&stuck, 0).servlets
+    };
+    assert_eq!(next(16, 1), Some(32));
+    assert_eq!(next(15, 1), None);
+    assert_eq!(next(16, 0), None);
 }
 
 #[test]
