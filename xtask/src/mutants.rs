@@ -37,7 +37,8 @@ pub(crate) struct Options {
     limit: u64,
 }
 
-/// Bound, in seconds: the time for a build or for the models of one mutant, on a busy machine.
+/// Bound, in seconds: the maximum time for a build or for the models of one mutant, on a busy
+/// machine.
 const BUILD_MAX: Duration = Duration::from_secs(1800);
 
 /// The factor by which the tests of a mutant may be slower than without it. The machine may be

@@ -2,7 +2,8 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Bound, in descriptors: those that a process has open in addition to those of its workload.
+/// Bound, in descriptors: the maximum number that a process has open in addition to those of its
+/// workload.
 const BESIDE_MAX: u64 = 256;
 
 /// The error of a limit that is too low.

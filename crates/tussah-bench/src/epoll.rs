@@ -7,7 +7,8 @@ use std::time::Duration;
 use rustix::event::epoll;
 pub use rustix::event::epoll::EventFlags;
 
-/// Bound, in events: the number that one call returns, which tokio and async-io also use.
+/// Bound, in events: the maximum number that one call returns, which is the same in tokio and
+/// async-io.
 const EVENTS_MAX: usize = 1024;
 
 /// An epoll instance; level-triggered unless the flags say otherwise.

@@ -183,7 +183,7 @@ fn run_child(peer: &str) -> Result<Vec<Metric>, String> {
     metrics.map_err(|error| error.to_string())
 }
 
-/// Shows `text` in the last line of a terminal; an empty text clears it.
+/// Shows `text` in the last line of a terminal; an empty string clears it.
 fn progress(text: &str) {
     let mut err = std::io::stderr().lock();
     if err.is_terminal() {

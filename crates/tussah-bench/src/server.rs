@@ -24,12 +24,12 @@ use crate::measure::{anonymous_bytes, cpu_time};
 use crate::metric::Metric;
 use crate::{descriptors, runtimes};
 
-/// Bound, in connections: those that wait to be accepted. It is more than any client has in
-/// progress at the same time.
+/// Bound, in connections: the maximum number that wait to be accepted. It is more than any client
+/// has in progress at the same time.
 const BACKLOG_MAX: i32 = 4096;
 
-/// Bound, in seconds: how long a server may respond to nobody. It is longer than the slowest server
-/// takes for all connections.
+/// Bound, in seconds: the maximum time for which a server may respond to nobody. It is longer than
+/// the slowest server takes for all connections.
 pub const SILENCE: Duration = Duration::from_secs(30);
 
 /// Bytes that the server has received, in workloads that count them.

@@ -85,7 +85,7 @@ fn failed(message: &str, span: Span) -> TokenStream {
     syn::Error::new(span, message).into_compile_error()
 }
 
-/// A text with graphs.
+/// The source text of graphs.
 struct Source<'a> {
     /// The name of the file in messages.
     file: &'a str,

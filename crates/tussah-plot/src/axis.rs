@@ -1,7 +1,7 @@
 //! Axes: their ranges, and the numbers that are drawn at them.
 
-/// Bound, in powers of ten: the range of a logarithmic axis. Lower values are drawn at its lower
-/// end.
+/// Bound, in powers of ten: the maximum range of a logarithmic axis. Lower values are drawn at its
+/// lower end.
 const DECADES_MAX: f64 = 6.0;
 /// The approximate number of steps of a linear axis.
 const STEPS: f64 = 5.0;

@@ -10,7 +10,7 @@ pub(crate) fn is_allowed(request: &Request) -> bool {
     request.client().is_some_and(|client| client.is_loopback())
 }
 
-/// Returns the drawing of the first graph in a text, as SVG.
+/// Returns the drawing of the first graph in source text, as SVG.
 pub(crate) fn figure(text: &str) -> String {
     let parsed = tussah_weave::parse(text);
     let graphs = tussah_weave::check(&parsed.file, None).graphs;

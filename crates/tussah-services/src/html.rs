@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-/// A text that is displayed with escapes, for an element or for an attribute in quotes.
+/// A string that is displayed with escapes, for an element or for an attribute in quotes.
 pub(crate) struct Escaped<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Escaped<'_> {

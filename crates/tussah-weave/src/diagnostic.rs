@@ -5,7 +5,7 @@ use crate::token::Span;
 /// Bound, in characters: a longer name is cut in messages.
 const NAME_MAX: usize = 60;
 
-/// An error or a warning about a source text.
+/// An error or a warning about source text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Diagnostic {
@@ -99,7 +99,7 @@ impl Diagnostic {
     }
 }
 
-/// Cuts the long names in a text.
+/// Cuts the long names in a message.
 fn cut(text: String) -> String {
     if text.len() <= NAME_MAX {
         return text;

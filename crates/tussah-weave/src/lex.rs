@@ -3,12 +3,12 @@
 use crate::diagnostic::Diagnostic;
 use crate::token::{Punct, Span, Token, TokenKind};
 
-/// Bound, in bytes: a longer text is not a graph that a person wrote.
+/// Bound, in bytes: a longer source was not written by a person.
 const TEXT_LEN_MAX: usize = 1 << 20;
-/// Bound, in errors: a text with more errors is not Weave.
+/// Bound, in errors: a source with more errors is not Weave.
 pub(crate) const ERRORS_MAX: usize = 100;
 
-/// The result of splitting a text into tokens.
+/// The result of splitting source text into tokens.
 #[derive(Clone, Debug, Default)]
 pub struct Lexed {
     /// The tokens.
@@ -26,7 +26,7 @@ pub struct Comment {
     pub span: Span,
 }
 
-/// Splits a text into tokens.
+/// Splits source text into tokens.
 ///
 /// A macro can use this function for a single literal or for adjacent punctuation characters. The
 /// macro must then set the spans of the resulting tokens.

@@ -30,7 +30,7 @@ pub struct Parsed {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Parses a text.
+/// Parses source text.
 #[must_use]
 pub fn parse(text: &str) -> Parsed {
     let lexed = lex(text);

@@ -100,7 +100,7 @@ struct Mark<'d> {
     sign: &'static str,
 }
 
-/// A place in a text with its line as it is shown.
+/// A place in source text, with its line as it is shown.
 struct Place {
     line: usize,
     column: usize,

@@ -2,7 +2,8 @@
 
 /// Bound, in bytes: no one misspells a name of this length, and comparing takes quadratic time.
 const NAME_LEN_MAX: usize = 64;
-/// Bound, in names: the names that are compared. A file with more names was not written by hand.
+/// Bound, in names: the maximum number of names that are compared. A file with more names was not
+/// written by hand.
 const COMPARED_MAX: usize = 1000;
 
 /// Returns the known name that is most similar to a misspelt one, if any is similar.
@@ -25,9 +26,9 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
     .map(|(_, known)| known)
 }
 
-/// Returns a help text that suggests the most similar known name. If no known name is similar, the
-/// text lists all known names. Returns `None` if such a list would be too long, or if there are no
-/// known names.
+/// Returns a hint that suggests the most similar known name. If no known name is similar, the text
+/// lists all known names. Returns `None` if such a list would be too long, or if there are no known
+/// names.
 ///
 /// # Examples
 /// ```

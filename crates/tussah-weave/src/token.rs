@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A range of the input: byte offsets in a text, or indices of a macro's tokens.
+/// A range of the input: byte offsets in source text, or indices of a macro's tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Span {

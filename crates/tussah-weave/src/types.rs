@@ -18,7 +18,7 @@ pub struct Type {
     pub args: Vec<Type>,
 }
 
-/// The error for a text that is not a type.
+/// The error for a string that is not a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeError {
     text: String,

@@ -129,7 +129,7 @@ pub enum Value {
     Rust(String),
 }
 
-/// The error for a text or a value that does not fit a kind.
+/// The error for a string or a value that does not fit a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueError {
     message: String,
@@ -167,7 +167,7 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// Returns an error if the value cannot be converted to `kind`, for example because a text is
+    /// Returns an error if the value cannot be converted to `kind`, for example because a string is
     /// not an address.
     pub fn convert(self, kind: &Kind) -> Result<Self, ValueError> {
         match (self, kind) {
@@ -223,7 +223,7 @@ impl Value {
     }
 }
 
-/// Returns whether a text is a host, a colon and a port.
+/// Returns whether a string is a host, a colon and a port.
 fn is_address(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else {
         return false;

@@ -24,7 +24,7 @@ use tussah::{Color, Colored, fs, pipe, spawn};
 /// A round normally takes milliseconds. A round that takes this long hangs.
 const HANG_LIMIT: Duration = Duration::from_secs(20);
 
-/// Bound, in events: the number that are posted in one round.
+/// Bound, in events: the maximum number that are posted in one round.
 const POSTS: usize = 100;
 
 /// The parts of a round.

@@ -87,9 +87,9 @@
 //! for the item.
 //!
 //! # Weave
-//! [Weave](tussah_weave) is a language for graphs. [`Modules`] creates a [`Graph`] from a text, and
-//! reports all errors of the text before anything starts. [`weave_file!`] compiles the graphs of a
-//! file into a program, and rustc checks every edge and every argument.
+//! [Weave](tussah_weave) is a language for graphs. [`Modules`] creates a [`Graph`] from source
+//! text, and reports all errors in the text before anything starts. [`weave_file!`] compiles the
+//! graphs of a file into a program, and rustc checks every edge and every argument.
 //!
 //! # Ends
 //! Each item has exactly one outcome. If an item is shed or expires, or if the call that handles it

@@ -37,7 +37,7 @@ const ROOM: usize = 8 * 1024;
 /// Returns the system's error, for example if the process has no descriptors left.
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if called outside a runtime.
 ///
 /// # Examples
 /// ```
@@ -144,7 +144,7 @@ impl Reader {
     /// Returns the system's error.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     ///
     /// # Examples
     /// ```
@@ -188,8 +188,8 @@ impl Reader {
         self.end.into_blocking_fd()
     }
 
-    /// Reads at least one byte, unless the buffer is empty. Returns 0 at the end of the stream,
-    /// that is, when all writers have closed the pipe.
+    /// Waits for data and reads it into `buffer`. Returns the number of bytes read, which is 0 only
+    /// if `buffer` is empty or all writers have closed the pipe.
     ///
     /// # Errors
     /// Returns the system's error, or `Other` if the runtime ends.

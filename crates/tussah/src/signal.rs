@@ -48,7 +48,7 @@ const PENDING_MAX: usize = 4096;
 /// error from the operating system, for example if the process has no descriptors left.
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if called outside a runtime.
 ///
 /// # Examples
 /// ```
@@ -140,8 +140,8 @@ impl Signals {
     /// If several threads wait for one stream, only one of them receives each delivery.
     ///
     /// # Errors
-    /// Returns `Other` if the runtime ends, or the system's error if no descriptors are left for
-    /// waiting.
+    /// Returns `Other` if the runtime ends, or the system's error if epoll cannot watch another
+    /// descriptor.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, nothing has been received.

@@ -19,8 +19,8 @@ use super::servent;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The interval for checking whether a program has ended.
 const LOOK: Duration = Duration::from_millis(10);
-/// Bound, in tries: the requests to a program after its calls no longer fail, because each of its
-/// OS threads may encounter the error once.
+/// Bound, in tries: the maximum number of requests to a program after its calls no longer fail,
+/// because each of its OS threads may encounter the error once.
 const ANSWERS_MAX: usize = 6;
 /// The number of rounds that the example `exercise` does.
 const ROUNDS: usize = 4;

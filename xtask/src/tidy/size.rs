@@ -13,8 +13,8 @@ const FILE_LINES_MAX: usize = 400;
 /// Bound, in lines: a function of this length still fits on a tall screen.
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// Bound, in lines: the margin that the limit of an exception may have. The margin allows small
-/// changes, but ensures that a reduction is not lost again.
+/// Bound, in lines: the maximum margin that the limit of an exception may have. The margin allows
+/// small changes, but ensures that a reduction is not lost again.
 const SLACK_LINES_MAX: usize = 20;
 
 /// A function outside of tests.

@@ -39,7 +39,7 @@ const OF_ORACLE_MIN: [(&str, f64); 12] = [
 ];
 /// The number of arrivals at 80 % of the capacity, none of which may be rejected.
 const ARRIVALS: f64 = 1e6;
-/// Bound, in runs: the number of these runs, since each takes as long as a whole scenario.
+/// Bound, in runs: the maximum number of these runs, since each takes as long as a whole scenario.
 const LONG_RUNS_MAX: usize = 20;
 
 /// A requirement and the value that was reached.

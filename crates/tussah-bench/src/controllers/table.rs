@@ -127,7 +127,7 @@ pub fn print_charged(free: &[Heat], charged: &[Heat]) {
     println!();
 }
 
-/// Prints rows in columns: the leading texts left-aligned, numbers right-aligned.
+/// Prints rows in columns: text left-aligned, and numbers right-aligned.
 pub fn columns(rows: &[Vec<String>]) {
     let Some(head) = rows.first() else { return };
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();

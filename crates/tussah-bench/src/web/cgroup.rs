@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{major, minor};
 
-/// Bound, in seconds: the time for the processes of a group to disappear after their end.
+/// Bound, in seconds: the maximum time for the processes of a group to disappear after their end.
 const GONE_SECONDS_MAX: u64 = 5;
 
 /// The version of control groups.

@@ -10,11 +10,11 @@ use std::time::Duration;
 use super::response;
 use super::site::Site;
 
-/// Bound, in seconds: the time for a response.
+/// Bound, in seconds: the maximum time for a response.
 const ANSWER_SECONDS_MAX: u64 = 30;
 
-/// Bound, in requests: the number on one connection, which is more than the default limit of any
-/// server here.
+/// Bound, in requests: the maximum number on one connection, which is more than the default limit
+/// of any server here.
 const REQUESTS: usize = 2500;
 
 /// Fetches every page, at most a thousand, on one connection, and compares it. The connection has

@@ -18,14 +18,14 @@ use super::slice::Slice;
 use super::windows::Windows;
 use crate::epoll::{Epoll, EventFlags, token};
 
-/// Bound, in seconds: the time without a response from any server. The slowest server needs less
-/// for a full round.
+/// Bound, in seconds: the maximum time without a response from any server. The slowest server needs
+/// less for a full round.
 const SILENCE_SECONDS_MAX: u64 = 30;
 
 /// The share of failed requests above which a server counts as broken.
 const FAILED_MAX: f64 = 0.2;
 
-/// Bound, in bytes: one read. A file of the largest class takes four reads.
+/// Bound, in bytes: the maximum length of one read. A file of the largest class takes four reads.
 const READ_BYTES_MAX: usize = 256 * 1024;
 
 /// The plan of the clients.

@@ -14,8 +14,8 @@ use super::bench::{Bench, Scratch};
 use super::figures::Findings;
 use super::site::Site;
 
-/// Bound, in milliseconds: the time for a server to react to a request. A server that is silent for
-/// this long is waiting for more of the request.
+/// Bound, in milliseconds: the maximum time for a server to react to a request. A server that is
+/// silent for this long is waiting for more of the request.
 const PATIENCE_MS: u64 = 400;
 
 /// The servers in the comparison, which needs no features of a site.

@@ -26,7 +26,7 @@ const REQUESTS: [u64; 2] = [4_000, 24_000];
 /// The number of instructions per request below which valgrind has missed the serving process.
 const EACH_MIN: f64 = 50.0;
 
-/// Bound, in seconds: the time for strace to attach to all OS threads of a server.
+/// Bound, in seconds: the maximum time for strace to attach to all OS threads of a server.
 const ATTACH_SECONDS_MAX: u64 = 10;
 
 /// Calls that occur less often than this per request are not listed.

@@ -17,7 +17,7 @@ const SPREAD: &str = "p99 / p50";
 const ROUNDS: u32 = 15;
 const WINDOWS: usize = 3;
 
-/// Bound, in seconds: the time to measure a server that is too slow to finish the windows.
+/// Bound, in seconds: the maximum time to measure a server that is too slow to finish the windows.
 const SLICE_SECONDS_MAX: u64 = 30;
 
 /// Runs `web fairness`.

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
-/// Bound, in seconds: the time for a server to accept connections. Valgrind slows it down by a
-/// factor of about fifty.
+/// Bound, in seconds: the maximum time for a server to begin to accept connections. Valgrind slows
+/// it down by a factor of about fifty.
 const START_SECONDS_MAX: u64 = 60;
 
-/// Bound, in seconds: the time for a server to end before it is killed.
+/// Bound, in seconds: the maximum time for a server to end before it is killed.
 const END_SECONDS_MAX: u64 = 5;
 
 /// The polling interval for a process that is starting or ending.

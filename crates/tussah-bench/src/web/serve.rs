@@ -13,8 +13,8 @@ use clap::Parser;
 mod actix;
 mod hyper;
 
-/// Bound, in connections: those that wait to be accepted. It is more than the clients have in
-/// flight at the same time.
+/// Bound, in connections: the maximum number that wait to be accepted. It is more than the clients
+/// have in flight at the same time.
 const BACKLOG_MAX: u32 = 4096;
 
 /// Serve a folder with one of the peers, for the benchmark.

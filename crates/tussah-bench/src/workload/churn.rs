@@ -31,8 +31,8 @@ const PEERS: &[Peer] = &[
     peer("tussah", tussah),
 ];
 
-/// Bound, in colors or threads: those in flight at the same time, as in a service that limits its
-/// load.
+/// Bound, in colors or threads: the maximum number in flight at the same time, as in a service that
+/// limits its load.
 const BATCH: usize = 1000;
 const POSTERS: usize = 4;
 /// The number of colors to which the OS threads post.

@@ -38,8 +38,8 @@ const PEERS: &[Peer] = &[
     peer("tussah", |options| run(options, tussah::read)),
 ];
 
-/// Bound, in OS threads: those that read at the same time in the floor. Further threads would only
-/// wait for each other.
+/// Bound, in OS threads: the maximum number that read at the same time in the floor. Further
+/// threads would only wait for each other.
 const FLOOR_THREADS_MAX: usize = 256;
 
 const MB_S: &str = "MB/s";

@@ -48,7 +48,7 @@ fn bottleneck(options: &Options) -> Option<Duration> {
     options.bottleneck_ms.map(Duration::from_millis)
 }
 
-/// Bound, in routes: those of pings, and those of queries, as in the router of tussah.
+/// Bound, in routes: the maximum number for pings, and for queries, as in the router of tussah.
 const ROUTES_MAX: usize = 100_000;
 /// The size of one read, in bytes.
 const BUFFER: usize = 64 << 10;

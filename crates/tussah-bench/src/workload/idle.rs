@@ -34,8 +34,8 @@ const PEERS: &[Peer] = &[
 const PENDING: &str = "bytes pending";
 const ON_EVENT: &str = "bytes on an event";
 
-/// Bound, in threads: the spawner's lead, so that the memory of a run queue is not part of the
-/// result.
+/// Bound, in threads: the maximum lead of the spawner, so that the memory of a run queue is not
+/// part of the result.
 const AHEAD_MAX: usize = 1000;
 
 /// The number of threads that are about to park, in both rounds.

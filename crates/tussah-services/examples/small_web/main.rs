@@ -20,7 +20,7 @@ use tussah_services::web::{Method, Status};
 
 /// How long a page is used before its file is read again.
 const FRESH: Duration = Duration::from_secs(1);
-/// Bound, in bytes: a cached file. A larger one is sent from the disk.
+/// Bound, in bytes: the maximum size of a cached file. A larger one is sent from the disk.
 const FILE_MAX: u64 = 1 << 20;
 
 /// A file in memory.
@@ -51,7 +51,7 @@ struct Loaded {
 /// Keeps pages in memory. The graph sends each path to the same shard.
 struct Pages {
     pages: HashMap<String, Page>,
-    /// Bound, in bytes: all pages of this shard.
+    /// Bound, in bytes: the maximum total size of the pages of this shard.
     bytes_max: u64,
     bytes: u64,
 }

@@ -43,7 +43,7 @@ impl FromStr for Address {
     }
 }
 
-/// The error for a text that is not an [`Address`].
+/// The error for a string that is not an [`Address`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressError;
 

@@ -17,13 +17,15 @@ use super::backend::Pool;
 use super::connection::Connection;
 use super::failure::Failure;
 
-/// Bound, in bytes: one read of the request's body.
+/// Bound, in bytes: the maximum length of one read of the request's body.
 const BODY_BYTES: usize = 32 * 1024;
 
-/// Bound, in bytes: the first read of the body, since most requests have none.
+/// Bound, in bytes: the maximum length of the first read of the body, since most requests have
+/// none.
 const FIRST_BODY_BYTES: usize = 512;
 
-/// Bound, in bytes: a message of the application that is kept until its end of line.
+/// Bound, in bytes: the maximum length of a line of the application's messages; a longer line is
+/// logged in parts.
 const MESSAGE_BYTES_MAX: usize = 8 * 1024;
 
 /// A request that has been sent at least in part.
@@ -290,7 +292,7 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
     }
 }
 
-/// Logs a piece of the application's messages, line by line.
+/// Logs part of the application's messages, line by line.
 fn add_message(pool: &Pool, message: &mut Vec<u8>, text: &[u8]) {
     for line in text.split_inclusive(|&byte| byte == b'\n') {
         for piece in line.chunks(MESSAGE_BYTES_MAX) {

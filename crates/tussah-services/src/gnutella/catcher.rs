@@ -18,9 +18,9 @@ use super::router::Host;
 use super::server::Connected;
 use super::why::Why;
 
-/// Bound, in bytes: the file with hosts. The rest is not read.
+/// Bound, in bytes: the maximum length of the file with hosts. The rest is not read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// Bound, in time: an attempt to connect, before the handshake.
+/// Bound, in time: the maximum duration of an attempt to connect, before the handshake.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A host to connect to, as `HOST:PORT`.

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
-/// Bound, in hosts: those that are known. The address of a host needs about 100 bytes.
+/// Bound, in hosts: the maximum number of known hosts. The address of a host needs about 100 bytes.
 const HOSTS_MAX: usize = 1_000;
 /// The pause after the first failure. Each further failure doubles it.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Bound, in time: the pause after a failure.
+/// Bound, in time: the maximum pause after a failure, without its random part.
 const PAUSE_MAX: Duration = Duration::from_secs(600);
-/// Bound, in failures: those after which a host is forgotten that the operator has not named.
+/// Bound, in failures: the number after which the router forgets a host, unless the operator named
+/// the host.
 const FAILURES_MAX: u32 = 5;
 
 /// The hosts that a router may connect to.
@@ -22,7 +23,7 @@ pub(super) struct Hosts {
 
 #[derive(Debug)]
 struct Host {
-    /// True if the operator has named the host, which is then never forgotten.
+    /// True if the operator named the host, which is then never forgotten.
     is_named: bool,
     /// True if an attempt has succeeded.
     was_reached: bool,
@@ -62,7 +63,7 @@ impl Hosts {
     }
 
     /// Returns the next host to connect to, which then counts as tried until the attempt ends.
-    /// Those that the operator has named come first, and then those that have been reached, so that
+    /// Those that the operator named come first, and then those that have been reached, so that
     /// false hosts do not hide them. Those with fewer failures come earlier; `random` chooses among
     /// equals.
     pub(super) fn next(
@@ -83,7 +84,7 @@ impl Hosts {
 
     /// Notes the end of an attempt. `jitter`, from 0 to 1, lengthens the pause by up to a half, so
     /// that routers that lost the same peer do not return together. Returns true at the first
-    /// failure of a host that the operator has named.
+    /// failure of a host that the operator named.
     pub(super) fn tried(
         &mut self,
         name: &str,

@@ -23,7 +23,7 @@ use super::why::Why;
 
 /// The time after which a route is forgotten, in milliseconds. Answers come within seconds.
 const ROUTE_MS_MAX: u64 = 600_000;
-/// Bound, in packets: those of a peer whose payloads are malformed.
+/// Bound, in packets: the number of malformed packets after which the router disconnects a peer.
 const MALFORMED_MAX: u32 = 10;
 
 /// A host that a pong names.
@@ -125,7 +125,7 @@ impl Router {
             extension: b"",
         });
         let mut packet = Vec::new();
-        // Text with a NUL, or too long a text, is no query.
+        // A string that contains a NUL or is too long is not a query.
         if push_descriptor(&mut packet, id, self.node.options.ttl, 0, &query).is_ok() {
             self.queries.insert(id, Route::Own, now_ms);
             self.asked.insert(id, ask.hits);

@@ -12,7 +12,7 @@ use tussah_wire::gnutella::{
 use super::node::Node;
 use super::peer::Peer;
 
-/// Bound, in files: those of one answer. The number has to fit into a byte.
+/// Bound, in files: the maximum number in one answer. The number has to fit into a byte.
 const HITS_MAX: usize = 64;
 /// The code of this router's vendor.
 const VENDOR: [u8; 4] = *b"TSSH";

@@ -10,11 +10,11 @@ use tussah_wire::http::encoding::Codings;
 use super::running::GnutellaError;
 use crate::web::site::{Found, Missing, Opened, Site, SiteOptions};
 
-/// Bound, in files: those that are shared. Each needs about 200 bytes.
+/// Bound, in files: the maximum number of shared files. Each needs about 200 bytes.
 const FILES_MAX: usize = 100_000;
-/// Bound, in entries: the directory entries that are looked at.
+/// Bound, in entries: the maximum number of directory entries that the router examines.
 const ENTRIES_MAX: usize = 1_000_000;
-/// Bound, in words: those of a query. Further ones are ignored.
+/// Bound, in words: the maximum number in a query. Further words are ignored.
 const WORDS_MAX: usize = 16;
 
 /// The files that a router shares, as they were when it started.
@@ -161,7 +161,7 @@ impl Share {
     }
 }
 
-/// Returns the words of a text, in lower case.
+/// Returns the words of a string, in lower case.
 fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())

@@ -53,7 +53,7 @@ pub struct HttpListen {
     begun: Mutex<Option<(Running, Receiver<Arrival>)>>,
 }
 
-/// Bound, in connections: those that are open at a time, if the graph does not set it.
+/// Bound, in connections: the default maximum number that are open at a time.
 const CONNECTIONS: usize = 10_000;
 /// Bound, in connections: the largest value of `connections`.
 const CONNECTIONS_MAX: usize = 1_000_000;

@@ -82,7 +82,7 @@ impl fmt::Display for Request {
     }
 }
 
-/// Makes a request for a test of a graph from a text such as `GET /a`. No client waits for the
+/// Makes a request for a test of a graph from a string such as `GET /a`. No client waits for the
 /// answer.
 impl FromStr for Request {
     type Err = String;

@@ -15,7 +15,8 @@ use tussah::time::{now, sleep_until};
 use super::library::{Library, Title};
 use crate::modules::BodySender;
 
-/// Bound, in bytes: the part of a chunk that is read at a time. It is in memory meanwhile.
+/// Bound, in bytes: the maximum length of the part of a chunk that is read at a time, and that is
+/// then in memory.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A chunk of a video to read.
@@ -110,13 +111,14 @@ pub(super) fn read_exactly(file: &File) {
 /// The rate that is assumed for a disk without files to measure: that of a slow hard disk.
 const UNKNOWN: u64 = 50_000_000;
 
-/// Bound, in time: how long a disk is measured.
+/// Bound, in time: the time after which the measurement of a disk begins no further read.
 const MEASURE: Duration = Duration::from_millis(500);
 
-/// Bound, in entries: the directory entries that are looked at for files to measure.
+/// Bound, in entries: the maximum number of directory entries that are examined for files to
+/// measure.
 const ENTRIES_MAX: usize = 10_000;
 
-/// Bound, in files: those that are read to measure a disk.
+/// Bound, in files: the maximum number of files that are read to measure a disk.
 const FILES_MAX: usize = 64;
 
 /// Measures the rate at which a disk reads parts of a megabyte in random places of its files, in

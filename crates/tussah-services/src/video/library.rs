@@ -21,14 +21,16 @@ use super::seats::Seats;
 use super::server::{Address, VideoError};
 use crate::web::site::{Codings, Found, Meta, Missing, Opened, Site, SiteOptions};
 
-/// Bound, in files: those whose descriptions are remembered. Beyond it, all are forgotten.
+/// Bound, in files: the maximum number whose descriptions are remembered. Beyond it, all
+/// descriptions are forgotten.
 const KNOWN_MAX: usize = 10_000;
 
-/// Bound, in bytes: the beginning and the end of a transport stream, where its clock is looked for.
-/// A stream has a clock reference every 100 ms, which is 250 KB at 20 Mbit/s.
+/// Bound, in bytes: the maximum length of each of the two parts of a transport stream, at its
+/// beginning and its end, that are searched for its clock. A stream has a clock reference every 100
+/// ms, which is 250 KB at 20 Mbit/s.
 const CLOCK_BYTES: u64 = 256 << 10;
 
-/// Bound, in bytes: the file that states the rate of a video.
+/// Bound, in bytes: the maximum length of the file that states the rate of a video.
 const SIDECAR_BYTES: u64 = 64;
 
 /// The videos of a server, with their disks.

@@ -69,7 +69,7 @@ impl Default for Options {
     }
 }
 
-/// The error for a text that is not a valid rate.
+/// The error for a string that is not a valid rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateError(String);
 

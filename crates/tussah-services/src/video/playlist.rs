@@ -11,7 +11,7 @@ use crate::web::site::percent_encode;
 /// The duration of the segments of a transport stream.
 const SEGMENT_MS: u64 = 6_000;
 
-/// Bound, in segments: those of a playlist. A longer video has longer segments.
+/// Bound, in segments: the maximum number in a playlist. A longer video has longer segments.
 const SEGMENTS_MAX: u64 = 10_000;
 
 /// A segment: its bytes, and its duration in milliseconds.

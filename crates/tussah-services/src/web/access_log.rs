@@ -26,14 +26,15 @@ pub use line::Record;
 
 use crate::web::config::{LogFile, LogFormat};
 
-/// Bound, in bytes: the lines that wait to be written, about 5,000. Further lines are lost. Up to
-/// the same amount is being written.
+/// Bound, in bytes: the maximum total length of the lines that wait to be written, about 5,000
+/// lines. Further lines are lost. In addition, up to the same amount is being written.
 const PENDING_BYTES_MAX: usize = 1 << 20;
 
-/// Bound, in milliseconds: the time for which a line waits for others to be written with it.
+/// Bound, in milliseconds: the maximum time for which a line waits for others to be written with
+/// it.
 const BATCH_MS: u64 = 100;
 
-/// Bound, in seconds: how long closing a log waits for a disk.
+/// Bound, in seconds: the maximum time for which closing a log waits for a disk.
 const CLOSE_SECONDS: u64 = 5;
 
 /// An access log. Dropping the log writes the remaining lines, within the time limit of

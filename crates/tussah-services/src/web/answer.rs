@@ -1,4 +1,4 @@
-//! Writes responses: a whole page, a part of it, "not modified", or a short text.
+//! Writes responses: a whole page, a part of it, "not modified", or a short message.
 
 pub(crate) mod buffers;
 pub(crate) mod clock;
@@ -173,7 +173,7 @@ pub(crate) fn other_method(server: &Server, exchange: &mut Exchange) {
     text(server, exchange, status, &allow);
 }
 
-/// Answers with the operator's page for a status, or with a short text.
+/// Answers with the operator's page for a status, or with a short message.
 pub(crate) fn text(
     server: &Server,
     exchange: &mut Exchange,

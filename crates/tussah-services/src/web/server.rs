@@ -35,9 +35,9 @@ use budget::Budget;
 use retry::{Asked, Retry};
 use totals::Totals;
 
-/// Bound, in seconds: how long a page is used before its file is checked again. Since the clock has
-/// whole seconds, this may be up to nearly 2 s. Changes become visible soon, and hits cost no
-/// system call.
+/// Bound, in seconds: the time after which the file of a page is checked again. The clock counts
+/// whole seconds, so the time may be up to nearly 2 s. Changes become visible soon, and hits cost
+/// no system call.
 const FRESH_S: u64 = 1;
 
 /// The sender of a request: an address, or `None` on a Unix socket.
@@ -78,8 +78,8 @@ pub(crate) struct Shared {
     memories: Arc<Memories>,
 }
 
-/// Bound, in routes: the names of routes that configurations since the start have had. Beyond it,
-/// the server forgets what it has learned about all of them.
+/// Bound, in routes: the maximum number whose history the server remembers across configurations.
+/// Beyond it, the server forgets what it has learned about all routes.
 const MEMORIES_MAX: usize = 1024;
 
 /// The knowledge of the controllers of routes, by the names of their stages.
@@ -148,8 +148,8 @@ impl Server {
         memories.entry(stage.to_owned()).or_default().clone()
     }
 
-    /// Bound, in requests: those in the network at the same time, one per connection, including
-    /// connections that are leaving. A queue with this room is never full.
+    /// Bound, in requests: the maximum number in the network at the same time, one per connection,
+    /// including connections that are leaving. A queue with this room is never full.
     pub(crate) fn room(&self) -> u64 {
         (self.config.limits.connections + LEAVING_MAX) as u64
     }

@@ -148,8 +148,8 @@ impl Site {
         self.find(path, preferred, Wait::Never)
     }
 
-    /// Returns the error page that the operator has set for a status code, if any. This may block
-    /// on disk I/O.
+    /// Returns the error page that the operator set for a status code, if any. This may block on
+    /// disk I/O.
     ///
     /// # Errors
     /// Returns an error if the page can no longer be opened.

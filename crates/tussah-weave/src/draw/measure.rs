@@ -1,11 +1,11 @@
-//! Measures of texts and boxes, and the path of an arrow around them.
+//! Measures of strings and boxes, and the path of an arrow around them.
 
 use super::{Card, CardKind, Link};
 
 /// The width of a queue and its arrowhead.
 pub(super) const QUEUE_WIDTH: f64 = 40.0;
 
-/// Returns the width of a text, on average over the letters of the fonts of browsers.
+/// Returns the width of a string, on average over the letters of the fonts of browsers.
 pub(super) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * 0.6
 }

@@ -248,7 +248,7 @@ fn write_text(out: &mut String, card: &Card, rect: &Rect) {
     }
 }
 
-/// Escapes a text for XML. Control characters, which XML forbids, are left out.
+/// Escapes a string for XML. Control characters, which XML forbids, are left out.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

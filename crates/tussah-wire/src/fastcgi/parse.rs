@@ -6,8 +6,8 @@ use super::{HEADER_BYTES, MAX_CONNS, MAX_REQS, MPXS_CONNS, Pairs, Record, VERSIO
 use crate::http::decimal;
 use crate::malformed::{Found, Malformed};
 
-/// Bound, in bytes: the content of `GET_VALUES_RESULT`, which the parser buffers until it is
-/// complete. The three values need about 60 bytes.
+/// Bound, in bytes: the maximum length of the content of `GET_VALUES_RESULT`, which the parser
+/// buffers until it is complete. The three values need about 60 bytes.
 pub const VALUES_BYTES_MAX: usize = 512;
 
 /// The length of the body of `END_REQUEST` and `UNKNOWN_TYPE`, in bytes.
@@ -25,11 +25,11 @@ pub struct Step<'b> {
 /// An event in the response of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'b> {
-    /// The next piece of the CGI response, which the application writes to its standard output. The
-    /// piece is never empty.
+    /// The next bytes of the CGI response, which the application writes to its standard output.
+    /// There is always at least one byte.
     Stdout(&'b [u8]),
-    /// The next piece of the messages for the log, which the application writes to its standard
-    /// error. The piece is never empty.
+    /// The next bytes of the messages for the log, which the application writes to its standard
+    /// error. There is always at least one byte.
     Stderr(&'b [u8]),
     /// The end of the request.
     End(EndRequest),

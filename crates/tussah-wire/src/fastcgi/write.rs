@@ -48,7 +48,8 @@ impl Stream {
     }
 }
 
-/// A record with a piece of a stream, in three parts that are sent one after the other.
+/// A record that carries part of a stream. To send the record, send its header, its content and its
+/// padding, in this order.
 ///
 /// The content is borrowed, so that a vectored write can send it without a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,11 +17,11 @@ pub const LIFE_MAX: u8 = 7;
 /// The limits on descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound, in bytes: the payload of a descriptor; 64 KiB by default. Values over
-    /// [`PAYLOAD_BYTES_MAX`] are reduced to that limit.
+    /// Bound, in bytes: the maximum length of the payload of a descriptor; 64 KiB by default.
+    /// Values over [`PAYLOAD_BYTES_MAX`] are reduced to that limit.
     pub payload_bytes_max: usize,
-    /// Bound, in bytes: the payload of a ping or a query; 4 KiB by default, because a router sends
-    /// such a descriptor to all of its peers.
+    /// Bound, in bytes: the maximum length of the payload of a ping or a query; 4 KiB by default,
+    /// because a router sends such a descriptor to all of its peers.
     pub broadcast_bytes_max: usize,
 }
 
@@ -49,8 +49,8 @@ pub enum Kind {
     Query,
     /// A response to a query. Routers send it back along the path of the query.
     QueryHits,
-    /// Any other kind, such as a query routing table, a vendor message or an unknown kind. Routers
-    /// never forward such a descriptor.
+    /// A kind without a variant of its own, such as a query routing table or a vendor message.
+    /// Routers never forward such a descriptor.
     Other(u8),
 }
 

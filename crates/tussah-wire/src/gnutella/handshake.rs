@@ -18,8 +18,9 @@ use crate::malformed::{Found, Malformed};
 /// The limits on one part of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound, in bytes: the first line and the fields; 16 KiB by default, because servents send
-    /// long lists of other servents. Values over [`HEAD_BYTES_MAX`] are reduced to that limit.
+    /// Bound, in bytes: the maximum total length of the first line and the fields; 16 KiB by
+    /// default, because servents send long lists of other servents. Values over [`HEAD_BYTES_MAX`]
+    /// are reduced to that limit.
     pub head_bytes_max: usize,
     /// Bound, in fields: the maximum number of fields in one part; 100 by default. Servents send
     /// about a third of that number.

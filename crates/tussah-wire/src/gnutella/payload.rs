@@ -134,7 +134,7 @@ impl<'b> Payload<'b> {
 ///
 /// # Errors
 ///
-/// Returns an error, and appends nothing, if a text contains a NUL or the payload is longer than
+/// Returns an error, and appends nothing, if a string contains a NUL or the payload is longer than
 /// [`PAYLOAD_BYTES_MAX`].
 pub fn push_descriptor(
     out: &mut Vec<u8>,

@@ -39,7 +39,7 @@ pub struct Routes<P> {
     entries: Vec<Entry<P>>,
     oldest: u32,
     newest: u32,
-    /// Bound, in entries: the whole table; chosen by the caller.
+    /// Bound, in entries: the maximum number in the whole table; chosen by the caller.
     entries_max: u32,
     age_max: u64,
 }

@@ -11,13 +11,13 @@ use chunked::Chunked;
 /// The limits on a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound, in bytes: the whole decoded body; 1 MiB by default. A longer body is refused with
-    /// status 413.
+    /// Bound, in bytes: the maximum length of the whole decoded body; 1 MiB by default. A longer
+    /// body is refused with status 413.
     pub body_bytes_max: u64,
-    /// Bound, in bytes: all chunk extensions of the body; 1 KiB by default, because they are rarely
-    /// used.
+    /// Bound, in bytes: the maximum total length of the chunk extensions of the body; 1 KiB by
+    /// default, because they are rarely used.
     pub extension_bytes_max: usize,
-    /// Bound, in bytes: the trailers; 8 KiB by default.
+    /// Bound, in bytes: the maximum total length of the trailers; 8 KiB by default.
     pub trailer_bytes_max: usize,
 }
 
@@ -36,7 +36,7 @@ impl Default for Limits {
 pub struct Step {
     /// Number of bytes consumed.
     pub consumed: usize,
-    /// The range of the next piece of the body within the consumed bytes. It may be empty.
+    /// The range of the next part of the body within the consumed bytes. It may be empty.
     pub body: Range<usize>,
     /// True if the body has ended. Bytes after `consumed` belong to the next message.
     pub done: bool,
@@ -113,7 +113,7 @@ impl Decoder {
     /// Decodes the next bytes. `bytes` must start with the first byte that has not been consumed.
     ///
     /// Each call consumes at least one byte, unless `bytes` is empty or the body has ended. A step
-    /// yields one piece of the body, so call `decode` again while bytes are left.
+    /// yields one part of the body, so call `decode` again while bytes are left.
     ///
     /// # Errors
     ///

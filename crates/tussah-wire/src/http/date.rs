@@ -33,7 +33,8 @@ pub fn parse(text: &[u8]) -> Option<u64> {
     httpdate::parse_http_date(text).ok().map(unix_seconds)
 }
 
-/// Returns the whole seconds from 1970 to `time`, or 0 for earlier times.
+/// Returns the number of seconds from the start of 1970 to `time`, rounded down, or 0 if `time` is
+/// before 1970.
 pub fn unix_seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs())

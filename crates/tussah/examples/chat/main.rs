@@ -99,7 +99,7 @@ impl Member {
 
 /// Passes messages to the members of a room; one event of each room at a time.
 struct Room {
-    /// Bound, in members: those of a room. One call sends a message to each of them.
+    /// Bound, in members: the maximum number in a room. One call sends a message to each member.
     members_max: usize,
 }
 

@@ -95,7 +95,8 @@ impl Body {
     }
 }
 
-/// Bound, in bytes: how far reading may run ahead of writing, apart from the growth of a head.
+/// Bound, in bytes: the maximum amount by which reading may run ahead of writing, apart from the
+/// growth of a head.
 const BUFFER_MAX: usize = 64 * 1024;
 
 /// The initial size of the buffer, into which most heads fit.

@@ -29,10 +29,11 @@ pub const HEAD_MAX: usize = 16 * 1024;
 /// the system's queue.
 pub const CONNECTIONS_MAX: usize = 4096;
 
-/// Bound, in seconds: the time that a client has to send the head of a request.
+/// Bound, in seconds: the maximum time that a client has to send the head of a request.
 pub const CLIENT_LIMIT: Duration = Duration::from_secs(60);
 
-/// Bound, in seconds: how long a client may continue to send while its connection is being closed.
+/// Bound, in seconds: the maximum time for which a client may continue to send while its connection
+/// is being closed.
 pub const LINGER: Duration = Duration::from_secs(2);
 
 /// A web proxy for HTTP/1.1 (RFC 9110, RFC 9112) and tunnels (CONNECT).

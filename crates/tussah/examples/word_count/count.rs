@@ -66,7 +66,7 @@ async fn blocking<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> 
         .unwrap_or_else(|error| error.resume())
 }
 
-/// Counts the words of a text. Bytes that are not UTF-8 separate words.
+/// Counts the words of `text`. Bytes that are not UTF-8 separate words.
 pub(crate) fn count_words(text: &[u8], words: &mut Words) {
     let text = String::from_utf8_lossy(text);
     let mut lower = String::new();

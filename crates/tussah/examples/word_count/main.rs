@@ -32,8 +32,8 @@ use totals::Totals;
 /// knows the total.
 const PATHS_QUEUED_MAX: usize = 65_536;
 
-/// Bound, in files: the number that are read at the same time, which keeps a disk busy. Each file
-/// takes memory for a chunk and a table of words.
+/// Bound, in files: the maximum number that are read at the same time, which keeps a disk busy.
+/// Each file takes memory for a chunk and a table of words.
 const FILES_AT_ONCE: usize = 32;
 
 /// Count the words of files

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Bound, in bytes: the size of a chunk. Counting a chunk takes about a millisecond, during which
-/// other events of the worker wait.
+/// Bound, in bytes: the maximum size of a chunk. Counting a chunk takes about a millisecond, during
+/// which other events of the worker wait.
 pub(crate) const CHUNK_MAX: usize = 128 * 1024;
 
 /// Bound, in bytes: text without any ASCII space or punctuation is cut after this length; a word

@@ -27,7 +27,7 @@ const TIMEOUT_SECONDS_MAX: u32 = 30;
 /// it.
 const ATTEMPTS_MAX: u32 = 5;
 
-/// Bound, in answers: the default cache size, at most 16 KiB for each answer.
+/// Bound, in answers: the default maximum number in the cache, at most 16 KiB for each answer.
 const CACHE_SIZE: u64 = 8192;
 
 /// Bound, in bytes: the most that is read of a system file; longer files are truncated. The largest
@@ -189,7 +189,7 @@ impl ResolverBuilder {
     /// it is disabled) and `/etc/resolv.conf` (unless servers are set).
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     #[must_use]
     pub fn build(self) -> Resolver {

@@ -21,8 +21,8 @@ use super::believe::believe;
 use super::error::{Failure, Reason};
 use super::provider::Provider;
 
-/// Bound, in datagrams: how often a question is sent to a server within the timeout, each time from
-/// its own port.
+/// Bound, in datagrams: the maximum number of times that a question is sent to a server within the
+/// timeout, each time from its own port.
 pub(super) const SENDINGS_MAX: u8 = 2;
 
 /// A server, and the timeout for its answers.

@@ -77,7 +77,7 @@ impl Resolver {
     /// defaults of resolv.conf(5).
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     #[must_use]
     #[expect(clippy::new_without_default, reason = "it needs a runtime")]
@@ -92,7 +92,7 @@ impl Resolver {
     /// Returns an error if the blocking pool is full. Missing files are not an error.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if polled outside a runtime.
     ///
     /// # Examples
     /// ```
@@ -119,7 +119,7 @@ impl Resolver {
     /// connections. The first use creates it with [`new`](Self::new).
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     ///
     /// # Examples
     /// ```

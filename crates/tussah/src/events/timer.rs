@@ -17,8 +17,8 @@ pub struct TimerHandle {
 }
 
 impl TimerHandle {
-    /// Cancels the timer: an event of the timer's color drops the closure. If the timer has ended,
-    /// the call has no effect.
+    /// Cancels the timer: an event of the timer's color drops the closure. If the timer has already
+    /// fired for the last time, the call has no effect.
     ///
     /// If `cancel` is called in the timer's color, the closure is not called afterwards. If
     /// `cancel` is called outside that color, a call in progress completes and is the last call.
@@ -28,8 +28,8 @@ impl TimerHandle {
         }
     }
 
-    /// Returns whether the timer has ended: it fired for the last time, or it was cancelled and its
-    /// closure was dropped.
+    /// Returns whether the timer is finished: it fired for the last time, or it was cancelled and
+    /// its closure was dropped.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(AbortHandle::is_finished)

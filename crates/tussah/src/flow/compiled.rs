@@ -53,10 +53,11 @@ pub struct Given {
     pub count: Option<u64>,
 }
 
-/// Bound, in bytes: the length of a compiler error about an argument. Further names are omitted.
+/// Bound, in bytes: the maximum length of a compiler error about an argument. Further names are
+/// omitted.
 const MESSAGE_MAX: usize = 1024;
 
-/// A text that is built at compile time.
+/// A compiler error message that is built at compile time.
 pub struct Message {
     bytes: [u8; MESSAGE_MAX],
     len: usize,
@@ -71,7 +72,7 @@ impl Message {
         empty.and(place)
     }
 
-    /// Appends a text, or omits it if there is no room.
+    /// Appends a string, or omits it if there is no room.
     const fn and(mut self, text: &str) -> Self {
         let text = text.as_bytes();
         if text.len() <= MESSAGE_MAX - self.len {

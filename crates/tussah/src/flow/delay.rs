@@ -24,7 +24,7 @@ pub(crate) struct Delayed<T> {
 struct Shared<T> {
     edge: Arc<dyn Push<T>>,
     after: Duration,
-    /// Bound, in items: the number of delayed items.
+    /// Bound, in items: the maximum number of delayed items.
     room: usize,
     line: Mutex<Line<T>>,
     keepers: Arc<Keepers>,

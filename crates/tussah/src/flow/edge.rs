@@ -309,8 +309,8 @@ struct Offers<E>(Sender<E>);
 /// A sender that never waits, and makes room by ending the oldest item.
 struct Evicts<E>(Sender<E>);
 
-/// Bound, in items: the oldest items that end for one newer item. Senders that wait may get the
-/// room of the first.
+/// Bound, in items: the maximum number of the oldest items that are dropped to make room for one
+/// newer item. Waiting senders may get the room of the first item.
 const EVICTED_MAX: usize = 16;
 
 impl<S, I, W> To<S, I, W> {

@@ -185,8 +185,8 @@ impl Graph {
     /// created.
     ///
     /// # Panics
-    /// Panics outside a runtime, or if creating an instance panics. In both cases, everything
-    /// created so far is removed.
+    /// Panics if called outside a runtime, or if creating an instance panics. In both cases,
+    /// everything created so far is removed.
     #[track_caller]
     pub fn start(self) -> Result<Running, GraphError> {
         let mut running = Running {

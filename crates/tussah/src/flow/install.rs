@@ -41,8 +41,8 @@ use super::way::{Along, Way};
 use crate::stage::{BuildError, Declared, Network, OS_THREADS_MAX, Reason};
 use crate::sync::Limit;
 
-/// Bound, in items: those that an ordered module handles at a time. The output of all but one of
-/// them waits for its turn.
+/// Bound, in items: the maximum number that an ordered module handles at a time. The output of all
+/// but one of these items waits for its turn.
 const ORDERED_MAX: usize = 100;
 
 /// An instance whose stage has no handler yet.

@@ -1,4 +1,4 @@
-//! Graphs from text: the modules that Weave may use, and the conversion of a text into a graph.
+//! Graphs from text: the modules that Weave may use, and the conversion of text into a graph.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -131,7 +131,7 @@ impl Modules {
         self
     }
 
-    /// Adds all modules of another set.
+    /// Adds all modules of `other` to this set.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         let mut add = other.add;
@@ -350,7 +350,7 @@ impl Params {
         Self::default()
     }
 
-    /// Sets the value of a parameter. A text value is converted to the kind of the parameter.
+    /// Sets the value of a parameter. A string is converted to the kind of the parameter.
     #[must_use]
     pub fn with(mut self, name: &str, value: Value) -> Self {
         self.values.insert(name.to_owned(), value);

@@ -13,8 +13,8 @@ use crate::time::now;
 /// The bounds on the open flows of each output port of a module.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlowBounds {
-    /// Bound, in flows: the number of open flows. Another flow ends the one that has been idle for
-    /// the longest time.
+    /// Bound, in flows: the maximum number of open flows. Another flow ends the one that has been
+    /// idle for the longest time.
     pub(crate) flows: Option<usize>,
     /// The time without an item after which a flow ends.
     pub(crate) idle: Option<Duration>,

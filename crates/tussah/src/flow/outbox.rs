@@ -8,7 +8,8 @@ use super::out::Out;
 use super::outlet::Outlet;
 use super::way::{Along, Way};
 
-/// Bound, in items: an outbox; a call that sends more than this without room is meant to wait.
+/// Bound, in items: the maximum number in an outbox; a call that sends more items without room
+/// should await its sends.
 const OUTBOX_MAX: usize = 1024;
 
 /// The items that plain calls have sent, but for which receivers have no room yet. After the calls,

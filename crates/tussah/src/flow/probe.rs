@@ -143,7 +143,7 @@ pub trait NoProbe<T> {
         None
     }
 
-    /// Returns an empty text: the type has no documentation.
+    /// Returns an empty string: the type has no documentation.
     fn doc(&self) -> &'static str {
         ""
     }

@@ -20,7 +20,7 @@ use crate::{AbortHandle, JoinHandle};
 /// The name of a source, and the thread that produces its items.
 type Source = (String, JoinHandle<Result<(), String>>);
 
-/// Bound, in time: how long [`Running::stop`] waits for items in transit.
+/// Bound, in time: the maximum time for which [`Running::stop`] waits for items in transit.
 const STOP: Duration = Duration::from_secs(1);
 
 /// A running graph. Dropping this value does not stop the graph; [`drain`](Self::drain),

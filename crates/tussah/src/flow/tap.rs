@@ -14,11 +14,12 @@ use super::flows::{Flow, Key};
 use super::keepers::Keepers;
 use super::outlet::AnyOutlet;
 
-/// Bound, in items: those that a tap holds until they are read. It skips the others.
+/// Bound, in items: the maximum number that a tap holds until they are read. The tap skips further
+/// items.
 pub(crate) const HELD_MAX: usize = 256;
 
-/// Bound, in bytes: the text of a tapped item, which is cut off here. An item may hold a whole
-/// file.
+/// Bound, in bytes: the maximum length of the text of a tapped item. Longer text is cut off. An
+/// item may hold a whole file.
 const TEXT_MAX: usize = 4096;
 
 /// A function that writes an item as text.
@@ -140,7 +141,7 @@ fn text<T>(item: &T, show: Option<Show<T>>) -> String {
     }
 }
 
-/// A text that takes no more than [`TEXT_MAX`] bytes.
+/// A string of at most [`TEXT_MAX`] bytes.
 struct Text(String);
 
 impl fmt::Write for Text {
@@ -155,14 +156,14 @@ impl fmt::Write for Text {
     }
 }
 
-/// Returns the first bytes of a text, up to a whole character.
+/// Returns the first bytes of a string, up to a whole character.
 fn head(text: &str, bytes: usize) -> &str {
     let mut places = (0..=bytes.min(text.len())).rev();
     let cut = places.find(|&at| text.is_char_boundary(at));
     &text[..cut.unwrap_or(0)]
 }
 
-/// Returns as much of a text as a tap shows.
+/// Returns as much of a string as a tap shows.
 #[cfg(feature = "cli")]
 pub(crate) fn cut(text: &str) -> &str {
     head(text, TEXT_MAX)

@@ -40,7 +40,7 @@ impl Wake {
         self.after_ns.store(ns.min(NONE - 1), Ordering::Relaxed);
     }
 
-    /// Takes the time that the last call has set.
+    /// Takes the time that the last call set.
     pub(crate) fn take(&self) -> Option<Duration> {
         match self.after_ns.swap(NONE, Ordering::Relaxed) {
             NONE => None,

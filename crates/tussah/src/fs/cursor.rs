@@ -23,7 +23,7 @@ const CHUNK: usize = 64 * 1024;
 /// dropping it may lose the last write.
 ///
 /// # Panics
-/// Panics outside a runtime if an operation has to wait.
+/// An operation that has to wait panics if it is polled outside a runtime.
 ///
 /// # Examples
 /// ```

@@ -15,8 +15,8 @@ use tussah_core::file::{self, FileType};
 
 use crate::io_error::context;
 
-/// Bound, in entries (about 20 KB): the number that one job of the blocking pool fetches. One job
-/// per entry would cost more than the entry itself.
+/// Bound, in entries (about 20 KB): the maximum number that one job of the blocking pool fetches.
+/// One job per entry would cost more than the entry itself.
 const BATCH: usize = 128;
 
 /// The entries of a directory, returned by [`read_dir`]. This type also implements `Stream`.
@@ -73,7 +73,7 @@ impl DirEntry {
 /// Returns any error from opendir(3).
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if polled outside a runtime.
 ///
 /// # Examples
 /// ```
@@ -136,7 +136,7 @@ impl ReadDir {
     /// Returns any error from readdir(3). More entries may follow an error.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if polled outside a runtime.
     ///
     /// # Cancellation
     /// If the future is dropped, no entry is lost.

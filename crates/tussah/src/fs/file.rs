@@ -17,8 +17,8 @@ use crate::io_error::context;
 /// The file is closed when the last clone has been dropped and the last operation has ended. As in
 /// `std`, dropping the last clone closes the file synchronously. Closing can block while the system
 /// writes out buffered data, for example to a network file system. [`close`](Self::close) closes
-/// the file without blocking, and returns any error. The [module](super) documents the common
-/// properties of all operations, such as their order.
+/// the file without blocking, and returns any error. See the [module documentation](super) for the
+/// properties that all operations share, such as their order.
 ///
 /// # Examples
 /// ```
@@ -54,7 +54,7 @@ impl File {
     /// Same as [`OpenOptions::open`].
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if polled outside a runtime.
     pub async fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         OpenOptions::new().read(true).open(path).await
     }
@@ -65,7 +65,7 @@ impl File {
     /// Same as [`OpenOptions::open`].
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if polled outside a runtime.
     pub async fn create(path: impl AsRef<Path>) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true);
@@ -99,7 +99,7 @@ impl File {
     /// pread(2).
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if polled outside a runtime.
     ///
     /// # Cancellation
     /// The buffer is dropped when the kernel no longer uses it.
@@ -115,7 +115,7 @@ impl File {
     /// [`read_at`](Self::read_at).
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if polled outside a runtime.
     ///
     /// # Cancellation
     /// Same as [`read_at`](Self::read_at).
@@ -151,7 +151,7 @@ impl File {
     /// pwrite(2).
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if polled outside a runtime.
     ///
     /// # Cancellation
     /// If the write has started, it is completed. The buffer is dropped when the kernel no longer
@@ -169,7 +169,7 @@ impl File {
     /// more bytes. Part of the buffer may have been written.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if polled outside a runtime.
     ///
     /// # Cancellation
     /// Same as [`write_at`](Self::write_at).
@@ -184,7 +184,7 @@ impl File {
     /// Same as [`write_all_at`](Self::write_all_at).
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if polled outside a runtime.
     ///
     /// # Cancellation
     /// Same as [`write_at`](Self::write_at).
@@ -212,7 +212,7 @@ impl File {
     /// Returns any error from fsync(2).
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if polled outside a runtime.
     pub async fn sync_all(&self) -> io::Result<()> {
         self.context(self.open.sync(false).await, "sync")
     }
@@ -224,7 +224,7 @@ impl File {
     /// Returns any error from fdatasync(2).
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if polled outside a runtime.
     pub async fn sync_data(&self) -> io::Result<()> {
         self.context(self.open.sync(true).await, "sync")
     }
@@ -237,7 +237,7 @@ impl File {
     /// ftruncate(2).
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if polled outside a runtime.
     pub async fn set_len(&self, len: u64) -> io::Result<()> {
         self.context(self.open.set_len(len).await, "set the length of")
     }
@@ -248,7 +248,7 @@ impl File {
     /// Returns any error from statx(2).
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if polled outside a runtime.
     pub async fn metadata(&self) -> io::Result<Metadata> {
         self.context(self.open.metadata().await, "stat")
     }
@@ -259,7 +259,7 @@ impl File {
     /// Same as [`metadata`](Self::metadata).
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if polled outside a runtime.
     pub async fn len(&self) -> io::Result<u64> {
         Ok(self.metadata().await?.len)
     }
@@ -272,7 +272,7 @@ impl File {
     /// write failed. The file is closed even after an error.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if polled outside a runtime.
     ///
     /// # Cancellation
     /// Dropping the future does not prevent the file from being closed.

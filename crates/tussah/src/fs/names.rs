@@ -41,7 +41,7 @@ async fn call<T: Send + 'static>(
 /// Returns any error from statx(2).
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if polled outside a runtime.
 ///
 /// # Examples
 /// ```
@@ -65,7 +65,7 @@ pub async fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
 /// Returns any error from statx(2).
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if polled outside a runtime.
 pub async fn symlink_metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
     let path = path.as_ref();
     on(path, "stat", file::metadata(path, false).await)
@@ -77,7 +77,7 @@ pub async fn symlink_metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
 /// Returns any error from statx(2) other than `NotFound`.
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if polled outside a runtime.
 pub async fn exists(path: impl AsRef<Path>) -> io::Result<bool> {
     match metadata(path).await {
         Ok(_) => Ok(true),
@@ -92,7 +92,7 @@ pub async fn exists(path: impl AsRef<Path>) -> io::Result<bool> {
 /// Returns any error from rename(2).
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if polled outside a runtime.
 ///
 /// # Cancellation
 /// Dropping the future does not stop the operation.
@@ -123,7 +123,7 @@ pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<
 /// Returns any error from link(2).
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if polled outside a runtime.
 ///
 /// # Cancellation
 /// Dropping the future does not stop the operation.
@@ -138,7 +138,7 @@ pub async fn hard_link(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Resu
 /// Returns any error from symlink(2).
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if polled outside a runtime.
 ///
 /// # Cancellation
 /// Dropping the future does not stop the operation.
@@ -171,7 +171,7 @@ pub async fn symlink(target: impl AsRef<Path>, path: impl AsRef<Path>) -> io::Re
 /// Returns any error from unlink(2).
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if polled outside a runtime.
 ///
 /// # Cancellation
 /// Dropping the future does not stop the operation.
@@ -186,7 +186,7 @@ pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
 /// Returns any error from rmdir(2).
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if polled outside a runtime.
 ///
 /// # Cancellation
 /// Dropping the future does not stop the operation.
@@ -201,7 +201,7 @@ pub async fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
 /// Returns the first error. Some of the contents may already have been removed.
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if polled outside a runtime.
 ///
 /// # Cancellation
 /// If the operation has started, it is completed, unless the runtime's shutdown reaches its
@@ -219,7 +219,7 @@ pub async fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
 /// Returns any error from mkdir(2).
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if polled outside a runtime.
 ///
 /// # Cancellation
 /// Dropping the future does not stop the operation.
@@ -238,7 +238,7 @@ pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
 /// Returns the first error. Some of the directories may already have been created.
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if polled outside a runtime.
 ///
 /// # Cancellation
 /// If the operation has started, it is completed, unless the runtime's shutdown reaches its
@@ -272,7 +272,7 @@ pub async fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
 /// Returns any error from readlink(2).
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if polled outside a runtime.
 pub async fn read_link(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     call(path.as_ref(), "read the link", |path| {
         std::fs::read_link(path)
@@ -286,7 +286,7 @@ pub async fn read_link(path: impl AsRef<Path>) -> io::Result<PathBuf> {
 /// Returns any error from realpath(3).
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if polled outside a runtime.
 pub async fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     call(path.as_ref(), "canonicalize", |path| {
         std::fs::canonicalize(path)
@@ -301,7 +301,7 @@ pub async fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
 /// Returns any error from chmod(2).
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if polled outside a runtime.
 ///
 /// # Cancellation
 /// If the operation has started, it is completed, unless the runtime's shutdown reaches its

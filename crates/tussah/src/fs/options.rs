@@ -101,7 +101,7 @@ impl OpenOptions {
     /// and otherwise any error from open(2).
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if polled outside a runtime.
     ///
     /// # Cancellation
     /// Even after the future is dropped, the system may open the file, and thereby create or

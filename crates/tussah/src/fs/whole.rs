@@ -18,7 +18,7 @@ const CHUNK: usize = 64 * 1024;
 /// [`File::len`], [`File::read_at`] and [`File::close`].
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if polled outside a runtime.
 ///
 /// # Examples
 /// ```
@@ -66,7 +66,7 @@ pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 /// Returns `InvalidData` if the file is not valid UTF-8, or any error from [`read`].
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if polled outside a runtime.
 pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
     let path = path.as_ref();
     String::from_utf8(read(path).await?).map_err(|error| {
@@ -82,7 +82,7 @@ pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
 /// error, the file may contain only part of the contents.
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if polled outside a runtime.
 ///
 /// # Cancellation
 /// If the future is dropped, the file may be empty, or contain some or all of the contents.
@@ -99,7 +99,7 @@ pub async fn write(path: impl AsRef<Path>, content: impl IoBuf) -> io::Result<()
 /// Returns any error from `std::fs::copy`.
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if polled outside a runtime.
 ///
 /// # Cancellation
 /// A copy that has started continues after the future is dropped, unless the runtime's shutdown

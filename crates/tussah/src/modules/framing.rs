@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Bound, in bytes: a message, if the graph does not set it. A reader holds as much memory.
+/// Bound, in bytes: the default maximum length of a message. A reader holds as much memory.
 pub(super) const LONGEST: u64 = 64 << 10;
 
 /// How messages follow one another.

@@ -171,14 +171,14 @@ impl ToAddresses for str {
     }
 }
 
-/// Splits a text into a host name or IPv4 address and a port, if it has that form.
+/// Splits a string into a host name or IPv4 address and a port, if it has that form.
 fn split_host(text: &str) -> Option<(&str, u16)> {
     let (name, port) = text.rsplit_once(':')?;
     let is_name = !name.is_empty() && !name.contains([':', '[', ']']);
     Some((name, port.parse().ok()?)).filter(|_| is_name)
 }
 
-/// Returns the reason why a text is not an address.
+/// Returns the reason why a string is not an address.
 fn no_address(text: &str) -> String {
     if let Some((host, port)) = text.rsplit_once(':')
         && (host.ends_with(']') || !host.contains(':'))

@@ -32,7 +32,7 @@ pub(super) struct Lost {
 /// Returns the results of all lookups and attempts.
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if polled outside a runtime.
 pub(super) async fn race<T, F>(
     eyeballs: Eyeballs,
     limit: Duration,

@@ -77,7 +77,7 @@ impl Socket {
     /// Creates a socket in the current runtime.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     pub(crate) fn make(
         family: AddressFamily,
@@ -96,7 +96,7 @@ impl Socket {
     /// Takes over a descriptor for the current runtime, and makes it non-blocking.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     pub(crate) fn from_fd(fd: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&fd, true)?;
@@ -251,7 +251,7 @@ impl Socket {
         }
     }
 
-    /// Sends a piece of a file to a stream. Returns 0 at the end of the file.
+    /// Sends part of a file to a stream. Returns 0 at the end of the file.
     ///
     /// This may block on the disk; the caller must prevent that.
     pub(crate) fn send_file(

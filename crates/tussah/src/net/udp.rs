@@ -55,7 +55,7 @@ impl UdpSocket {
     /// (`localhost:80`) are not accepted; only connecting a `TcpStream` looks up host names.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     pub fn bind(address: impl ToAddresses) -> io::Result<Self> {
         let mut last = None;
@@ -93,7 +93,7 @@ impl UdpSocket {
     /// Returns the system's error.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     pub fn from_std(socket: std::net::UdpSocket) -> io::Result<Self> {
         Ok(Self::new(Socket::from_fd(socket.into())?))

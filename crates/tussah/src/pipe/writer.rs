@@ -34,7 +34,7 @@ impl Writer {
     /// Returns the system's error.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     ///
     /// # Examples
     /// ```
@@ -74,7 +74,8 @@ impl Writer {
         self.end.as_ref().map(|end| end.source.as_fd())
     }
 
-    /// Writes some bytes of `data`, and returns their number: at least 1, or 0 if `data` is empty.
+    /// Writes at least one byte of `data`, and returns the number of bytes written, which is 0 only
+    /// if `data` is empty.
     ///
     /// # Errors
     /// Returns `BrokenPipe` if all readers have closed the pipe, and `Other` if the runtime ends.
@@ -117,7 +118,7 @@ impl Writer {
         }
     }
 
-    /// Writes all of the bytes.
+    /// Writes all of `data`.
     ///
     /// # Errors
     /// Returns any error from [`write`](Self::write). Some bytes may have been written.

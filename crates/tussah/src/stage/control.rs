@@ -328,7 +328,7 @@ pub struct Arrival {
     pub class: Class,
     /// The cost of the event, in credits.
     pub credits: u32,
-    /// The cohort of the event: the number that its sender has set, or else a random number. If a
+    /// The cohort of the event: the number that its sender set, or else a random number. If a
     /// sender gives all events of a user the same cohort, a controller can admit or reject them
     /// together.
     pub cohort: u16,
@@ -365,9 +365,9 @@ pub struct Departure {
 pub enum Admission {
     /// Queue the event.
     Admit,
-    /// Degrade the event with the function that
-    /// [`StageBuilder::degrade`](super::StageBuilder::degrade) has set, then queue the event. If
-    /// the stage has no such function, queue the event unchanged.
+    /// Degrade the event with the function set by
+    /// [`StageBuilder::degrade`](super::StageBuilder::degrade), then queue the event. If the stage
+    /// has no such function, queue the event unchanged.
     Degrade,
     /// Return the event to its sender.
     Reject,

@@ -202,7 +202,7 @@ impl Arrivals {
     }
 }
 
-/// The model of a handler. The handler computes for each event; for some events, it then also
+/// The model of a handler. For each event, the handler uses a CPU; for some events, it then also
 /// waits.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Service {
@@ -213,10 +213,10 @@ pub struct Service {
     /// The waiting time per event, after the computing time.
     pub wait: Distribution,
     /// The time for which the handler holds a permit for each event, between `compute` and `wait`.
-    /// The handler does not compute while it holds the permit. Permits are granted in order of
-    /// request.
+    /// The handler uses no CPU while it holds the permit. Permits are granted in order of request.
     pub hold: Distribution,
-    /// The share of events that make the handler wait after it has computed.
+    /// The share of events for which the handler waits for the time `wait`, in addition to its
+    /// computing time.
     pub wait_share: f64,
     /// The share of hot events. Hot events are handled one at a time.
     pub hot_share: f64,

@@ -29,7 +29,7 @@ pub(super) struct Block {
     pub(super) line: usize,
     marker: &'static str,
     kind: Kind,
-    /// The texts after the markers, with any indentation beyond one space.
+    /// The text of each line after its marker, with any indentation beyond one space.
     pub(super) lines: Vec<String>,
     /// The width of each line in columns, including everything before the comment.
     widths: Vec<usize>,

@@ -58,7 +58,7 @@ pub(super) fn counts(place: Place, sentence: &str) -> bool {
     }
 }
 
-/// Returns the sentences of a text, each with its offset.
+/// Returns the sentences of `text`, each with its offset.
 pub(super) fn sentences(text: &str) -> Vec<(usize, &str)> {
     let mut sentences = Vec::new();
     let mut start = 0;

@@ -16,8 +16,8 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::{BACKLOG_MAX, Files};
 
-/// Bound, in OS threads: those that read the files of a site larger than memory. With tokio's
-/// default of 512, hyper exceeds a gigabyte.
+/// Bound, in OS threads: the maximum number that read the files of a site larger than memory. With
+/// tokio's default of 512, hyper exceeds a gigabyte.
 const READERS_MAX: usize = 32;
 
 /// Serves with a single-threaded runtime for each worker. The kernel distributes the connections

@@ -71,7 +71,7 @@ enum Fate {
     Ended,
 }
 
-/// Bound, in bytes: what is read from a connection at a time.
+/// Bound, in bytes: the maximum number read from a connection at a time.
 const BUFFER_BYTES: usize = 1 << 18;
 
 impl Show {

@@ -10,7 +10,7 @@ use crate::epoll::{Epoll, EventFlags, token};
 use crate::metric::Metric;
 use crate::server::{SILENCE, Server};
 
-/// Bound, in bytes: those written to a connection before the next connection's turn.
+/// Bound, in bytes: the maximum number written to a connection before the next connection's turn.
 const WRITE_MAX: usize = 8 * PACKET;
 
 /// Returns the number of open connections.

@@ -17,8 +17,9 @@ const ROUND: usize = 4000;
 const IN_FLIGHT: u64 = 2;
 /// The packets a second with a bottleneck, as in the paper.
 const RATE: u64 = 1000;
-/// Bound, in bytes: the growth of the router after the warm-up. Its tables need 20 MB, and become
-/// full only after 700,000 packets. Of 10^8 packets, a router must not keep a byte for every third.
+/// Bound, in bytes: the maximum growth of the router after the warm-up. Its tables need 20 MB, and
+/// become full only after 700,000 packets. Of 10^8 packets, a router must not keep a byte for every
+/// third.
 const GROWTH_MAX: f64 = 32e6;
 /// The time between two looks at the servlets.
 const LOOK: Duration = Duration::from_millis(50);

@@ -79,8 +79,8 @@ impl<R> Drop for Run<R> {
 /// Returns the closure's error, or an error if the pool is full or the runtime has shut down.
 ///
 /// # Panics
-/// Panics outside of a runtime. If the closure panics, the panic resumes in the caller with its
-/// payload.
+/// Panics if polled outside of a runtime. If the closure panics, the panic resumes in the caller
+/// with its payload.
 ///
 /// # Cancellation
 /// Dropping the future cancels the closure if it has not started. A closure that has started runs

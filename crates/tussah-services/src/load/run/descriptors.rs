@@ -1,6 +1,6 @@
 //! The number of open files that a run needs.
 
-/// Bound, in descriptors: those that the process needs in addition to its connections.
+/// Bound, in descriptors: the maximum number that the process needs in addition to its connections.
 const BESIDE_MAX: u64 = 64;
 
 /// Raises the soft limit to the hard limit.

@@ -1,6 +1,6 @@
 //! A list of paths to request, each with a weight.
 
-/// Bound, in characters: the part of a wrong line that an error shows.
+/// Bound, in characters: the maximum length of the part of a wrong line that an error shows.
 const SHOWN_MAX: usize = 80;
 
 /// The paths of a list.

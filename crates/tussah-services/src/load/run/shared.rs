@@ -15,8 +15,8 @@ use super::settings::Settings;
 use crate::load::report::fairness::Slots;
 use crate::load::report::tally::Tally;
 
-/// Bound, in connections: those being established at the same time before the measurement, so that
-/// the server's accept queue does not overflow.
+/// Bound, in connections: the maximum number being established at the same time before the
+/// measurement, so that the server's accept queue does not overflow.
 const CONNECTING_MAX: usize = 16;
 
 /// The pause after each connection, which limits them to 10,000 per second.

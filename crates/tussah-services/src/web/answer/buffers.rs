@@ -24,7 +24,7 @@ const BYTES_MAX: usize = 1024 * 1024;
 /// each size alone, the total would grow to the sum of all maxima.
 const CACHE_RATIO: u64 = 16;
 
-/// Bound, in buffers: the spare buffers of one size.
+/// Bound, in buffers: the maximum number of spare buffers of one size.
 const SPARE_MAX: usize = 64;
 
 /// Spare buffers by size.

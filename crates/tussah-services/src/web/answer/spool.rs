@@ -20,8 +20,8 @@ pub(super) use output::Output;
 use super::request_body::RequestBody;
 use crate::fastcgi::Failure;
 
-/// Bound, in bytes: the length of a request's body that is kept in memory. A longer one is in a
-/// temporary file.
+/// Bound, in bytes: the maximum length of a request's body that is kept in memory. A longer one is
+/// in a temporary file.
 const MEMORY_BYTES: usize = 64 * 1024;
 
 /// A future of a request's body, which completes when the body has arrived. If the body does not

@@ -18,8 +18,8 @@ use super::route::{Request, Routes};
 /// Bound, in milliseconds: the longest time to compute or to wait in one request.
 const TIME_MS_MAX: u64 = 10_000;
 
-/// Bound, in microseconds: the computing time between yields. A page then delays other ready
-/// requests by little more than a millisecond.
+/// Bound, in microseconds: the maximum computing time between yields. A page then delays other
+/// ready requests by little more than a millisecond.
 const TURN_US: u64 = 400;
 
 /// The size of the response: 8 KB, as in the paper.

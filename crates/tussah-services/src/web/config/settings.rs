@@ -176,7 +176,7 @@ pub enum CacheKind {
 pub struct Cache {
     /// The kind of page cache.
     pub kind: CacheKind,
-    /// Bound, in bytes: the total size of the cached pages, 200 MB by default.
+    /// Bound, in bytes: the maximum total size of the cached pages, 200 MB by default.
     pub bytes: u64,
     /// Bound, in bytes: the largest file whose contents are cached, 128 KB by default. The cache
     /// keeps larger files open; over TCP without TLS, the kernel sends them without copying.
@@ -196,28 +196,28 @@ impl Default for Cache {
 /// The limits on a client's requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound, in bytes: the length of a request's head, 16 KiB by default, and at most 65,535; a
-    /// longer head gets status 431. The request target may be up to 8 KiB long; a longer target
-    /// gets status 414.
+    /// Bound, in bytes: the maximum length of a request's head, 16 KiB by default, and at most
+    /// 65,535; a longer head gets status 431. The request target may be up to 8 KiB long; a longer
+    /// target gets status 414.
     pub head_bytes: u64,
-    /// Bound, in fields: the number of fields in a request's head, 100 by default; a head with more
-    /// fields gets status 431.
+    /// Bound, in fields: the maximum number of fields in a request's head, 100 by default; a head
+    /// with more fields gets status 431.
     pub headers: usize,
-    /// Bound, in bytes: the length of a request's body, 1 MiB by default; a longer body gets status
-    /// 413. Unless the route [streams](crate::web::Route::streams) bodies, the server reads the
-    /// whole body of a dynamic request before it admits the request. All bodies together may
-    /// therefore occupy up to `connections` times this amount of memory.
+    /// Bound, in bytes: the maximum length of a request's body, 1 MiB by default; a longer body
+    /// gets status 413. Unless the route [streams](crate::web::Route::streams) bodies, the server
+    /// reads the whole body of a dynamic request before it admits the request. All bodies together
+    /// may therefore occupy up to `connections` times this amount of memory.
     pub body_bytes: u64,
-    /// Bound, in connections: the number of open connections of the process, 20,000 by default. At
-    /// the limit, a new connection evicts an idle one; if none is idle, the new connection gets
-    /// status 503.
+    /// Bound, in connections: the maximum number of open connections of the process, 20,000 by
+    /// default. At the limit, a new connection evicts an idle one; if none is idle, the new
+    /// connection gets status 503.
     pub connections: usize,
-    /// Bound, in requests: the number of requests on one connection, after which the server closes
-    /// the connection; unlimited by default.
+    /// Bound, in requests: the maximum number of requests on one connection, after which the server
+    /// closes the connection; unlimited by default.
     pub requests: Option<usize>,
-    /// Bound, in percent of the workers' time: the share that rejections for overload may take, 25
-    /// by default; `None` for no bound. Beyond this share, a client that retries early has to wait
-    /// until the server has time for another rejection, or until the time in the client's
+    /// Bound, in percent of the workers' time: the maximum share that rejections for overload may
+    /// take, 25 by default; `None` for no bound. Beyond this share, a client that retries early has
+    /// to wait until the server has time for another rejection, or until the time in the client's
     /// `Retry-After`. The server then also accepts connections more slowly.
     pub rejecting: Option<usize>,
 }

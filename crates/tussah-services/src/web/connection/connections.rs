@@ -19,15 +19,16 @@ use tussah::sync::Notify;
 
 use super::state::Connection;
 
-/// Bound, in connections: those that get a 503 at the same time because there are too many. Others
-/// are closed without a response.
+/// Bound, in connections: the maximum number that get a 503 at the same time because there are too
+/// many. Others are closed without a response.
 const REFUSED_MAX: usize = 1000;
 
-/// Bound, in connections: those that have given up their places and are about to end, in addition
-/// to those that have a place. A few of them may first have to respond to a request.
+/// Bound, in connections: the maximum number that gave up their places and are about to end, in
+/// addition to those that have a place. A few of them may first have to respond to a request.
 pub(crate) const LEAVING_MAX: usize = 1000;
 
-/// Bound, in places: those examined to find a place that can be given up, which takes about 10 µs.
+/// Bound, in places: the maximum number examined to find a place that can be given up, which takes
+/// about 10 µs.
 const LOOKS_MAX: usize = 128;
 
 /// The connections of a process.

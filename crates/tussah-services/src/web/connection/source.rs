@@ -8,8 +8,8 @@ use std::task::{Context, Poll, ready};
 
 use crate::web::answer::reply::{Chunk, ReplyStream};
 
-/// Bound, in bytes: chunks that are ready are sent together up to this length. A longer chunk is
-/// sent alone.
+/// Bound, in bytes: the maximum total length of the ready chunks that are sent together. A longer
+/// chunk is sent alone.
 const TOGETHER_BYTES: usize = 64 * 1024;
 
 /// Bound, in chunks taken in one poll: a stream of endless empty chunks may not hold its worker.

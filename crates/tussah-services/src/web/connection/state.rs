@@ -77,8 +77,8 @@ const HELD: u8 = 6;
 /// A mark for the second from which a connection waits for its first request.
 const FIRST: u32 = 1 << 31;
 
-/// Bound, in seconds: how long a connection keeps its place before its first request has arrived. A
-/// clock of whole seconds may shorten this by one second.
+/// Bound, in seconds: the time for which a connection is sure to keep its place before its first
+/// request arrives. The clock counts whole seconds, so the time may be shorter by up to one second.
 const FIRST_S: u64 = 2;
 
 /// The value of [`Connection::last`] before the first request for a route.

@@ -8,11 +8,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-/// Bound, in bytes: the output that waits for a stream, about a thousand lines. Further output is
-/// lost.
+/// Bound, in bytes: the maximum length of the output that waits for a stream, about a thousand
+/// lines. Further output is lost.
 const PENDING_BYTES_MAX: usize = 256 << 10;
 
-/// Bound, in seconds: how long the end of the server waits for the remaining output of a stream.
+/// Bound, in seconds: the maximum time for which a server that ends waits for the remaining output
+/// of a stream.
 const FLUSH_SECONDS: u64 = 1;
 
 /// Standard output.

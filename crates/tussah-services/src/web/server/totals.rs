@@ -17,7 +17,8 @@ use crate::web::answer::route::Routes;
 /// the current partial second.
 pub(crate) const RECENT_S: u64 = 10;
 
-/// Bound, in applications: the FastCGI applications of a configuration with counts of their own.
+/// Bound, in applications: the maximum number of FastCGI applications of a configuration that have
+/// their own counts.
 const APPLICATIONS_MAX: usize = 8;
 
 /// The networks of a process, and the counts of those that have ended.

@@ -15,8 +15,8 @@ use crate::units::show_len;
 /// The media type of a page that lists a directory.
 pub const LISTING_TYPE: &str = "text/html; charset=utf-8";
 
-/// Bound, in entries: those of one page, about 300 KB. Each entry costs a few system calls. The
-/// page reports if there are more.
+/// Bound, in entries: the maximum number on one page, about 300 KB. Each entry costs a few system
+/// calls. The page reports if there are more.
 const ENTRIES_MAX: usize = 2000;
 
 const STYLE: &str = "\

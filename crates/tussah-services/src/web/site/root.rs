@@ -9,7 +9,8 @@ use rustix::io::{Errno, retry_on_intr};
 use super::options::Symlinks;
 use super::walk::{self, RootNames};
 
-/// Bound, in attempts: the attempts to resolve one path while directories are being renamed.
+/// Bound, in attempts: the maximum number of attempts to resolve one path while directories are
+/// being renamed.
 const ATTEMPTS_MAX: usize = 16;
 
 /// The permission to wait for a disk.

@@ -88,8 +88,8 @@ pub(super) fn fields<'a>(
     set
 }
 
-/// Returns whether a text matches, in at most (length of the pattern) × (length of the text) steps:
-/// after a mismatch, only the last star can match more.
+/// Returns whether a string matches, in at most (length of the pattern) × (length of the string)
+/// steps: after a mismatch, only the last star can match more.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut pos) = (0, 0);
     let mut star = None;

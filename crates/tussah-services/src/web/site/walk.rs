@@ -12,10 +12,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat, readlinkat};
 use rustix::io::Errno;
 
-/// Bound, in links: those followed for one path, as in the kernel (path_resolution(7)).
+/// Bound, in links: the maximum number followed for one path, as in the kernel
+/// (path_resolution(7)).
 const LINKS_MAX: usize = 40;
 
-/// Bound, in components: those walked for one path and its links, each of which holds a descriptor.
+/// Bound, in components: the maximum number walked for one path and its links, each of which holds
+/// a descriptor.
 const COMPONENTS_MAX: usize = 256;
 
 /// Opens a relative path, and never anything outside of the root. An absolute link continues at the

@@ -16,7 +16,7 @@ use crate::web::server::Server;
 use crate::web::server::budget;
 use crate::web::server::counts::{self, Count};
 
-/// Bound, in bytes: a body of an announced length up to this one is not streamed. A client that
+/// Bound, in bytes: the maximum announced length of a body that is not streamed. A client that
 /// sends it slowly then occupies neither its route nor what is behind it.
 const SHORT_BYTES: u64 = 64 * 1024;
 

@@ -69,7 +69,7 @@ fn of_param(text: &str, graph: &Graph, param: &Param) -> Arg {
         help = format!("{help}{space}{part}");
     };
     if let Some(default) = &param.default {
-        // Texts are shown as a user would type them, and other values as in the file.
+        // String values are shown as a user would type them, and other values as in the file.
         let shown = &text[default.span.start as usize..default.span.end as usize];
         add(format!("[default: {}]", shown.trim_matches('"')));
     }

@@ -17,8 +17,8 @@ const STEP_MIN: Duration = Duration::from_millis(1);
 /// Bound, in hours of virtual time: a graph that has not handled its items by then never will.
 const DRAIN_HOURS: u64 = 1;
 
-/// Bound, in attempts of 10 ms each: the time for items that files or sockets delay, because
-/// virtual time does not include these delays.
+/// Bound, in attempts of 10 ms each: the maximum number for items that files or sockets delay,
+/// because virtual time does not include these delays.
 const LATE_ATTEMPTS: u32 = 100;
 
 /// The reason why a test failed.

@@ -33,8 +33,8 @@ pub struct TapArguments {
     json: bool,
 }
 
-/// Bound, in bytes: a line of the answer. The texts of an item and its flow have 4096 bytes each,
-/// and each byte has up to six in JSON.
+/// Bound, in bytes: the maximum length of a line of the answer. An item and its flow are shown with
+/// up to 4096 bytes each, and JSON needs up to six bytes for each of them.
 pub(super) const LINE_MAX: usize = 64 << 10;
 
 /// The reason why the command ends early.

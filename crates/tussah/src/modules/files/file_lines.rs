@@ -29,7 +29,7 @@ pub struct FileLines {
     longest: u64,
 }
 
-/// Bound, in bytes: one read.
+/// Bound, in bytes: the maximum length of one read.
 const READ_MAX: usize = 64 << 10;
 
 #[module]

@@ -37,7 +37,7 @@ pub struct ReadFile {
     longest: u64,
 }
 
-/// Bound, in bytes: a file, if the graph does not set it.
+/// Bound, in bytes: the default maximum size of a file.
 const FILE_MAX: u64 = 16 << 20;
 
 #[module(blocking)]

@@ -31,8 +31,8 @@ pub struct Split<T> {
     of: PhantomData<fn(T)>,
 }
 
-/// Bound, in flows: those that are open at a time, if the graph does not set it. A flow with state
-/// costs some hundred bytes.
+/// Bound, in flows: the default maximum number that are open at a time. A flow with state costs
+/// some hundred bytes.
 const FLOWS_MAX: usize = 10_000;
 
 #[module]

@@ -115,7 +115,8 @@ impl Drop for CutOff<'_> {
     }
 }
 
-/// Bound, in bytes: the piece of a file that is sent within the patience of its sender.
+/// Bound, in bytes: the maximum length of a part of a file. Each part must be sent within the time
+/// limit of the sender.
 const PIECE_MAX: u64 = 64 << 10;
 
 impl Peer {

@@ -57,12 +57,12 @@ enum Arrival {
     End(u64),
 }
 
-/// Bound, in connections: those that are open at a time, if the graph does not set it.
+/// Bound, in connections: the default maximum number that are open at a time.
 const CONNECTIONS_MAX: usize = 10_000;
-/// Bound, in arrivals: those that wait between the readers of connections and the output port,
-/// whose receiver has the queue that counts.
+/// Bound, in arrivals: the maximum number that wait between the readers of connections and the
+/// output port, whose receiver has the queue that counts.
 const ARRIVALS_MAX: usize = 16;
-/// Bound, in bytes: one read.
+/// Bound, in bytes: the maximum length of one read.
 const READ_MAX: usize = 16 << 10;
 /// The pause after an error of accepting, so that a lasting one does not take a whole CPU.
 const PAUSE: Duration = Duration::from_millis(10);

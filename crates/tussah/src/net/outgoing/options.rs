@@ -95,7 +95,7 @@ impl OutgoingOptions {
     /// Creates the queue, and starts a thread that writes its buffers to `writer`.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     pub fn start<B, W>(self, writer: W) -> Outgoing<B>
     where

@@ -94,7 +94,7 @@ impl TcpStream {
     /// `InvalidInput` if the target is neither an address nor a host name.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if polled outside a runtime.
     pub async fn connect(address: impl ToAddresses) -> io::Result<Self> {
         match address.to_target()? {
             Target::Addresses(addresses) => DEFAULT.connect_first(addresses).await,
@@ -113,7 +113,7 @@ impl TcpStream {
     /// Returns `TimedOut` if the timeout elapses, or any error from [`connect`](Self::connect).
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if polled outside a runtime.
     ///
     /// # Examples
     /// ```
@@ -147,7 +147,7 @@ impl TcpStream {
 /// Same as [`TcpStream::connect`].
 ///
 /// # Panics
-/// Panics outside a runtime.
+/// Panics if polled outside a runtime.
 ///
 /// # Examples
 /// ```
@@ -235,7 +235,7 @@ impl ConnectOptions {
     /// Returns `TimedOut` if the timeout elapses, or any error from [`TcpStream::connect`].
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if polled outside a runtime.
     pub async fn connect(&self, address: impl ToAddresses) -> io::Result<TcpStream> {
         #[cfg_attr(
             not(feature = "dns"),

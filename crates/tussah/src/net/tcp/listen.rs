@@ -13,8 +13,8 @@ use crate::io_error::context;
 use crate::net::ToAddresses;
 use crate::net::socket::{Socket, family};
 
-/// Bound, in connections: the default length of the system's queue of pending connections. It is
-/// enough for a burst of clients while the acceptor is busy. The system's own limit
+/// Bound, in connections: the default maximum length of the system's queue of pending connections.
+/// It is enough for a burst of clients while the acceptor is busy. The system's own limit
 /// (`net.core.somaxconn`) also applies.
 const BACKLOG: u32 = 1024;
 
@@ -48,7 +48,7 @@ impl Default for ListenOptions {
 }
 
 impl ListenOptions {
-    /// Bound, in connections: sets the length of the system's queue of pending connections.
+    /// Bound, in connections: sets the maximum length of the system's queue of pending connections.
     /// Default: 1024. When the queue is full, the operating system makes further clients wait, or
     /// refuses them.
     pub fn backlog(self, connections: u32) -> Self {
@@ -93,9 +93,9 @@ impl ListenOptions {
         }
     }
 
-    /// Sets whether [`TCP_NODELAY`](super::TcpStream::set_nodelay) is set for accepted connections
-    /// from the start. Compared with setting it for each stream, this saves one system call per
-    /// connection. Default: false.
+    /// Sets [`TCP_NODELAY`](super::TcpStream::set_nodelay) on accepted connections. The connections
+    /// inherit the option from the listener, which saves a system call for each connection.
+    /// Default: false.
     pub fn nodelay(self, on: bool) -> Self {
         Self {
             nodelay: on,
@@ -137,7 +137,7 @@ impl ListenOptions {
     /// Same as [`TcpListener::bind`].
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     ///
     /// # Examples
     /// ```
@@ -168,7 +168,7 @@ impl ListenOptions {
     /// Same as [`TcpListener::bind`].
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     ///
     /// # Examples
     /// ```

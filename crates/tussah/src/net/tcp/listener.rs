@@ -99,7 +99,7 @@ impl TcpListener {
     /// (`localhost:80`) are not accepted; only connecting a `TcpStream` looks up host names.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     pub fn bind(address: impl ToAddresses) -> io::Result<Self> {
         Self::builder().bind(address)
@@ -112,7 +112,7 @@ impl TcpListener {
     /// Same as [`bind`](Self::bind).
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     pub fn bind_per_worker(address: impl ToAddresses) -> io::Result<Vec<Self>> {
         Self::builder().bind_per_worker(address)
@@ -145,7 +145,7 @@ impl TcpListener {
     /// Returns the system's error.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     pub fn from_std(listener: std::net::TcpListener) -> io::Result<Self> {
         Ok(Self::new(
@@ -173,8 +173,8 @@ impl TcpListener {
     /// error when descriptors or memory run out.
     ///
     /// # Panics
-    /// Panics outside a runtime if resources are exhausted, because the pause before the next
-    /// attempt needs a timer.
+    /// Panics if polled outside a runtime while resources are exhausted, because the pause before
+    /// the next attempt needs a timer.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let mut pauses = Pauses::new();
         loop {

@@ -20,8 +20,8 @@ pub struct KeepAlive {
     pub idle: Duration,
     /// Time between two probes, in whole seconds from 1 to 32,767.
     pub interval: Duration,
-    /// Bound, in probes: the number of unanswered probes, from 1 to 127, after which the connection
-    /// is broken and operations return `TimedOut`.
+    /// Bound, in probes: the maximum number of unanswered probes, from 1 to 127. After these, the
+    /// connection is broken and operations return `TimedOut`.
     pub count: u32,
 }
 
@@ -64,7 +64,7 @@ impl TcpStream {
         self.set(|socket| socket.set_nodelay(on))
     }
 
-    /// Returns whether `TCP_NODELAY` is set; see [`set_nodelay`](Self::set_nodelay).
+    /// Returns whether `TCP_NODELAY` is on; see [`set_nodelay`](Self::set_nodelay).
     ///
     /// # Errors
     /// Returns the system's error.

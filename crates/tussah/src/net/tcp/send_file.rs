@@ -23,7 +23,8 @@ use super::stream::TcpStream;
 use super::transfer::{Limited as _, Verb};
 use crate::net::socket::TRANSFER_MAX;
 
-/// Bound, in bytes: the buffer for reading a piece into the page cache, or for copying it.
+/// Bound, in bytes: the maximum size of the buffer for reading a part of a file into the page
+/// cache, or for copying it.
 const SCRATCH_BYTES: usize = 64 * 1024;
 
 /// The error returned when a file ends before all requested bytes have been sent. The file was
@@ -45,10 +46,9 @@ impl TcpStream {
     ///
     /// The worker does not block on the disk: the blocking pool first reads data that is not in
     /// memory. If sendfile(2) does not support a file, for example one in `/proc`, this function
-    /// reads and writes the data instead. The file is sent in pieces, and other threads may write
-    /// to the stream between two pieces. Unlike the other operations of a stream, `send_file`
-    /// raises `SIGPIPE` if the peer has closed the connection. Rust programs ignore `SIGPIPE` by
-    /// default.
+    /// reads and writes the data instead. The file is sent in parts, and other threads may write to
+    /// the stream between two parts. Unlike the other operations of a stream, `send_file` raises
+    /// `SIGPIPE` if the peer has closed the connection. Rust programs ignore `SIGPIPE` by default.
     ///
     /// # Cancellation
     /// If the future is dropped, part of the file may have been sent.

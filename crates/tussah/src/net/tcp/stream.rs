@@ -91,7 +91,7 @@ impl TcpStream {
     /// Returns the system's error.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     pub fn from_std(stream: std::net::TcpStream) -> io::Result<Self> {
         let peer = stream.peer_addr().ok();

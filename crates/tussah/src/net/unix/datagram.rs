@@ -55,7 +55,7 @@ impl UnixDatagram {
     /// `InvalidInput` if the path is too long; otherwise, any error from the operating system.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
@@ -69,7 +69,7 @@ impl UnixDatagram {
     /// Same as [`bind`](Self::bind).
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     pub fn bind_addr(address: &SocketAddr) -> io::Result<Self> {
         let this = Self::unbound()?;
@@ -86,7 +86,7 @@ impl UnixDatagram {
     /// Returns the system's error.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     pub fn unbound() -> io::Result<Self> {
         let socket = Socket::make(AddressFamily::UNIX, SocketType::DGRAM, None);
@@ -100,7 +100,7 @@ impl UnixDatagram {
     /// Returns the system's error.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     pub fn pair() -> io::Result<(Self, Self)> {
         let (a, b) = std::os::unix::net::UnixDatagram::pair()
@@ -114,7 +114,7 @@ impl UnixDatagram {
     /// Returns the system's error.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     pub fn from_std(socket: std::os::unix::net::UnixDatagram) -> io::Result<Self> {
         let socket = Socket::from_fd(socket.into())?;
@@ -180,7 +180,7 @@ impl UnixDatagram {
     /// Returns `NotFound` if the file does not exist, or any error from [`send`](Self::send).
     ///
     /// # Panics
-    /// Panics outside a runtime if there is no room, because retrying needs a timer.
+    /// Panics if polled outside a runtime while there is no room, because retrying needs a timer.
     pub async fn send_to(&self, data: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
         let path = path.as_ref();
         let address = of_path(path);
@@ -198,7 +198,7 @@ impl UnixDatagram {
     /// Same as [`send_to`](Self::send_to).
     ///
     /// # Panics
-    /// Panics outside a runtime if there is no room, because retrying needs a timer.
+    /// Panics if polled outside a runtime while there is no room, because retrying needs a timer.
     pub async fn send_to_addr(&self, data: &[u8], address: &SocketAddr) -> io::Result<usize> {
         let sent = match to_any(address) {
             Ok(any) => self.send_any(data, &any).await,

@@ -17,8 +17,8 @@ use crate::io_error::context;
 use crate::net::socket::{Direction, Socket};
 use crate::net::tcp::{Pauses, Verdict};
 
-/// Bound, in connections: the length of the queue of pending connections. The system's own limit
-/// (`net.core.somaxconn`) also applies.
+/// Bound, in connections: the maximum length of the queue of pending connections. The system's own
+/// limit (`net.core.somaxconn`) also applies.
 const BACKLOG: i32 = 4096;
 
 /// A Unix socket that accepts connections.
@@ -64,7 +64,7 @@ impl UnixListener {
     /// operating system.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
@@ -78,7 +78,7 @@ impl UnixListener {
     /// Same as [`bind`](Self::bind).
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     pub fn bind_addr(address: &SocketAddr) -> io::Result<Self> {
         let socket = Socket::make(AddressFamily::UNIX, SocketType::STREAM, None);
@@ -98,7 +98,7 @@ impl UnixListener {
     /// Returns the system's error.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     pub fn from_std(listener: std::os::unix::net::UnixListener) -> io::Result<Self> {
         Ok(Self::new(Socket::from_fd(listener.into())?))
@@ -128,8 +128,8 @@ impl UnixListener {
     /// return errors that concern a single connection, or that report exhausted resources.
     ///
     /// # Panics
-    /// Panics outside a runtime if resources are exhausted, because the pause before the next
-    /// attempt needs a timer.
+    /// Panics if polled outside a runtime while resources are exhausted, because the pause before
+    /// the next attempt needs a timer.
     pub async fn accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
         let mut pauses = Pauses::new();
         loop {

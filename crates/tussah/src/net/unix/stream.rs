@@ -159,7 +159,7 @@ impl UnixStream {
     /// Returns the system's error.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     pub fn pair() -> io::Result<(Self, Self)> {
         let (a, b) = std::os::unix::net::UnixStream::pair()
@@ -173,7 +173,7 @@ impl UnixStream {
     /// Returns the system's error.
     ///
     /// # Panics
-    /// Panics outside a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     pub fn from_std(stream: std::os::unix::net::UnixStream) -> io::Result<Self> {
         Ok(Self::new(Socket::from_fd(stream.into())?))

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{LimitUse, Order, Rule, Sample, Settings, Why};
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Bound, in decisions of one stage: the length of the log, which takes about 64 KiB; older
+/// Bound, in decisions of one stage: the maximum length of the log, which takes about 64 KiB; older
 /// decisions are dropped.
 pub const DECISIONS_MAX: usize = 256;
 

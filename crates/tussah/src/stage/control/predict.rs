@@ -47,8 +47,8 @@ use super::{
 };
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Bound, in events: the number of places that the senders on each worker may have reserved in
-/// advance. Reserved places count as queued.
+/// Bound, in events: the maximum number of places that the senders on each worker may have reserved
+/// in advance. Reserved places count as queued.
 const RESERVED_MAX: f64 = 128.0;
 
 /// Bound, in nanoseconds: the shortest time between two samples. The controller's own cost stays

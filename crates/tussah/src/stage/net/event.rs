@@ -6,7 +6,7 @@ use std::io;
 use super::connection::Connection;
 use super::server::Server;
 
-/// An event of a socket. [The module](super) documents the order of events.
+/// An event of a socket. See the [module documentation](super) for the order of events.
 ///
 /// A stage that also takes other events can define its own enum that implements
 /// `From<SocketEvent>`.

@@ -8,16 +8,16 @@ use tussah_core::Color;
 
 use crate::net::{OutgoingOptions, PACKET_MAX, RateLimit, WhenFull};
 
-/// Bound, in connections: the default number of simultaneous connections. Each has a descriptor and
-/// takes about 3 KB.
+/// Bound, in connections: the default maximum number of simultaneous connections. Each has a
+/// descriptor and takes about 3 KB.
 const CONNECTIONS_MAX: usize = 10_000;
 
-/// Bound, in seconds: the default time to write the rest to a peer. A peer that still reads needs
-/// less.
+/// Bound, in seconds: the default maximum time to write the rest to a peer. A peer that still reads
+/// needs less.
 const FINISH_S_MAX: u64 = 30;
 
-/// Bound, in seconds: the default time that a connection that was closed on this side waits for the
-/// peer to finish. It allows for several round trips, even if packets are lost.
+/// Bound, in seconds: the default maximum time for which a connection that was closed on this side
+/// waits for the peer to finish. It allows for several round trips, even if packets are lost.
 const LINGER_S_MAX: u64 = 2;
 
 /// The action to take when a controller of the stage rejects an event. Default:

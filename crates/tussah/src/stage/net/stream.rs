@@ -25,7 +25,7 @@ pub enum Stream {
 pub enum Listener {
     /// A listener for TCP connections.
     Tcp(TcpListener),
-    /// A listener for connections between Unix sockets.
+    /// A listener for connections to a Unix socket.
     Unix(UnixListener),
 }
 

@@ -150,11 +150,12 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// batch.
     ///
     /// With a target, the default controllers reject events that would miss it, and keep batches
-    /// short enough to meet it. See [`AutoTarget`](crate::stage::control::AutoTarget), in
-    /// particular if handlers wait. Without a target, the stage refuses only events that exceed a
-    /// bound of its queue. If you add a [controller](Self::controller), the target does not affect
-    /// that controller. The controller replaces the default controllers for the settings that it
-    /// owns. The target has no effect in a [manual](Self::manual) stage.
+    /// short enough to meet it. If handlers wait, see
+    /// [`AutoTarget`](crate::stage::control::AutoTarget) for the effect of the target. Without a
+    /// target, the stage refuses only events that exceed a bound of its queue. If you add a
+    /// [controller](Self::controller), the target does not affect that controller. The controller
+    /// replaces the default controllers for the settings that it owns. The target has no effect in
+    /// a [manual](Self::manual) stage.
     pub fn target(mut self, target: Duration) -> Self {
         self.target = Some(target);
         self

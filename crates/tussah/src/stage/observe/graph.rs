@@ -309,7 +309,7 @@ fn short(name: &str) -> String {
     out
 }
 
-/// Quotes a text for DOT: backslashes and ampersands would begin escapes in a label.
+/// Quotes a string for DOT: backslashes and ampersands would begin escapes in a label.
 fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for letter in text.chars() {

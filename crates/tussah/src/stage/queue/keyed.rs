@@ -22,9 +22,9 @@ use crate::stage::event::{Batch, Chunk, Classes, Event};
 /// Bound, in entries of a list for each stale entry: when a list has this many or fewer, its stale
 /// entries are removed.
 const STALE_PART: usize = 8;
-/// Bound, in lists: the empty lists of events that are kept for later keys.
+/// Bound, in lists: the maximum number of empty lists of events that are kept for later keys.
 const SPARE_MAX: usize = 128;
-/// Bound, in events: the room of a list that is kept.
+/// Bound, in events: the maximum capacity of a list that is kept.
 const SPARE_ROOM_MAX: usize = 8;
 
 /// A queue by key, for any type of key.

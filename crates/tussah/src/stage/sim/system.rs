@@ -147,7 +147,7 @@ pub enum Step {
     /// Waits for a permit of the resource with this index, holds the permit for some time without
     /// using a CPU, and returns the permit. Permits are granted in order of request.
     Hold(usize, Distribution),
-    /// Ends the event as failed, with the given probability.
+    /// Fails the event with this probability. A failed event skips its remaining steps.
     Fail(f64),
     /// Sends one event to each of these stages, and does not wait for them. An event that a stage
     /// refuses is lost.

@@ -106,7 +106,7 @@ impl Digest {
         since
     }
 
-    /// Adds all times of another histogram.
+    /// Adds all times of `other` to this histogram.
     pub fn merge(&mut self, other: &Digest) {
         for at in other.low..other.high {
             self.counts[at] = self.counts[at].saturating_add(other.counts[at]);

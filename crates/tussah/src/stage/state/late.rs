@@ -18,8 +18,8 @@ const PAUSE_NS: u64 = 1_000_000;
 /// Bound, in nanoseconds for each queued event: the shortest time between two checks of a long
 /// queue. A check takes a few nanoseconds per event, so it costs a few percent of a worker's time.
 const PAUSE_EVENT_NS: u64 = 100;
-/// Bound, in nanoseconds: the time between two checks for overdue events in an overload. With the
-/// delay of a busy worker, a client gets its rejection within 50 ms.
+/// Bound, in nanoseconds: the maximum time between two checks for overdue events in an overload.
+/// With the delay of a busy worker, a client gets its rejection within 50 ms.
 const SWEEP_NS: u64 = 25_000_000;
 
 impl<E> State<E> {

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tussah::Clock;
 
-/// Bound, in seconds: how long a script is not looked for again.
+/// Bound, in seconds: the maximum time for which the path of a script is remembered.
 const TIME: Duration = Duration::from_secs(1);
 
-/// Bound, in scripts: those not looked for again.
+/// Bound, in scripts: the maximum number whose paths are remembered.
 const SCRIPTS_MAX: usize = 256;
 
 /// The paths of the scripts that were found lately, by the names under which they were found.

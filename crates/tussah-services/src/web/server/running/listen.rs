@@ -21,8 +21,9 @@ use crate::web::server::port::explain;
 use crate::web::server::serve::WebError;
 use crate::web::server::tls::Reloadable;
 
-/// Bound, in connections: those that the system keeps before they are accepted, so that a burst of
-/// clients is not rejected. The system also has its own bound (`net.core.somaxconn`).
+/// Bound, in connections: the maximum number that the system keeps before they are accepted, so
+/// that a burst of clients is not rejected. The system also has its own bound
+/// (`net.core.somaxconn`).
 const BACKLOG: u32 = 4096;
 
 /// A listener, until it is closed or dropped.

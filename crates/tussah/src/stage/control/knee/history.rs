@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use crate::stage::control::Sample;
 
-/// Bound, in marks: the number kept, for four unloaded times or four targets, whichever is longer.
+/// Bound, in marks: the maximum number kept, for four unloaded times or four targets, whichever is
+/// longer.
 const MARKS_MAX: usize = 64;
 
 /// Counts since the start.

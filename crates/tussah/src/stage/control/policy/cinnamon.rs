@@ -32,12 +32,12 @@ use crate::stage::control::{
 };
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Bound, in cohorts per class: the number of cohorts, as in the original Cinnamon. A cohort is the
-/// smallest part of a class that can be rejected.
+/// Bound, in cohorts per class: the fixed number of cohorts, as in the original Cinnamon. A cohort
+/// is the smallest part of a class that can be rejected.
 pub const COHORTS: usize = 128;
 
-/// Bound, in arrivals: the window of the distribution of priorities. The counts cover between half
-/// a window and a whole one.
+/// Bound, in arrivals: the length of the window of the distribution of priorities. The counts cover
+/// between half a window and a whole one.
 const WINDOW: u32 = 1000;
 
 /// Parameters of [`Cinnamon`].

@@ -54,9 +54,9 @@ impl OutgoingBound {
     }
 
     /// Also bounds the total number of bytes in all write queues. Each socket, including each
-    /// listening socket, gets an equal part of the total: at least 16 KiB, and at most the bound
-    /// that was passed to [`each`](Self::each). If new sockets reduce this part below the length of
-    /// a queue, the queued data stays, but no further data is queued until there is room.
+    /// listening socket, gets an equal share of the total: at least 16 KiB, and at most the bound
+    /// that was passed to [`each`](Self::each). If new sockets reduce this share below the length
+    /// of a queue, the queued data stays, but no further data is queued until there is room.
     #[must_use]
     pub fn of_all(self, bytes: u64) -> Self {
         let all = Some(bytes);

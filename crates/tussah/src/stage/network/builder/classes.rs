@@ -29,11 +29,12 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// With a [target](Self::target), an overloaded stage admits as many events of each class as it
     /// can serve in time. Each class can use its own share of the capacity, and capacity that other
     /// classes leave unused. The stage therefore rejects only excess events of a class that sends
-    /// too many. In simulations whose handlers only compute, each class gets the capacity due to
-    /// it, to within 8 %. The division is less exact in three cases:
+    /// too many. In simulations whose handlers never wait, each class gets the capacity due to it,
+    /// to within 8 %. The division is less exact in three cases:
     ///
     /// - If handlers wait for a scarce resource, a class that needs most of its share loses up to a
-    ///   fifth of its events while another class sends many times the capacity.
+    ///   fifth of its events while another class sends many times more events than the stage can
+    ///   handle.
     /// - After a class starts to send far too many events, the stage may reject events of all
     ///   classes until it has served several hundred events. This takes about a second at 800
     ///   events/s, and 8 s at 100 events/s.
