@@ -4,7 +4,7 @@
 //! "SEDA" (SOSP 2001): a server that talks to the peers, a router, and a catcher that keeps the
 //! node connected. The router forwards pings and queries to all other peers, and returns pongs,
 //! query hits and pushes along the path of the packets that they answer. `docs/gnutella.md`
-//! describes the limits, and the treatment of misbehaving peers.
+//! describes the limits and the treatment of misbehaving peers.
 
 mod catcher;
 mod cli;

@@ -15,7 +15,7 @@ use tussah::stage::{Batch, Handler, Network, Sender};
 /// Bound, in bytes: the longest line. A client that sends a longer one is disconnected.
 const LINE_MAX: usize = 4096;
 
-/// A line, and the connection for the reply.
+/// A line and the connection for the reply.
 struct Line {
     connection: Connection,
     number: u64,

@@ -18,7 +18,7 @@ use crate::metric::Metric;
 const MEMORY: u64 = 1 << 30;
 const CACHE_MEGABYTES: usize = 200;
 
-/// The number of requests on a connection, and the pause before each.
+/// The number of requests on a connection and the pause before each.
 const REQUESTS_PER_CONNECTION: u32 = 5;
 const THINK: &str = "20ms";
 

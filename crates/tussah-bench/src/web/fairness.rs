@@ -13,7 +13,7 @@ use crate::metric::Metric;
 const JAIN: &str = "Jain, worst window";
 const SPREAD: &str = "p99 / p50";
 
-/// The default number of rounds, and the number of windows in each.
+/// The default number of rounds and the number of windows in each.
 const ROUNDS: u32 = 15;
 const WINDOWS: usize = 3;
 

@@ -27,7 +27,7 @@ pub struct Site {
     pub cumulative: Vec<f64>,
 }
 
-/// The classes of files in SPECweb99: the unit of length in bytes, and the share of the requests.
+/// The classes of files in SPECweb99: the unit of length in bytes and the share of the requests.
 const CLASSES: [(usize, f64); 4] = [(102, 0.35), (1024, 0.50), (10_240, 0.14), (102_400, 0.01)];
 
 /// The shares of the files of 1 to 9 units among the requests for their class.

@@ -54,7 +54,7 @@ impl State {
     }
 }
 
-/// The times of the bursts, and the start of the next one.
+/// The times of the bursts and the start of the next one.
 struct Bursts {
     samples: &'static Samples,
     count: usize,

@@ -76,7 +76,7 @@ fn run(options: &Options, exchange: fn(&Options)) -> Vec<Metric> {
     ]
 }
 
-/// The start of the exchange, and the CPU time until then.
+/// The start of the exchange and the CPU time until then.
 static CLOCK: OnceLock<(Instant, Duration)> = OnceLock::new();
 
 fn start_clock() {

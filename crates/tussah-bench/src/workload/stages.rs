@@ -55,7 +55,7 @@ const QUEUE: usize = 1024;
 
 type Event = [u64; 8];
 
-/// The size of a pipeline, and the number of events through it.
+/// The size of a pipeline and the number of events through it.
 #[derive(Clone, Copy, Debug)]
 struct Size {
     stages: usize,

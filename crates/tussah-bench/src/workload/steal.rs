@@ -36,7 +36,7 @@ const PEERS: &[Peer] = &[
 const COLORS: usize = 64;
 const COLOR_WORDS: usize = 256 * 1024 / size_of::<u64>();
 
-/// The number of events of each color, and the work of each event.
+/// The number of events of each color and the work of each event.
 #[derive(Clone, Copy, Debug)]
 struct Size {
     events: usize,

@@ -133,7 +133,7 @@ struct Chain {
     events: usize,
 }
 
-/// The state of the chain, and the number of events left.
+/// The state of the chain and the number of events left.
 struct Step(u64, usize);
 
 impl kameo::message::Message<Step> for Chain {

@@ -40,7 +40,7 @@ const ELSEWHERE: &str = "CPU ns other worker";
 /// it over costs almost nothing.
 const BATCH: usize = 10_000;
 
-/// Returns the number of pending timers, and the number of timers to set and cancel.
+/// Returns the number of pending timers and the number of timers to set and cancel.
 fn size(options: &Options) -> (usize, usize) {
     let pending = options.idle.unwrap_or_else(|| options.scaled(1_000_000));
     (pending, options.scaled(1_000_000))

@@ -28,7 +28,7 @@ const PEERS: &[Peer] = &[
 
 const THREADS: usize = 2;
 
-/// Returns the number of yields of each thread, and the number of workers.
+/// Returns the number of yields of each thread and the number of workers.
 fn size(options: &Options) -> (usize, usize) {
     (options.scaled(2_500_000), options.workers_or(1))
 }

@@ -129,8 +129,8 @@ impl<T: Send + 'static> Colored<T> {
         With::new(self, Write(f))
     }
 
-    /// Runs a closure on the value. This is an alias of [`with`](Colored::with), and the
-    /// counterpart of [`read`](Colored::read).
+    /// Runs a closure on the value. This is an alias of [`with`](Colored::with) and the counterpart
+    /// of [`read`](Colored::read).
     pub fn write<F, R>(&self, f: F) -> With<'_, T, Write<F>, R>
     where
         F: FnOnce(&mut T) -> R + Send + 'static,

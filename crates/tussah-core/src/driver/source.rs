@@ -62,7 +62,7 @@ impl Source {
     /// Takes ownership of a descriptor, for use in the current runtime.
     ///
     /// # Panics
-    /// Panics if called outside of a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     pub fn new(fd: OwnedFd) -> Self {
         Handle::with_current(|handle| Self::new_in(handle, fd))

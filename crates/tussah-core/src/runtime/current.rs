@@ -12,7 +12,7 @@ use crate::worker::Worker;
 /// Spawns a thread in the current runtime, as [`Handle::spawn`] does.
 ///
 /// # Panics
-/// Panics if called outside of a runtime, or if the runtime has shut down.
+/// Panics if called outside a runtime, or if the runtime has shut down.
 #[track_caller]
 pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
@@ -26,7 +26,7 @@ where
 /// Spawns a thread in a color of the current runtime, as [`Handle::spawn_in`] does.
 ///
 /// # Panics
-/// Panics if called outside of a runtime, if the runtime has shut down, or if the color belongs to
+/// Panics if called outside a runtime, if the runtime has shut down, or if the color belongs to
 /// another runtime.
 #[track_caller]
 pub fn spawn_in<F>(color: impl AsColor, future: F) -> JoinHandle<F::Output>
@@ -44,7 +44,7 @@ where
 /// Returns the closure if the color is full or the runtime has shut down.
 ///
 /// # Panics
-/// Panics if called outside of a runtime.
+/// Panics if called outside a runtime.
 #[inline(always)]
 #[track_caller]
 pub fn post<F: FnOnce() + Send + 'static>(f: F) -> Result<(), PostError<F>> {
@@ -57,7 +57,7 @@ pub fn post<F: FnOnce() + Send + 'static>(f: F) -> Result<(), PostError<F>> {
 /// Returns the closure if the color is full or the runtime has shut down.
 ///
 /// # Panics
-/// Panics if called outside of a runtime, or if the color belongs to another runtime.
+/// Panics if called outside a runtime, or if the color belongs to another runtime.
 #[inline(always)]
 #[track_caller]
 pub fn post_in<F: FnOnce() + Send + 'static>(

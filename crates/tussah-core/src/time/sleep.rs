@@ -35,7 +35,7 @@ use super::{
 ///
 /// # Panics
 ///
-/// The first poll after creation or [`reset`](Self::reset) panics outside of a runtime.
+/// The first poll after creation or [`reset`](Self::reset) panics outside a runtime.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Sleep {
     deadline: Instant,

@@ -40,7 +40,7 @@ pub(super) struct Exchange<B> {
     parser: Parser,
     /// The part of the connection's input that has not been parsed.
     unparsed: Range<usize>,
-    /// The bytes to send, and the number of those sent.
+    /// The bytes to send and the number of those sent.
     output: Vec<u8>,
     sent: usize,
     /// The body, until its end.

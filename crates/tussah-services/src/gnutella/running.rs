@@ -55,7 +55,7 @@ impl Gnutella {
     /// hosts cannot be read, or if an address cannot be bound.
     ///
     /// # Panics
-    /// Panics if polled outside of a runtime.
+    /// Panics if polled outside a runtime.
     pub async fn start(self) -> Result<Running, GnutellaError> {
         let options = self.options;
         let (ready, http) = oneshot::async_channel();

@@ -55,7 +55,7 @@ impl Video {
     /// or if the address cannot be bound.
     ///
     /// # Panics
-    /// Panics if polled outside of a runtime.
+    /// Panics if polled outside a runtime.
     pub async fn start(self) -> Result<Running, VideoError> {
         let options = self.options;
         check(&options)?;

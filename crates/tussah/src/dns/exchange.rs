@@ -1,4 +1,4 @@
-//! A query to one server, and its answer.
+//! A query to one server and its answer.
 
 use std::future::poll_fn;
 use std::io;

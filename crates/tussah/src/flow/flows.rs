@@ -285,7 +285,7 @@ impl Flow {
         self.inner().map_or(0, |inner| inner.number)
     }
 
-    /// Returns the number of the flow, and the place that the queue of an instance remembers.
+    /// Returns the number of the flow and the place that the queue of an instance remembers.
     #[inline]
     pub(crate) fn entry(&self, slot: usize) -> (u64, Option<&AtomicU32>) {
         let Some(inner) = self.inner() else {

@@ -34,7 +34,7 @@ enum Source {
     Fetching(Pin<Box<dyn Future<Output = io::Result<Batch>> + Send + Sync>>),
 }
 
-/// A batch of entries, and the source of the next batch.
+/// A batch of entries and the source of the next batch.
 type Batch = (VecDeque<io::Result<DirEntry>>, Option<std::fs::ReadDir>);
 
 /// One entry of a directory.

@@ -143,7 +143,7 @@ pub struct Arrivals {
     /// The arrival rates. Each entry holds a start time, in nanoseconds, and the number of arrivals
     /// per second from then on.
     pub rates: Vec<(u64, f64)>,
-    /// The bursts. Each entry holds a time, and the number of events that arrive at that time.
+    /// The bursts. Each entry holds a time and the number of events that arrive at that time.
     pub bursts: Vec<(u64, u32)>,
     /// The number of clients in a closed loop, whose events arrive in addition to `rates` and
     /// `bursts`. Each client sends its first event within the first millisecond. After each

@@ -1,4 +1,4 @@
-//! The bytes of a burst, and the server's code to check and acknowledge them.
+//! The bytes of a burst and the server's code to check and acknowledge them.
 
 use std::sync::atomic::Ordering;
 

@@ -1,4 +1,4 @@
-//! The packets of the client, and their mix.
+//! The packets of the client and their mix.
 
 /// The kinds of packets.
 pub const PING: u8 = 0x00;

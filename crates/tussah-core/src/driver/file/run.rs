@@ -79,7 +79,7 @@ impl<R> Drop for Run<R> {
 /// Returns the closure's error, or an error if the pool is full or the runtime has shut down.
 ///
 /// # Panics
-/// Panics if polled outside of a runtime. If the closure panics, the panic resumes in the caller
+/// Panics if polled outside a runtime. If the closure panics, the panic resumes in the caller
 /// with its payload.
 ///
 /// # Cancellation

@@ -56,7 +56,7 @@ fn latencies(curves: Vec<Line>) -> Panel {
     )
 }
 
-/// A name, and the count of a second to show.
+/// A name and the count of a second to show.
 type Series = (&'static str, fn(&Second) -> u64);
 
 /// Returns the plot of the requests of each second.

@@ -46,7 +46,7 @@ pub(in crate::load) struct Run {
     progress: Notify,
     tallies: Box<[Mutex<Tally>]>,
     records: Mutex<Vec<Record>>,
-    /// One error message of each kind, and the number of errors before the measurement.
+    /// One error message of each kind and the number of errors before the measurement.
     samples: Mutex<BTreeMap<&'static str, String>>,
     failed_before: Mutex<BTreeMap<&'static str, u64>>,
 }

@@ -104,7 +104,7 @@ impl Web {
     /// address cannot be bound.
     ///
     /// # Panics
-    /// Panics if polled outside of a runtime.
+    /// Panics if polled outside a runtime.
     pub async fn start(self) -> Result<Running, WebError> {
         let open: OpenSite = Config::open_site;
         Running::start(self.config, self.routes, open, Box::new(wire))

@@ -39,7 +39,7 @@ struct Known {
     ended: Vec<Counting>,
 }
 
-/// A stage's statistics, and the distribution of its response times.
+/// A stage's statistics and the distribution of its response times.
 pub(crate) type Counting = (StageStats, Digest);
 
 /// The counts at the start of a second of the server's clock.

@@ -80,7 +80,7 @@ fn skip_empty_lines(bytes: &[u8]) -> Result<usize, Stop> {
     Ok(at)
 }
 
-/// Returns the method at `at`, and the position of the space after it.
+/// Returns the method at `at` and the position of the space after it.
 #[inline(always)]
 fn method(bytes: &[u8], at: usize) -> Result<(Method, usize), Stop> {
     if bytes.get(at..at + 4) == Some(b"GET ") {
@@ -125,7 +125,7 @@ fn target(bytes: &[u8], at: usize, limits: &Limits) -> Result<Target, Stop> {
     })
 }
 
-/// Returns the version at `at`, and the start of the next line.
+/// Returns the version at `at` and the start of the next line.
 #[inline(always)]
 fn version(bytes: &[u8], at: usize) -> Result<(Version, usize), Stop> {
     if bytes.get(at..at + 10) == Some(b"HTTP/1.1\r\n") {

@@ -1,4 +1,4 @@
-//! The cost of a batch, and the cost of each event in it.
+//! The cost of a batch and the cost of each event in it.
 //!
 //! Servlet time is modeled as a linear function of the number of batches and the number of events.
 //! Weighted least squares over the samples estimate the two slopes. The weights account for the

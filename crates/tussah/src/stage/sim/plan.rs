@@ -45,7 +45,7 @@ pub struct Schedule<'a> {
     drawn: u64,
 }
 
-/// Returns the entry in force at this time, and the index of the next entry. Entries are sorted by
+/// Returns the entry in force at this time and the index of the next entry. Entries are sorted by
 /// the time from which they apply.
 fn at<T: Copy>(sorted: &[(u64, T)], now_ns: f64) -> (Option<T>, usize) {
     let next = sorted.partition_point(|(since_ns, _)| *since_ns as f64 <= now_ns);

@@ -202,7 +202,7 @@ pub struct Clients {
     pub stage: usize,
     /// The clients and the times of their requests. Each client in an open loop sends one request.
     pub arrivals: Arrivals,
-    /// The work of each request in the step [`Serve`](Step::Serve). Each entry holds a start time,
+    /// The work of each request in the step [`Serve`](Step::Serve). Each entry holds a start time
     /// and the work of requests that arrive from then on.
     pub services: Vec<(u64, Service)>,
     /// The time after which a client stops waiting for an answer; `u64::MAX` for never. Stages

@@ -1,4 +1,4 @@
-//! The future of a handler, and its result.
+//! The future of a handler and its result.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -43,7 +43,7 @@ pub(super) struct Source {
     pub(super) would_reject: u64,
 }
 
-/// Returns the kind of a scarce resource, and the name of a limit.
+/// Returns the kind of a scarce resource and the name of a limit.
 pub(super) fn kind_of(resource: &Resource) -> (&'static str, Option<&str>) {
     match resource {
         Resource::Limit(name) => ("limit", Some(name)),

@@ -12,7 +12,7 @@ pub(in super::super) struct Scarce {
     pub(in super::super) service_ns: f64,
 }
 
-/// The wanted number of servlets, and the scarce resource.
+/// The wanted number of servlets and the scarce resource.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(in super::super) struct Asked {
     pub(in super::super) servlets: usize,

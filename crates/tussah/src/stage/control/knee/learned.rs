@@ -2,7 +2,7 @@
 
 use super::{Knee, Phase, REST_MIN, Why, unloaded};
 
-/// The unloaded time of a stage, and its scarce resource.
+/// The unloaded time of a stage and its scarce resource.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Learned {
     unloaded: unloaded::Learned,
