@@ -46,6 +46,7 @@ impl Command {
         }
         let runtime = builder.build().map_err(no_runtime)?;
         runtime.block_on(async {
+            signals::fail_writes_at_the_limit().map_err(no_runtime)?;
             let signals = signal(Signal::INT).and_then(|int| Ok([int, signal(Signal::TERM)?]));
             let signals = signals.map_err(no_runtime)?;
             let running = start().await?;

@@ -238,9 +238,7 @@ struct Orders([(Signals, Order); 3]);
 
 impl Orders {
     fn listen() -> io::Result<Self> {
-        // A write beyond the limit for files (RLIMIT_FSIZE) then fails, and does not end the
-        // process. The handler stays when nobody listens.
-        drop(signal(Signal::XFSZ)?);
+        signals::fail_writes_at_the_limit()?;
         Ok(Self([
             (signal(Signal::INT)?, Order::Stop),
             (signal(Signal::TERM)?, Order::Stop),

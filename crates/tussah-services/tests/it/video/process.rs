@@ -158,3 +158,13 @@ fn streams_end_after_the_drain_time_or_a_second_signal() {
         assert_eq!(process.ended(), (Some(0), last.to_owned()));
     }
 }
+
+#[test]
+fn a_file_at_its_size_limit_does_not_end_the_server() {
+    let directory = tempfile::tempdir().expect("there is room");
+    let mut process = Process::start(directory.path(), &[]);
+    process.signal(Signal::XFSZ);
+    process.signal(Signal::TERM);
+    assert!(process.line().contains("shutting down"));
+    assert_eq!(process.ended().0, Some(0));
+}
