@@ -228,7 +228,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Returns the model of a handler that only computes.
+    /// Returns the model of a handler that uses a CPU and never waits.
     #[must_use]
     pub fn computing(compute: Distribution) -> Self {
         Self {

@@ -84,7 +84,7 @@ impl TcpStream {
         })
     }
 
-    /// Reads the available data without waiting.
+    /// Reads the available data into `buffer` without waiting.
     ///
     /// # Errors
     /// Returns `WouldBlock` if no data is available, or if the rate limit is exhausted. Otherwise,

@@ -295,7 +295,7 @@ impl UnixStream {
         Ok(())
     }
 
-    /// Reads without waiting.
+    /// Reads the available data into `buffer` without waiting.
     ///
     /// # Errors
     /// Returns `WouldBlock` if no data is available; otherwise, any error from the operating
@@ -333,7 +333,7 @@ impl UnixStream {
         self.socket.has_hung_up(hangup)
     }
 
-    /// Writes without waiting.
+    /// Writes as much of `data` as fits, without waiting.
     ///
     /// # Errors
     /// Returns `WouldBlock` if there is no room; otherwise, any error from the operating system.
@@ -341,7 +341,7 @@ impl UnixStream {
         self.socket.send(data)
     }
 
-    /// Writes from several buffers without waiting.
+    /// Writes as much of the contents of several buffers as fits, without waiting.
     ///
     /// # Errors
     /// Same as [`try_write`](Self::try_write).

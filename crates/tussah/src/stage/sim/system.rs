@@ -140,7 +140,7 @@ pub enum Step {
     /// Does the work that was planned for the request when it arrived ([`Clients::services`]):
     /// computes, holds a permit of the first resource, waits, and perhaps fails.
     Serve,
-    /// Computes.
+    /// Uses a CPU for this time.
     Compute(Distribution),
     /// Waits without using a CPU.
     Wait(Distribution),
