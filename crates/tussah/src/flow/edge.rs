@@ -42,7 +42,7 @@ type Only<T> = Ports<T, Never>;
 impl<T: Send + 'static> Edge<T> {
     /// Sends an item as [`Push::push`] does.
     #[inline(always)]
-    pub(crate) fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
+    pub(crate) fn push(&self, flow: &Flow, item: T) -> Option<Wait<'_>> {
         if self.taps.are_any() {
             return self.push_tapped(flow, item);
         }
@@ -52,18 +52,21 @@ impl<T: Send + 'static> Edge<T> {
     // The item is not borrowed on the usual way, so that it needs no place in memory there.
     #[cold]
     #[inline(never)]
-    fn push_tapped(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
-        self.taps.show(&flow, &item);
+    fn push_tapped(&self, flow: &Flow, item: T) -> Option<Wait<'_>> {
+        self.taps.show(flow, &item);
         self.push_untapped(flow, item)
     }
 
     #[inline(always)]
-    fn push_untapped(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
+    fn push_untapped(&self, flow: &Flow, item: T) -> Option<Wait<'_>> {
         let Some(direct) = &self.direct else {
-            return self.any.push(flow, item);
+            return self.any.push(flow.clone(), item);
         };
-        let item = Ports::This(item);
-        match direct.send_value(Parcel { item, flow }) {
+        let make = || Parcel {
+            item: Ports::This(item),
+            flow: flow.clone(),
+        };
+        match direct.send_made(make) {
             Ok(()) => None,
             Err((event, why)) => self.not_sent(event.into_inner(), why),
         }
@@ -72,10 +75,7 @@ impl<T: Send + 'static> Edge<T> {
     #[cold]
     #[inline(never)]
     fn not_sent(&self, Parcel { flow, item }: Parcel<Only<T>>, why: NotTaken) -> Option<Wait<'_>> {
-        let item = match item {
-            Ports::This(item) => item,
-            Ports::Other(never) => match never {},
-        };
+        let Ports::This(item) = item;
         if why.can_wait() {
             return self.any.push(flow, item);
         }
@@ -332,7 +332,7 @@ impl<S, I, W> To<S, I, W> {
 
 impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Sender<Parcel<I>>, I, W> {
     fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
-        let (event, why) = self.to.send_value(self.parcel(flow, item)).err()?;
+        let (event, why) = self.to.send_made(|| self.parcel(flow, item)).err()?;
         let sending = self.to.sending(event, why);
         Some(Box::pin(async move {
             if let Err(error) = sending.await {

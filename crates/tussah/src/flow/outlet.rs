@@ -176,7 +176,7 @@ impl<T: Send + 'static> Outlet<T> {
         let Some(edge) = self.edge() else {
             return self.put_all(flow, item, &mut held);
         };
-        if let Some(wait) = edge.push(flow.clone(), item) {
+        if let Some(wait) = edge.push(flow, item) {
             held(wait);
         }
     }
@@ -188,16 +188,37 @@ impl<T: Send + 'static> Outlet<T> {
         };
         for edge in others {
             let clone = self.clone.expect("items of several edges can be cloned");
-            edge.push(flow.clone(), clone(&item)).map(&mut *held);
+            edge.push(flow, clone(&item)).map(&mut *held);
         }
-        last.push(flow.clone(), item).map(held);
+        last.push(flow, item).map(held);
+    }
+
+    /// Sends an item. If there is no room for it, returns a future that waits for room.
+    #[inline(always)]
+    pub(super) fn push(&self, flow: &Flow, item: T) -> Option<Wait<'_>> {
+        match self.edge() {
+            Some(edge) => edge.push(flow, item),
+            None => self.push_all(flow, item),
+        }
+    }
+
+    #[inline(never)]
+    fn push_all(&self, flow: &Flow, item: T) -> Option<Wait<'_>> {
+        let mut waits = Vec::new();
+        self.put_all(flow, item, &mut |wait| waits.push(wait));
+        let all = |waits| -> Wait<'_> {
+            Box::pin(async move {
+                for wait in waits {
+                    wait.await;
+                }
+            })
+        };
+        (!waits.is_empty()).then(|| all(waits))
     }
 
     /// Sends an item, and waits until there is room for it.
     pub(super) async fn deliver(&self, flow: &Flow, item: T) {
-        let mut held = Vec::new();
-        self.put(flow, item, |wait| held.push(wait));
-        for wait in held {
+        if let Some(wait) = self.push(flow, item) {
             wait.await;
         }
     }
@@ -291,16 +312,10 @@ impl<'a, T: Send + 'static> Port<'a, T> {
     /// Sends an item, and returns a future that waits for room if there is none.
     #[inline(always)]
     fn put(&self, flow: &Flow, item: T) -> impl Future<Output = ()> + Send + use<'a, T> {
-        // A `Vec` without elements allocates nothing.
-        let mut held = Vec::new();
-        self.outlet.put(flow, item, |wait| held.push(wait));
-        let sends = self.sends;
+        let (wait, sends) = (self.outlet.push(flow, item), self.sends);
         async move {
-            if held.is_empty() {
-                return;
-            }
-            let _waits = sends.wait();
-            for wait in held {
+            if let Some(wait) = wait {
+                let _waits = sends.wait();
                 wait.await;
             }
         }

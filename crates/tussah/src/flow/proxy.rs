@@ -371,7 +371,7 @@ impl<T: Send + 'static, I: Send + 'static> Handler for Pass<T, I> {
         while let Some(Parcel { item, flow }) = batch.next() {
             match (self.unwrap)(item) {
                 Ok(item) => {
-                    if let Some(wait) = self.to.push(flow, item) {
+                    if let Some(wait) = self.to.push(&flow, item) {
                         wait.await;
                     }
                 }

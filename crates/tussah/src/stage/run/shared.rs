@@ -310,7 +310,7 @@ impl<E: Send + 'static> Shared<E> {
             (outgoing.granted, outgoing.then) = inner.state.reserve(class, 1, begun_ns);
         }
         if outgoing.granted > 0 {
-            outgoing.chunk = inner.state.queue.spare();
+            outgoing.chunk = inner.state.queue.spare().into();
         }
         outgoing
     }
@@ -341,7 +341,7 @@ impl<E: Send + 'static> Shared<E> {
         let mut inner = self.lock();
         let now_ns = outgoing
             .chunk
-            .back()
+            .last()
             .map_or(0, |event| queued_ns(event.stamp()));
         inner.state.push_chunk(outgoing);
         if more && inner.reserves() && outgoing.then.is_none() {

@@ -7,11 +7,13 @@
 //! to watch, is handed over immediately. Room is reserved before an event is collected, so a
 //! collected event has already been admitted.
 
+use std::iter;
+use std::ops::DerefMut;
 use std::sync::Arc;
 
 use super::here::{self, Collects, HERE, Here};
 use super::sender::Sender;
-use crate::stage::event::{Chunk, Class, Event, NotTaken, queued_ns};
+use crate::stage::event::{Class, Event, NotTaken, queued_ns};
 use crate::stage::run::Shared;
 use crate::stage::state::{EXACT_NS, How};
 
@@ -21,7 +23,8 @@ const PACED_MIN: usize = 16;
 
 /// The events that a worker has collected for a stage.
 pub(crate) struct Outgoing<E> {
-    pub(crate) chunk: Chunk<E>,
+    /// The events in their order. An event is made in its place in a `Vec`, but not in a deque.
+    pub(crate) chunk: Vec<Event<E>>,
     /// Reserved room that has not been used yet.
     pub(crate) granted: u64,
     pub(crate) class: Class,
@@ -34,7 +37,7 @@ pub(crate) struct Outgoing<E> {
 impl<E> Default for Outgoing<E> {
     fn default() -> Self {
         Self {
-            chunk: Chunk::new(),
+            chunk: Vec::new(),
             granted: 0,
             class: Class::default(),
             then: None,
@@ -93,16 +96,13 @@ pub(crate) fn send<E: Send + 'static>(
     waits: bool,
 ) -> Result<(), (Event<E>, NotTaken)> {
     let stage = &sender.stage;
-    if let Some(mut outgoing) = stage.outgoing.get()
+    if let Some(outgoing) = stage.outgoing.get()
         && outgoing.granted > 0
         && event.class_of() == outgoing.class
         && event.more.is_none()
     {
-        let full = outgoing.collect(event, stage);
-        drop(outgoing);
-        if full || stage.is_idle() {
-            go_on(stage);
-        }
+        let (value, ..) = event.split();
+        collect(sender, outgoing, || value);
         return Ok(());
     }
     if sender.from != 0 && event.more.is_none() && HERE.with(Here::is_outside) {
@@ -111,30 +111,35 @@ pub(crate) fn send<E: Send + 'static>(
     send_now(sender, event, waits)
 }
 
-/// Sends a value, as [`send`] does. A value that can be collected is written to its place at once,
-/// because a large value is expensive to move.
+/// Sends a value, as [`send`] does, and makes it in its place where that is possible.
 #[inline(always)]
-pub(crate) fn send_value<E: Send + 'static>(
+pub(crate) fn send_made<E: Send + 'static>(
     sender: &Sender<E>,
-    value: E,
+    make: impl FnOnce() -> E,
 ) -> Result<(), (Event<E>, NotTaken)> {
-    let stage = &sender.stage;
-    if let Some(mut outgoing) = stage.outgoing.get()
+    if let Some(outgoing) = sender.stage.outgoing.get()
         && outgoing.granted > 0
         && outgoing.class == Class::default()
-        && outgoing.chunk.len() < outgoing.chunk.capacity()
     {
-        let now_ns = outgoing.time(stage);
-        outgoing.chunk.push_back(Event::queued_at(value, now_ns));
-        outgoing.granted -= 1;
-        let full = outgoing.granted == 0;
-        drop(outgoing);
-        if full || stage.is_idle() {
-            go_on(stage);
-        }
+        collect(sender, outgoing, make);
         return Ok(());
     }
-    send_event(sender, Event::new(value))
+    send_event(sender, Event::new(make()))
+}
+
+/// Adds an event to a collection. Hands the collection over if it is complete or the stage is idle.
+#[inline(always)]
+fn collect<E: Send + 'static>(
+    sender: &Sender<E>,
+    mut outgoing: impl DerefMut<Target = Outgoing<E>>,
+    make: impl FnOnce() -> E,
+) {
+    let stage = &sender.stage;
+    let is_full = outgoing.collect(make, stage);
+    drop(outgoing);
+    if is_full || stage.is_idle() {
+        go_on(stage);
+    }
 }
 
 #[inline(never)]
@@ -166,7 +171,7 @@ impl<E: Send + 'static> Outgoing<E> {
         let events = self.chunk.len();
         let first_ns = self
             .chunk
-            .front()
+            .first()
             .map_or(0, |event| queued_ns(event.stamp()));
         let each_ns = now_ns.saturating_sub(first_ns) / events.max(1) as u64;
         let is_quick = events >= PACED_MIN && each_ns < EXACT_NS;
@@ -183,11 +188,15 @@ impl<E: Send + 'static> Outgoing<E> {
         }
     }
 
-    /// Adds an event. Returns whether the reserved room is used up.
+    /// Adds an event without metadata. The event is made in its place, because a large event is
+    /// expensive to move. Returns whether the reserved room is used up.
     #[inline(always)]
-    fn collect(&mut self, mut event: Event<E>, stage: &Shared<E>) -> bool {
-        event.queued(self.time(stage));
-        self.chunk.push_back(event);
+    fn collect(&mut self, make: impl FnOnce() -> E, stage: &Shared<E>) -> bool {
+        let (class, now_ns) = (self.class, self.time(stage));
+        // Unlike `push`, this makes the event when there is room. Nothing can unwind before the
+        // event is in its place, so it needs no other one.
+        let event = || Event::queued_at(make(), now_ns).class(class);
+        self.chunk.extend(iter::once_with(event));
         self.granted -= 1;
         self.granted == 0
     }
@@ -250,7 +259,8 @@ fn send_now<E: Send + 'static>(
         let mut outgoing = stage.reserve(event.class_of(), begun_ns);
         if outgoing.granted > 0 {
             outgoing.set_time(begun_ns, stage);
-            outgoing.collect(event, stage);
+            let (value, ..) = event.split();
+            outgoing.collect(|| value, stage);
             open(stage, outgoing);
             return Ok(());
         }

@@ -124,7 +124,7 @@ impl<E: Send + 'static> Shared<E> {
             (outgoing.granted, outgoing.then) = inner.state.reserve(class, sharing, begun_ns);
         }
         if outgoing.granted > 0 {
-            outgoing.chunk = inner.state.queue.spare();
+            outgoing.chunk = inner.state.queue.spare().into();
         }
         outgoing
     }

@@ -126,8 +126,8 @@ impl<E: Send + 'static> Sender<E> {
 
     /// Sends a value as [`send`](Self::send) does, but returns it if it was not sent.
     #[inline(always)]
-    pub(crate) fn send_value(&self, value: E) -> Result<(), (Event<E>, NotTaken)> {
-        outgoing::send_value(self, value)
+    pub(crate) fn send_made(&self, make: impl FnOnce() -> E) -> Result<(), (Event<E>, NotTaken)> {
+        outgoing::send_made(self, make)
     }
 
     /// Sends an event as [`send`](Self::send) does, but returns it if it was not sent.

@@ -373,7 +373,7 @@ impl<E> State<E> {
     /// Queues the events that were sent on a reservation, each with its own send time, and returns
     /// the rest of the reservation.
     pub(crate) fn push_chunk(&mut self, outgoing: &mut Outgoing<E>) {
-        let chunk = &mut outgoing.chunk;
+        let mut chunk = Chunk::from(std::mem::take(&mut outgoing.chunk));
         let count = chunk.len() as u64;
         let at = outgoing.class.among(self.classes);
         self.freed |= outgoing.granted > 0;
@@ -385,6 +385,7 @@ impl<E> State<E> {
         self.len += count;
         self.queued[at] += count;
         self.credits += count;
-        self.queue.push_chunk(chunk);
+        self.queue.push_chunk(&mut chunk);
+        outgoing.chunk = chunk.into();
     }
 }
