@@ -5,6 +5,7 @@ use std::time::Duration;
 use tussah::stage::Class;
 use tussah::stage::control::{
     Admission, Arrival, Cadence, Controller, Departure, Owns, Rule, Sample, Settings, Verdict,
+    WhileAllWait,
 };
 
 /// A controller behind a trait object.
@@ -25,6 +26,9 @@ impl Controller for Boxed {
     }
     fn looks_at_departures(&self) -> bool {
         self.0.looks_at_departures()
+    }
+    fn while_all_wait(&self) -> WhileAllWait {
+        self.0.while_all_wait()
     }
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings {
         self.0.sample(sample, now_ns)

@@ -137,6 +137,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
             let action_ns = self.actions.peek().map_or(u64::MAX, |next| next.0.0);
             let mut check = (u64::MAX, 0);
             for (number, stage) in self.stages.iter_mut().enumerate() {
+                stage.state.watch_stall(|| self.now_ns);
                 if stage.state.watch.is_short() {
                     stage.state.watch.set();
                 }
@@ -161,6 +162,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
                 for (event, _) in ended {
                     self.reject(check.1, event.into_inner(), EventEnd::Shed);
                 }
+                self.wake_servlet(check.1);
             } else {
                 let tick = self.stages.first_mut().map(|stage| stage.tick(self.now_ns));
                 self.ticks.extend(tick);

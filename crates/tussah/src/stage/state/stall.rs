@@ -42,8 +42,7 @@ impl<E> State<E> {
     #[inline]
     pub(crate) fn watch_stall(&mut self, now_ns: impl FnOnce() -> u64) {
         if self.watch.stall_ns == NEVER && self.is_stuck() {
-            let soon = self.while_all_wait == WhileAllWait::BeginSoon && self.kind == Kind::Async;
-            let (stall_ns, event_ns) = if soon {
+            let (stall_ns, event_ns) = if self.begins_soon() {
                 (STALL_SOON_NS, self.mean_ns)
             } else {
                 (STALL_NS, self.service_mean_ns)
@@ -57,8 +56,18 @@ impl<E> State<E> {
     /// Allows further servlets if all servlets have waited since the check was scheduled.
     pub(super) fn end_stall(&mut self) {
         if self.is_stuck() && self.stall_ended == self.ended_events() {
-            self.relief = (2 * self.relief).max(1).min(self.servlets.max);
+            // Without a scarce resource, those that wait leave the others their number of servlets.
+            let least = if self.begins_soon() {
+                self.servlets.busy
+            } else {
+                1
+            };
+            self.relief = (2 * self.relief).max(least).min(self.servlets.max);
         }
+    }
+
+    fn begins_soon(&self) -> bool {
+        self.while_all_wait == WhileAllWait::BeginSoon && self.kind == Kind::Async
     }
 
     /// Gives back servlets when a handler has ended: the others that wait still need theirs.
