@@ -101,8 +101,8 @@ pub trait Controller: Send + 'static {
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings;
 
     /// Returns how the stage treats queued events while the handlers of all its busy servlets wait.
-    /// The stage calls this method after each sample, and only on the controller that owns
-    /// [`Owns::SERVLETS`].
+    /// The stage calls this method when it is created and after each sample, and only on the
+    /// controller that owns [`Owns::SERVLETS`].
     fn while_all_wait(&self) -> WhileAllWait {
         WhileAllWait::Hold
     }
@@ -295,7 +295,8 @@ pub struct Settings {
 }
 
 /// The treatment of queued events while the limit on busy servlets is reached and the handlers of
-/// all busy servlets wait. Waiting for a worker, or for room in another stage, does not count.
+/// all busy servlets wait. A handler that has waited counts as waiting until its batch ends.
+/// Waiting for a worker, or for room in another stage, does not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WhileAllWait {
     /// The events stay in the queue until a handler has ended.
@@ -305,9 +306,9 @@ pub enum WhileAllWait {
     /// uses servlets beyond the limit. The handlers may wait for the queued events.
     BeginLater,
     /// If no event ends for 5 ms, or for eight mean computing times if that is longer, the stage
-    /// uses servlets beyond the limit. The limit keeps the workers busy, but now they have nothing
-    /// to do. In a blocking stage, this is the same as `BeginLater`, because such a stage cannot
-    /// tell whether its handlers wait.
+    /// uses servlets beyond the limit. This fits a limit that only shares the workers, which
+    /// waiting handlers do not use. In a blocking stage, this is the same as `BeginLater`, because
+    /// such a stage cannot tell whether its handlers wait.
     BeginSoon,
 }
 

@@ -184,7 +184,7 @@ pub(crate) struct Parts<E> {
 }
 
 impl<E> State<E> {
-    pub(crate) fn new(parts: Parts<E>) -> Self {
+    pub(crate) fn new(mut parts: Parts<E>) -> Self {
         let while_all_wait = parts.controllers.while_all_wait();
         Self {
             queue: parts.queue,

@@ -244,11 +244,18 @@ impl ControllerSet {
     }
 
     /// Returns how queued events are treated while all servlets wait.
-    pub(crate) fn while_all_wait(&self) -> WhileAllWait {
-        let mut slots = self.slots.iter();
-        let owner = slots.find(|slot| slot.owns.has(Owns::SERVLETS) && slot.interval_ns != NEVER);
-        let asked = owner.and_then(|slot| caught(|| slot.controller.while_all_wait()));
-        asked.unwrap_or_default()
+    pub(crate) fn while_all_wait(&mut self) -> WhileAllWait {
+        let owns = |slot: &Slot| slot.owns.has(Owns::SERVLETS) && slot.interval_ns != NEVER;
+        let Some(at) = self.slots.iter().position(owns) else {
+            return WhileAllWait::default();
+        };
+        let slot = &mut self.slots[at];
+        let asked = caught(|| slot.controller.while_all_wait());
+        asked.unwrap_or_else(|| {
+            slot.interval_ns = NEVER;
+            self.admission.take_if(|admission| *admission == at);
+            WhileAllWait::default()
+        })
     }
 
     /// Returns the number of events that the owner of admission would have rejected.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tussah::stage::control::{Cadence, Controller, Departure, Owns, Sample, Settings, Verdict};
+use tussah::stage::control::{
+    Cadence, Controller, Departure, Owns, Sample, Settings, Verdict, WhileAllWait,
+};
 use tussah::stage::{
     Batch, BuildError, Edges, Event, Network, Reason, Refusal, Restarts, SerialHandler, Stage,
 };
@@ -464,6 +466,48 @@ fn a_controller_that_panics_decides_nothing_any_more() -> Result<(), BuildError>
             assert_eq!(came.take(), [0, 1, 2, 3, 4]);
             adds_up(&stage);
         }
+        Ok(())
+    })
+}
+
+/// Panics when it is asked what happens while all handlers wait, and counts its samples.
+struct Unasked(Arc<AtomicUsize>);
+
+impl Controller for Unasked {
+    fn name(&self) -> &'static str {
+        "unasked"
+    }
+    fn owns(&self) -> Owns {
+        Owns::SERVLETS
+    }
+    fn cadence(&self) -> Cadence {
+        Cadence::every_ns(1)
+    }
+    fn while_all_wait(&self) -> WhileAllWait {
+        panic!("expected: it is asked");
+    }
+    fn sample(&mut self, _: &Sample<'_>, _: u64) -> Settings {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Settings::default()
+    }
+}
+
+#[test]
+fn a_controller_that_panics_about_waits_decides_nothing_either() -> Result<(), BuildError> {
+    let (clock, runtime) = by_hand();
+    runtime.block_on_spawned(async move {
+        let network = Network::new("panics");
+        let samples = Arc::new(AtomicUsize::new(0));
+        let stage = network.stage("stage");
+        let stage = stage.controller(Unasked(Arc::clone(&samples)));
+        let stage = stage.handler(|_| Ok(each(|_: u32| ())))?;
+        for n in 0..5 {
+            clock.advance(Duration::from_secs(1));
+            stage.sender().try_send(n).expect("there is room");
+        }
+        stage.drain().await;
+        adds_up(&stage);
+        assert_eq!(samples.load(Ordering::Relaxed), 0);
         Ok(())
     })
 }
