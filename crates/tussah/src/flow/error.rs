@@ -194,6 +194,24 @@ impl From<BuildError> for GraphError {
     }
 }
 
+/// The errors in a Weave text, each shown as an excerpt of the text with an explanation.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WeaveError(pub(super) String);
+
+impl fmt::Display for WeaveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for WeaveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for WeaveError {}
+
 fn list(known: &[String]) -> String {
     if known.is_empty() {
         return "none".to_owned();

@@ -11,7 +11,7 @@ use tussah_weave::{
 };
 
 use super::args::Args;
-use super::error::GraphError;
+use super::error::{GraphError, WeaveError};
 use super::graph::Graph;
 use super::module::Module;
 #[cfg(feature = "cli")]
@@ -380,21 +380,3 @@ impl Params {
         self
     }
 }
-
-/// The errors in a Weave text, each shown as an excerpt of the text with an explanation.
-#[derive(Clone, PartialEq, Eq)]
-pub struct WeaveError(String);
-
-impl fmt::Display for WeaveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for WeaveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for WeaveError {}
