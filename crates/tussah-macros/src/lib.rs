@@ -115,6 +115,9 @@ pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `modules() -> Modules` | the modules that the graph uses |
 /// | `graph(&Params) -> Result<Graph, WeaveError>` | the graph with these values of its parameters |
 ///
+/// Other graphs and the tests in the file may use further modules. The macro does not compile the
+/// tests; `tussah::flow::run_tests` runs them.
+///
 /// Rust resolves the paths of modules at the macro's call site. The compiler checks that the ports
 /// of every edge exist, and that both ends have the same type. It also checks that the arguments of
 /// each instance fit the module's parameters. A constant must fit into the integer type of its

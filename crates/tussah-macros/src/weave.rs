@@ -157,8 +157,8 @@ impl Source<'_> {
                 pub fn graph(
                     params: &::tussah::flow::Params,
                 ) -> ::core::result::Result<::tussah::flow::Graph, ::tussah::flow::WeaveError> {
-                    let params = params.clone().graph(#title);
-                    let mut graph = Self::modules().compiled().graph(#file, Self::TEXT, &params)?;
+                    let modules = Self::modules();
+                    let mut graph = modules.compiled(#file, Self::TEXT, #title, params)?;
                     #fused
                     ::core::result::Result::Ok(graph)
                 }

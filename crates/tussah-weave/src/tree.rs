@@ -1,5 +1,7 @@
 //! The syntax tree of a file, in which names are not resolved yet.
 
+use std::collections::BTreeSet;
+
 use crate::expr::Expr;
 use crate::graph::{Arg, Param, Shards, WhenFull};
 use crate::token::Span;
@@ -16,6 +18,39 @@ pub struct File {
     pub tests: Vec<TestCase>,
     /// True if part of the file did not parse. The tree may then lack names that the file uses.
     pub is_broken: bool,
+}
+
+impl File {
+    /// Removes everything that this graph does not use: other graphs, modules and all tests.
+    #[doc(hidden)]
+    pub fn keep(&mut self, graph: &str) {
+        let (mut used, mut open) = (BTreeSet::new(), vec![graph.to_owned()]);
+        while let Some(name) = open.pop() {
+            if used.insert(name.clone()) {
+                let graphs = self.graphs.iter().filter(|it| it.name.text == name);
+                open.extend(graphs.flat_map(|it| modules(&it.body)));
+            }
+        }
+        self.imports.retain(|path| used.contains(path.last()));
+        self.graphs.retain(|it| used.contains(&it.name.text));
+        self.tests.clear();
+    }
+}
+
+/// Returns the modules and graphs that statements name without a path.
+fn modules(body: &[Statement]) -> Vec<String> {
+    let names = body.iter().flat_map(|statement| match statement {
+        Statement::Instance(instance) => match &*instance.module.names {
+            [name] => vec![name.text.clone()],
+            _ => Vec::new(),
+        },
+        Statement::If(choice) => [&choice.then, &choice.otherwise]
+            .into_iter()
+            .flat_map(|body| modules(body))
+            .collect(),
+        _ => Vec::new(),
+    });
+    names.collect()
 }
 
 /// A name with its position.

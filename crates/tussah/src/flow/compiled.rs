@@ -1,23 +1,36 @@
-//! Checks of the arguments in compiled graphs. The compiler evaluates these functions, and reports
-//! their messages as errors.
+//! Compiled graphs, and the checks of their arguments. The compiler evaluates the functions of these
+//! checks, and reports their messages as errors.
 
 use tussah_weave::{Kind, Type};
 
-use super::modules::Modules;
+use super::error::WeaveError;
+use super::graph::Graph;
+use super::modules::{Modules, Params};
 
 impl Modules {
-    /// Accepts any Rust type for an argument, because rustc has already checked the arguments. Only
-    /// rustc knows whether two spellings, such as a type and its alias, denote the same Rust type.
+    /// Creates a compiled graph. These are its own modules, so the text may use others in other
+    /// graphs and in tests.
+    ///
+    /// Any Rust type is accepted for an argument, because rustc has already checked the arguments.
+    /// Only rustc knows whether two spellings, such as a type and its alias, denote the same type.
+    ///
+    /// # Errors
+    /// Returns an error if a parameter of the graph has no value, or an invalid one.
     #[doc(hidden)]
-    #[must_use]
-    pub fn compiled(mut self) -> Self {
+    pub fn compiled(
+        mut self,
+        file: &str,
+        text: &str,
+        graph: &str,
+        params: &Params,
+    ) -> Result<Graph, WeaveError> {
         let signatures = self.signatures.signatures.values_mut();
         for param in signatures.flat_map(|signature| &mut signature.params) {
             if let Kind::Rust(of) = &mut param.kind {
                 *of = Type::new("_");
             }
         }
-        self
+        self.read(file, text, &params.clone().graph(graph), Some(graph))
     }
 }
 

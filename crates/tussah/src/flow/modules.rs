@@ -167,7 +167,22 @@ impl Modules {
     /// Returns all errors in the text, with their positions in `file`. Also returns an error if an
     /// argument is missing or invalid.
     pub fn graph(&self, file: &str, text: &str, params: &Params) -> Result<Graph, WeaveError> {
-        let parsed = tussah_weave::parse(text);
+        self.read(file, text, params, None)
+    }
+
+    /// Creates a graph from Weave text. If `only` names a graph, ignores all parts of the text that
+    /// this graph does not use.
+    pub(super) fn read(
+        &self,
+        file: &str,
+        text: &str,
+        params: &Params,
+        only: Option<&str>,
+    ) -> Result<Graph, WeaveError> {
+        let mut parsed = tussah_weave::parse(text);
+        if let Some(graph) = only {
+            parsed.file.keep(graph);
+        }
         let fails = |diagnostics: &[Diagnostic]| {
             let errors = diagnostics.iter().filter(|it| it.is_error());
             let messages = errors.map(|error| error.render(file, text));

@@ -30,6 +30,54 @@ mod inline {
     }
 }
 
+/// Graphs and a test, each with modules of its own.
+mod apart {
+    use super::{Note, Notes, Numbers, Sums};
+
+    type Print = super::AnyNote<u64>;
+
+    #[derive(Default)]
+    struct Ignore;
+
+    #[tussah::flow::module]
+    impl Ignore {
+        fn run(&self, _number: u64) {}
+    }
+
+    tussah::flow::weave! {
+        use Numbers, Sums, Note, Print, Ignore, Unknown
+
+        graph Printed(notes: Notes) {
+          numbers = Numbers(4)
+          printed = Inside(notes)
+          numbers -> printed
+        }
+
+        graph Inside(notes: Notes) {
+          if workers > 0 { print = Print(notes) } else { print = Print(notes) }
+          in -> print
+        }
+
+        graph Added(notes: Notes) {
+          numbers = Numbers(4)
+          sums    = Sums()
+          note    = Note(notes)
+          numbers -> sums -> note
+        }
+
+        graph Ignored() {
+          numbers = Numbers(4)
+          ignore  = Ignore()
+          numbers -> ignore
+        }
+
+        test "only the test has this module" of Ignored {
+          replace numbers with Unknown()
+          drain
+        }
+    }
+}
+
 fn error(text: &str, params: &Params) -> String {
     let modules = Modules::new()
         .with::<Numbers>("Numbers")
@@ -100,6 +148,28 @@ fn a_graph_in_the_program_runs() {
         r#""0: [0, 3, 6, 9]""#,
         r#""1: [1, 4, 7, 10]""#,
         r#""2: [2, 5, 8, 11]""#,
+    ];
+    assert_eq!(notes.sorted(), expected);
+}
+
+#[test]
+fn a_compiled_graph_needs_only_its_own_modules() {
+    let notes = Notes::default();
+    let params = Params::new().typed("notes", notes.clone());
+    runtime(2).block_on(async {
+        for graph in [apart::Printed::graph(&params), apart::Added::graph(&params)] {
+            let running = graph.expect("the text is right").start();
+            running.expect("it is whole").drain().await;
+        }
+    });
+    let expected = [
+        r#""0: [0, 3]""#,
+        r#""1: [1]""#,
+        r#""2: [2]""#,
+        "0",
+        "1",
+        "2",
+        "3",
     ];
     assert_eq!(notes.sorted(), expected);
 }
