@@ -1,4 +1,4 @@
-//! Compiled graphs, and the checks of their arguments. The compiler evaluates the functions of these
+//! Compiled graphs, and the checks of their arguments. The compiler evaluates the functions of the
 //! checks, and reports their messages as errors.
 
 use tussah_weave::{Kind, Type};
