@@ -4,6 +4,7 @@ mod batches;
 mod bounds;
 mod call;
 mod params;
+mod ports;
 mod start;
 
 use proc_macro2::TokenStream;
@@ -187,39 +188,6 @@ impl Module {
                 #batches
             }
         }
-    }
-
-    /// Returns the traits that tell the compiler the types of the ports and parameters.
-    fn ports_of(&self, block: &ItemImpl) -> TokenStream {
-        let mut generics = block.generics.clone();
-        generics.params.push(syn::parse_quote!(At));
-        let (generics, _, bounds) = generics.split_for_impl();
-        let this = &block.self_ty;
-        let inputs = self.ports.iter().filter(|port| port.kind == Kind::Input);
-        let inputs = inputs.map(|port| {
-            let (number, item) = (port_number(&plain(&port.name)), port.item());
-            quote! {
-                impl #generics __flow::HasInput<#number, At> for #this #bounds { type Item = #item; }
-            }
-        });
-        let outputs = self.outputs.iter().map(|Output { name, item, .. }| {
-            let (number, clones) = (port_number(name), bounds::clones(block, item));
-            quote! {
-                impl #generics __flow::HasOutput<#number, At> for #this #bounds {
-                    type Item = #item;
-                    #clones
-                }
-            }
-        });
-        let params = self.params().into_iter().enumerate();
-        let params = params.flat_map(|(place, (name, of, _))| {
-            [place as u64, port_number(&name)].map(|number| {
-                quote! {
-                    impl #generics __flow::HasParam<#number, At> for #this #bounds { type Value = #of; }
-                }
-            })
-        });
-        quote!(#(#inputs)* #(#outputs)* #(#params)*)
     }
 
     pub(super) fn state(&self) -> Option<&Type> {
