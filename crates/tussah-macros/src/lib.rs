@@ -119,10 +119,12 @@ pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// tests; `tussah::flow::run_tests` runs them.
 ///
 /// Rust resolves the paths of modules at the macro's call site. The compiler checks that the ports
-/// of every edge exist, and that both ends have the same type. It also checks that the arguments of
-/// each instance fit the module's parameters. A constant must fit into the integer type of its
-/// parameter, even if it reaches the parameter through inner graphs. The compiler's messages point
-/// at the place in the Weave file.
+/// of every edge exist, and that both ends have the same type. An instance must have an edge to it
+/// and one from each required output, and the field that chooses a shard must exist. A call must
+/// lead to a plain module. The compiler also checks that the arguments of each instance fit the
+/// module's parameters. A constant must fit into the integer type of its parameter, even if it
+/// reaches the parameter through inner graphs. The compiler's messages point at the place in the
+/// Weave file.
 ///
 /// A parameter of the graph can have a Rust type, such as `server: Arc<Server>`. Rust resolves the
 /// type, including type aliases, at the macro's call site, and `Params::typed` sets the value.

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod fused;
+mod ports;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -134,6 +135,7 @@ impl Source<'_> {
             let is_second = copies.iter().any(|(_, second)| *second == number);
             checks.push(self.check(graph, edge, number, is_second)?);
         }
+        checks.push(self.ports(graph)?);
         let (title, fused) = (&graph.name, self.fused(graph)?);
         Ok(quote! {
             #[doc = #doc]

@@ -172,6 +172,9 @@ pub mod expansion {
     pub use super::args::Args;
     pub use super::batch::{Batch, Current, Of, port_of, single, turn_of};
     pub use super::call::{NotPlain, PlainElement, PlainSerial};
+    pub use super::compiled::ports::{
+        InputSpec, OutputSpec, needs_queue, unconnected, wrong_shards,
+    };
     pub use super::compiled::{Given, ParamSpec, missing_arguments, wrong_argument};
     pub use super::describe::Describe;
     pub use super::edge::Entry;

@@ -12,7 +12,7 @@ use quote::{ToTokens, format_ident, quote};
 use syn::{Ident, ItemImpl, Type};
 
 use super::read::plain_type;
-use super::{Kind, Module, Output, Port, docs, plain, port_number};
+use super::{Kind, Module, Output, Port, docs, plain};
 
 impl Module {
     fn place(&self, name: &str) -> Ident {
@@ -62,7 +62,7 @@ impl Module {
         let is_alone = is_serial || self.is_exclusive();
         let (takes_many, is_plain) = (self.facts_of_batches(), self.is_plain());
         let [tick, wake, end] = [Kind::Tick, Kind::Wake, Kind::End].map(|kind| self.ask(kind));
-        let (make, params) = (self.make(), self.param_specs());
+        let (make, params, ports) = (self.make(), self.param_specs(), self.port_specs());
         let (bounds_flows, is_ordered, swap) =
             (self.options.flows, self.options.ordered, self.swap());
         let (inputs, dropped, pattern) = (self.inputs(), self.dropped(), self.pattern());
@@ -86,6 +86,7 @@ impl Module {
                 const END: ::core::option::Option<fn() -> Self::Item> = #end;
                 const START: ::core::option::Option<__flow::Begin<Self>> = #start;
                 const PARAMS: &'static [__flow::ParamSpec] = &[#(#params),*];
+                #ports
 
                 fn make(args: &__flow::Args) -> ::core::result::Result<Self, ::std::string::String> {
                     args.making(|| { #make })
@@ -277,7 +278,7 @@ impl Module {
             let (name, item) = (plain(&port.name), port.item());
             let (spelled, text) = (item.to_token_stream().to_string(), text(&item));
             quote! {
-                .input::<#item>(#name, #spelled, __flow::Probe::<#item>::new().fields()) #text
+                .input::<#item>(#name, #spelled, __flow::Probe::<#item>::FIELDS) #text
             }
         });
         let outputs = self.outputs.iter().map(|output| {

@@ -113,7 +113,7 @@ impl Source<'_> {
     }
 
     /// Returns the code that fails with the message of a check.
-    fn fails(&self, at: tussah_weave::Span, check: &TokenStream) -> TokenStream {
+    pub(super) fn fails(&self, at: tussah_weave::Span, check: &TokenStream) -> TokenStream {
         let fail = quote_spanned!(self.token(at)=> ::core::panic!("{}", message.text()));
         quote! {
             const _: () = if let ::core::option::Option::Some(message) =

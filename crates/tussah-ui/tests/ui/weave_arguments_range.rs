@@ -24,18 +24,31 @@ weave! {
       word    = Small(byte: 1, short: 1, word: 5 G)
       inner   = Inner()
       through = Through(300, 7)
+      in -> fits
+      in -> later
+      in -> byte
+      in -> short
+      in -> word
+      in -> inner
+      in -> through
     }
     graph Through(byte: count, fits: count, deep: count = 65_536) {
       small = Small(byte)
       same  = Small(fits)
       inner = Deep(deep)
       once  = Deep(70 k)
+      in -> small
+      in -> same
+      in -> inner
+      in -> once
     }
     graph Deep(short: count) {
       last = Small(1, short)
+      in -> last
     }
     graph Inner() {
       byte = Small(1 k)
+      in -> byte
     }
 }
 

@@ -24,6 +24,10 @@ weave! {
       two   = Serve("text")
       three = Serve(server, at_once: 5 ms)
       four  = Serve(server, count)
+      in -> one
+      in -> two
+      in -> three
+      in -> four
     }
 }
 

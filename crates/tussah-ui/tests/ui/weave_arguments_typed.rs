@@ -25,6 +25,10 @@ weave! {
       two   = Serve(server: other)
       three = Serve(other, 10)
       four  = Serve(servr: server)
+      in -> one
+      in -> two
+      in -> three
+      in -> four
     }
 }
 

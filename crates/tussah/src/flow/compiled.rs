@@ -1,6 +1,8 @@
 //! Compiled graphs, and the checks of their arguments. The compiler evaluates the functions of the
 //! checks, and reports their messages as errors.
 
+pub(super) mod ports;
+
 use tussah_weave::{Kind, Type};
 
 use super::error::WeaveError;
@@ -96,6 +98,11 @@ impl Message {
         self
     }
 
+    /// Appends a name to a list. The backquote after the last name is left to the caller.
+    const fn and_listed(self, name: &str, is_first: bool) -> Self {
+        self.and(if is_first { "`" } else { "`, `" }).and(name)
+    }
+
     /// Appends a number.
     const fn and_number(self, number: u64) -> Self {
         let message = match number / 10 {
@@ -143,9 +150,7 @@ pub const fn wrong_argument(params: &[ParamSpec], given: &Given) -> Option<Messa
         let mut message = message.and(": expected ");
         let mut at = 0;
         while at < params.len() {
-            message = message
-                .and(if at == 0 { "`" } else { "`, `" })
-                .and(params[at].name);
+            message = message.and_listed(params[at].name, at == 0);
             at += 1;
         }
         return Some(message.and(if at == 0 { "none" } else { "`" }));

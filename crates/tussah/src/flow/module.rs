@@ -8,6 +8,7 @@ use tussah_weave::Body;
 use super::args::Args;
 use super::call::Called;
 use super::compiled::ParamSpec;
+use super::compiled::ports::{InputSpec, OutputSpec};
 use super::describe::Describe;
 use super::edge::Entry;
 use super::flows::{Flow, Parcel};
@@ -91,6 +92,14 @@ pub trait Module: Sized + Send + 'static {
     /// The names of the parameters.
     #[doc(hidden)]
     const PARAMS: &'static [ParamSpec];
+
+    /// The input ports.
+    #[doc(hidden)]
+    const INPUTS: &'static [InputSpec];
+
+    /// The output ports.
+    #[doc(hidden)]
+    const OUTPUTS: &'static [OutputSpec];
 
     /// Creates the instance.
     ///

@@ -64,16 +64,13 @@ impl<T: Documented> Probe<T> {
 }
 
 impl<T: Fields> Probe<T> {
+    /// The names of the fields of the type.
+    pub const FIELDS: &'static [&'static str] = T::NAMES;
+
     /// Returns the function that hashes a field of the type.
     #[must_use]
     pub fn hash_fn(&self) -> Option<HashField<T>> {
         Some(hash_field::<T>)
-    }
-
-    /// Returns the names of the fields of the type.
-    #[must_use]
-    pub fn fields(&self) -> &'static [&'static str] {
-        T::NAMES
     }
 }
 
@@ -113,6 +110,9 @@ pub trait NoProbe<T> {
     /// False: the type cannot be cloned.
     const CLONES: bool = false;
 
+    /// An empty slice: the type has no fields.
+    const FIELDS: &'static [&'static str] = &[];
+
     /// Returns `None`: the type cannot be cloned.
     fn clone_fn(&self) -> Option<fn(&T) -> T> {
         None
@@ -146,11 +146,6 @@ pub trait NoProbe<T> {
     /// Returns an empty string: the type has no documentation.
     fn doc(&self) -> &'static str {
         ""
-    }
-
-    /// Returns an empty slice: the type has no fields.
-    fn fields(&self) -> &'static [&'static str] {
-        &[]
     }
 }
 

@@ -49,7 +49,7 @@ fn param_spec((name, of, optional): (String, Type, bool)) -> TokenStream {
 }
 
 /// Returns a type as people write it, without the spaces between tokens.
-fn spelled(of: &Type) -> String {
+pub(super) fn spelled(of: &Type) -> String {
     let mut text = of.to_token_stream().to_string();
     for token in ["<", ">", "::", "&"] {
         text = text.replace(&format!("{token} "), token);

@@ -5,9 +5,32 @@ use quote::quote;
 use syn::ItemImpl;
 
 use super::bounds;
+use super::params::spelled;
 use crate::module::{Kind, Module, Output, plain, port_number};
 
 impl Module {
+    /// Returns the constants that describe the ports.
+    pub(super) fn port_specs(&self) -> TokenStream {
+        let inputs = self.ports.iter().filter(|port| port.kind == Kind::Input);
+        let inputs = inputs.map(|port| {
+            let (name, item) = (plain(&port.name), port.item().expect("an input has items"));
+            let spelled = spelled(item);
+            quote!(__flow::InputSpec {
+                name: #name,
+                spelled: #spelled,
+                fields: __flow::Probe::<#item>::FIELDS,
+            })
+        });
+        let outputs = self.outputs.iter().map(|output| {
+            let Output { name, required, .. } = output;
+            quote!(__flow::OutputSpec { name: #name, required: #required })
+        });
+        quote! {
+            const INPUTS: &'static [__flow::InputSpec] = &[#(#inputs),*];
+            const OUTPUTS: &'static [__flow::OutputSpec] = &[#(#outputs),*];
+        }
+    }
+
     /// Returns the traits that tell the compiler the types of the ports and parameters.
     pub(super) fn ports_of(&self, block: &ItemImpl) -> TokenStream {
         let mut generics = block.generics.clone();

@@ -1,0 +1,148 @@
+//! Checks of the ports of instances in compiled graphs.
+
+use tussah_weave::Body;
+
+use super::{Message, contains};
+
+/// An input port of a module.
+pub struct InputSpec {
+    /// The name.
+    pub name: &'static str,
+    /// The type of the items as written in the `impl` block.
+    pub spelled: &'static str,
+    /// The names of the fields of the items.
+    pub fields: &'static [&'static str],
+}
+
+/// An output port of a module.
+pub struct OutputSpec {
+    /// The name.
+    pub name: &'static str,
+    /// True if the port must have an edge.
+    pub required: bool,
+}
+
+/// Returns an error if no edge leads to an instance, or if one of its outputs lacks an edge.
+/// `connected` are the outputs with edges. If one of them does not exist, its edge may be the
+/// missing one, so the error of that edge suffices.
+#[must_use]
+pub const fn unconnected(
+    inputs: &[InputSpec],
+    outputs: &[OutputSpec],
+    place: &str,
+    instance: &str,
+    has_input: bool,
+    connected: &[&str],
+) -> Option<Message> {
+    if !inputs.is_empty() && !has_input {
+        let message = Message::new(place).and("no edge leads to `");
+        return Some(message.and(instance).and("`"));
+    }
+    let (mut at, mut missing, mut known) = (0, 0, 0);
+    while at < outputs.len() {
+        match contains(connected, outputs[at].name) {
+            true => known += 1,
+            false if outputs[at].required => missing += 1,
+            false => {}
+        }
+        at += 1;
+    }
+    if missing == 0 || known < connected.len() {
+        return None;
+    }
+    let message = Message::new(place).and("the output");
+    let mut message = message.and(if missing == 1 { " " } else { "s " });
+    let mut is_first = true;
+    at = 0;
+    while at < outputs.len() {
+        if outputs[at].required && !contains(connected, outputs[at].name) {
+            message = message.and_listed(outputs[at].name, is_first);
+            is_first = false;
+        }
+        at += 1;
+    }
+    Some(
+        message
+            .and("` of `")
+            .and(instance)
+            .and("` must be connected"),
+    )
+}
+
+/// Returns an error if an instance with shards has no input, or if the items of an input lack the
+/// field that chooses the shard. `module` is the module as the graph spells it.
+#[must_use]
+pub const fn wrong_shards(
+    inputs: &[InputSpec],
+    place: &str,
+    module: &str,
+    field: Option<&str>,
+) -> Option<Message> {
+    if inputs.is_empty() {
+        let message = "a source has no shards: it receives no items to divide";
+        return Some(Message::new(place).and(message));
+    }
+    let Some(field) = field else {
+        return None;
+    };
+    let mut at = 0;
+    while at < inputs.len() {
+        let InputSpec {
+            name,
+            spelled,
+            fields,
+        } = &inputs[at];
+        if !contains(fields, field) {
+            let message = Message::new(place).and("`").and(spelled);
+            let message = message.and("`, the item of the input `").and(name);
+            let message = message.and("` of `").and(module);
+            let message = message
+                .and("`, has no field `")
+                .and(field)
+                .and("`: expected ");
+            if fields.is_empty() {
+                return Some(message.and("a type that implements `Fields`"));
+            }
+            let (mut message, mut at) = (message, 0);
+            while at < fields.len() {
+                message = message.and_listed(fields[at], at == 0);
+                at += 1;
+            }
+            return Some(message.and("`"));
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Returns an error if the instance at the end of a call needs a queue. State for each flow and an
+/// order of the output need one only in a fused chain.
+#[must_use]
+pub const fn needs_queue(
+    body: Body,
+    has_flows: bool,
+    is_ordered: bool,
+    place: &str,
+    instance: &str,
+    is_fused: bool,
+) -> Option<Message> {
+    let why = match body {
+        Body::Async => "it awaits",
+        Body::Blocking => "it blocks its OS thread",
+        Body::Plain if is_fused && has_flows => "it keeps state for each flow",
+        Body::Plain if is_fused && is_ordered => "the order of its output is that of its queue",
+        Body::Plain => return None,
+    };
+    let message = Message::new(place)
+        .and("`")
+        .and(instance)
+        .and("` cannot be ");
+    let (what, help) = match is_fused {
+        true => ("fused: ", "; leave `fuse` out, so that a queue leads to it"),
+        false => (
+            "called: ",
+            "; leave `via call` out, so that a queue leads to it",
+        ),
+    };
+    Some(message.and(what).and(why).and(help))
+}
