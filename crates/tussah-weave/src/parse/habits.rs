@@ -91,6 +91,33 @@ impl Parser<'_> {
         self.report(error.help(help))
     }
 
+    /// Reads the field after `by`. Without one, the next statement may begin here.
+    pub(super) fn field(&mut self) -> Parse<String> {
+        let next = [Punct::Assign, Punct::Arrow, Punct::Dot];
+        let begins = self.is_word("if") || next.into_iter().any(|punct| self.is_punct(1, punct));
+        if self.peek_word(0).is_some() && !begins {
+            return Ok(self.any_name("a field of the items")?.text);
+        }
+        let by = self.tokens[self.at - 1].span;
+        let error = Diagnostic::error(by, "no field follows `by`");
+        Err(self.report(error.help("write a field of the items, or leave `by` out")))
+    }
+
+    /// Reports a new name for a module, and reads it.
+    pub(super) fn refuse_renaming(&mut self, module: &Name) -> Parse<()> {
+        let start = self.span();
+        if self.eat_word("as") {
+            self.any_name("a name")?;
+            let error = Diagnostic::error(self.since(start), "`use` cannot rename a module");
+            let help = format!(
+                "use the name `{}`; if it is taken, write the whole path at the instances",
+                module.text
+            );
+            self.report(error.help(help));
+        }
+        Ok(())
+    }
+
     /// Returns whether a `(` follows the last token without a space.
     pub(super) fn is_attached(&self) -> bool {
         let before = self

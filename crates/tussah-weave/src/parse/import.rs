@@ -21,9 +21,13 @@ impl Parser<'_> {
             }
             prefix.push(self.import_name("the path of a module or `{`")?);
         }
-        imports.push(Path {
+        let path = Path {
             names: prefix.clone(),
-        });
+        };
+        if let Some(name) = path.names.last() {
+            self.refuse_renaming(name)?;
+        }
+        imports.push(path);
         prefix.truncate(len);
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! Statements of a graph.
 
 mod limit;
+mod queue;
 
 use super::{Parse, Parser};
 use crate::diagnostic::Diagnostic;
-use crate::graph::{Arg, Shards, WhenFull};
-use crate::suggest;
+use crate::graph::{Arg, Shards};
 use crate::token::{Punct, Span, TokenKind};
 use crate::tree::{Chain, Choice, End, Hop, HopKind, Instance, Name, ShedRule, Statement};
 
@@ -85,7 +85,7 @@ impl Parser<'_> {
             true => {
                 let count = self.sum()?;
                 let by = match self.eat_word("by") {
-                    true => Some(self.any_name("a field of the items")?.text),
+                    true => Some(self.field()?),
                     false => None,
                 };
                 let span = self.since(shards_start);
@@ -243,53 +243,13 @@ impl Parser<'_> {
         if !self.eat_word("queue") {
             return Err(self.expected("`call` or `queue(..)`"));
         }
-        let open = self.expect(Punct::ParenOpen)?;
-        let (mut room, mut when_full) = (None, None);
-        while !self.eat(Punct::ParenClose) {
-            let is_room = room.is_none() && when_full.is_none() && !self.is_word("when_full");
-            if is_room {
-                room = Some(self.expr()?);
-            } else if when_full.is_none() {
-                self.expect_word("when_full")?;
-                self.expect(Punct::Colon)?;
-                when_full = Some(self.when_full()?);
-            }
-            if !self.eat(Punct::Comma) && !self.is_punct(0, Punct::ParenClose) {
-                let what = if when_full.is_some() {
-                    "`)`"
-                } else {
-                    "`,` or `)`"
-                };
-                let error = self
-                    .unexpected(what)
-                    .other(open, "the list begins with this `(`");
-                return Err(self.report(error));
-            }
-            if when_full.is_some() && !self.is_punct(0, Punct::ParenClose) {
-                return Err(self.expected("`)`"));
-            }
-        }
+        let (room, when_full) = self.queue()?;
         let span = self.since(start);
         Ok(HopKind::Queue {
             room,
             when_full,
             span,
         })
-    }
-
-    fn when_full(&mut self) -> Parse<WhenFull> {
-        let word = self.peek_word(0).unwrap_or_default();
-        let named = WhenFull::NAMED.iter().find(|(name, _)| *name == word);
-        if let Some(&(_, policy)) = named {
-            self.at += 1;
-            return Ok(policy);
-        }
-        let names = WhenFull::NAMED.iter().map(|(name, _)| *name);
-        let mut error = self.unexpected("`wait`, `shed` or `drop_oldest`");
-        if let Some(near) = suggest::nearest(word, names) {
-            error = error.help(format!("did you mean `{near}`?"));
-        }
-        Err(self.report(error))
     }
 
     fn shed(&mut self) -> Parse<ShedRule> {
