@@ -19,6 +19,8 @@ use std::time::SystemTime;
 
 use parking_lot::Mutex;
 use tussah::stage::control::Memory;
+use tussah::sync::Notify;
+use tussah_wire::http::Status;
 use tussah_wire::http::head::{self, Field};
 
 use crate::web::access_log::{AccessLog, Record};
@@ -32,6 +34,7 @@ use crate::web::connection::stream::Stream;
 use crate::web::diagnostics::Seldom;
 use crate::web::site::Site;
 use budget::Budget;
+use counts::Count;
 use retry::{Asked, Retry};
 use totals::Totals;
 
@@ -39,6 +42,14 @@ use totals::Totals;
 /// whole seconds, so the time may be up to nearly 2 s. Changes become visible soon, and hits cost
 /// no system call.
 const FRESH_S: u64 = 1;
+
+/// The status in the log of a request whose client disconnected before the response, as in nginx's
+/// log. It is never sent.
+const CLIENT_GONE: Status = Status::new(499).expect("it has three digits");
+
+/// The status in the log of a request whose connection the server closed without a response, as in
+/// nginx's log. It is never sent.
+const CUT: Status = Status::new(444).expect("it has three digits");
 
 /// The sender of a request: an address, or `None` on a Unix socket.
 pub(crate) type Client = Option<IpAddr>;
@@ -68,6 +79,9 @@ pub(crate) struct Server {
     memories: Arc<Memories>,
     randoms: AtomicU64,
     ending: AtomicBool,
+    is_cut: AtomicBool,
+    /// Notified when the requests in flight are cut.
+    cut: Notify,
 }
 
 /// State of the process, independent of the configuration.
@@ -135,6 +149,8 @@ impl Server {
             hasher: foldhash::fast::RandomState::default(),
             randoms: AtomicU64::new(0),
             ending: AtomicBool::new(false),
+            is_cut: AtomicBool::new(false),
+            cut: Notify::new(),
             config,
         }
     }
@@ -259,9 +275,33 @@ impl Server {
         self.write_down(stream, exchange);
     }
 
+    /// Counts and logs a request whose response could not be sent completely.
+    #[cold]
+    pub(crate) fn note_broken(&self, stream: &Stream, exchange: &mut Exchange) {
+        if self.is_cut() && exchange.response.sent_in_all == 0 {
+            self.note_unanswered(stream, exchange);
+        } else {
+            self.note(stream, exchange);
+        }
+    }
+
+    /// Counts and logs a request without a response: its client has disconnected, or the server has
+    /// cut it.
+    #[cold]
+    pub(crate) fn note_unanswered(&self, stream: &Stream, exchange: &mut Exchange) {
+        let (status, count) = match self.is_cut() {
+            true => (CUT, Count::Cut),
+            false => (CLIENT_GONE, Count::Gone),
+        };
+        exchange.response.clear();
+        exchange.response.status = status;
+        self.totals.counts.add(exchange.source, count);
+        self.write_down(stream, exchange);
+    }
+
     /// Logs a request.
     #[inline]
-    pub(crate) fn write_down(&self, stream: &Stream, exchange: &Exchange) {
+    fn write_down(&self, stream: &Stream, exchange: &Exchange) {
         if let Some(log) = &self.log {
             self.log(log, stream, exchange);
         }
@@ -294,6 +334,28 @@ impl Server {
     pub(crate) fn end(&self) {
         self.ending.store(true, Ordering::Relaxed);
         self.connections.wake_all();
+    }
+
+    /// Returns whether the requests in flight have been cut.
+    pub(crate) fn is_cut(&self) -> bool {
+        // Relaxed: the system calls of `cut` come before the failures that they cause.
+        self.is_cut.load(Ordering::Relaxed)
+    }
+
+    /// Cuts the requests in flight, and ends all connections.
+    pub(crate) fn cut(&self) {
+        self.is_cut.store(true, Ordering::Relaxed);
+        self.cut.notify_waiters();
+        self.connections.cut_all();
+    }
+
+    /// Waits until the requests in flight are cut.
+    pub(crate) async fn until_cut(&self) {
+        let cut = self.cut.notified();
+        // The lock of `Notify` orders this after `cut`, unless that is yet to notify.
+        if !self.is_cut() {
+            cut.await;
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod client;
 mod conditions;
 mod connections;
 mod corpus;
+mod cut;
 mod files;
 mod gone;
 mod guestbook;

@@ -45,7 +45,8 @@ pub struct Config {
     pub overload: Mode,
     /// The handling of dynamic requests whose clients have half-closed the connection.
     pub half_close: HalfClose,
-    /// The time limit for finishing requests in flight during a shutdown.
+    /// The time limit for finishing requests in flight during a shutdown, after which the server
+    /// cuts them.
     pub drain: Duration,
     /// The value of the header field `Server`; `None` omits the field.
     pub server_header: Option<String>,

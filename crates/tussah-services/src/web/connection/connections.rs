@@ -220,7 +220,7 @@ impl Group {
         self.each(Connection::wake);
     }
 
-    /// Ends all connections immediately, whatever their state.
+    /// Ends the streams of all connections, whatever their state.
     pub(crate) fn cut_all(&self) {
         self.each(Connection::cut);
     }

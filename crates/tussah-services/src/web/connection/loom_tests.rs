@@ -217,7 +217,7 @@ mod stream {
     #[derive(Default)]
     struct Wire {
         bytes: usize,
-        is_cut: bool,
+        /// True once the client has hung up, or the stream was cut.
         has_hung_up: bool,
         reader: Option<Waker>,
     }
@@ -233,7 +233,7 @@ mod stream {
 
         fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
             let mut wire = self.wire.lock();
-            if wire.bytes > 0 || wire.is_cut || wire.has_hung_up {
+            if wire.bytes > 0 || wire.has_hung_up {
                 return Poll::Ready(());
             }
             wire.reader = Some(cx.waker().clone());
@@ -246,7 +246,7 @@ mod stream {
                 return Poll::Ready(More::Gone);
             }
             wire.reader = Some(cx.waker().clone());
-            match wire.bytes > 0 || wire.is_cut {
+            match wire.bytes > 0 {
                 true => Poll::Ready(More::Bytes),
                 false => Poll::Pending,
             }
@@ -263,7 +263,7 @@ mod stream {
         ) -> Poll<io::Result<usize>> {
             ready!(self.poll_readable(cx));
             let mut wire = self.wire.lock();
-            if wire.is_cut || wire.bytes == 0 {
+            if wire.bytes == 0 {
                 return Poll::Ready(Ok(0));
             }
             wire.bytes -= 1;
@@ -280,7 +280,7 @@ mod stream {
         }
 
         pub(crate) fn cut(&self) {
-            self.change(|wire| wire.is_cut = true);
+            self.hang_up();
         }
 
         /// Acts as a client that hangs up.

@@ -17,8 +17,8 @@
 //! | `HANDED` | the thread | takes the exchange | `HELD` by the thread |
 //! | `LEAVING` | the thread | checks one last time whether a request has arrived, and answers it or ends | `BUSY` by the thread, with the last request |
 //!
-//! Any thread may [`cut`](Connection::cut) the connection. The effect is the same as that of a lost
-//! exchange. If another state replaces this state, the thread meets the end of the stream. The
+//! Any thread may [`cut`](Connection::cut) the connection. The stream then ends in both directions,
+//! as if the client had hung up, so the thread ends after it has got back its exchange. The
 //! thread's waker is present before its first request starts.
 //!
 //! # Making room
@@ -284,10 +284,10 @@ impl Connection {
         self.wake();
     }
 
-    /// Ends the connection, whatever its state.
+    /// Ends the stream, and with it the connection as soon as no request is in flight.
     pub(crate) fn cut(&self) {
         self.stream.cut();
-        self.lose();
+        self.wake();
     }
 
     /// Wakes the thread, so that it looks for work.

@@ -27,7 +27,6 @@ use super::state::{Connection, Event};
 use super::stream::Stream;
 use crate::web::answer;
 use crate::web::server::Server;
-use crate::web::stages::admission;
 use feed::Feed;
 use turn::wait_for_turn;
 
@@ -153,7 +152,12 @@ async fn handshake(connection: &Connection, server: &Server) -> bool {
         server.config.timeouts.head,
         Box::pin(connection.stream.handshake()),
     );
-    matches!(shaken.await, Ok(Ok(())))
+    let shaken = async { matches!(shaken.await, Ok(Ok(()))) };
+    let cut = async {
+        server.until_cut().await;
+        false
+    };
+    future::or(shaken, cut).await
 }
 
 /// A future that completes when the connection has been idle for longer than its timeout. Requests
@@ -282,7 +286,7 @@ async fn go_on(
                 After::Parse
             }
             Err(None) => {
-                admission::record_gone(server, stream, exchange);
+                server.note_unanswered(stream, exchange);
                 After::End
             }
             Err(Some(status)) => refused(exchange, status),

@@ -29,6 +29,8 @@ pub(crate) enum Count {
     Full,
     /// Requests that were cancelled because their clients had disconnected.
     Gone,
+    /// Requests that the server cut before their responses began.
+    Cut,
     /// Requests for a page that was not in memory.
     Missed,
     /// Requests for a page that was in memory, after its file was checked again.

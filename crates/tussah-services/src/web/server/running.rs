@@ -28,6 +28,11 @@ use crate::web::site::{Site, SiteError};
 use crate::web::stages::graph::{AcceptStage, Wire};
 use listen::{Accepting, Listening};
 
+/// Bound, in seconds: the maximum time for which the end of a network waits until the requests that
+/// it has cut are in the log. A handler that holds its OS thread, or a disk that hangs, may keep a
+/// request for longer.
+const CUT_SECONDS: u64 = 5;
+
 /// A running web server. Dropping this value closes the listeners and abandons the connections.
 pub struct Running {
     current: Arc<RwLock<Arc<Instance>>>,
@@ -153,6 +158,7 @@ impl Running {
             .clone()
             .filter(|_| before.server.config.log == config.log);
         let site = (self.open)(&config).map_err(WebError::Site)?;
+        let replaced = before.server.log.clone().filter(|_| log.is_none());
         let (routes, shared, backends) = (&self.routes, &self.shared, &before.backends);
         let next = Instance::new(site, config, routes, shared, log, backends, &self.wire)?;
         let next = Arc::new(next);
@@ -187,15 +193,19 @@ impl Running {
         close(gone).await;
         let drain = before.server.config.drain;
         self.ending.retain(|ending| !ending.is_finished());
-        self.ending
-            .push(tussah::spawn(async move { before.end(drain).await }));
+        self.ending.push(tussah::spawn(async move {
+            let stopped = before.end(drain).await;
+            close_log(replaced).await;
+            stopped
+        }));
         Ok(())
     }
 
     /// Shuts down the server gracefully. The server accepts no further connections, serves at most
     /// one more request from each client that has already connected, and finishes requests in
-    /// flight. [`Config::drain`] limits how long this takes. For connections that were accepted
-    /// before a [`reload`](Self::reload), the limit in their own configuration applies.
+    /// flight. [`Config::drain`] limits how long this takes; the requests that are then left are
+    /// cut and logged. For connections that were accepted before a [`reload`](Self::reload), the
+    /// limit in their own configuration applies.
     pub async fn stop(mut self) -> Stopped {
         self.ending.retain(|ending| !ending.is_finished());
         close(self.listening).await;
@@ -205,19 +215,7 @@ impl Running {
         for ending in self.ending {
             stopped.cut += ending.await.map_or(0, |stopped| stopped.cut);
         }
-        if let Some(log) = current.server.log.clone() {
-            // The disk may be slow; if lines are lost, the log states it.
-            let closing = Arc::clone(&log);
-            match tussah::try_spawn_blocking(move || closing.close()) {
-                Ok(closed) => {
-                    let _ = closed.await;
-                }
-                // The pool has no OS thread. At the end, this one has nothing else to do.
-                Err(_) => {
-                    log.close();
-                }
-            }
-        }
+        close_log(current.server.log.clone()).await;
         stopped
     }
 }
@@ -259,7 +257,7 @@ impl fmt::Debug for Running {
 impl Drop for Instance {
     fn drop(&mut self) {
         self.looking.abort();
-        self.server.connections.cut_all();
+        self.server.cut();
         // The stages refer to each other, and to the server.
         self.network.close();
     }
@@ -324,15 +322,39 @@ impl Instance {
         // From here on, a connection is either among those to wait for, or back with its acceptor.
         self.accept.drain().await;
         self.server.end();
-        let ended = timeout(drain, self.server.connections.none()).await;
-        let cut = match ended {
-            Ok(()) => 0,
-            Err(_) => self.server.connections.count(),
-        };
-        self.server.connections.cut_all();
-        self.server.totals.end(self.server.connections.number());
+        let connections = &self.server.connections;
+        let mut cut = 0;
+        if timeout(drain, connections.none()).await.is_err() {
+            cut = connections.count();
+            self.server.cut();
+            let limit = Duration::from_secs(CUT_SECONDS);
+            if timeout(limit, connections.none()).await.is_err() {
+                let requests = connections.count();
+                tracing::warn!(
+                    requests,
+                    "cut requests that do not end within {CUT_SECONDS} s; they are missing from the access log"
+                );
+            }
+        }
+        self.server.totals.end(connections.number());
         self.network.close();
         Stopped { cut }
+    }
+}
+
+/// Writes the rest of a log that no request needs any longer. Handlers may still refer to it.
+async fn close_log(log: Option<Arc<AccessLog>>) {
+    let Some(log) = log else { return };
+    // The disk may be slow; if lines are lost, the log states it.
+    let closing = Arc::clone(&log);
+    match tussah::try_spawn_blocking(move || closing.close()) {
+        Ok(closed) => {
+            let _ = closed.await;
+        }
+        // The pool has no OS thread. This one then waits, for a short time.
+        Err(_) => {
+            log.close();
+        }
     }
 }
 

@@ -9,7 +9,6 @@ use tussah_wire::http::Status;
 use crate::web::answer;
 use crate::web::connection::exchange::Exchange;
 use crate::web::connection::state::{Connection, NONE};
-use crate::web::connection::stream::Stream;
 use crate::web::server::Server;
 use crate::web::server::counts::Count;
 
@@ -83,7 +82,7 @@ pub(crate) fn retry_left(server: &Server, connection: &Connection) -> Duration {
 }
 
 /// Rejects a request. Each client gets a different time to retry. Returns the response to send,
-/// unless the client has disconnected.
+/// unless the client has disconnected or the server has cut the request.
 pub(crate) fn reject(
     server: &Server,
     mut exchange: Box<Exchange>,
@@ -91,7 +90,7 @@ pub(crate) fn reject(
     reason: Count,
 ) -> Option<Box<Exchange>> {
     detach(&exchange);
-    if exchange.is_gone() {
+    if exchange.is_gone() || server.is_cut() {
         cancel(server, exchange);
         return None;
     }
@@ -121,25 +120,13 @@ pub(crate) fn detach(exchange: &Exchange) {
     }
 }
 
-/// The status in the log of a request whose client disconnected before the response, as in nginx's
-/// log. It is never sent.
-const CLIENT_GONE: Status = Status::new(499).expect("it has three digits");
-
-/// Ends a request whose client has disconnected.
+/// Ends a request whose client has disconnected, or that the server has cut.
 #[cold]
 pub(crate) fn cancel(server: &Server, mut exchange: Box<Exchange>) {
     if let Some(connection) = exchange.connection.clone() {
-        record_gone(server, &connection.stream, &mut exchange);
+        server.note_unanswered(&connection.stream, &mut exchange);
     }
     exchange.abandon();
-}
-
-/// Counts and logs a request whose client has disconnected.
-pub(crate) fn record_gone(server: &Server, stream: &Stream, exchange: &mut Exchange) {
-    exchange.response.clear();
-    exchange.response.status = CLIENT_GONE;
-    server.totals.counts.add(exchange.source, Count::Gone);
-    server.write_down(stream, exchange);
 }
 
 #[cfg(test)]

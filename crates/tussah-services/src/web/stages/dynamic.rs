@@ -1,15 +1,15 @@
 //! *Dynamic*: the stage of a route, whose function answers requests. A request that cannot be
 //! answered within the target is rejected immediately, and a request whose client has disconnected
-//! is cancelled.
+//! is cancelled, as is a request that the server cuts.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use futures_lite::FutureExt as _;
+use futures_lite::{FutureExt as _, future};
 use tussah::stage::{Batch, Direct, DirectHandler, Handler};
 use tussah_wire::http::{Framing, Method, Status};
 
@@ -38,11 +38,21 @@ impl<S: DirectHandler<Event = Box<Exchange>>> Handler for Dynamic<S> {
     async fn handle(&self, batch: &mut Batch<Box<Exchange>>) {
         while let Some(exchange) = batch.next() {
             let mut serving = Serving(&self.server, Some(exchange));
-            let Some(exchange) = self.begin(&mut serving) else {
+            let Some((request, may_drop)) = self.begin(&mut serving) else {
                 continue;
             };
-            let answer = self.answer(exchange).await;
+            let mut answering = pin!(self.answer(request));
+            let answer = match may_drop {
+                true => Some(answering.as_mut().await),
+                false => unless_cut(&self.server, answering.as_mut()).await,
+            };
             let Some(mut exchange) = serving.1.take() else {
+                continue;
+            };
+            let Some(answer) = answer else {
+                cancel(&self.server, exchange);
+                batch.leave_out(1);
+                answering.await;
                 continue;
             };
             detach(&exchange);
@@ -87,8 +97,9 @@ impl<S: DirectHandler<Event = Box<Exchange>>> Handler for Dynamic<S> {
 
 impl<S> Dynamic<S> {
     /// Starts a request, unless its client has disconnected. From here on, it can be cancelled only
-    /// if the handler may be dropped.
-    fn begin<'a>(&self, serving: &'a mut Serving<'_>) -> Option<&'a mut Exchange> {
+    /// if the handler may be dropped. Returns the request for the handler, and whether the handler
+    /// may be dropped.
+    fn begin(&self, serving: &mut Serving<'_>) -> Option<(Request, bool)> {
         let exchange = serving.1.as_deref_mut()?;
         let (_, route) = &self.server.routes.all()[self.route];
         let may_drop =
@@ -106,13 +117,13 @@ impl<S> Dynamic<S> {
             let served = admission::last(self.route, admission::SERVED);
             connection.last.store(served, Ordering::Relaxed);
         }
-        Some(exchange)
+        let request = request(&self.server, exchange, route.is_application);
+        Some((request, may_drop))
     }
 
     /// Calls the handler and returns its result.
-    async fn answer(&self, exchange: &mut Exchange) -> Answer {
+    async fn answer(&self, request: Request) -> Answer {
         let (_, route) = &self.server.routes.all()[self.route];
-        let request = request(&self.server, exchange, route.is_application);
         // A panic affects only this request, and the panic hook has reported it.
         let answering = catch_unwind(AssertUnwindSafe(|| (route.handler)(request)));
         let answer = match answering {
@@ -125,6 +136,20 @@ impl<S> Dynamic<S> {
         };
         answer.unwrap_or_else(|_| Answer::Reply(Reply::status(Status::INTERNAL_SERVER_ERROR)))
     }
+}
+
+/// Waits for the answer of a handler that may not be dropped; returns `None` if the server cuts the
+/// request first.
+async fn unless_cut(
+    server: &Server,
+    answering: Pin<&mut impl Future<Output = Answer>>,
+) -> Option<Answer> {
+    let answer = async { Some(answering.await) };
+    let cut = async {
+        server.until_cut().await;
+        None
+    };
+    future::or(answer, cut).await
 }
 
 /// Waits for the body of a request outside of the stage, and lets the request begin again. Clients
@@ -143,8 +168,8 @@ fn keep(server: Arc<Server>, exchange: Box<Exchange>, keeping: Keeping) {
     });
 }
 
-/// A request in service. If its client disconnects, it is cancelled: the stage drops its handler's
-/// future.
+/// A request in service. If its client disconnects or the server cuts it, it is cancelled: the
+/// stage drops its handler's future.
 struct Serving<'a>(&'a Server, Option<Box<Exchange>>);
 
 impl Drop for Serving<'_> {

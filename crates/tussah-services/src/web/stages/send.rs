@@ -45,7 +45,8 @@ impl DirectHandler for Send {
             Ok(_) => Next::Write,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Next::Write,
             Err(_) => {
-                self.0.note(&connection.stream, &exchange);
+                let connection = Arc::clone(connection);
+                self.0.note_broken(&connection.stream, &mut exchange);
                 Next::Reset
             }
         };

@@ -1,5 +1,6 @@
 //! TLS: its own time limits, ends, and certificates.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned};
+use serde_json::Value;
 
 use super::client::{Client, request};
 use super::process::{Process, Site, bytes, until};
@@ -181,6 +183,61 @@ fn a_peer_that_reads_nothing_loses_its_connection() {
     client.send(request("/large.bin", "Connection: close\r\n"));
     assert!(client.fill());
     server.expect_sockets(sockets);
+}
+
+/// A handshake that does not end holds up nothing.
+#[test]
+fn requests_that_are_cut_are_in_the_log() {
+    let large = bytes(30_000_000);
+    let site = site().file("site/large.bin", large);
+    let mut server = site.serve(&format!(
+        "{OPTIONS} --work --target 20s --drain 0s --log-file {{}}/access.log"
+    ));
+    let _shakes = server.connect();
+    let mut idle = connect(&server);
+    assert_eq!(idle.ask(&request("/a.txt", "")).status, 200);
+    let mut page = connect(&server);
+    page.send(request("/work?wait=10000ms", ""));
+    let mut post = connect(&server);
+    let wait = "POST /work?wait=10000ms HTTP/1.1\r\nHost: a\r\n";
+    post.send(format!("{wait}Content-Length: 0\r\n\r\n"));
+    until("both wait", || {
+        let page = connect(&server).ask(&request("/status?json", ""));
+        let page: Value = serde_json::from_str(page.text()).expect("it is JSON");
+        page["sources"][0]["in_service"] == 2
+    });
+    let mut arrives = connect(&server);
+    let lines = "Content-Length: 9\r\nExpect: 100-continue\r\n\r\n";
+    assert_eq!(arrives.ask(&format!("{wait}{lines}")).status, 100);
+    let mut reading = connect(&server);
+    reading.send(request("/large.bin", ""));
+    assert!(reading.fill());
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended().code(), Some(0));
+    assert!(!server.said().contains("missing"), "{}", server.said());
+    let log = fs::read_to_string(server.site.path("access.log")).expect("it was written");
+    let mut lines: Vec<_> = log
+        .lines()
+        .filter(|line| !line.contains("/status"))
+        .collect();
+    lines.sort_by_key(|line| line.split_once('"').map(|(_, line)| line));
+    let [first, large, page, posts @ ..] = &lines[..] else {
+        panic!("{log}");
+    };
+    assert!(first.contains("GET /a.txt HTTP/1.1\" 200 6 "), "{log}");
+    assert!(large.contains("GET /large.bin HTTP/1.1\" 200 "), "{log}");
+    assert!(!large.contains(" 30000000 "), "{log}");
+    assert!(
+        page.contains("GET /work?wait=10000ms HTTP/1.1\" 444 - "),
+        "{log}"
+    );
+    assert_eq!(posts.len(), 2, "{log}");
+    for post in posts {
+        assert!(
+            post.contains("POST /work?wait=10000ms HTTP/1.1\" 444 - "),
+            "{log}"
+        );
+    }
 }
 
 #[test]

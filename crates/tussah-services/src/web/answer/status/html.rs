@@ -51,9 +51,9 @@ fn now(page: &mut String, report: &Report) {
     let _ = write!(
         page,
         "</dl><div class=wide><table><tr><th rowspan=2>route<th colspan=4>last {} s\
-        <th colspan=2>now<th colspan=5>rejected<th colspan=5>responses<th rowspan=2>sent\
+        <th colspan=2>now<th colspan=6>rejected<th colspan=5>responses<th rowspan=2>sent\
         <tr><th>per second<th>p50<th>p90<th>p99<th>in service<th>queued\
-        <th>overload<th title=\"the scarce resources, and how many requests were rejected for each\">for<th title=\"would have been rejected, were --overload on\">(observed)<th>full<th title=\"cancelled since the client had gone\">client gone\
+        <th>overload<th title=\"the scarce resources, and how many requests were rejected for each\">for<th title=\"would have been rejected, were --overload on\">(observed)<th>full<th title=\"cancelled since the client had gone\">client gone<th title=\"cut after the drain time\">cut\
         <th>1xx<th>2xx<th>3xx<th>4xx<th>5xx",
         report.recent_s
     );
@@ -110,6 +110,7 @@ fn row(page: &mut String, source: &Source) {
     count(source.would_reject, true);
     count(counted.get(Count::Full), true);
     count(counted.get(Count::Gone), false);
+    count(counted.get(Count::Cut), true);
     for (class, codes) in counted.codes().into_iter().enumerate() {
         count(codes, class == 4);
     }

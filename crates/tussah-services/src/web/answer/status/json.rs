@@ -50,6 +50,7 @@ fn source(source: &Source) -> Value {
             "overload": counted.get(Count::Overload),
             "full": counted.get(Count::Full),
             "client_gone": counted.get(Count::Gone),
+            "cut": counted.get(Count::Cut),
         },
         "rejected_for": source.rejected_by.iter().map(scarce).collect::<Vec<_>>(),
         "would_reject": source.would_reject,

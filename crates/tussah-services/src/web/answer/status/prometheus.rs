@@ -72,8 +72,9 @@ fn requests(page: &mut Page, report: &Report) {
         ("overload", Count::Overload),
         ("full", Count::Full),
         ("client_gone", Count::Gone),
+        ("cut", Count::Cut),
     ];
-    for source in report.sources.iter().filter(|source| source.is_route) {
+    for source in &report.sources {
         for (reason, count) in reasons {
             let labels = [("route", source.name.as_str()), ("reason", reason)];
             page.sample(name, &labels, source.counted.get(count));

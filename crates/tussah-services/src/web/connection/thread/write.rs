@@ -29,7 +29,10 @@ pub(super) async fn all(
 ) -> io::Result<()> {
     let sent = rest(stream, server, exchange).await;
     server.look();
-    server.note(stream, exchange);
+    match sent {
+        Ok(()) => server.note(stream, exchange),
+        Err(_) => server.note_broken(stream, exchange),
+    }
     let is_cut = |error: &io::Error| {
         let source = exchange.response.source.as_ref();
         error.kind() == io::ErrorKind::TimedOut || source.is_some_and(|one| one.is_until_close())
