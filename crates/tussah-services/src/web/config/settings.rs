@@ -254,7 +254,8 @@ pub struct Timeouts {
     /// a response.
     pub write: Duration,
     /// The minimum rate, in bytes per second, at which a client must read a response (averaged over
-    /// `write`) or send a streamed body (averaged over `body`). `None` means no minimum.
+    /// `write`) or send a streamed body (averaged over `body`, without the sizes and extensions of
+    /// chunks, and without trailers). `None` means no minimum.
     pub rate: Option<u64>,
     /// The time for which the server continues to read from a client after closing its own side of
     /// the connection. During a shutdown, the server also keeps idle connections open for this

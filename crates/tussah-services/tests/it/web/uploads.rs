@@ -11,7 +11,7 @@ use serde_json::Value;
 use tussah::sync::Semaphore;
 use tussah_services::web::{Reply, Request, Route};
 
-use super::client::{chunked, request, sized};
+use super::client::{Client, chunked, request, sized};
 use super::server::{Server, Site, assert_same, bytes};
 use crate::fastcgi::php::wait_for;
 
@@ -208,6 +208,62 @@ fn a_client_that_sends_nothing_more_is_given_up() {
     client.send(&text[..text.len() - 1]);
     let answer = client.answer();
     assert_eq!((answer.text(), answer.ends()), ("TimedOut true", true));
+}
+
+/// Sends a head, and then the same bytes for ever, one by one.
+fn drip(server: &Server, beginning: &str, rest: &'static str) -> Client {
+    let mut client = server.connect();
+    let head = request("POST", "/count", "Transfer-Encoding: chunked\r\n");
+    client.send(head + beginning);
+    let mut dripping = client.other_end();
+    thread::spawn(move || {
+        for byte in rest.bytes().cycle() {
+            if dripping.write_all(&[byte]).is_err() {
+                return;
+            }
+            thread::park_timeout(Duration::from_millis(5));
+        }
+    });
+    client
+}
+
+/// Sizes of chunks, their extensions, and trailers are no part of a body. They arrive faster than
+/// the lowest rate.
+#[test]
+fn a_client_that_sends_little_but_framing_is_given_up() {
+    let site = site().with(|config| {
+        config.timeouts.body = Duration::from_millis(200);
+        config.timeouts.rate = Some(20);
+        config.timeouts.linger = Duration::from_millis(50);
+    });
+    let (server, _told) = start(site);
+    let table = [
+        ("", "1;extension=yyyyyyyyyyyyyy\r\nx\r\n"),
+        ("1;extension=", "y"),
+        ("1\r\nx\r\n0\r\nTrailer: ", "y"),
+    ];
+    for (beginning, rest) in table {
+        let answer = drip(&server, beginning, rest).answer();
+        let (end, _) = answer.text().split_once(' ').expect("a count");
+        assert_eq!((end, answer.ends()), ("TimedOut", true), "{beginning:?}");
+    }
+}
+
+#[test]
+fn a_body_in_small_chunks_that_arrive_steadily_is_read() {
+    let site = site().with(|config| {
+        config.timeouts.body = Duration::from_secs(1);
+        config.timeouts.rate = Some(4);
+    });
+    let (server, _told) = start(site);
+    let mut client = server.connect();
+    client.send(request("POST", "/count", "Transfer-Encoding: chunked\r\n"));
+    for byte in bytes(30) {
+        client.send([b"1\r\n", &[byte][..], b"\r\n"].concat());
+        thread::park_timeout(Duration::from_millis(50));
+    }
+    client.send("0\r\n\r\n");
+    assert_eq!(client.answer().text(), "30 true");
 }
 
 #[test]

@@ -106,7 +106,7 @@ impl Feed {
         ready!(self.poll_ask(cx, stream)).map_err(|error| error.kind())?;
         match stream.poll_read(cx, &mut self.input) {
             Poll::Ready(Ok(len @ 1..)) => {
-                self.pace.read(len);
+                self.pace.end_wait();
                 self.unused = 0..len;
                 Poll::Ready(Ok(()))
             }
@@ -121,6 +121,7 @@ impl Feed {
     fn decode(&mut self) -> Result<(), io::ErrorKind> {
         let bytes = &self.input[self.unused.clone()];
         let step = self.decoder.decode(bytes).map_err(|error| kind(&error))?;
+        self.pace.bytes += step.body.len() as u64;
         self.pipe.push(&bytes[step.body]);
         self.unused.start += step.consumed;
         if step.done {
@@ -186,7 +187,8 @@ fn kind(refusal: &Refusal) -> io::ErrorKind {
     }
 }
 
-/// The rate at which a client sends. Only the time that is spent waiting for the client counts.
+/// The rate at which a client sends. Only the time that is spent waiting for the client counts, and
+/// only the bytes of the body, not those between its chunks or after them.
 struct Pace {
     /// Fires when the client has been waited for long enough to judge it.
     sleep: Pin<Box<Sleep>>,
@@ -205,8 +207,8 @@ impl Pace {
         }
     }
 
-    fn read(&mut self, len: usize) {
-        self.bytes += len as u64;
+    /// Records that the client has sent something.
+    fn end_wait(&mut self) {
         self.waited += self.since.take().map_or(Duration::ZERO, |at| at.elapsed());
     }
 
