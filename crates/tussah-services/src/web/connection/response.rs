@@ -47,6 +47,8 @@ pub(crate) enum Piece {
     Bytes(Arc<[u8]>),
     /// A part of another file.
     Open(Arc<File>, Range<u64>),
+    /// A part of a file that has been read, since the system cannot send it directly.
+    Read(Vec<u8>),
 }
 
 impl Piece {
@@ -55,6 +57,7 @@ impl Piece {
             Self::Own(range) | Self::Page(_, range) => range.len() as u64,
             Self::File(_, range) | Self::Open(_, range) => range.end - range.start,
             Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Read(bytes) => bytes.len() as u64,
         }
     }
 }
@@ -115,6 +118,7 @@ impl Response {
             Piece::Own(range) => Some(&self.own[range.clone()]),
             Piece::Page(page, range) => Some(&page.bytes()[range.clone()]),
             Piece::Bytes(bytes) => Some(bytes),
+            Piece::Read(bytes) => Some(bytes),
             Piece::File(..) | Piece::Open(..) => None,
         }
     }
@@ -147,6 +151,20 @@ impl Response {
         };
         let from = range.start + self.sent;
         Some((file, from, range.end - from))
+    }
+
+    /// Puts the next data of the file that is next in its place.
+    pub(crate) fn put_read(&mut self, bytes: Vec<u8>) {
+        let Some(Piece::File(_, range) | Piece::Open(_, range)) = self.pieces.first_mut() else {
+            unreachable!("the data is that of the first piece");
+        };
+        range.start += self.sent + bytes.len() as u64;
+        let read = Piece::Read(bytes);
+        match range.is_empty() {
+            true => self.pieces[0] = read,
+            false => self.pieces.insert(0, read),
+        }
+        self.sent = 0;
     }
 
     /// Records that `len` more bytes have been sent. Returns whether this completes the response.

@@ -261,41 +261,27 @@ impl Stream {
         noted(done)
     }
 
-    /// Sends as much of a piece of a file as there is room for, and waits until there is some room.
-    /// If possible, and if the file is in memory, the system sends it without a copy.
-    pub(crate) async fn send_file(&self, file: &File, offset: u64, len: u64) -> io::Result<u64> {
-        if let Self::Tcp(stream) = self
-            && is_in_memory(file, offset, len)
-        {
-            loop {
-                match self.try_send_file(file, offset, len) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        stream.writable().await?;
-                    }
-                    // The system cannot send this file, or has no memory for it. Reading and
-                    // writing report any other error.
-                    Err(error) if error.raw_os_error().is_some() => break,
-                    sent => return sent,
-                }
-            }
-        }
-        let file = tussah::fs::File::from(noted(file.try_clone())?);
-        let buffer = Vec::with_capacity(len.min(COPY_BYTES) as usize);
-        let (read, mut buffer) = file.read_at(buffer, offset).await;
-        if noted(read)? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        // The read filled the room, which may be larger than requested.
-        buffer.truncate(len as usize);
-        let sent = poll_fn(|cx| self.poll_write(cx, &[IoSlice::new(&buffer)])).await?;
-        Ok(sent as u64)
+    /// Returns whether the system may be able to send the data of a file without a copy.
+    pub(crate) fn sends_files(&self) -> bool {
+        matches!(self, Self::Tcp(_))
     }
 
-    /// Does the same without waiting, if the system can send the file directly. It may still wait
-    /// for the disk.
+    /// Sends as much of a piece of a file as there is room for, and waits until there is some room.
+    pub(crate) async fn send_file(&self, file: &File, offset: u64, len: u64) -> io::Result<u64> {
+        loop {
+            match (self.try_send_file(file, offset, len), self) {
+                (Err(error), Self::Tcp(stream)) if error.kind() == io::ErrorKind::WouldBlock => {
+                    stream.writable().await?;
+                }
+                (sent, _) => return sent,
+            }
+        }
+    }
+
+    /// Does the same without waiting for room. It may wait for a disk.
     pub(crate) fn try_send_file(&self, file: &File, offset: u64, len: u64) -> io::Result<u64> {
         let Self::Tcp(stream) = self else {
-            return Err(io::ErrorKind::WouldBlock.into());
+            return Err(io::ErrorKind::Unsupported.into());
         };
         let mut from = offset;
         match retry_on_intr(|| sendfile(stream, file, Some(&mut from), len as usize))? {
@@ -348,6 +334,19 @@ impl Stream {
             Self::Tls(stream) => noted(poll_fn(|cx| stream.poll_handshake(cx)).await),
         }
     }
+}
+
+/// Reads the beginning of a piece of a file.
+pub(crate) async fn read_file(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+    let file = tussah::fs::File::from(noted(file.try_clone())?);
+    let buffer = Vec::with_capacity(len.min(COPY_BYTES) as usize);
+    let (read, mut buffer) = file.read_at(buffer, offset).await;
+    if noted(read)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    // The read filled the room, which may be larger than requested.
+    buffer.truncate(len as usize);
+    Ok(buffer)
 }
 
 /// Returns whether both ends of a piece of a file are in memory, and therefore most likely all of

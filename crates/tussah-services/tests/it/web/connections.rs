@@ -1,10 +1,17 @@
 //! Connections: how long they last, and that answers come in the order of the requests.
 
+use std::fs::File;
+use std::io::IoSliceMut;
 use std::net::SocketAddr;
-use std::sync::{LazyLock, mpsc};
+use std::path::Path;
+use std::sync::{Arc, LazyLock, Mutex, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use rustix::fs::Advice;
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
+use serde_json::Value;
 use tussah::ManualClock;
 use tussah::sync::oneshot;
 use tussah_services::web::config::{HalfClose, ListenAddress};
@@ -12,6 +19,7 @@ use tussah_services::web::{Reply, Request, Status};
 
 use super::client::{Client, request};
 use super::server::{Server, Site, assert_same, bytes};
+use crate::fastcgi::php::wait_for;
 
 /// Longer than what the sockets of both sides take without a reader.
 const LARGE: usize = 12_000_000;
@@ -237,6 +245,79 @@ fn sending_a_slow_page_does_not_count_as_idle_time() {
     assert_eq!(client.get("/a.txt", "").text(), "first\n");
     server.pass(&hand, 13);
     client.expect_end();
+}
+
+/// Makes the system forget the data of a file. Returns false if its file system is in memory.
+fn evict(path: &Path) -> bool {
+    let file = File::open(path).expect("it is there");
+    rustix::fs::fsync(&file).expect("there is room");
+    rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).expect("a file can be forgotten");
+    // Not at the beginning, which the system would then read ahead.
+    let middle = file.metadata().expect("it is open").len() / 2;
+    let (mut byte, flags) = ([0], ReadWriteFlags::NOWAIT);
+    let read = preadv2(&file, &mut [IoSliceMut::new(&mut byte)], middle, flags);
+    read == Err(Errno::AGAIN)
+}
+
+/// Another job occupies the only OS thread that reads files, for longer than a client may stall.
+#[test]
+fn waiting_for_a_slow_disk_does_not_count_as_stalling() {
+    const LEN: usize = 16 << 20;
+    let site = Site::new().file("long", bytes(LEN)).one_reader();
+    let (file, socket) = (site.path("long"), site.path("socket"));
+    let site = site.with(|config| {
+        config.listen.push(ListenAddress::Unix(socket.clone()));
+        config.timeouts.write = Duration::from_millis(100);
+        config.timeouts.rate = Some(1_000_000);
+    });
+    let (tell, told) = mpsc::channel();
+    let (release, held) = mpsc::channel::<()>();
+    let held = Arc::new(Mutex::new(held));
+    let server = site.start_with(|web| {
+        let hold = move |_| {
+            let (tell, held) = (tell.clone(), Arc::clone(&held));
+            async move {
+                let holds = tussah::spawn_blocking(move || {
+                    tell.send(()).expect("the test waits");
+                    held.lock().expect("no panic").recv()
+                });
+                let _ = holds.await;
+                Reply::text("held")
+            }
+        };
+        web.route("/hold", hold).route("/stalls", async |_| {
+            Reply::new("text/plain", vec![b'x'; LEN])
+        })
+    });
+    let open = || {
+        let page = server.get("/status?json", "");
+        let page: Value = serde_json::from_slice(&page.body).expect("it is JSON");
+        page["connections"]["open"].as_u64().expect("a number")
+    };
+    for mut reads in [server.connect(), Client::connect_unix(&socket)] {
+        // From now on, the server has the file open.
+        assert_eq!(reads.ask(request("HEAD", "/long", "")).status, 200);
+        let mut holds = server.connect();
+        holds.send(request("GET", "/hold", ""));
+        told.recv().expect("the job begins");
+        if !evict(&file) {
+            return release.send(()).expect("the job waits");
+        }
+        reads.send(request("GET", "/long", ""));
+        reads.fill_to(1);
+        let reading = thread::spawn(move || reads.answer().body);
+        for _ in 0..3 {
+            let before = open();
+            let mut stalls = server.connect();
+            stalls.send(request("GET", "/stalls", ""));
+            stalls.fill_to(1);
+            wait_for("the cut", || (open() <= before).then_some(()));
+        }
+        release.send(()).expect("the job waits");
+        let body = reading.join().expect("the client is not cut");
+        assert_same(&body, &bytes(LEN));
+        assert_eq!(holds.answer().text(), "held");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 use tussah::sync::oneshot;
-use tussah::{Clock, ManualClock, Runtime};
+use tussah::{Clock, FileDriver, ManualClock, PoolPolicy, Runtime};
 use tussah_services::web::Web;
 use tussah_services::web::config::{Config, ListenAddress};
 
@@ -21,6 +21,7 @@ pub struct Site {
     pub directory: TempDir,
     pub config: Config,
     workers: usize,
+    has_one_reader: bool,
 }
 
 impl Site {
@@ -36,6 +37,7 @@ impl Site {
             directory,
             config,
             workers: 2,
+            has_one_reader: false,
         }
     }
 
@@ -73,6 +75,12 @@ impl Site {
         self
     }
 
+    /// Gives the blocking pool a single OS thread, which also reads the files.
+    pub fn one_reader(mut self) -> Self {
+        self.has_one_reader = true;
+        self
+    }
+
     pub fn start(self) -> Server {
         self.start_with(|web| web)
     }
@@ -103,11 +111,17 @@ pub struct Server {
 impl Server {
     fn start(site: Site, add: impl FnOnce(Web) -> Web, clock: Clock) -> Self {
         let web = add(Web::new(site.config.clone()));
-        let workers = site.workers;
+        let mut builder = Runtime::builder().workers(site.workers).clock(clock);
+        if site.has_one_reader {
+            builder = builder.files(FileDriver::Pool).blocking(PoolPolicy {
+                threads_max: 1,
+                ..PoolPolicy::default()
+            });
+        }
         let (tell, told) = mpsc::channel();
         let (stop, stopped) = oneshot::async_channel();
         let thread = thread::spawn(move || {
-            let runtime = Runtime::builder().workers(workers).clock(clock).build();
+            let runtime = builder.build();
             runtime.expect("a runtime").block_on(async move {
                 let running = web.start().await.unwrap_or_else(|error| panic!("{error}"));
                 let address = running.addresses().next().cloned();

@@ -1,16 +1,18 @@
 //! Sends the rest of a response to a client that may be slow.
 
-use std::future::poll_fn;
+use std::future::{Future as _, poll_fn};
 use std::io::{self, IoSlice};
-use std::task::Poll;
+use std::pin::pin;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use tussah::net::Hangup;
 use tussah::time::timeout;
 
 use crate::web::config::Timeouts;
 use crate::web::connection::exchange::Exchange;
 use crate::web::connection::response::{Response, SLICES_MAX};
-use crate::web::connection::stream::{More, Stream, is_in_memory};
+use crate::web::connection::stream::{More, Stream, is_in_memory, read_file};
 use crate::web::server::Server;
 
 /// Bound, in bytes: the maximum amount of a file's data that is sent at once, which takes about 70
@@ -47,6 +49,7 @@ async fn rest(stream: &Stream, server: &Server, exchange: &mut Exchange) -> io::
     let timeouts = &server.config.timeouts;
     let mut pace = Pace::new(timeouts);
     let mut room = Room::new(timeouts.write);
+    let mut sends_files = stream.sends_files();
     loop {
         let response = &mut exchange.response;
         if response.is_sent() {
@@ -58,7 +61,20 @@ async fn rest(stream: &Stream, server: &Server, exchange: &mut Exchange) -> io::
             pace.skip(begun.elapsed());
             continue;
         }
-        let sent = room.send(stream, response).await?;
+        if response.file().is_some() && !sends_files || is_on_disk(response) {
+            let begun = Instant::now();
+            read(stream, response).await?;
+            pace.skip(begun.elapsed());
+        }
+        let sent = match room.send(stream, response).await {
+            // The system cannot send this file, or has no memory for it. Reading and writing report
+            // any other error.
+            Err(error) if response.file().is_some() && error.raw_os_error().is_some() => {
+                sends_files = false;
+                continue;
+            }
+            sent => sent?,
+        };
         response.advance(sent);
         pace.sent(sent)?;
         if response.file().is_some() || room.is_unreported {
@@ -77,9 +93,34 @@ async fn more(stream: &Stream, server: &Server, response: &mut Response) -> io::
         return Ok(false);
     }
     let gone_at = server.config.half_close.gone_at();
+    unless_gone(stream, gone_at, |cx| response.poll_more(cx)).await
+}
+
+/// Reads the next part of a file, however long its disk takes: that is not the client's fault.
+///
+/// # Errors
+/// Returns the system's error, `UnexpectedEof` if the file has become shorter, or
+/// `ConnectionAborted` if the client has disconnected.
+async fn read(stream: &Stream, response: &mut Response) -> io::Result<()> {
+    let data = {
+        let (file, from, len) = response.file().expect("a file is next");
+        let mut reading = pin!(read_file(file, from, len));
+        // A client that has closed only its sending side gets its file.
+        unless_gone(stream, Hangup::Full, |cx| reading.as_mut().poll(cx)).await?
+    };
+    response.put_read(data);
+    Ok(())
+}
+
+/// Waits for what this server has to make, unless the client disconnects.
+async fn unless_gone<T>(
+    stream: &Stream,
+    gone_at: Hangup,
+    mut poll: impl FnMut(&mut Context<'_>) -> Poll<io::Result<T>>,
+) -> io::Result<T> {
     poll_fn(|cx| match stream.poll_more(cx, gone_at) {
         Poll::Ready(More::Gone) => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
-        Poll::Ready(More::Bytes) | Poll::Pending => response.poll_more(cx),
+        Poll::Ready(More::Bytes) | Poll::Pending => poll(cx),
     })
     .await
 }
@@ -106,21 +147,20 @@ fn is_on_disk(response: &Response) -> bool {
     file.is_some_and(|(file, from, len)| !is_in_memory(file, from, len.min(PIECE_BYTES)))
 }
 
-/// Does the same as [`some`] without waiting. Returns `None` if there is no room, or if a piece of
-/// a file fails or is on a disk: [`some`] then copies the piece, or reports the error.
+/// Does the same as [`some`] without waiting for room. Returns `None` if there is none.
 fn some_at_once(stream: &Stream, response: &Response) -> io::Result<Option<u64>> {
-    if is_on_disk(response) {
-        return Ok(None);
-    }
-    if let Some((file, from, len)) = response.file() {
-        return Ok(stream.try_send_file(file, from, len.min(PIECE_BYTES)).ok());
-    }
-    let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-    let count = response.slices(&mut slices);
-    let more = count < response.pieces.len();
-    match stream.try_write_vectored(&slices[..count], more) {
+    let sent = if let Some((file, from, len)) = response.file() {
+        stream.try_send_file(file, from, len.min(PIECE_BYTES))
+    } else {
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let count = response.slices(&mut slices);
+        let more = count < response.pieces.len();
+        let sent = stream.try_write_vectored(&slices[..count], more);
+        sent.map(|sent| sent as u64)
+    };
+    match sent {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-        sent => sent.map(|sent| Some(sent as u64)),
+        sent => sent.map(Some),
     }
 }
 
@@ -150,22 +190,23 @@ impl Room {
     }
 
     /// Sends as much of the next pieces as there is room for, and waits until there is some room.
+    /// Returns 0 if a disk has to be read first.
     ///
     /// # Errors
     /// Returns the system's error, or `TimedOut` if the client has read nothing for too long.
     async fn send(&mut self, stream: &Stream, response: &mut Response) -> io::Result<u64> {
-        // `some` would check again whether the piece is on a disk.
         if (self.is_unreported || response.file().is_some())
             && let Some(sent) = some_at_once(stream, response)?
         {
             return Ok(sent);
         }
         self.is_unreported = false;
-        // An attempt would interrupt the reading of a disk.
-        let attempts = if is_on_disk(response) { 1 } else { ATTEMPTS };
-        for _ in 0..attempts {
-            if let Ok(sent) = timeout(self.stall_max / attempts, some(stream, response)).await {
+        for _ in 0..ATTEMPTS {
+            if let Ok(sent) = timeout(self.stall_max / ATTEMPTS, some(stream, response)).await {
                 return sent;
+            }
+            if is_on_disk(response) {
+                return Ok(0); // the system has dropped the data, and the caller reads it again
             }
             if let Some(sent) = some_at_once(stream, response)? {
                 self.is_unreported = true;
