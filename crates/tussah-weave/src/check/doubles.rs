@@ -4,7 +4,7 @@ use super::Checker;
 use super::ends::{DROPPED, OUT, RUN};
 use super::unify::{NodeTypes, Unifier};
 use crate::diagnostic::Diagnostic;
-use crate::graph::{Graph, PortRef, Step};
+use crate::graph::{Graph, Place, PortRef, Step};
 use crate::suggest;
 use crate::token::Span;
 
@@ -51,22 +51,7 @@ pub(super) fn check(checker: &mut Checker<'_>, graph: &Graph, steps: &mut [Step]
         graph,
         doubles: &doubles,
     };
-    let dropped = |node| PortRef {
-        node,
-        port: DROPPED.to_owned(),
-    };
-    let edges = graph.edges.iter();
-    let edges = edges.map(|edge| (edge.from.clone(), edge.to.clone(), edge.span));
-    let sheds = graph.sheds.iter().filter_map(|shed| {
-        let to = shed.to.clone()?;
-        Some((dropped(shed.node), to, shed.span))
-    });
-    for (from, to, span) in edges.chain(sheds) {
-        if let Err(error) = fit.edge(&mut unifier, &from, &to, span) {
-            checker.report(error);
-        }
-    }
-    fit.boundaries(&mut unifier);
+    fit.check(checker, &mut unifier, steps);
     for double in &doubles {
         let (found, missing) = double.types.resolve(&unifier);
         if !missing.is_empty() {
@@ -85,6 +70,26 @@ struct Double<'a> {
     span: Span,
 }
 
+impl Double<'_> {
+    /// Returns the error for a port that the double does not have.
+    fn lacks(&self, port: &str, is_input: bool, at: Span) -> Diagnostic {
+        let signature = self.types.signature;
+        let (kind, ports) = match is_input {
+            true => ("input", &signature.inputs),
+            false => ("output", &signature.outputs),
+        };
+        let last = signature.name.rsplit("::").next().unwrap_or_default();
+        let error = Diagnostic::error(at, format!("`{last}` has no {kind} `{port}`"));
+        match ports.is_empty() {
+            true => error.help(format!("it has no {kind}s")),
+            false => {
+                let known = suggest::list(ports.iter().map(|port| port.name.as_str()));
+                error.help(format!("{kind}s: {known}"))
+            }
+        }
+    }
+}
+
 /// The edges of a graph with doubles.
 struct Fit<'f, 'a> {
     graph: &'f Graph,
@@ -93,6 +98,34 @@ struct Fit<'f, 'a> {
 }
 
 impl<'a> Fit<'_, 'a> {
+    /// Reports the edges and the steps that do not fit the doubles.
+    fn check(&self, checker: &mut Checker<'_>, unifier: &mut Unifier, steps: &[Step]) {
+        let dropped = |node| PortRef {
+            node,
+            port: DROPPED.to_owned(),
+        };
+        let errors = checker.diagnostics.len();
+        let edges = self.graph.edges.iter();
+        let edges = edges.map(|edge| (edge.from.clone(), edge.to.clone(), edge.span));
+        let sheds = self.graph.sheds.iter().filter_map(|shed| {
+            let to = shed.to.clone()?;
+            Some((dropped(shed.node), to, shed.span))
+        });
+        for (from, to, span) in edges.chain(sheds) {
+            if let Err(error) = self.edge(unifier, &from, &to, span) {
+                checker.report(error);
+            }
+        }
+        for error in self.boundaries(unifier) {
+            checker.report(error);
+        }
+        // The error of an edge covers the steps that need the same port.
+        if checker.diagnostics.len() == errors {
+            let wrong = steps.iter().filter_map(|step| self.step(step));
+            wrong.for_each(|error| checker.report(error));
+        }
+    }
+
     fn double(&self, port: &PortRef) -> Option<&Double<'a>> {
         let name = &self.graph.nodes[port.node].name;
         self.doubles.iter().find(|double| double.node == *name)
@@ -139,37 +172,52 @@ impl<'a> Fit<'_, 'a> {
         is_input: bool,
         span: Span,
     ) -> Diagnostic {
-        let signature = double.types.signature;
-        let (kind, ports) = match is_input {
-            true => ("input", &signature.inputs),
-            false => ("output", &signature.outputs),
-        };
-        let last = signature.name.rsplit("::").next().unwrap_or_default();
-        let message = format!("`{last}` has no {kind} `{}`", port.port);
-        let error = Diagnostic::error(double.span, message);
-        let error = error.other(span, format!("this edge of `{}` needs it", double.node));
-        match ports.is_empty() {
-            true => error.help(format!("it has no {kind}s")),
-            false => {
-                let known = suggest::list(ports.iter().map(|port| port.name.as_str()));
-                error.help(format!("{kind}s: {known}"))
-            }
-        }
+        let error = double.lacks(&port.port, is_input, double.span);
+        error.other(span, format!("this edge of `{}` needs it", double.node))
     }
 
-    /// Lets the types of the graph's own ports determine those of doubles.
-    fn boundaries(&self, unifier: &mut Unifier) {
-        let inputs = self.graph.inputs.iter().map(|it| (&it.inner, true));
-        let outputs = self.graph.outputs.iter().map(|it| (&it.inner, false));
-        for (port, is_input) in inputs.chain(outputs) {
-            let double = self.double(port).map(|double| &double.types);
-            let item = |types: Option<&NodeTypes<'_>>| types?.port(&port.port, is_input);
-            if let (Some(one), Some(other)) =
-                (item(double), item(self.originals[port.node].as_ref()))
-            {
+    /// Lets the types of the graph's own ports determine those of doubles. Returns the errors for
+    /// the ports that the doubles lack.
+    fn boundaries(&self, unifier: &mut Unifier) -> Vec<Diagnostic> {
+        let mut errors = Vec::new();
+        let inputs = self.graph.inputs.iter().map(|it| (it, true));
+        let outputs = self.graph.outputs.iter().map(|it| (it, false));
+        for (boundary, is_input) in inputs.chain(outputs) {
+            let port = &boundary.inner;
+            let Some(double) = self.double(port) else {
+                continue;
+            };
+            let Some(one) = double.types.port(&port.port, is_input) else {
+                errors.push(self.missing(double, port, is_input, boundary.span));
+                continue;
+            };
+            let original = self.originals[port.node].as_ref();
+            if let Some(other) = original.and_then(|types| types.port(&port.port, is_input)) {
                 unifier.unify(&one, &other);
             }
         }
+        errors
+    }
+
+    /// Returns the error for a step that needs a port which a double lacks.
+    fn step(&self, step: &Step) -> Option<Diagnostic> {
+        let (place, span) = match step {
+            Step::Send { to, span, .. } => (to, span),
+            Step::Expect { at, span, .. } => (at, span),
+            Step::Replace { .. } | Step::Advance(_) | Step::Drain(_) => return None,
+        };
+        let (node, port, is_input) = match place {
+            Place::Input { node, port } => (node, port, true),
+            Place::Output { node, port } => (node, port, false),
+            Place::GraphInput(_) | Place::GraphOutput(_) => return None,
+        };
+        let mut doubles = self.doubles.iter();
+        let double = doubles.find(|double| double.node == *node)?;
+        if double.types.port(port, is_input).is_some() {
+            return None;
+        }
+        let error = double.lacks(port, is_input, *span);
+        Some(error.other(double.span, format!("it replaces `{node}` here")))
     }
 }
 
