@@ -10,8 +10,8 @@ mod tokens;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens as _, format_ident, quote, quote_spanned};
 use syn::LitStr;
 use tussah_weave::{Diagnostic, Edge, Graph, Node};
 
@@ -111,37 +111,74 @@ impl Source<'_> {
         let graphs = &checked.graphs;
         let whole = graphs.iter();
         let whole = whole.filter(|graph| graph.inputs.is_empty() && graph.outputs.is_empty());
+        let names = whole.clone().map(|graph| self.name(graph));
+        let modules = self.modules(graphs)?;
         let arguments = graphs.iter().map(|graph| self.arguments(graph, graphs));
+        let arguments = arguments.collect::<Result<Vec<_>, _>>()?;
         let whole = whole.map(|graph| self.one(graph));
-        arguments.chain(whole).collect()
+        Ok(quote!(#(#names)* const _: () = { #modules #(#arguments)* #(#whole)* };))
     }
 
-    /// Expands a graph.
-    fn one(&self, graph: &Graph) -> Result<TokenStream, Vec<Diagnostic>> {
-        let Self { file, include, .. } = self;
+    /// Returns the type that stands for a graph.
+    fn name(&self, graph: &Graph) -> TokenStream {
         let name = format_ident!("{}", graph.name);
-        let doc = format!("The graph `{}` of {file}. {}", graph.name, graph.doc);
-        let mut used = BTreeMap::new();
-        for node in &graph.nodes {
-            used.insert(spelled(node), node);
-        }
-        let mut with = Vec::new();
-        for node in used.into_values() {
-            let (of, module) = (self.module(node)?, &node.module);
-            with.push(quote!(.with::<#of>(#module)));
-        }
-        let (mut checks, copies) = (Vec::new(), graph.copies());
-        for (number, edge) in graph.edges.iter().enumerate() {
-            let is_second = copies.iter().any(|(_, second)| *second == number);
-            checks.push(self.check(graph, edge, number, is_second)?);
-        }
-        checks.push(self.ports(graph)?);
-        let (title, fused) = (&graph.name, self.fused(graph)?);
-        Ok(quote! {
+        let doc = format!("The graph `{}` of {}. {}", graph.name, self.file, graph.doc);
+        quote! {
             #[doc = #doc]
             #[derive(Clone, Copy, Debug)]
             pub struct #name;
+        }
+    }
 
+    /// Returns an alias for each type of module, so that the compiler reports an error in the type
+    /// once. The alias has the place of the first instance.
+    fn modules(&self, graphs: &[Graph]) -> Result<TokenStream, Vec<Diagnostic>> {
+        let nodes = graphs.iter().flat_map(|graph| &graph.nodes);
+        let nodes = nodes.map(|node| (spelled(node), node)).rev();
+        let nodes = nodes.collect::<BTreeMap<_, _>>().into_values();
+        let aliases = nodes.map(|node| {
+            let of = self.located_type(&node.module, node.module_span)?;
+            let types = node.types.iter().zip(&node.type_spans);
+            let types = types.map(|(of, span)| self.located_type(&of.to_string(), *span));
+            let types = types.collect::<Result<Vec<_>, _>>()?;
+            let types = (!types.is_empty()).then(|| quote!(<#(#types),*>));
+            let alias = alias(node);
+            Ok(quote!(type #alias = #of #types;))
+        });
+        aliases.collect()
+    }
+
+    /// Returns a Rust type, at its place in the text.
+    fn located_type(
+        &self,
+        spelled: &str,
+        at: tussah_weave::Span,
+    ) -> Result<TokenStream, Vec<Diagnostic>> {
+        let of = syn::parse_str::<syn::Type>(spelled).map_err(|error| {
+            let message = format!("`{spelled}` is not a type in Rust: {error}");
+            vec![Diagnostic::error(at, message)]
+        })?;
+        Ok(located(of.into_token_stream(), self.token(at)))
+    }
+
+    /// Expands a graph.
+    fn one(&self, graph: &Graph) -> TokenStream {
+        let Self { file, include, .. } = self;
+        let name = format_ident!("{}", graph.name);
+        let used = graph.nodes.iter().map(|node| (spelled(node), node));
+        let used = used.collect::<BTreeMap<_, _>>().into_values();
+        let with = used.map(|node| {
+            let (of, module) = (alias(node), &node.module);
+            quote!(.with::<#of>(#module))
+        });
+        let (mut checks, copies) = (Vec::new(), graph.copies());
+        for (number, edge) in graph.edges.iter().enumerate() {
+            let is_second = copies.iter().any(|(_, second)| *second == number);
+            checks.push(self.check(graph, edge, number, is_second));
+        }
+        checks.push(self.ports(graph));
+        let (title, fused) = (&graph.name, self.fused(graph));
+        quote! {
             impl #name {
                 /// The text of the graph.
                 pub const TEXT: &'static str = #include;
@@ -166,22 +203,16 @@ impl Source<'_> {
                 }
             }
 
-            const _: () = { #(#checks)* };
-        })
+            #(#checks)*
+        }
     }
 
     /// Returns the code that makes the compiler check an edge. Each edge has its own traits, whose
     /// messages name the edge, because a macro in stable Rust cannot create a span in another file.
     /// The second edge of an output needs copies of the items.
-    fn check(
-        &self,
-        graph: &Graph,
-        edge: &Edge,
-        number: usize,
-        is_second: bool,
-    ) -> Result<TokenStream, Vec<Diagnostic>> {
+    fn check(&self, graph: &Graph, edge: &Edge, number: usize, is_second: bool) -> TokenStream {
         let (from, to) = (&graph.nodes[edge.from.node], &graph.nodes[edge.to.node]);
-        let (from_type, to_type) = (self.module(from)?, self.module(to)?);
+        let (from_type, to_type) = (alias(from), alias(to));
         let end = |node: &Node, port: &str| match port {
             "out" | "run" => format!("`{}`", node.name),
             port => format!("`{}.{port}`", node.name),
@@ -211,7 +242,7 @@ impl Source<'_> {
             false => Default::default(),
         };
         let bound = is_second.then(|| bound(&place, &from_end, &output, span));
-        Ok(quote! {
+        quote! {
             const _: () = {
                 #[allow(non_camel_case_types)]
                 struct #from_at;
@@ -234,17 +265,7 @@ impl Source<'_> {
                 };
                 #bound
             };
-        })
-    }
-
-    /// Returns the type of a node's module.
-    fn module(&self, node: &Node) -> Result<syn::Type, Vec<Diagnostic>> {
-        let spelled = spelled(node);
-        let parsed = syn::parse_str(&spelled);
-        parsed.map_err(|error| {
-            let message = format!("`{spelled}` is not a type in Rust: {error}");
-            vec![Diagnostic::error(node.module_span, message)]
-        })
+        }
     }
 
     /// Returns a position in a file, with which a message begins.
@@ -301,6 +322,24 @@ fn bound(place: &str, from: &str, output: &TokenStream, span: Span) -> TokenStre
             }
         };
     }
+}
+
+/// Returns the alias of the type of a node's module.
+fn alias(node: &Node) -> Ident {
+    format_ident!("__Module{}", port_number(&spelled(node)))
+}
+
+/// Returns tokens at another place.
+fn located(tokens: TokenStream, span: Span) -> TokenStream {
+    let tokens = tokens.into_iter().map(|mut token| {
+        if let TokenTree::Group(group) = &token {
+            let inner = located(group.stream(), span);
+            token = Group::new(group.delimiter(), inner).into();
+        }
+        token.set_span(span);
+        token
+    });
+    tokens.collect()
 }
 
 /// Returns the type of a node's module as Rust spells it.

@@ -1,10 +1,10 @@
 //! The check of an instance's arguments by the compiler.
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens as _, format_ident, quote, quote_spanned};
+use quote::{format_ident, quote, quote_spanned};
 use tussah_weave::{Arg, Diagnostic, Graph, Kind, Node, Value};
 
-use super::Source;
+use super::{Source, alias};
 use crate::module::port_number;
 
 impl Source<'_> {
@@ -25,14 +25,13 @@ impl Source<'_> {
             };
             let inner = graphs.iter().find(|it| it.name == group.graph);
             let known = inner.and_then(|inner| inner.nodes.get(at - group.nodes.start));
-            self.constants_of(graph, node, known)
+            Ok(self.constants_of(graph, node, known))
         });
-        let checks = checks.collect::<Result<Vec<_>, _>>()?;
-        Ok(quote!(const _: () = { #(#checks)* };))
+        checks.collect()
     }
 
     fn arguments_of(&self, graph: &Graph, node: &Node) -> Result<TokenStream, Vec<Diagnostic>> {
-        let of = self.module(node)?;
+        let of = alias(node);
         let params = quote!(<#of as ::tussah::flow::expansion::Module>::PARAMS);
         let (place, module) = (self.place(node.module_span), &node.module);
         let unnamed = node.args.iter().filter(|arg| arg.name.is_none()).count();
@@ -43,7 +42,7 @@ impl Source<'_> {
         let mut checks = vec![self.fails(node.module_span, &missing)];
         for (before, arg) in node.args.iter().enumerate() {
             let before = before.min(unnamed);
-            checks.push(self.argument(graph, node, arg, before, module)?);
+            checks.push(self.argument(graph, node, arg, before, module));
             let kinds = graph.kinds(&arg.value);
             if let Some(found @ Kind::Rust(_)) = kinds.first() {
                 checks.push(self.typed(node, arg, before, &found.to_string())?);
@@ -54,22 +53,17 @@ impl Source<'_> {
 
     /// Checks the constants among the arguments of an instance in an inner graph. Those that the
     /// inner graph itself knows are checked there.
-    fn constants_of(
-        &self,
-        graph: &Graph,
-        node: &Node,
-        known: Option<&Node>,
-    ) -> Result<TokenStream, Vec<Diagnostic>> {
+    fn constants_of(&self, graph: &Graph, node: &Node, known: Option<&Node>) -> TokenStream {
         let is_constant = |arg: &Arg| arg.value.eval(&|_| None).is_ok();
         let unnamed = node.args.iter().filter(|arg| arg.name.is_none()).count();
         let mut checks = Vec::new();
         for (at, arg) in node.args.iter().enumerate() {
             let inside = known.and_then(|known| known.args.get(at));
             if is_constant(arg) && !inside.is_some_and(is_constant) {
-                checks.push(self.argument(graph, node, arg, at.min(unnamed), &node.name)?);
+                checks.push(self.argument(graph, node, arg, at.min(unnamed), &node.name));
             }
         }
-        Ok(checks.into_iter().collect())
+        checks.into_iter().collect()
     }
 
     /// Returns the code that checks an argument. `module` is its name in the message, and
@@ -81,8 +75,8 @@ impl Source<'_> {
         arg: &Arg,
         before: usize,
         module: &str,
-    ) -> Result<TokenStream, Vec<Diagnostic>> {
-        let (of, place) = (self.module(node)?, self.place(arg.span));
+    ) -> TokenStream {
+        let (of, place) = (alias(node), self.place(arg.span));
         let kinds = graph.kinds(&arg.value);
         let found = kinds.first().map_or_else(String::new, Kind::to_string);
         let is_typed = matches!(kinds.first(), Some(Kind::Rust(_)));
@@ -109,7 +103,7 @@ impl Source<'_> {
                 },
             )
         };
-        Ok(self.fails(arg.span, &wrong))
+        self.fails(arg.span, &wrong)
     }
 
     /// Returns the code that fails with the message of a check.
@@ -132,16 +126,8 @@ impl Source<'_> {
         place: usize,
         found: &str,
     ) -> Result<TokenStream, Vec<Diagnostic>> {
-        let of = self.module(node)?;
-        let given = syn::parse_str::<syn::Type>(found).map_err(|error| {
-            let message = format!("`{found}` is not a type in Rust: {error}");
-            vec![Diagnostic::error(arg.span, message)]
-        })?;
-        let given = given.into_token_stream().into_iter().map(|mut token| {
-            token.set_span(self.token(arg.span));
-            token
-        });
-        let given: TokenStream = given.collect();
+        let of = alias(node);
+        let given = self.located_type(found, arg.span)?;
         let (line, _) = arg.span.position(self.text);
         let (what, name, number) = match &arg.name {
             Some(name) => (format!("`{name}`"), name.clone(), port_number(name)),

@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use tussah_weave::{Diagnostic, Edge, Graph, Via};
+use tussah_weave::{Edge, Graph, Via};
 
-use super::{Source, spelled};
+use super::{Source, alias, spelled};
 
 impl Source<'_> {
     /// Returns the code that makes the compiler check the ports in a graph without ports of its
     /// own, in which all graphs inside it are expanded.
-    pub(super) fn ports(&self, graph: &Graph) -> Result<TokenStream, Vec<Diagnostic>> {
+    pub(super) fn ports(&self, graph: &Graph) -> TokenStream {
         let mut checks = Vec::new();
         for (at, node) in graph.nodes.iter().enumerate() {
-            let of = self.module(node)?;
+            let of = alias(node);
             let module = quote!(<#of as ::tussah::flow::expansion::Module>);
             let (place, name) = (self.place(node.span), &node.name);
             let rejected = graph.sheds.iter().filter_map(|shed| shed.to.as_ref());
@@ -48,15 +48,15 @@ impl Source<'_> {
         }
         let is_call = |edge: &&Edge| matches!(edge.via, Via::Call | Via::Fused);
         for edge in graph.edges.iter().filter(is_call) {
-            checks.push(self.call(graph, edge)?);
+            checks.push(self.call(graph, edge));
         }
-        Ok(checks.into_iter().collect())
+        checks.into_iter().collect()
     }
 
     /// Returns the code that checks that the end of a call needs no queue.
-    fn call(&self, graph: &Graph, edge: &Edge) -> Result<TokenStream, Vec<Diagnostic>> {
+    fn call(&self, graph: &Graph, edge: &Edge) -> TokenStream {
         let node = &graph.nodes[edge.to.node];
-        let of = self.module(node)?;
+        let of = alias(node);
         let module = quote!(<#of as ::tussah::flow::expansion::Module>);
         let (place, name) = (self.place(edge.to_span), &node.name);
         let is_fused = edge.via == Via::Fused;
@@ -70,6 +70,6 @@ impl Source<'_> {
                 #is_fused,
             )
         };
-        Ok(self.fails(edge.to_span, &wrong))
+        self.fails(edge.to_span, &wrong)
     }
 }
