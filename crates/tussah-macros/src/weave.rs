@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, format_ident, quote, quote_spanned};
 use syn::LitStr;
-use tussah_weave::{Diagnostic, Edge, Graph, Node};
+use tussah_weave::{Diagnostic, Edge, Graph, Node, PortRef, Shed, Via, WhenFull};
 
 use self::tokens::Text;
 use crate::module::port_number;
@@ -172,9 +172,10 @@ impl Source<'_> {
             quote!(.with::<#of>(#module))
         });
         let (mut checks, copies) = (Vec::new(), graph.copies());
-        for (number, edge) in graph.edges.iter().enumerate() {
+        let rejected = graph.sheds.iter().filter_map(rejected);
+        for (number, edge) in graph.edges.iter().cloned().chain(rejected).enumerate() {
             let is_second = copies.iter().any(|(_, second)| *second == number);
-            checks.push(self.check(graph, edge, number, is_second));
+            checks.push(self.check(graph, &edge, number, is_second));
         }
         checks.push(self.ports(graph));
         let (title, fused) = (&graph.name, self.fused(graph));
@@ -322,6 +323,29 @@ fn bound(place: &str, from: &str, output: &TokenStream, span: Span) -> TokenStre
             }
         };
     }
+}
+
+/// Returns the edge for the items that a rule rejects.
+fn rejected(shed: &Shed) -> Option<Edge> {
+    let from = PortRef {
+        node: shed.node,
+        port: "dropped".to_owned(),
+    };
+    Some(Edge {
+        from,
+        to: shed.to.clone()?,
+        via: Via::Queue {
+            room: None,
+            when_full: WhenFull::default(),
+        },
+        after: None,
+        back: false,
+        condition: shed.condition.clone(),
+        item: None,
+        span: shed.span,
+        from_span: shed.span,
+        to_span: shed.span,
+    })
 }
 
 /// Returns the alias of the type of a node's module.

@@ -1,6 +1,6 @@
 //! Each instance needs an edge to it, and one from each of its required outputs.
 
-use tussah::flow::{AsyncOut, Out, module, weave, weave_file};
+use tussah::flow::{AsyncOut, Dropped, Out, module, weave, weave_file};
 
 #[derive(Default)]
 struct Numbers;
@@ -38,15 +38,26 @@ impl Print {
     fn run(&mut self, _number: u64) {}
 }
 
+#[derive(Default)]
+struct Late;
+
+#[module]
+impl Late {
+    fn run(&self, late: Dropped<u64>, out: &impl Out<u64>, rest: Option<&impl Out<u64>>) {
+        late.item.into_iter().for_each(|item| out.send(item));
+        let _unused = rest;
+    }
+}
+
 weave_file!("weave_unconnected.weave");
 
 weave! {
-    use Numbers, Parse, Print
+    use Numbers, Parse, Print, Late
 
     graph Inline(more: flag) {
       numbers = Numbers()
       parse   = Parse()
-      slow    = Parse()
+      slow    = Late()
       lost    = Print()
       if more { fast = Parse() } else { fast = Print() }
       numbers -> parse
@@ -58,16 +69,18 @@ weave! {
 
 // These are connected, some under a condition, and some by a rule.
 weave! {
-    use Numbers, Parse, Print
+    use Numbers, Parse, Print, Late
 
     graph Whole(more: flag) {
       numbers = Numbers()
       parse   = Inner()
       print   = Print()
-      lost    = Print()
+      late    = Late()
+      last    = Print()
       numbers -> parse -> print
       parse.large -> print
-      shed print when p90 > 50 ms -> lost
+      shed print when p90 > 50 ms -> late
+      late -> last
     }
 
     graph Inner(more: flag = true) {
