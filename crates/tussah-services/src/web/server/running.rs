@@ -6,11 +6,13 @@ mod listen;
 use std::fmt;
 use std::mem;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use parking_lot::RwLock;
 use tussah::JoinHandle;
 use tussah::stage::{Network, Stage};
+use tussah::sync::oneshot;
 use tussah::time::{sleep, timeout};
 
 use super::rejecting::Rejecting;
@@ -345,17 +347,17 @@ impl Instance {
 /// Writes the rest of a log that no request needs any longer. Handlers may still refer to it.
 async fn close_log(log: Option<Arc<AccessLog>>) {
     let Some(log) = log else { return };
-    // The disk may be slow; if lines are lost, the log states it.
+    // The disk may be slow; if lines are lost, the log states it. A disk that hangs may occupy the
+    // whole blocking pool, so this is an OS thread of its own.
+    let (tell, told) = oneshot::async_channel();
     let closing = Arc::clone(&log);
-    match tussah::try_spawn_blocking(move || closing.close()) {
-        Ok(closed) => {
-            let _ = closed.await;
-        }
-        // The pool has no OS thread. This one then waits, for a short time.
-        Err(_) => {
-            log.close();
-        }
+    let close = move || drop(tell.send(closing.close()));
+    let closer = thread::Builder::new().name("close-log".into());
+    if closer.spawn(close).is_ok() {
+        let _ = told.await;
     }
+    // If there is no other OS thread, this one waits, for a short time.
+    log.close();
 }
 
 async fn close(listening: Vec<Listening>) {

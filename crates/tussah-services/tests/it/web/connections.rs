@@ -1,16 +1,11 @@
 //! Connections: how long they last, and that answers come in the order of the requests.
 
-use std::fs::File;
-use std::io::IoSliceMut;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use rustix::fs::Advice;
-use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use serde_json::Value;
 use tussah::ManualClock;
 use tussah::sync::oneshot;
@@ -18,7 +13,7 @@ use tussah_services::web::config::{HalfClose, ListenAddress};
 use tussah_services::web::{Reply, Request, Status};
 
 use super::client::{Client, request};
-use super::server::{Server, Site, assert_same, bytes};
+use super::server::{Server, Site, assert_same, bytes, evict};
 use crate::fastcgi::php::wait_for;
 
 /// Longer than what the sockets of both sides take without a reader.
@@ -245,18 +240,6 @@ fn sending_a_slow_page_does_not_count_as_idle_time() {
     assert_eq!(client.get("/a.txt", "").text(), "first\n");
     server.pass(&hand, 13);
     client.expect_end();
-}
-
-/// Makes the system forget the data of a file. Returns false if its file system is in memory.
-fn evict(path: &Path) -> bool {
-    let file = File::open(path).expect("it is there");
-    rustix::fs::fsync(&file).expect("there is room");
-    rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).expect("a file can be forgotten");
-    // Not at the beginning, which the system would then read ahead.
-    let middle = file.metadata().expect("it is open").len() / 2;
-    let (mut byte, flags) = ([0], ReadWriteFlags::NOWAIT);
-    let read = preadv2(&file, &mut [IoSliceMut::new(&mut byte)], middle, flags);
-    read == Err(Errno::AGAIN)
 }
 
 /// Another job occupies the only OS thread that reads files, for longer than a client may stall.

@@ -3,18 +3,19 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use futures_lite::AsyncReadExt as _;
 use futures_lite::stream::{self, StreamExt as _};
 use serde_json::Value;
 use tussah::Runtime;
+use tussah::time::timeout;
 use tussah_services::web::config::{Config, FastCgi, HalfClose, ListenAddress, LogFile, LogFormat};
 use tussah_services::web::{Reply, Request, Route, Status, Web};
 
 use super::client::{Client, request};
-use super::server::{Site, bytes};
+use super::server::{Site, bytes, evict, with_one_reader};
 use crate::fastcgi::php::{Php, wait_for};
 
 /// Bound: how long a test waits for what has to come.
@@ -326,4 +327,54 @@ fn a_log_that_a_reload_replaces_has_the_requests_that_are_cut() {
     let mut next = site.config.clone();
     next.log.file = Some(LogFile::Path(site.path("next.log")));
     check(reloaded(site.config.clone(), next, |_| {}));
+}
+
+/// A job occupies the only OS thread that reads files, as a disk that hangs does.
+#[test]
+fn a_disk_that_hangs_keeps_nothing_out_of_the_log() {
+    let (tell, told) = mpsc::channel();
+    let (release, held) = mpsc::channel::<()>();
+    let held = Arc::new(Mutex::new(held));
+    let hold = move |_| {
+        let (tell, held) = (tell.clone(), Arc::clone(&held));
+        async move {
+            let holds = tussah::spawn_blocking(move || {
+                tell.send(()).expect("the test waits");
+                held.lock().expect("no panic").recv()
+            });
+            let _ = holds.await;
+            Reply::text("held")
+        }
+    };
+    let site = site();
+    let builder = with_one_reader(Runtime::builder().workers(2));
+    let runtime = builder.build().expect("a runtime");
+    let web = Web::new(site.config.clone()).route("/hold", hold);
+    let running = runtime.block_on(web.start()).expect("it starts");
+    let Some(ListenAddress::Tcp(address)) = running.addresses().next().cloned() else {
+        panic!("it listens on TCP");
+    };
+    let mut reads = Client::connect(address);
+    // From now on, the server has the file open.
+    assert_eq!(reads.ask(request("HEAD", "/long", "")).status, 200);
+    let mut holds = Client::connect(address);
+    holds.send(request("GET", "/hold", ""));
+    told.recv().expect("the job begins");
+    let is_on_disk = evict(&site.path("long"));
+    reads.send(request("GET", "/long", ""));
+    reads.fill_to(1);
+    let stopped = runtime.block_on(timeout(PATIENCE, running.stop()));
+    release.send(()).expect("the job waits");
+    assert!(stopped.is_ok(), "the server waits for the disk");
+    let lines = lines(&site.path("access.log"));
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert_eq!(lines[0], "\"GET /hold HTTP/1.1\" 444 -");
+    assert!(
+        lines[1].starts_with("\"GET /long HTTP/1.1\" 200 "),
+        "{lines:?}"
+    );
+    assert!(
+        !is_on_disk || !lines[1].ends_with(&LONG.to_string()),
+        "{lines:?}"
+    );
 }

@@ -1,16 +1,19 @@
 //! A server in this process, of a directory of its own.
 
 use std::fs::{self, File};
+use std::io::IoSliceMut;
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
+use rustix::fs::Advice;
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use tempfile::TempDir;
 use tussah::sync::oneshot;
-use tussah::{Clock, FileDriver, ManualClock, PoolPolicy, Runtime};
+use tussah::{Builder, Clock, FileDriver, ManualClock, PoolPolicy, Runtime};
 use tussah_services::web::Web;
 use tussah_services::web::config::{Config, ListenAddress};
 
@@ -100,6 +103,14 @@ impl Site {
     }
 }
 
+/// Gives the blocking pool a single OS thread, which also reads the files.
+pub fn with_one_reader(builder: Builder) -> Builder {
+    builder.files(FileDriver::Pool).blocking(PoolPolicy {
+        threads_max: 1,
+        ..PoolPolicy::default()
+    })
+}
+
 /// A server, until it is dropped.
 pub struct Server {
     pub site: Site,
@@ -113,10 +124,7 @@ impl Server {
         let web = add(Web::new(site.config.clone()));
         let mut builder = Runtime::builder().workers(site.workers).clock(clock);
         if site.has_one_reader {
-            builder = builder.files(FileDriver::Pool).blocking(PoolPolicy {
-                threads_max: 1,
-                ..PoolPolicy::default()
-            });
+            builder = with_one_reader(builder);
         }
         let (tell, told) = mpsc::channel();
         let (stop, stopped) = oneshot::async_channel();
@@ -200,6 +208,18 @@ pub fn bytes(len: usize) -> Vec<u8> {
     let mut bytes = pattern.collect::<Vec<_>>().repeat(len.div_ceil(4093));
     bytes.truncate(len);
     bytes
+}
+
+/// Makes the system forget the data of a file. Returns false if its file system is in memory.
+pub fn evict(path: &Path) -> bool {
+    let file = File::open(path).expect("it is there");
+    rustix::fs::fsync(&file).expect("there is room");
+    rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).expect("a file can be forgotten");
+    // Not at the beginning, which the system would then read ahead.
+    let middle = file.metadata().expect("it is open").len() / 2;
+    let (mut byte, flags) = ([0], ReadWriteFlags::NOWAIT);
+    let read = preadv2(&file, &mut [IoSliceMut::new(&mut byte)], middle, flags);
+    read == Err(Errno::AGAIN)
 }
 
 /// Long bodies are compared with this, since nobody could read what `assert_eq` prints.
