@@ -14,9 +14,9 @@ const GOODPUT_MIN: f64 = 0.95;
 const SETTLED_MS_MAX: f64 = 20.0;
 /// The fraction of the best controller's goodput that the default must reach.
 const OF_BEST_MIN: f64 = 0.9;
-/// The fraction to reach where services become 30 times longer and only servlets are scarce. The
-/// default controller has to reduce the servlets before it can detect this.
-const OF_BEST_TIMEOUTS_MIN: f64 = 0.78;
+/// The fraction to reach where services become 30 times longer and only servlets are scarce. In
+/// some runs, the default controller reduces the servlets before it can detect this.
+const OF_BEST_TIMEOUTS_MIN: f64 = 0.86;
 /// The fraction of the goodput of the best fixed settings that the default must reach, in scenarios
 /// whose handlers wait.
 const OF_ORACLE_MIN: [(&str, f64); 12] = [

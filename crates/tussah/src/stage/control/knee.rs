@@ -15,7 +15,8 @@
 //! - **Free.** No scarcity is known, and all events are in service at once. Without scarcity, the
 //!   stage serves as many events as arrived within the last S; any further events are an *excess*.
 //!   An excess indicates scarcity if working it off would take more than half of the target, if
-//!   chance does not explain it, and if it does not shrink.
+//!   chance does not explain it, and if it does not shrink. In addition, services that succeed must
+//!   have become longer, or have had no time to: an excess may consist of calls that will fail.
 //! - **Turn and probe.** The controller reduces the number of events in service and measures the
 //!   throughput again. If the throughput is unchanged, a resource is scarce and the reduction
 //!   stays. If the throughput fell in proportion, nothing is scarce: all events are in service
@@ -55,6 +56,9 @@ const MARKS: f64 = 16.0;
 /// The number of standard deviations above which an excess is not due to chance. The deviation is
 /// at most that of two independent counts.
 const EXCESS_ERRORS: f64 = 3.0;
+
+/// The ratio of service times to unloaded ones above which events may wait for each other.
+const LONG: f64 = 2.0;
 
 /// The number of events in service up to which a reduction has no visible effect.
 const SERVLETS_MIN: f64 = 4.0;
@@ -253,6 +257,11 @@ impl Knee {
         let busy = sample.servlets.busy as f64;
         let found = rate > 0.0 && delay_ns > self.target_ns / 2.0;
         if !(found && sure && stays && busy > SERVLETS_MIN) {
+            return false;
+        }
+        let long_ns = (LONG * self.unloaded.mean_ns()).min(self.target_ns / 4.0);
+        let all_wait = self.history.recent_ns(RATE) > long_ns;
+        if !all_wait && !self.history.is_flooded(self.unloaded.mean_ns_max()) {
             return false;
         }
         self.rate = rate;

@@ -8,12 +8,18 @@ use crate::stage::control::Sample;
 /// longer.
 const MARKS_MAX: usize = 64;
 
+/// A flood has this many times as many arrivals as ends, and this many standard deviations more.
+const FLOOD: f64 = 4.0;
+const FLOOD_ERRORS: f64 = 3.0;
+
 /// Counts since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mark {
     pub(super) at_ns: f64,
     /// The number of admitted events, not counting those that were shed.
     admitted: f64,
+    /// The number of events that servlets have taken from the queue.
+    taken: f64,
     /// Finished events.
     finished: f64,
     pub(super) batches: f64,
@@ -38,6 +44,7 @@ impl History {
         let total = &mut self.total;
         total.at_ns += sample.interval_ns as f64;
         total.admitted += sample.admitted as f64 - sample.shed as f64;
+        total.taken = total.admitted - sample.queue_len as f64;
         total.finished += sample.finished as f64;
         total.batches += sample.batches as f64;
         total.service_ns += sample.service_ns.saturating_sub(sample.held_up_ns) as f64;
@@ -65,26 +72,51 @@ impl History {
     /// Returns two counts for the last `ns` nanoseconds: the events admitted and the events
     /// finished.
     pub(super) fn within(&self, ns: f64) -> (f64, f64) {
+        let came = self.since(ns, |mark| mark.admitted);
+        (came, self.since(ns, |mark| mark.finished))
+    }
+
+    /// Returns the increase of a count in the last `ns` nanoseconds.
+    fn since(&self, ns: f64, count: fn(&Mark) -> f64) -> f64 {
         let at_ns = self.total.at_ns - ns;
         let after = self.marks.partition_point(|mark| mark.at_ns <= at_ns);
         let newer = self.marks.get(after).unwrap_or(&self.total);
         let older = after.checked_sub(1).map_or(newer, |at| &self.marks[at]);
         let part = (at_ns - older.at_ns) / (newer.at_ns - older.at_ns).max(1.0);
-        let since = |count: fn(&Mark) -> f64| {
-            let then = count(older) + (count(newer) - count(older)) * part.clamp(0.0, 1.0);
-            count(&self.total) - then
-        };
-        (since(|mark| mark.admitted), since(|mark| mark.finished))
+        let then = count(older) + (count(newer) - count(older)) * part.clamp(0.0, 1.0);
+        count(&self.total) - then
+    }
+
+    /// Returns the mean duration of about the last `batches` batches, in nanoseconds. Failed events
+    /// do not count.
+    pub(super) fn recent_ns(&self, batches: f64) -> f64 {
+        let from = self.before(batches).copied().unwrap_or_default();
+        let batches = self.total.batches - from.batches;
+        (self.total.service_ns - from.service_ns) / batches.max(1.0)
+    }
+
+    /// Returns whether the stage has taken far more events in the last `ns` nanoseconds than have
+    /// finished.
+    pub(super) fn is_flooded(&self, ns: f64) -> bool {
+        let taken = self.since(ns, |mark| mark.taken);
+        let gone = self.since(ns, |mark| mark.finished);
+        taken - FLOOD * gone > FLOOD_ERRORS * taken.max(0.0).sqrt()
     }
 
     /// Returns the batches per nanosecond, over about the last `batches` batches.
     pub(super) fn rate(&self, batches: f64) -> f64 {
-        let enough = self.total.batches - batches;
-        let from = self.marks.partition_point(|mark| mark.batches <= enough);
-        let Some(from) = self.marks.get(from.saturating_sub(1)) else {
+        let Some(from) = self.before(batches) else {
             return 0.0;
         };
         (self.total.batches - from.batches) / (self.total.at_ns - from.at_ns).max(1.0)
+    }
+
+    /// Returns the newest mark before the last `batches` batches, or the oldest mark if it is
+    /// newer.
+    fn before(&self, batches: f64) -> Option<&Mark> {
+        let enough = self.total.batches - batches;
+        let after = self.marks.partition_point(|mark| mark.batches <= enough);
+        self.marks.get(after.saturating_sub(1))
     }
 }
 

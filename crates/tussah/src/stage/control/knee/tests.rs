@@ -136,6 +136,46 @@ fn waits_for_nothing_scarce_are_not_held_back() {
     assert!(longest_ns < 210 * MS, "{longest_ns}");
 }
 
+/// Calls of 1 ms on at most 64 servlets. For 1 s, three in ten get no answer within 100 ms.
+fn timeouts() -> Simulation {
+    let healthy = Service {
+        wait: Distribution::Erlang(900_000.0, 3),
+        wait_share: 1.0,
+        ..Service::computing(Distribution::Exponential(100_000.0))
+    };
+    let failing = Service {
+        fail_share: 0.3,
+        timeout_ns: 100 * MS,
+        ..healthy
+    };
+    Simulation {
+        until_ns: 1500 * MS,
+        servlets_max: 64,
+        services: vec![(0, healthy), (500 * MS, failing)],
+        arrivals: Arrivals::steps(&[(0, 10_000.0)]),
+        ..Simulation::default()
+    }
+}
+
+#[test]
+fn calls_that_time_out_are_no_scarce_resource() {
+    let goods = (1..=8).map(|seed| {
+        let mut good = 0.0;
+        let auto = AutoTarget::new(Duration::from_millis(10));
+        timeouts().run(vec![Box::new(auto)], seed, |outcome| {
+            let in_time = outcome.response_ns() <= 10 * MS;
+            if outcome.arrived_ns > 500 * MS && outcome.end == EventEnd::Served && in_time {
+                good += 1.0;
+            }
+        });
+        good
+    });
+    let mean = goods.sum::<f64>() / 8.0;
+    // Each of 64 servlets answers seven in ten calls, which take 30.8 ms on average.
+    let possible = 0.7 * 64.0 / 0.0308;
+    assert!(mean > 0.4 * possible, "{mean} of {possible}");
+}
+
 #[test]
 fn a_cut_where_nothing_is_scarce_is_taken_back() {
     let became_longer = vec![
