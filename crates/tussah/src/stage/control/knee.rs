@@ -260,8 +260,8 @@ impl Knee {
             return false;
         }
         let long_ns = (LONG * self.unloaded.mean_ns()).min(self.target_ns / 4.0);
-        let all_wait = self.history.recent_ns(RATE) > long_ns;
-        if !all_wait && !self.history.is_flooded(self.unloaded.mean_ns_max()) {
+        let are_long = self.history.recent_ns(RATE) > long_ns;
+        if !are_long && !self.history.is_flooded(self.unloaded.mean_ns_max()) {
             return false;
         }
         self.rate = rate;

@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 
 use crate::stage::control::Sample;
+use crate::stage::control::predict::waiting;
 
 /// Bound, in marks: the maximum number kept, for four unloaded times or four targets, whichever is
 /// longer.
 const MARKS_MAX: usize = 64;
 
-/// A flood has this many times as many arrivals as ends, and this many standard deviations more.
+/// In a flood, this many times as many events begin as end, and this many standard deviations more.
 const FLOOD: f64 = 4.0;
 const FLOOD_ERRORS: f64 = 3.0;
 
@@ -22,6 +23,8 @@ pub(super) struct Mark {
     taken: f64,
     /// Finished events.
     finished: f64,
+    /// Finished and failed events.
+    ended: f64,
     pub(super) batches: f64,
     /// The total time of batches, without their waits for room in other stages.
     pub(super) service_ns: f64,
@@ -44,8 +47,9 @@ impl History {
         let total = &mut self.total;
         total.at_ns += sample.interval_ns as f64;
         total.admitted += sample.admitted as f64 - sample.shed as f64;
-        total.taken = total.admitted - sample.queue_len as f64;
+        total.taken = total.admitted - waiting(sample);
         total.finished += sample.finished as f64;
+        total.ended += sample.finished as f64 + sample.failed as f64;
         total.batches += sample.batches as f64;
         total.service_ns += sample.service_ns.saturating_sub(sample.held_up_ns) as f64;
         total.compute_ns += sample.compute_ns as f64;
@@ -95,12 +99,11 @@ impl History {
         (self.total.service_ns - from.service_ns) / batches.max(1.0)
     }
 
-    /// Returns whether the stage has taken far more events in the last `ns` nanoseconds than have
-    /// finished.
+    /// Returns whether far more events have begun in the last `ns` nanoseconds than have ended.
     pub(super) fn is_flooded(&self, ns: f64) -> bool {
-        let taken = self.since(ns, |mark| mark.taken);
-        let gone = self.since(ns, |mark| mark.finished);
-        taken - FLOOD * gone > FLOOD_ERRORS * taken.max(0.0).sqrt()
+        let begun = self.since(ns, |mark| mark.taken);
+        let ended = self.since(ns, |mark| mark.ended);
+        begun - FLOOD * ended > FLOOD_ERRORS * begun.max(0.0).sqrt()
     }
 
     /// Returns the batches per nanosecond, over about the last `batches` batches.
