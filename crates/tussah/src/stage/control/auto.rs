@@ -211,9 +211,12 @@ impl AutoServlets {
         self.times.waits
     }
 
-    fn learn(&mut self, sample: &Sample<'_>) {
+    /// Learns from a sample. Altogether, the busy servlets spent about `inside_ns` on batches.
+    fn learn(&mut self, sample: &Sample<'_>, inside_ns: u64) {
         self.times.finished = self.times.finished.saturating_add(sample.finished);
-        self.times.service_ns = self.times.service_ns.saturating_add(sample.service_ns);
+        // The batches that have ended do not show waits that have just begun.
+        let service_ns = sample.service_ns.max(inside_ns);
+        self.times.service_ns = self.times.service_ns.saturating_add(service_ns);
         self.times.compute_ns = self.times.compute_ns.saturating_add(sample.compute_ns);
         if self.times.finished > WINDOW {
             self.times.finished /= 2;
@@ -308,11 +311,13 @@ impl Controller for AutoServlets {
         // If servlets wait for room in the next stage or for a worker, additional servlets would
         // only wait, too.
         let not_ns = sample.held_up_ns.saturating_add(sample.ready_ns);
+        let inside_ns = (sample.servlets.busy as u64).saturating_mul(sample.busy_ns);
+        let inside_ns = inside_ns.saturating_sub(not_ns);
         let sample = &Sample {
             service_ns: sample.service_ns.saturating_sub(not_ns),
             ..*sample
         };
-        self.learn(sample);
+        self.learn(sample, inside_ns);
         let now = sample.servlets.target;
         let by_load = if sample.blocking {
             self.dear.sample(sample, now_ns).servlets.unwrap_or(now)

@@ -240,21 +240,21 @@ impl Knee {
         if self.unloaded.mean_ns() == 0.0 {
             return false;
         }
-        // Only the workers hold back the queued events, and they need no reduction.
-        let inside = sample.in_service as f64;
-        let (came, gone) = self
-            .history
-            .within(self.unloaded.mean_ns_max() * (1.0 + 1.0 / MARKS));
-        let excess = inside - came;
-        let per_batch = self.history.events_per_batch();
+        // Only the workers hold back the queued events, and they need no reduction. Neither do
+        // events that wait for others of their batch, so the counts are in batches.
+        let busy = sample.servlets.busy as f64;
+        let per_batch = (sample.in_service as f64 / busy.max(1.0)).max(1.0);
+        let unloaded_ns = self.unloaded.mean_ns_max() * (1.0 + 1.0 / MARKS);
+        let (came, gone) = self.history.within(unloaded_ns);
+        let (came, gone) = (came / per_batch, gone / per_batch);
+        let excess = busy - came;
         let rate = self.history.rate(RATE_SOON);
-        let delay_ns = excess / (rate * per_batch).max(f64::MIN_POSITIVE);
+        let delay_ns = excess / rate.max(f64::MIN_POSITIVE);
         self.unloaded.learn(delay_ns, &self.history);
         // Apart from chance, the excess does not shrink if at least as many events arrived as
         // finished.
         let stays = came >= gone - gone.sqrt();
-        let sure = excess > EXCESS_ERRORS * (inside + came).sqrt();
-        let busy = sample.servlets.busy as f64;
+        let sure = excess > EXCESS_ERRORS * (busy + came).sqrt();
         let found = rate > 0.0 && delay_ns > self.target_ns / 2.0;
         if !(found && sure && stays && busy > SERVLETS_MIN) {
             return false;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::stage::Class;
-use crate::stage::control::{AutoTarget, Mode, Why};
+use crate::stage::control::{AutoTarget, Mode, Why, auto};
 use crate::stage::sim::{Arrivals, Distribution, EventEnd, Service, Simulation, Tick};
 
 const MS: u64 = 1_000_000;
@@ -95,6 +95,33 @@ fn a_stage_that_begins_in_overload_is_controlled_too() {
     };
     let (good, _, _) = run(&simulation, 1, 0, TARGET_NS);
     assert!(good[0] > 0.88 * 4.0 * 800.0, "{}", good[0]);
+}
+
+#[test]
+fn long_waits_that_are_rare_are_noticed_and_are_no_scarcity() {
+    // One event in twenty waits for 20 ms, and so do the other events of its batch.
+    let simulation = Simulation {
+        until_ns: SECOND,
+        services: vec![(
+            0,
+            Service {
+                wait: Distribution::Exponential(20e6),
+                wait_share: 0.05,
+                ..Service::computing(Distribution::Exponential(50_000.0))
+            },
+        )],
+        arrivals: Arrivals::steps(&[(0, 32_000.0)]),
+        tick_ns: 100 * MS,
+        ..Simulation::default()
+    };
+    for seed in 1..=6 {
+        let mut turned_away = 0;
+        let controllers = auto(Some(Duration::from_micros(10_500)));
+        simulation.run(controllers, seed, |outcome| {
+            turned_away += u64::from(!matches!(outcome.end, EventEnd::Served));
+        });
+        assert!(turned_away < 300, "{turned_away} of 32,000 at seed {seed}");
+    }
 }
 
 #[test]
