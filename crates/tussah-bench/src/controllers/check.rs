@@ -33,7 +33,7 @@ const OF_ORACLE_MIN: [(&str, f64); 12] = [
     ("mixed-closed", 0.95),
     // At 1.4 times the capacity, detecting overload takes about 200 arrivals, ten times the number
     // of completions within a target.
-    ("mixed-1.4", 0.9),
+    ("mixed-1.4", 0.94),
     ("mixed-3", 0.95),
     ("mixed-fresh", 0.95),
 ];
