@@ -168,6 +168,8 @@ struct Times {
     finished: u64,
     service_ns: u64,
     compute_ns: u64,
+    /// The time that the waiting handlers have spent, so far, on batches that have not ended.
+    pending_ns: u64,
 }
 
 impl Times {
@@ -179,6 +181,7 @@ impl Times {
             finished: part(self.finished),
             service_ns: part(self.service_ns),
             compute_ns: part(self.compute_ns),
+            pending_ns: 0,
         }
     }
 }
@@ -211,13 +214,18 @@ impl AutoServlets {
         self.times.waits
     }
 
-    /// Learns from a sample. Altogether, the busy servlets spent about `inside_ns` on batches.
-    fn learn(&mut self, sample: &Sample<'_>, inside_ns: u64) {
+    fn learn(&mut self, sample: &Sample<'_>) {
         self.times.finished = self.times.finished.saturating_add(sample.finished);
-        // The batches that have ended do not show waits that have just begun.
-        let service_ns = sample.service_ns.max(inside_ns);
-        self.times.service_ns = self.times.service_ns.saturating_add(service_ns);
+        self.times.service_ns = self.times.service_ns.saturating_add(sample.service_ns);
         self.times.compute_ns = self.times.compute_ns.saturating_add(sample.compute_ns);
+        // The batches that have ended do not show waits that have just begun.
+        let begun_ns = (sample.waiting as u64).saturating_mul(sample.busy_ns);
+        let ended_ns = sample.service_ns.saturating_sub(sample.compute_ns);
+        let pending_ns = self.times.pending_ns.saturating_add(begun_ns);
+        self.times.pending_ns = match sample.waiting {
+            0 => 0,
+            _ => pending_ns.saturating_sub(ended_ns),
+        };
         if self.times.finished > WINDOW {
             self.times.finished /= 2;
             self.times.service_ns /= 2;
@@ -229,7 +237,8 @@ impl AutoServlets {
             } else {
                 WAITS_BELOW
             };
-            let waits = (self.times.compute_ns as f64) < limit * self.times.service_ns as f64;
+            let service_ns = self.times.service_ns.saturating_add(self.times.pending_ns);
+            let waits = (self.times.compute_ns as f64) < limit * service_ns as f64;
             // If all workers are busy, the service time may be long because handlers wait for a
             // worker.
             let may = self.times.waits || !self.full;
@@ -311,13 +320,11 @@ impl Controller for AutoServlets {
         // If servlets wait for room in the next stage or for a worker, additional servlets would
         // only wait, too.
         let not_ns = sample.held_up_ns.saturating_add(sample.ready_ns);
-        let inside_ns = (sample.servlets.busy as u64).saturating_mul(sample.busy_ns);
-        let inside_ns = inside_ns.saturating_sub(not_ns);
         let sample = &Sample {
             service_ns: sample.service_ns.saturating_sub(not_ns),
             ..*sample
         };
-        self.learn(sample, inside_ns);
+        self.learn(sample);
         let now = sample.servlets.target;
         let by_load = if sample.blocking {
             self.dear.sample(sample, now_ns).servlets.unwrap_or(now)

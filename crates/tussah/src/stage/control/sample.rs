@@ -62,7 +62,8 @@ pub struct Sample<'a> {
     /// of this limit.
     pub servlets: Servlets,
     /// The number of busy servlets whose handlers have waited since their batch began. Yielding
-    /// does not count as waiting.
+    /// does not count as waiting, and servlets that are waiting for room in another stage are not
+    /// counted.
     pub waiting: usize,
     /// The number of servlets that can compute at the same time, which is the number of the
     /// runtime's workers.

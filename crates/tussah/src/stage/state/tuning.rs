@@ -74,7 +74,8 @@ impl<E> State<E> {
             in_service: self.in_service,
             batch_max: self.batch,
             servlets: self.servlets,
-            waiting: self.waiting - self.yielding,
+            // A handler can be counted as both, if it polls several futures.
+            waiting: self.waiting.saturating_sub(self.yielding + self.held_up),
             workers: self.workers,
             blocking: self.kind == Kind::Blocking,
             process_servlets: self.process.servlets(),

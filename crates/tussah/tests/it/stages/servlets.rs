@@ -344,6 +344,7 @@ struct Shown {
     service_ns: u64,
     compute_ns: u64,
     ready_ns: u64,
+    held_up_ns: u64,
     /// The stage counts the handler as waiting.
     has_waited: bool,
 }
@@ -364,6 +365,7 @@ impl Controller for Watched {
         shown.service_ns += sample.service_ns;
         shown.compute_ns += sample.compute_ns;
         shown.ready_ns += sample.ready_ns;
+        shown.held_up_ns += sample.held_up_ns;
         shown.has_waited |= self.0.waits();
         settings
     }
@@ -372,30 +374,56 @@ impl Controller for Watched {
 /// Events of the stage that is watched.
 const EVENTS: usize = 40;
 
+/// The obstacle that an event meets after its computing.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Meets {
+    Nothing,
+    /// A door, at which the event waits.
+    Door,
+    /// A full stage, whose only servlet waits at eight doors for each event.
+    FullStage,
+}
+
 /// Returns the figures of a stage on one worker. Each of its events computes four times for 1 ms,
-/// and lets others have their turn of 20 ms after each; with `waits` it then waits at a door.
-/// Nothing else takes time.
-fn shown(waits: bool) -> Result<Shown, BuildError> {
+/// and lets others have their turn of 20 ms after each; then it meets a door. Nothing else takes
+/// time.
+fn shown(meets: Meets) -> Result<Shown, BuildError> {
     let (clock, runtime) = crate::by_hand();
     runtime.block_on_spawned(async move {
         let network = Network::new("servlets");
         let door = Door::new();
         let (at, turns) = (door.clone(), clock.clone());
+        let next = network.stage("next").batch(1).queue(1).servlets(1);
+        let next = next.manual().handler(move |_| {
+            let at = at.clone();
+            Ok(by(move |batch: &mut Batch<usize>| {
+                let at = at.clone();
+                Box::pin(async move {
+                    batch.next();
+                    for _ in 0..8 {
+                        at.pass().await;
+                    }
+                })
+            }))
+        })?;
+        let (at, room) = (door.clone(), next.sender().clone());
         let shown = Arc::default();
         let watched = Watched(AutoServlets::default(), Arc::clone(&shown));
         let stage = network.stage("shares").batch(1).servlets(8).manual();
         let stage = stage.controller(watched).handler(move |_| {
-            let (at, turns) = (at.clone(), turns.clone());
+            let (at, turns, room) = (at.clone(), turns.clone(), room.clone());
             Ok(by(move |batch: &mut Batch<usize>| {
-                let (at, turns) = (at.clone(), turns.clone());
+                let (at, turns, room) = (at.clone(), turns.clone(), room.clone());
                 Box::pin(async move {
                     batch.next();
                     for _ in 0..4 {
                         turns.advance(Duration::from_millis(1));
                         tussah::yield_now().await;
                     }
-                    if waits {
-                        at.pass().await;
+                    match meets {
+                        Meets::Nothing => {}
+                        Meets::Door => at.pass().await,
+                        Meets::FullStage => room.send(0).await.expect("the stage is open"),
                     }
                 })
             }))
@@ -419,9 +447,9 @@ fn shown(waits: bool) -> Result<Shown, BuildError> {
 }
 
 #[test]
-fn yielding_to_others_does_not_count_as_waiting() -> Result<(), BuildError> {
+fn only_waits_for_something_else_count_as_waiting() -> Result<(), BuildError> {
     let each_ns = |ms| EVENTS as u64 * ms * 1_000_000;
-    let shares = shown(false)?;
+    let shares = shown(Meets::Nothing)?;
     assert_eq!(shares.compute_ns, each_ns(4), "{shares:?}");
     assert_eq!(
         shares.service_ns,
@@ -429,13 +457,16 @@ fn yielding_to_others_does_not_count_as_waiting() -> Result<(), BuildError> {
         "{shares:?}"
     );
     assert!(shares.ready_ns > 0 && !shares.has_waited, "{shares:?}");
-    let waits = shown(true)?;
+    let waits = shown(Meets::Door)?;
     assert_eq!(waits.compute_ns, each_ns(4), "{waits:?}");
     assert!(
         waits.service_ns >= each_ns(4 + 20) + waits.ready_ns,
         "{waits:?}"
     );
     assert!(waits.ready_ns > 0 && waits.has_waited, "{waits:?}");
+    let full = shown(Meets::FullStage)?;
+    assert!(full.held_up_ns > full.compute_ns, "{full:?}");
+    assert!(!full.has_waited, "{full:?}");
     Ok(())
 }
 
