@@ -30,6 +30,7 @@
 //! times would be too low. [`pace`] describes the comparison and related work.
 
 mod asked;
+mod excess;
 mod history;
 mod learned;
 mod pace;
@@ -52,13 +53,6 @@ const RATE: f64 = 32.0;
 /// The number of marks in an unloaded time or in a target. Arrivals are counted over an unloaded
 /// time plus one mark, so that a burst is counted until it is done.
 const MARKS: f64 = 16.0;
-
-/// The number of standard deviations above which an excess is not due to chance. The deviation is
-/// at most that of two independent counts.
-const EXCESS_ERRORS: f64 = 3.0;
-
-/// The ratio of service times to unloaded ones above which events may wait for each other.
-const LONG: f64 = 2.0;
 
 /// The number of events in service up to which a reduction has no visible effect.
 const SERVLETS_MIN: f64 = 4.0;
@@ -119,7 +113,8 @@ pub(super) struct Knee {
     servlets: f64,
     /// Batches per nanosecond that the scarce resource completes.
     rate: f64,
-    /// The throughput with all servlets busy, since the phase began.
+    /// The throughput with all servlets busy, since the phase began; in the free phase, since an
+    /// excess began.
     pace: Pace,
     /// The windows until the next trial, and the pause after the next unsuccessful trial.
     rest: f64,
@@ -162,6 +157,7 @@ impl Knee {
     pub(super) fn watch(&mut self, sample: &Sample<'_>) {
         self.note(sample);
         self.phase = Phase::Free;
+        self.pace = Pace::default();
         self.unloaded.restart(&self.history);
     }
 
@@ -233,46 +229,6 @@ impl Knee {
         self.rate * (self.unloaded.mean_ns() + self.slack_ns())
     }
 
-    /// Makes the first reduction and returns true if a resource may have become scarce.
-    fn finds_excess(&mut self, sample: &Sample<'_>) -> bool {
-        self.unloaded
-            .see(&self.history, sample.workers, sample.waiting);
-        if self.unloaded.mean_ns() == 0.0 {
-            return false;
-        }
-        // Only the workers hold back the queued events, and they need no reduction. Neither do
-        // events that wait for others of their batch, so the counts are in batches.
-        let busy = sample.servlets.busy as f64;
-        let per_batch = (sample.in_service as f64 / busy.max(1.0)).max(1.0);
-        let unloaded_ns = self.unloaded.mean_ns_max() * (1.0 + 1.0 / MARKS);
-        let (came, gone) = self.history.within(unloaded_ns);
-        let (came, gone) = (came / per_batch, gone / per_batch);
-        let excess = busy - came;
-        let rate = self.history.rate(RATE_SOON);
-        let delay_ns = excess / rate.max(f64::MIN_POSITIVE);
-        self.unloaded.learn(delay_ns, &self.history);
-        // Apart from chance, the excess does not shrink if at least as many events arrived as
-        // finished.
-        let stays = came >= gone - gone.sqrt();
-        let sure = excess > EXCESS_ERRORS * (busy + came).sqrt();
-        let found = rate > 0.0 && delay_ns > self.target_ns / 2.0;
-        if !(found && sure && stays && busy > SERVLETS_MIN) {
-            return false;
-        }
-        let long_ns = (LONG * self.unloaded.mean_ns()).min(self.target_ns / 4.0);
-        let are_long = self.history.recent_ns(RATE) > long_ns;
-        if !are_long && !self.history.is_flooded(self.unloaded.mean_ns_max()) {
-            return false;
-        }
-        self.rate = rate;
-        self.servlets = busy;
-        let wanted = self.wanted().clamp(CUT.0 * busy, CUT.1 * busy);
-        self.turn(wanted.max(2.0), None, sample.servlets.max.max(1) as f64);
-        (self.calm_ns, self.shown) = (0.0, false);
-        (self.rest, self.rest_next) = (0.0, REST_MIN);
-        true
-    }
-
     /// Returns whether no event has waited for long enough to conclude that nothing is scarce.
     fn is_calm(&mut self, sample: &Sample<'_>, full: bool) -> bool {
         if sample.queue_len > 0 || full {
@@ -291,6 +247,7 @@ impl Knee {
 
     fn free(&mut self, why: Why) {
         self.phase = Phase::Free;
+        self.pace = Pace::default();
         self.why = why;
         self.unloaded.restart(&self.history);
     }

@@ -200,7 +200,7 @@ fn calls_that_time_out_are_no_scarce_resource() {
     let mean = goods.sum::<f64>() / 8.0;
     // Each of 64 servlets answers seven in ten calls, which take 30.8 ms on average.
     let possible = 0.7 * 64.0 / 0.0308;
-    assert!(mean > 0.4 * possible, "{mean} of {possible}");
+    assert!(mean > 0.6 * possible, "{mean} of {possible}");
 }
 
 #[test]

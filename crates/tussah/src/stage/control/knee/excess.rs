@@ -1,0 +1,63 @@
+//! The search for an excess of events in service.
+
+use super::pace::Pace;
+use super::{CUT, Knee, MARKS, RATE, RATE_SOON, REST_MIN, SERVLETS_MIN};
+use crate::stage::control::Sample;
+
+/// The number of standard deviations above which an excess is not due to chance. The deviation is
+/// at most that of two independent counts.
+const EXCESS_ERRORS: f64 = 3.0;
+
+/// The ratio of service times to unloaded ones above which events may wait for each other.
+const LONG: f64 = 2.0;
+
+/// An excess has begun if working it off would take more than this share of the target.
+const BEGUN: f64 = 1.0 / 8.0;
+
+impl Knee {
+    /// Makes the first reduction and returns true if a resource may have become scarce.
+    pub(super) fn finds_excess(&mut self, sample: &Sample<'_>) -> bool {
+        self.unloaded
+            .see(&self.history, sample.workers, sample.waiting);
+        if self.unloaded.mean_ns() == 0.0 {
+            return false;
+        }
+        // Only the workers hold back the queued events, and they need no reduction. Neither do
+        // events that wait for others of their batch, so the counts are in batches.
+        let busy = sample.servlets.busy as f64;
+        let per_batch = (sample.in_service as f64 / busy.max(1.0)).max(1.0);
+        let unloaded_ns = self.unloaded.mean_ns_max() * (1.0 + 1.0 / MARKS);
+        let (came, gone) = self.history.within(unloaded_ns);
+        let (came, gone) = (came / per_batch, gone / per_batch);
+        let excess = busy - came;
+        let rate = self.history.rate(RATE_SOON);
+        let delay_ns = excess / rate.max(f64::MIN_POSITIVE);
+        self.unloaded.learn(delay_ns, &self.history);
+        if delay_ns < BEGUN * self.target_ns {
+            self.pace = Pace::default();
+        }
+        self.pace.add(sample);
+        // Apart from chance, the excess does not shrink if at least as many events arrived as
+        // finished.
+        let stays = came >= gone - gone.sqrt();
+        let sure = excess > EXCESS_ERRORS * (busy + came).sqrt();
+        let found = rate > 0.0 && delay_ns > self.target_ns / 2.0;
+        if !(found && sure && stays && busy > SERVLETS_MIN) {
+            return false;
+        }
+        let long_ns = (LONG * self.unloaded.mean_ns()).min(self.target_ns / 4.0);
+        let are_long = self.history.recent_ns(RATE) > long_ns;
+        if !are_long && !self.history.is_flooded(self.unloaded.mean_ns_max()) {
+            return false;
+        }
+        self.rate = rate;
+        self.servlets = busy;
+        let wanted = self.wanted().clamp(CUT.0 * busy, CUT.1 * busy);
+        // After a reduction, the long services end last, so the throughput is too low at first.
+        let known = (self.pace.batches >= RATE_SOON).then_some(self.pace);
+        self.turn(wanted.max(2.0), known, sample.servlets.max.max(1) as f64);
+        (self.calm_ns, self.shown) = (0.0, false);
+        (self.rest, self.rest_next) = (0.0, REST_MIN);
+        true
+    }
+}
