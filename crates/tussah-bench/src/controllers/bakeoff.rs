@@ -21,6 +21,14 @@ pub struct Entry {
     pub decision_ns: f64,
 }
 
+impl Entry {
+    /// Returns the lowest goodput of all seeds, which the median does not show.
+    pub fn goodput_worst(&self) -> f64 {
+        let goodputs = self.seeds.iter().map(|score| score.goodput);
+        goodputs.min_by(f64::total_cmp).unwrap_or(0.0)
+    }
+}
+
 /// A scenario and the results of its contenders.
 #[derive(Clone, Debug)]
 pub struct Heat {

@@ -13,6 +13,7 @@ struct Line<'a> {
     target_ms: f64,
     seeds: usize,
     decision_ns: f64,
+    goodput_worst: f64,
     #[serde(flatten)]
     median: Score,
 }
@@ -28,6 +29,7 @@ pub fn print_json(heats: &[Heat], charged: f64) {
                 target_ms: heat.scenario.target_ns() as f64 / 1e6,
                 seeds: entry.seeds.len(),
                 decision_ns: entry.decision_ns,
+                goodput_worst: entry.goodput_worst(),
                 median: entry.median,
             };
             let line = serde_json::to_string(&line);
@@ -39,9 +41,10 @@ pub fn print_json(heats: &[Heat], charged: f64) {
     }
 }
 
-const HEAD: [&str; 13] = [
+const HEAD: [&str; 14] = [
     "controller",
     "goodput %",
+    "worst %",
     "p50 ms",
     "p90 ms",
     "p99 ms",
@@ -55,7 +58,7 @@ const HEAD: [&str; 13] = [
     "ns/decision",
 ];
 
-/// Prints a table for each scenario, with medians over the seeds.
+/// Prints a table for each scenario, with medians over the seeds, and the worst goodput.
 pub fn print(heats: &[Heat]) {
     for heat in heats {
         let scenario = &heat.scenario;
@@ -72,6 +75,7 @@ pub fn print(heats: &[Heat]) {
             let mut row = vec![entry.contender.to_owned()];
             let figures = [
                 score.goodput * 100.0,
+                entry.goodput_worst() * 100.0,
                 score.p50,
                 score.p90,
                 score.p99,
