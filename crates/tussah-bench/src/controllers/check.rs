@@ -16,7 +16,7 @@ const SETTLED_MS_MAX: f64 = 20.0;
 const OF_BEST_MIN: f64 = 0.9;
 /// The fraction to reach where services become 30 times longer and only servlets are scarce. In
 /// some runs, the default controller reduces the servlets before it can detect this.
-const OF_BEST_TIMEOUTS_MIN: f64 = 0.86;
+const OF_BEST_TIMEOUTS_MIN: f64 = 0.9;
 /// The fraction of the goodput of the best fixed settings that the default must reach, in scenarios
 /// whose handlers wait.
 const OF_ORACLE_MIN: [(&str, f64); 12] = [
@@ -31,9 +31,9 @@ const OF_ORACLE_MIN: [(&str, f64); 12] = [
     // until about fifty longer services have ended.
     ("latency", 0.9),
     ("mixed-closed", 0.95),
-    // At 1.4 times the capacity, detecting overload takes about 200 arrivals, ten times the number
-    // of completions within a target.
-    ("mixed-1.4", 0.94),
+    // The target is less than seven service times. Few events may then be queued, so the workers
+    // are sometimes idle.
+    ("mixed-1.4", 0.9),
     ("mixed-3", 0.95),
     ("mixed-fresh", 0.95),
 ];
