@@ -21,6 +21,10 @@ use super::way::{Along, Way};
 use crate::stage::host::{Many, One, Using};
 use crate::stage::{AnyCall, Batch, Event, Reason, Sender, Shared, Stage, trace};
 
+/// The number of attempts to enter a serial module that another caller is using, before a future
+/// waits for it. Most calls of plain modules are shorter than the allocation of a future.
+const TRIES: u32 = 20;
+
 /// A call.
 pub(super) struct Calls<I> {
     call: AnyCall<Parcel<I>>,
@@ -305,7 +309,13 @@ impl<M: Serial, W: Way> PlainSerial<M, W> {
 
 impl<M: Serial, W: Way> Plain<M::Item> for PlainSerial<M, W> {
     fn call(&self, parcel: Parcel<M::Item>) -> Result<Option<Wait<'_>>, Parcel<M::Item>> {
-        let Some(mut guard) = self.enter() else {
+        let entered = (0..TRIES).find_map(|attempt| {
+            if attempt > 0 {
+                std::hint::spin_loop();
+            }
+            self.enter()
+        });
+        let Some(mut guard) = entered else {
             return Err(parcel);
         };
         let wait = self.run(&mut guard, parcel);
