@@ -186,6 +186,11 @@ impl Knee {
             } => {
                 old.add(sample);
                 self.phase = Phase::Turn { before, known, old };
+                // Old events that take long may hold the servlets.
+                if let Some(known) = known.filter(|known| self.falls(before, known)) {
+                    self.compare(before, &known, max);
+                    return self.asked(sample);
+                }
                 let turned = busy == self.servlets && sample.fresh_batches > 0;
                 if turned && old.batches >= OLD_MIN {
                     let pace = known.unwrap_or(old);
@@ -283,10 +288,16 @@ impl Knee {
         self.hold(before, why);
     }
 
+    /// Returns whether fewer servlets than `before` do far less.
+    fn falls(&self, before: f64, old: &Pace) -> bool {
+        self.servlets < before && self.pace.falls(old)
+    }
+
     /// Compares the throughput with the throughput of `before` servlets.
     fn compare(&mut self, before: f64, old: &Pace, max: f64) {
         let pace = self.pace;
         let scarce = match pace.compare(old) {
+            _ if self.falls(before, old) => false,
             Verdict::Unknown => return,
             // Twice the number shows as much as all of it, and costs less if a resource is scarce.
             Verdict::OldUnsure => {

@@ -36,6 +36,12 @@ const DOUBT: f64 = 1.0;
 /// exponential services and twice the number in service, this number on both sides is enough.
 const MANY: f64 = 96.0;
 
+/// A share of the earlier throughput, and the number of batches that the earlier throughput would
+/// have completed. Below this share of at least this number, fewer servlets clearly do less, even
+/// if the service times vary strongly.
+const FALL: f64 = 1.0 / 3.0;
+const FALL_BATCHES: f64 = 256.0;
+
 /// The share of the workers' time above which the workers are the scarce resource.
 const WORKERS_FULL: f64 = 0.9;
 
@@ -91,6 +97,12 @@ impl Pace {
 
     fn in_service(&self) -> f64 {
         self.servlets_ns / self.ns.max(1.0)
+    }
+
+    /// Returns whether the throughput is far below the earlier throughput.
+    pub(super) fn falls(&self, old: &Pace) -> bool {
+        let expected = old.per_ns() * self.ns;
+        expected > FALL_BATCHES && self.batches < FALL * expected
     }
 
     /// Compares the throughput with the earlier throughput, at another number in service. It tests

@@ -125,6 +125,32 @@ fn long_waits_that_are_rare_are_noticed_and_are_no_scarcity() {
 }
 
 #[test]
+fn a_cut_that_leaves_the_servlets_to_long_waits_is_taken_back() {
+    // One event in fifty waits for 3 s, so soon most events in service are such ones.
+    let simulation = Simulation {
+        until_ns: 10 * SECOND,
+        services: vec![(
+            0,
+            Service {
+                wait: Distribution::Constant(3e9),
+                wait_share: 0.02,
+                ..Service::computing(Distribution::Exponential(500_000.0))
+            },
+        )],
+        arrivals: Arrivals::steps(&[(0, 300.0)]),
+        ..Simulation::default()
+    };
+    for seed in 1..=4 {
+        let mut turned_away = 0;
+        let controllers = auto(Some(Duration::from_millis(100)));
+        simulation.run(controllers, seed, |outcome| {
+            turned_away += u64::from(!matches!(outcome.end, EventEnd::Served));
+        });
+        assert!(turned_away < 400, "{turned_away} of 3,000 at seed {seed}");
+    }
+}
+
+#[test]
 fn nothing_is_rejected_at_70_percent_or_after_the_overload() {
     for seed in 1..=4 {
         assert_eq!(run(&permits(0.7), seed, 0, TARGET_NS).1, 0);
