@@ -22,7 +22,7 @@ use crate::stage::host::{Many, One, Using};
 use crate::stage::{AnyCall, Batch, Event, Reason, Sender, Shared, Stage, trace};
 
 /// The number of attempts to enter a serial module that another caller is using, before a future
-/// waits for it. Most calls of plain modules are shorter than the allocation of a future.
+/// waits for it. A plain module never waits itself, so it is often free again soon.
 const TRIES: u32 = 20;
 
 /// A call.

@@ -385,8 +385,8 @@ enum Meets {
 }
 
 /// Returns the figures of a stage on one worker. Each of its events computes four times for 1 ms,
-/// and lets others have their turn of 20 ms after each; then it meets a door. Nothing else takes
-/// time.
+/// and lets others have their turn of 20 ms after each; then it meets `meets`. Nothing else
+/// takes time.
 fn shown(meets: Meets) -> Result<Shown, BuildError> {
     let (clock, runtime) = crate::by_hand();
     runtime.block_on_spawned(async move {

@@ -97,6 +97,15 @@ fn a_stage_that_begins_in_overload_is_controlled_too() {
     assert!(good[0] > 0.88 * 4.0 * 800.0, "{}", good[0]);
 }
 
+/// Returns the number of events that the default controllers turn away.
+fn turned_away(simulation: &Simulation, target: Duration, seed: u64) -> u64 {
+    let mut turned_away = 0;
+    simulation.run(auto(Some(target)), seed, |outcome| {
+        turned_away += u64::from(!matches!(outcome.end, EventEnd::Served));
+    });
+    turned_away
+}
+
 #[test]
 fn long_waits_that_are_rare_are_noticed_and_are_no_scarcity() {
     // One event in twenty waits for 20 ms, and so do the other events of its batch.
@@ -115,11 +124,7 @@ fn long_waits_that_are_rare_are_noticed_and_are_no_scarcity() {
         ..Simulation::default()
     };
     for seed in 1..=6 {
-        let mut turned_away = 0;
-        let controllers = auto(Some(Duration::from_micros(10_500)));
-        simulation.run(controllers, seed, |outcome| {
-            turned_away += u64::from(!matches!(outcome.end, EventEnd::Served));
-        });
+        let turned_away = turned_away(&simulation, Duration::from_micros(10_500), seed);
         assert!(turned_away < 300, "{turned_away} of 32,000 at seed {seed}");
     }
 }
@@ -141,11 +146,7 @@ fn a_cut_that_leaves_the_servlets_to_long_waits_is_taken_back() {
         ..Simulation::default()
     };
     for seed in 1..=4 {
-        let mut turned_away = 0;
-        let controllers = auto(Some(Duration::from_millis(100)));
-        simulation.run(controllers, seed, |outcome| {
-            turned_away += u64::from(!matches!(outcome.end, EventEnd::Served));
-        });
+        let turned_away = turned_away(&simulation, Duration::from_millis(100), seed);
         assert!(turned_away < 400, "{turned_away} of 3,000 at seed {seed}");
     }
 }
