@@ -6,11 +6,13 @@
 //!
 //! Servlets that are tussah threads cost almost nothing. A waiting stage of such servlets therefore
 //! has twice as many as are busy on average, without viscosity. A servlet that was not needed for a
-//! second or two is removed, so that the number shows what the load needs. While all servlets wait
-//! and events are queued, their number doubles, because the averages do not show the new waits yet.
-//! The upper bound is twice the number that keeps the workers busy: beyond it, additional servlets
-//! would delay every event and speed up none. A new stage, which has no measurements yet, has all
-//! servlets that it may have.
+//! second or two is removed, so that the number shows what the load needs. The upper bound is twice
+//! the number that keeps the workers busy: beyond it, additional servlets would delay every event
+//! and speed up none. A new stage, which has no measurements yet, has all servlets that it may
+//! have.
+//!
+//! While all servlets wait and events are queued, their number doubles, because the averages do not
+//! show the new waits yet. In a blocking stage, every busy servlet counts as waiting.
 //!
 //! These numbers come from events that have ended, and say nothing about events that have just
 //! begun to wait. If no event ends while all servlets wait, the stage therefore begins further
@@ -330,7 +332,7 @@ impl Controller for AutoServlets {
             self.dear.sample(sample, now_ns).servlets.unwrap_or(now)
         } else {
             let sample = self.lately.sample(sample, now_ns);
-            let by_load = self.cheap.sample(&sample, now_ns).servlets.unwrap_or(now);
+            let by_load = self.cheap.servlets(&sample);
             let needed = if self.times.waits {
                 with_spare(by_load)
             } else {
@@ -342,7 +344,12 @@ impl Controller for AutoServlets {
         let unknown = !sample.blocking && self.times.finished < FINISHED_MIN;
         // If all servlets wait, additional servlets could begin events; the load does not show this
         // yet.
-        let stuck = self.times.waits && sample.waiting >= now && sample.queue_len > 0 && !self.full;
+        let waiting = if sample.blocking {
+            sample.servlets.busy
+        } else {
+            sample.waiting
+        };
+        let stuck = self.times.waits && waiting >= now && sample.queue_len > 0 && !self.full;
         let wanted = if unknown {
             // There is no known reason to hold back an event. In any case, only as many servlets
             // compute at the same time as there are workers, and others begin when these wait.

@@ -231,6 +231,61 @@ fn a_blocking_stage_waits_though_its_threads_are_taken() {
 }
 
 #[test]
+fn a_blocking_stage_begins_a_burst_at_once() {
+    let mut auto = AutoServlets::default();
+    let rare = Sample {
+        blocking: true,
+        interval_ns: 60_000 * MS,
+        ..look(1, 10_000, 10_000)
+    };
+    assert_eq!(auto.sample(&rare, 0).servlets, None);
+    for target in [1, 2] {
+        let burst = Sample {
+            blocking: true,
+            arrived: 4,
+            ..look(target, 0, 0)
+        };
+        assert_eq!(auto.sample(&full(burst), 0).servlets, Some(2 * target));
+    }
+}
+
+/// A stage has up to 20 OS threads, each of which waits 50 ms for an event. The load is a quarter
+/// of the capacity, except in an overload of two seconds.
+#[test]
+fn a_blocking_stage_refuses_nothing_after_an_overload() {
+    use crate::stage::sim::{Arrivals, Distribution, EventEnd, Service, Simulation};
+    let service = Service {
+        wait: Distribution::Constant(50.0 * MS as f64),
+        wait_share: 1.0,
+        ..Service::computing(Distribution::Constant(20_000.0))
+    };
+    for seed in 0..8 {
+        let simulation = Simulation {
+            until_ns: 12_000 * MS,
+            blocking: true,
+            servlets_max: 20,
+            batch_max: 1,
+            arrivals: Arrivals::steps(&[(0, 100.0), (3000 * MS, 1000.0), (5000 * MS, 100.0)]),
+            services: vec![(0, service)],
+            ..Simulation::default()
+        };
+        let target = Some(Duration::from_millis(200));
+        let (mut before, mut answered, mut after) = (0, 0, 0);
+        simulation.run(auto(target), seed, |outcome| {
+            let refused = u32::from(outcome.end == EventEnd::Rejected);
+            match outcome.arrived_ns / (1000 * MS) {
+                0..3 => before += refused,
+                3..5 => answered += 1 - refused,
+                5 => {}
+                6.. => after += refused,
+            }
+        });
+        assert_eq!((before, after), (0, 0), "seed {seed}");
+        assert!(answered > 780, "{answered} of 800 with seed {seed}");
+    }
+}
+
+#[test]
 fn no_servlets_are_added_when_the_workers_are_full() {
     let mut auto = AutoServlets::default();
     auto.sample(&look(2, 100, 1), 0);

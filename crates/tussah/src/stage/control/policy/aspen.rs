@@ -75,6 +75,9 @@ pub struct Aspen {
     services: VecDeque<(u64, u64)>,
     finished: u64,
     service_ns: u64,
+    /// The arrivals since the last decision, and the time since then in nanoseconds.
+    arrived: u64,
+    interval_ns: u64,
 }
 
 impl Default for Aspen {
@@ -101,7 +104,15 @@ impl Aspen {
             services: VecDeque::new(),
             finished: 0,
             service_ns: 0,
+            arrived: 0,
+            interval_ns: 0,
         }
+    }
+
+    /// Returns the number of servlets for the arrivals in the sample, even if they are few.
+    pub(in super::super) fn servlets(&mut self, sample: &Sample<'_>) -> usize {
+        self.learn(sample);
+        self.wanted(sample.arrived, sample.interval_ns, sample)
     }
 
     fn learn(&mut self, sample: &Sample<'_>) {
@@ -119,6 +130,23 @@ impl Aspen {
             self.finished = self.finished.saturating_sub(finished);
             self.service_ns = self.service_ns.saturating_sub(service_ns);
         }
+    }
+
+    fn wanted(&self, arrived: u64, interval_ns: u64, sample: &Sample<'_>) -> usize {
+        let now = sample.servlets.target;
+        if self.finished == 0 {
+            return now;
+        }
+        let service_ns = self.service_ns as f64 / self.finished as f64;
+        let busy = arrived as f64 / interval_ns.max(1) as f64 * service_ns;
+        let (spawn, kill) =
+            self.viscosity(sample.process_servlets as f64, sample.process_servlets_mean);
+        // A float that is too large converts to the largest integer.
+        let lower = (busy / (self.config.low * spawn)).ceil() as usize;
+        let upper = (busy * self.config.high * kill).floor() as usize;
+        now.min(upper)
+            .max(lower)
+            .clamp(1, sample.servlets.max.max(1))
     }
 
     /// Returns ν_spawn and ν_kill.
@@ -157,21 +185,15 @@ impl Controller for Aspen {
 
     fn sample(&mut self, sample: &Sample<'_>, _now_ns: u64) -> Settings {
         self.learn(sample);
-        if self.finished == 0 {
+        self.arrived = self.arrived.saturating_add(sample.arrived);
+        self.interval_ns = self.interval_ns.saturating_add(sample.interval_ns);
+        // Another controller may ask more often. The rate of fewer arrivals varies too much.
+        if self.arrived < self.config.arrivals {
             return Settings::default();
         }
-        let service_ns = self.service_ns as f64 / self.finished as f64;
-        let busy = sample.arrived as f64 / sample.interval_ns.max(1) as f64 * service_ns;
-        let (spawn, kill) =
-            self.viscosity(sample.process_servlets as f64, sample.process_servlets_mean);
-        // A float that is too large converts to the largest integer.
-        let lower = (busy / (self.config.low * spawn)).ceil() as usize;
-        let upper = (busy * self.config.high * kill).floor() as usize;
+        let wanted = self.wanted(self.arrived, self.interval_ns, sample);
+        (self.arrived, self.interval_ns) = (0, 0);
         let now = sample.servlets.target;
-        let wanted = now
-            .min(upper)
-            .max(lower)
-            .clamp(1, sample.servlets.max.max(1));
         Settings {
             servlets: (wanted != now).then_some(wanted),
             ..Settings::default()
