@@ -193,7 +193,8 @@ impl Knee {
                 }
                 let turned = busy == self.servlets && sample.fresh_batches > 0;
                 if turned && old.batches >= OLD_MIN {
-                    let pace = known.unwrap_or(old);
+                    let steady = known.filter(|known| !known.only_begins(&old));
+                    let pace = steady.unwrap_or(old);
                     self.phase = Phase::Probe { before, pace };
                     self.pace = Pace::default();
                 }
@@ -296,8 +297,9 @@ impl Knee {
     /// Compares the throughput with the throughput of `before` servlets.
     fn compare(&mut self, before: f64, old: &Pace, max: f64) {
         let pace = self.pace;
+        let falls = self.falls(before, old);
         let scarce = match pace.compare(old) {
-            _ if self.falls(before, old) => false,
+            _ if falls => false,
             Verdict::Unknown => return,
             // Twice the number shows as much as all of it, and costs less if a resource is scarce.
             Verdict::OldUnsure => {
@@ -311,7 +313,11 @@ impl Knee {
         let more = self.servlets > before;
         match (scarce, more) {
             (false, _) => {
-                self.unloaded.at_least(pace.service_ns());
+                self.unloaded.at_least(if falls {
+                    pace.pending_ns()
+                } else {
+                    pace.mean_ns()
+                });
                 if more {
                     self.turn(2.0 * self.servlets, Some(pace), max);
                 } else if self.shown {

@@ -40,7 +40,11 @@ const MANY: f64 = 96.0;
 /// have completed. Below this share of at least this number, fewer servlets clearly do less, even
 /// if the service times vary strongly.
 const FALL: f64 = 1.0 / 3.0;
-const FALL_BATCHES: f64 = 256.0;
+const FALL_BATCHES: f64 = 64.0;
+
+/// The ratio of a later throughput to an earlier one above which hardly any service could have
+/// ended in the earlier period.
+const BEGINS: f64 = 4.0;
 
 /// The share of the workers' time above which the workers are the scarce resource.
 const WORKERS_FULL: f64 = 0.9;
@@ -90,9 +94,16 @@ impl Pace {
         self.batches / self.ns.max(1.0)
     }
 
-    /// Returns the time of a batch, by Little's law.
-    pub(super) fn service_ns(&self) -> f64 {
-        self.servlets_ns / self.batches.max(1.0)
+    /// Returns the mean time of the batches that have ended.
+    pub(super) fn mean_ns(&self) -> f64 {
+        self.times_ns / self.batches.max(1.0)
+    }
+
+    /// Returns the mean time if few batches have ended: by Little's law, those in service take
+    /// longer. Some of them may fail, so the result is at most the length of the period.
+    pub(super) fn pending_ns(&self) -> f64 {
+        let by_number_ns = self.servlets_ns / self.batches.max(1.0);
+        by_number_ns.min(self.ns).max(self.mean_ns())
     }
 
     fn in_service(&self) -> f64 {
@@ -103,6 +114,12 @@ impl Pace {
     pub(super) fn falls(&self, old: &Pace) -> bool {
         let expected = old.per_ns() * self.ns;
         expected > FALL_BATCHES && self.batches < FALL * expected
+    }
+
+    /// Returns whether the batches that were in service in this period end far faster `later`, so
+    /// that the throughput of this period is none of a steady state.
+    pub(super) fn only_begins(&self, later: &Pace) -> bool {
+        later.batches >= BATCHES_MIN && later.per_ns() > BEGINS * self.per_ns()
     }
 
     /// Compares the throughput with the earlier throughput, at another number in service. It tests

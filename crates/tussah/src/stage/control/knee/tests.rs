@@ -147,7 +147,21 @@ fn a_cut_that_leaves_the_servlets_to_long_waits_is_taken_back() {
     };
     for seed in 1..=4 {
         let turned_away = turned_away(&simulation, Duration::from_millis(100), seed);
-        assert!(turned_away < 400, "{turned_away} of 3,000 at seed {seed}");
+        assert!(turned_away < 150, "{turned_away} of 3,000 at seed {seed}");
+    }
+}
+
+#[test]
+fn a_cut_made_before_any_long_service_ends_is_taken_back() {
+    let constant = |wait_ms: u64| Distribution::Constant((wait_ms * MS) as f64);
+    let became_longer = vec![(0, constant(2)), (2 * SECOND, constant(200))];
+    let simulation = Simulation {
+        until_ns: 8 * SECOND,
+        ..waits(became_longer, Arrivals::steps(&[(0, 2000.0)]))
+    };
+    for seed in 1..=8 {
+        let turned_away = turned_away(&simulation, Duration::from_millis(100), seed);
+        assert!(turned_away < 2500, "{turned_away} of 16,000 at seed {seed}");
     }
 }
 
@@ -213,7 +227,8 @@ fn timeouts() -> Simulation {
 
 #[test]
 fn calls_that_time_out_are_no_scarce_resource() {
-    let goods = (1..=8).map(|seed| {
+    // These seeds include some for which hardly any call ends after a reduction.
+    let goods = [1, 2, 3, 34, 108, 125, 193, 194].map(|seed| {
         let mut good = 0.0;
         let auto = AutoTarget::new(Duration::from_millis(10));
         timeouts().run(vec![Box::new(auto)], seed, |outcome| {
@@ -224,10 +239,14 @@ fn calls_that_time_out_are_no_scarce_resource() {
         });
         good
     });
-    let mean = goods.sum::<f64>() / 8.0;
+    let mean = goods.iter().sum::<f64>() / goods.len() as f64;
+    let least = goods.iter().fold(f64::INFINITY, |a, b| a.min(*b));
     // Each of 64 servlets answers seven in ten calls, which take 30.8 ms on average.
     let possible = 0.7 * 64.0 / 0.0308;
-    assert!(mean > 0.6 * possible, "{mean} of {possible}");
+    assert!(
+        mean > 0.55 * possible && least > 0.4 * possible,
+        "{goods:?} of {possible}"
+    );
 }
 
 #[test]
