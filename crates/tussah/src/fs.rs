@@ -8,8 +8,8 @@
 //!
 //! # Order
 //! The operations that change a [`File`] (`write_at`, `append`, `set_len`, `sync_all`, `sync_data`)
-//! run one at a time, in the order in which their futures were first polled. Reads have no fixed
-//! order, and neither have operations on different `File`s with the same path.
+//! run one at a time, in the order in which their futures were first polled. Reads run in no fixed
+//! order, and so do operations on different `File`s with the same path.
 //!
 //! # Cancellation
 //! Dropping a future discards its result. The operation's buffer is dropped as soon as the kernel

@@ -8,9 +8,9 @@ use std::io;
 /// error.
 ///
 /// If an [`io::Error`] of this crate reports an error of the operating system, it contains an
-/// `OpError`. A few functions are exceptions, such as the `try_` functions of sockets. The outer
-/// error has the same [`kind`](io::Error::kind) as the system's error. The error number is in the
-/// `OpError`, because an [`io::Error`] cannot carry both a number and a message.
+/// `OpError`. A few functions are exceptions, such as the `try_` functions of sockets. The
+/// [`io::Error`] has the same [`kind`](io::Error::kind) as the system's error. The error number is
+/// in the `OpError`, because an [`io::Error`] cannot carry both a number and a message.
 ///
 /// # Examples
 /// ```

@@ -11,7 +11,7 @@
 //! The four parts below run on one scheduler, and one program can mix them freely.
 //!
 //! - **Threads** ([`spawn`], [`scope()`]) are `async` computations. A thread runs as a sequence of
-//!   events: one event from each await to the next.
+//!   events, each of which extends from one await to the next.
 //! - **Colored state** ([`Colored`]) is a value with a color of its own. `value.with(|v| ..).await`
 //!   runs a closure on the value: immediately if the value is idle, otherwise after the events
 //!   already queued. No reference to the value leaves the closure, and no OS thread blocks.

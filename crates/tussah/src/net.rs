@@ -105,7 +105,7 @@
 //! - A socket belongs to the runtime in which it was created. Other executors can poll the futures
 //!   of the socket's operations, except for the operations that need a timer: those with a timeout,
 //!   and those of a stream with a rate limit. When the runtime ends, the socket's operations fail.
-//! - A socket that is always ready does not starve others: each transfer uses a part of its
+//! - A socket that is always ready does not starve others: each transfer uses up part of its
 //!   thread's cooperative budget.
 
 mod address;

@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 
 /// A file opened by an instance of a module.
 ///
-/// Several instances may read the same file, or several may append to it. Any other combination is
-/// an error that names both instances. Only regular files opened with this type are checked.
+/// Several instances may read the same file, or several may append to it. Any other combination
+/// causes an error that names both instances. Only regular files opened with this type are checked.
 ///
 /// # Examples
 /// ```

@@ -14,7 +14,7 @@ use super::outbox::Held;
 use super::outlet::Outlet;
 use crate::stage::hand_over;
 
-/// Sends the output of a plain call once the module has finished all earlier items.
+/// Sends the output of a call to a plain `fn` once the module has finished all earlier items.
 pub async fn flush_in_turn(turn: &Flow, held: &mut Held<'_>) {
     if held.is_empty() {
         return;
@@ -25,7 +25,7 @@ pub async fn flush_in_turn(turn: &Flow, held: &mut Held<'_>) {
     hand_over();
 }
 
-/// Awaits a call, and hands over the output of the call to the receivers, even if the call panics.
+/// Awaits a call, and then hands its output over to the receivers, even if the call has panicked.
 pub async fn handed_over<T>(call: impl Future<Output = T>) -> T {
     let result = AssertUnwindSafe(call).catch_unwind().await;
     hand_over();
@@ -50,7 +50,7 @@ impl Of<'_> {
 }
 
 impl<T: Send + 'static> Outlet<T> {
-    /// Opens the port for a plain call of an ordered module.
+    /// Opens a port of an ordered module for one call to a plain `fn`.
     pub fn later<'a, 'c>(&'a self, flow: &'c Flow, held: &'c Held<'a>) -> Later<'a, 'c, T> {
         Later {
             outlet: self,
@@ -59,7 +59,7 @@ impl<T: Send + 'static> Outlet<T> {
         }
     }
 
-    /// Opens the port for a plain call with a batch, in an ordered module.
+    /// Opens a port of an ordered module for one call to a plain `fn` that takes a batch.
     pub fn later_of<'a, 'c>(
         &'a self,
         current: &'c Current,
@@ -72,7 +72,8 @@ impl<T: Send + 'static> Outlet<T> {
         }
     }
 
-    /// Opens the port for an async call of an ordered module. `turn` holds the item's ticket.
+    /// Opens a port of an ordered module for one call to an `async fn`. `turn` holds the item's
+    /// ticket.
     pub fn in_turn<'a>(
         &'a self,
         flow: &'a Flow,
@@ -82,8 +83,8 @@ impl<T: Send + 'static> Outlet<T> {
         self.open_in_turn(Of::Item(flow), turn, sends)
     }
 
-    /// Opens an ordered module's port for an async method that takes a batch. `turn` holds the
-    /// ticket of the first item.
+    /// Opens a port of an ordered module for one call to an `async fn` that takes a batch. `turn`
+    /// holds the ticket of the first item.
     pub fn in_turn_of<'a>(
         &'a self,
         current: &'a Current,
@@ -104,8 +105,8 @@ impl<T: Send + 'static> Outlet<T> {
     }
 }
 
-/// An output port during a plain call of an ordered module. The port holds its items until the
-/// instance flushes the held items.
+/// An output port of an ordered module during a call to a plain `fn`. The port holds the items sent
+/// to it until the instance flushes them.
 pub struct Later<'a, 'c, T> {
     outlet: &'a Outlet<T>,
     of: Of<'c>,
@@ -149,8 +150,8 @@ impl<T: Send + 'static> Out<T> for Later<'_, '_, T> {
     }
 }
 
-/// An output port during an async call of an ordered module. Sending waits until the module has
-/// finished all earlier items.
+/// An output port of an ordered module during a call to an `async fn`. Each send waits until the
+/// module has finished all earlier items.
 pub struct InTurn<'a, T: Send + 'static> {
     outlet: &'a Outlet<T>,
     of: Of<'a>,

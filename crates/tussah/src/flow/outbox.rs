@@ -12,8 +12,8 @@ use super::way::{Along, Way};
 /// should await its sends.
 const OUTBOX_MAX: usize = 1024;
 
-/// The items that plain calls have sent, but for which receivers have no room yet. After the calls,
-/// the instance waits until there is room. An empty value occupies one word of memory.
+/// The items that calls to a plain `fn` have sent, but for which receivers have no room yet. After
+/// the calls, the instance waits until there is room. An empty value occupies one word of memory.
 #[derive(Default)]
 pub struct Held<'a>(OnceCell<Box<RefCell<Waiting<'a>>>>);
 
@@ -74,14 +74,14 @@ impl<'a> Held<'a> {
 }
 
 impl<T: Send + 'static> Outlet<T> {
-    /// Opens the port for a plain call with an item of this flow.
+    /// Opens the port for one call to a plain `fn` that handles an item of this flow.
     #[inline]
     pub fn outbox<'a, 'c>(&'a self, flow: &'c Flow, held: &'c Held<'a>) -> Outbox<'a, 'c, T> {
         self.outbox_by(flow, held, &(), 0)
     }
 
-    /// Opens the port for a plain call, which sends its items as `W` specifies. `PORT` identifies
-    /// the port in the types that macros generate.
+    /// Opens the port for one call to a plain `fn`. The items that the call sends take the route
+    /// `W`. `PORT` identifies the port in the types that macros generate.
     #[inline(always)]
     pub fn outbox_by<'a, 'c, W: Way>(
         &'a self,
@@ -100,7 +100,7 @@ impl<T: Send + 'static> Outlet<T> {
     }
 }
 
-/// An output port during a plain call.
+/// An output port during a call to a plain `fn`.
 pub struct Outbox<'a, 'c, T, W: Way = Along> {
     pub(super) outlet: &'a Outlet<T>,
     pub(super) flow: &'c Flow,

@@ -100,8 +100,8 @@ pub trait AnyOutlet {
     #[doc(hidden)]
     fn set_bounds(&mut self, bounds: FlowBounds);
 
-    /// Creates the edges. Each flow that this port opens has a place for the state that each of the
-    /// `keepers` keeps for the flow.
+    /// Creates the edges. Each flow that this port opens has one place for each of the `keepers`,
+    /// in which that instance keeps its state for the flow.
     ///
     /// # Errors
     /// Returns an error if an edge cannot be created.
@@ -153,7 +153,7 @@ impl<T: Send + 'static> Outlet<T> {
         }
     }
 
-    /// Opens the port for an async call with an item of this flow.
+    /// Opens the port for one call to an `async fn` that handles an item of this flow.
     #[inline]
     pub fn port<'a>(&'a self, flow: &'a Flow, sends: &'a Sends) -> Port<'a, T> {
         Port {
@@ -301,7 +301,7 @@ impl<T: Send + 'static> AnyOutlet for Outlet<T> {
     }
 }
 
-/// An output port during an async call.
+/// An output port during a call to an `async fn`.
 pub struct Port<'a, T> {
     outlet: &'a Outlet<T>,
     flow: &'a Flow,

@@ -26,7 +26,7 @@ impl Running {
     /// change, delay, duplicate or drop items.
     ///
     /// The module must have one input port, `run`, which takes the edge's items, and an output port
-    /// `out` for the same type of items. It must have no `start`, keep no per-flow state, and not
+    /// `out` for the same type of items. It must not have `start`, keep state for each flow, or
     /// block its OS thread. Items that the proxy fails to handle go to the `dropped` port of the
     /// receiver. Other output ports of the proxy have no edges. `edge` names the edge in the same
     /// form as for [`tap`](Self::tap), and `name` becomes the name of the proxy.
@@ -44,7 +44,8 @@ impl Running {
     /// # Errors
     /// Returns an error if there is no such edge, if several edges have this name, or if the sender
     /// or the receiver has shards. Also returns an error if the edge already has a proxy, if the
-    /// name is taken, if the module does not meet the conditions above, or if it cannot be created.
+    /// name is taken, if the module does not meet the conditions above, or if the proxy cannot be
+    /// created.
     ///
     /// # Cancellation
     /// If the future is dropped, no proxy is inserted.

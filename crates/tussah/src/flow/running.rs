@@ -182,8 +182,8 @@ impl Running {
         self.close().await;
     }
 
-    /// Returns the errors of the sources that have failed or panicked. The list contains a failure
-    /// only after a [drain](Self::drain) has noticed it.
+    /// Returns the errors of the sources that have failed or panicked. A failure appears in the
+    /// list only after a [drain](Self::drain) has noticed it.
     #[must_use]
     pub fn failures(&self) -> Vec<GraphError> {
         self.failures.lock().clone()
@@ -194,8 +194,8 @@ impl Running {
     ///
     /// After `time` has passed, these items are dropped with the reason
     /// [`ShutDown`](crate::stage::Reason::ShutDown): items that circulate in a cycle, delayed
-    /// items, items that a method leaves in its batch, and the items of an `async fn` that waits.
-    /// The future of such a function is dropped.
+    /// items, items that a method leaves in its batch, and items that a waiting `async fn` is
+    /// handling. The future of such a function is dropped.
     ///
     /// An `async fn` that waits only for room for its output continues, because its receivers close
     /// later. If it then waits for anything else, its item is dropped with the reason `ShutDown`,
@@ -203,7 +203,7 @@ impl Running {
     ///
     /// If a function that is not `async` has started, this method waits until the function has
     /// returned and there is room for all of its output. If such a function blocks its OS thread
-    /// forever, or sends items without end, the future of this method never completes.
+    /// forever, or never stops sending items, the future of this method never completes.
     pub async fn drain_within(&self, time: Duration) {
         if timeout(time, self.drain()).await.is_ok() {
             return;

@@ -14,7 +14,7 @@ use super::module::{Module, Never, Ports};
 use super::outbox::{Held, Outbox};
 use super::outlet::Outs;
 
-/// The route by which the items that a plain call sends reach their receivers.
+/// The route of the items that a plain `fn` sends.
 pub trait Way: Send + Sync + 'static {
     /// True if some items do not go along the edges.
     const IS_FUSED: bool;

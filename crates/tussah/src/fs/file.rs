@@ -161,8 +161,8 @@ impl File {
         (self.context(result, "write"), buffer)
     }
 
-    /// Writes the whole buffer, after all earlier changes to the file. No other write through this
-    /// `File` can come between its parts.
+    /// Writes the whole buffer, after all earlier changes to the file. If the system writes the
+    /// buffer in several parts, no other write through this `File` comes between them.
     ///
     /// # Errors
     /// Returns any error from [`write_at`](Self::write_at), or `WriteZero` if the system accepts no

@@ -55,20 +55,20 @@ impl OpenOptions {
         self
     }
 
-    /// Sets whether opening truncates an existing file. Default: false.
+    /// Sets whether an existing file is truncated when it is opened. Default: false.
     pub fn truncate(&mut self, truncate: bool) -> &mut Self {
         self.how.truncate = truncate;
         self
     }
 
-    /// Sets whether opening creates the file if it does not exist. Default: false.
+    /// Sets whether the file is created if it does not exist. Default: false.
     pub fn create(&mut self, create: bool) -> &mut Self {
         self.how.create = create;
         self
     }
 
-    /// Sets whether opening must create the file. If so, opening fails if the file already exists.
-    /// Default: false.
+    /// Sets whether the file must be new. If so, [`open`](Self::open) creates it, or fails if it
+    /// already exists. Default: false.
     pub fn create_new(&mut self, create_new: bool) -> &mut Self {
         self.how.create_new = create_new;
         self

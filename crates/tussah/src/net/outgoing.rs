@@ -56,8 +56,8 @@ pub struct Outgoing<B> {
 pub struct PushError<B> {
     /// The rejected buffer.
     pub buffer: B,
-    /// The error that ended writing, or `None` if the buffer was rejected because the queue was
-    /// full.
+    /// The reason why the queue is closed: the error that ended writing, or `BrokenPipe` after
+    /// [`Outgoing::finish`]. `None` if the queue is full but still open.
     pub closed: Option<io::Error>,
 }
 
@@ -155,8 +155,8 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     /// particular order.
     ///
     /// # Errors
-    /// Returns the buffer if writing has ended, or if the queue is full and the action for this
-    /// case is not [`WhenFull::Wait`].
+    /// Returns the buffer if [`finish`](Self::finish) was called, if writing has ended, or if the
+    /// queue is full and the action for this case is not [`WhenFull::Wait`].
     pub async fn push(&self, buffer: B) -> Result<(), PushError<B>> {
         let unbounded = || usize::MAX;
         self.push_numbered(buffer, unbounded).await.map(drop)
@@ -187,7 +187,8 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     /// with [`WhenFull::Wait`].
     ///
     /// # Errors
-    /// Returns the buffer if the queue is full or writing has ended.
+    /// Returns the buffer if the queue is full, if [`finish`](Self::finish) was called, or if
+    /// writing has ended.
     pub fn try_push(&self, buffer: B) -> Result<(), PushError<B>> {
         self.try_push_numbered(buffer, usize::MAX).map(drop)
     }
@@ -220,10 +221,10 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     /// If the future is dropped, the writing thread still writes the queued buffers.
     ///
     /// # Errors
-    /// Returns the error that ended writing early. With [`WhenFull::Close`], the error is
-    /// `TimedOut` if a buffer did not fit into the queue. The error is also `TimedOut` if writing
-    /// the remaining buffers took longer than [`finish_max`](OutgoingOptions::finish_max). After
-    /// [`break_off`](Self::break_off), the error is `ConnectionAborted`.
+    /// Returns the error that stopped the writing thread early. With [`WhenFull::Close`], the error
+    /// is `TimedOut` if a buffer did not fit into the queue. The error is also `TimedOut` if
+    /// writing the remaining buffers took longer than [`finish_max`](OutgoingOptions::finish_max).
+    /// After [`break_off`](Self::break_off), the error is `ConnectionAborted`.
     pub async fn finish(&self) -> io::Result<()> {
         self.shared.finish();
         loop {

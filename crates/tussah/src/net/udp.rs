@@ -52,7 +52,8 @@ impl UdpSocket {
     /// # Errors
     /// Returns any error from the operating system, such as `AddrInUse`, `AddrNotAvailable` or
     /// `PermissionDenied`. Returns `InvalidInput` if `address` is not an address. Host names
-    /// (`localhost:80`) are not accepted; only connecting a `TcpStream` looks up host names.
+    /// (`localhost:80`) are not accepted; only functions that connect a `TcpStream` look up host
+    /// names.
     ///
     /// # Panics
     /// Panics if called outside a runtime.

@@ -19,7 +19,7 @@ use crate::flow::{Out, module};
 /// | input `run` | `T` | an item to log |
 /// | output `out`, optional | `T` | the same items |
 ///
-/// The module logs any number of items at a time.
+/// The module handles any number of items at a time.
 #[module]
 pub struct Logger<T> {
     label: String,

@@ -31,8 +31,8 @@ use crate::time::sleep;
 /// | output `out` | [`Attempt<T>`] | the items to retry |
 /// | output `lost` | [`Attempt<T>`] | the items that have used up their attempts |
 ///
-/// At most 1,000 items wait for their next attempt at the same time; beyond that, senders wait.
-/// Draining the graph also waits until these items have been sent.
+/// At most 1,000 items wait for their next attempt at the same time; beyond that, senders wait. A
+/// graph that is draining also waits until these items have been sent.
 ///
 /// The edge back to the failing module closes a cycle, so it needs a queue that sheds when it is
 /// full: `send.failed -> retry -> send.again via queue(1000, when_full: shed)`.

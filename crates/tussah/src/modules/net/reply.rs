@@ -19,7 +19,7 @@ use crate::modules::{Attempt, Message};
 /// | output `sent`, optional | [`Message`] | a message that the system has accepted |
 /// | output `failed` | [`Attempt<Message>`] | a message that could not be sent |
 ///
-/// Items that the module sends, to either output, stay in the flow of the message. The module
+/// The items that the module sends to its outputs stay in the flow of the message. The module
 /// writes the messages of a flow one at a time, in order. The module does not escape line feeds in
 /// a message, even if the framing of the connection is `lines`.
 ///

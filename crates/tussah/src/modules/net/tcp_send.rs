@@ -34,7 +34,7 @@ use crate::time::timeout;
 ///
 /// If the module waits for answers, a message counts as sent once its answer has arrived.
 /// Otherwise, a message counts as sent once the system has accepted it. Such a message is lost if
-/// the server ends before reading it.
+/// the server exits before it has read the message.
 #[module]
 pub struct TcpSend {
     to: SocketAddr,

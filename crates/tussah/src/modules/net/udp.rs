@@ -82,7 +82,7 @@ impl UdpListen {
 /// | output `sent`, optional | [`Message`] | a message that the system has accepted |
 /// | output `failed` | [`Attempt<Message>`] | a message that the system has not accepted, such as one of more than 65,507 bytes |
 ///
-/// The module sends any number of messages at a time.
+/// The module handles any number of messages at a time.
 #[module]
 pub struct UdpSend {
     socket: UdpSocket,

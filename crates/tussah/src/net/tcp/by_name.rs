@@ -153,11 +153,11 @@ impl Lost {
     }
 }
 
-/// The reasons why connecting to a host failed: the error of each address and each lookup.
+/// The reasons why a connection to a host failed: the error for each address and each lookup.
 ///
-/// If connecting by name fails, the returned [`io::Error`] contains this error. The outer error has
-/// the kind `TimedOut` if the time limit was exceeded. Otherwise, it has the kind of the last
-/// attempt's error or, if no address was found, the kind of the [`dns::Error`].
+/// If an attempt to connect by name fails, the returned [`io::Error`] contains this error. The
+/// [`io::Error`] has the kind `TimedOut` if the time limit was exceeded. Otherwise, it has the kind
+/// of the last attempt's error or, if no address was found, the kind of the [`dns::Error`].
 ///
 /// # Examples
 /// ```

@@ -90,7 +90,7 @@ impl TcpStream {
     /// If every address fails, returns the operating system's error for the last one. For example,
     /// the error is `ConnectionRefused` if no process listens there, and `TimedOut` if the peer
     /// does not answer within about two minutes. If the target is a host name, the error contains a
-    /// [`ConnectError`](crate::net::ConnectError) with the error of each address. Returns
+    /// [`ConnectError`](crate::net::ConnectError) with the error for each address. Returns
     /// `InvalidInput` if the target is neither an address nor a host name.
     ///
     /// # Panics

@@ -104,8 +104,8 @@ impl ListenOptions {
     }
 
     /// Bound, in connections: sets the maximum number of open accepted streams. When the maximum is
-    /// reached, accepting waits, and further clients stay in the system's queue. A split stream
-    /// counts until both halves are dropped. The listeners of
+    /// reached, `accept` waits until the number falls, and further clients stay in the system's
+    /// queue. A split stream counts until both halves are dropped. The listeners of
     /// [`bind_per_worker`](Self::bind_per_worker) share the limit. Default: no limit.
     ///
     /// # Panics
@@ -122,8 +122,8 @@ impl ListenOptions {
         }
     }
 
-    /// Sets whether accepting fails, instead of waiting, when the process or the operating system
-    /// has run out of descriptors or memory. Default: false.
+    /// Sets whether [`accept`](TcpListener::accept) returns an error instead of waiting when the
+    /// process or the operating system has run out of descriptors or memory. Default: false.
     pub fn exhaustion_fails(self, on: bool) -> Self {
         Self {
             exhaustion_fails: on,
@@ -156,13 +156,13 @@ impl ListenOptions {
         self.bind_with(address, &self.semaphore())
     }
 
-    /// Creates one listener for each worker of the runtime, all on the same port. Start one
-    /// accepting thread for each listener. The system distributes the connections among the
-    /// listeners, each of which has its own queue.
+    /// Creates one listener for each worker of the runtime, all on the same port. For each
+    /// listener, start a thread that accepts its connections. The system distributes the
+    /// connections among the listeners, each of which has its own queue.
     ///
-    /// The operating system does not consider how busy each listener is. Accept from every listener
-    /// for as long as the listener exists. A connection queued for one listener never moves to
-    /// another listener, and is reset when its own listener is dropped.
+    /// The operating system does not consider how busy each listener is. As long as a listener
+    /// exists, a thread must therefore accept its connections. A connection queued for one listener
+    /// never moves to another listener, and is reset when its own listener is dropped.
     ///
     /// # Errors
     /// Same as [`TcpListener::bind`].

@@ -85,7 +85,7 @@ pub struct AcceptStats {
     /// Number of connections that failed before they were accepted, if the operating system reports
     /// such failures.
     pub failed: u64,
-    /// Number of times that accepting paused because no descriptors or memory were left.
+    /// Number of times that the listener paused because no descriptors or memory were left.
     pub pauses: u64,
 }
 
@@ -96,7 +96,8 @@ impl TcpListener {
     /// # Errors
     /// Returns any error from the operating system, such as `AddrInUse`, `AddrNotAvailable` or
     /// `PermissionDenied`. Returns `InvalidInput` if `address` is not an address. Host names
-    /// (`localhost:80`) are not accepted; only connecting a `TcpStream` looks up host names.
+    /// (`localhost:80`) are not accepted; only functions that connect a `TcpStream` look up host
+    /// names.
     ///
     /// # Panics
     /// Panics if called outside a runtime.
@@ -162,15 +163,15 @@ impl TcpListener {
     /// The runtime distributes the listener's connections, and thus their events, over the workers
     /// in rotation. It does not matter which thread accepts a connection. With one listener per
     /// worker ([`bind_per_worker`](Self::bind_per_worker)), however, the events of a connection
-    /// stay with the worker that first waits for them.
+    /// stay on the worker where a thread first waits for them.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, no connection has been accepted.
     ///
     /// # Errors
-    /// Returns any error from the operating system that concerns the listener itself, and not only
-    /// one connection. With [`exhaustion_fails`](ListenOptions::exhaustion_fails), also returns an
-    /// error when descriptors or memory run out.
+    /// Returns any error from the operating system that concerns the listener itself rather than a
+    /// single connection. With [`exhaustion_fails`](ListenOptions::exhaustion_fails), also returns
+    /// an error when descriptors or memory run out.
     ///
     /// # Panics
     /// Panics if polled outside a runtime while resources are exhausted, because the pause before

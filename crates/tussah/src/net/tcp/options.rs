@@ -20,8 +20,8 @@ pub struct KeepAlive {
     pub idle: Duration,
     /// Time between two probes, in whole seconds from 1 to 32,767.
     pub interval: Duration,
-    /// Bound, in probes: the maximum number of unanswered probes, from 1 to 127. After these, the
-    /// connection is broken and operations return `TimedOut`.
+    /// Bound, in probes: the maximum number of unanswered probes, from 1 to 127. When that many
+    /// probes are unanswered, the connection is broken, and operations return `TimedOut`.
     pub count: u32,
 }
 

@@ -164,8 +164,8 @@ impl TcpStream {
         done.map_err(|error| self.failed(Verb::Read, error))
     }
 
-    /// Waits until the driver reports that the peer has hung up. With [`Hangup::Half`], a peer that
-    /// will send no more data counts as hung up.
+    /// Waits until the driver reports that the peer has hung up. With [`Hangup::Half`], a peer also
+    /// counts as having hung up once it will send no more data.
     ///
     /// Unlike a read, this function detects a hang-up even if there is unread data. Only the first
     /// wait costs a system call. If several tasks wait at once, whether with this function, with
