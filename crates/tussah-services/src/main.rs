@@ -35,9 +35,9 @@ enum Command {
     New(new::Arguments),
     /// Print a script for shell completion.
     ///
-    /// To enable completion in the current bash: source <(tussah completions bash)
+    /// To enable completion in the current bash session: source <(tussah completions bash)
     ///
-    /// To enable it in every bash, add that line to ~/.bashrc.
+    /// To enable it in every bash session, add that line to ~/.bashrc.
     Completions {
         /// Shell to write the script for.
         shell: Shell,

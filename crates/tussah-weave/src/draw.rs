@@ -26,7 +26,7 @@ pub fn svg(graph: &Graph, modules: Option<&Modules>) -> String {
     svg::write(&scene, &place::place(&scene))
 }
 
-/// Returns the text of a graph in DOT, the language of Graphviz.
+/// Returns a graph as text in DOT, the language of Graphviz.
 #[must_use]
 pub fn dot(graph: &Graph, modules: Option<&Modules>) -> String {
     let scene = scene(graph, modules);

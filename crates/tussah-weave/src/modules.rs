@@ -143,11 +143,11 @@ fn can_clone() -> bool {
     serde(rename_all = "lowercase")
 )]
 pub enum Parallelism {
-    /// The module may handle any items at the same time.
+    /// The module may handle any number of items at the same time.
     #[default]
     Element,
-    /// The module may handle any items at the same time, but its output keeps the order of its
-    /// input.
+    /// The module may handle any number of items at the same time, but its output keeps the order
+    /// of its input.
     Ordered,
     /// The module may handle items of different flows at the same time, but only one item of each
     /// flow.

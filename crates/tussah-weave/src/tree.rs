@@ -21,7 +21,7 @@ pub struct File {
 }
 
 impl File {
-    /// Removes everything that this graph does not use: other graphs, modules and all tests.
+    /// Removes all tests, and every graph and module that the graph named `graph` does not use.
     #[doc(hidden)]
     pub fn keep(&mut self, graph: &str) {
         let (mut used, mut open) = (BTreeSet::new(), vec![graph.to_owned()]);

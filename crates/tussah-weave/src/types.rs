@@ -8,8 +8,8 @@ const DEPTH_MAX: usize = 32;
 
 /// A Rust type: a name and its type arguments.
 ///
-/// The name of a reference is `&`, `&mut` or `&'a`, of a tuple `()`, of a slice `[]`, and of an
-/// array of four elements `[; 4]`.
+/// The name is `&`, `&mut` or `&'a` for a reference, `()` for a tuple, `[]` for a slice, and
+/// `[; 4]` for an array of four elements.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Type {
     /// The name. The parts of a path are separated by `::`.
@@ -71,7 +71,7 @@ impl Type {
     }
 
     /// Returns whether two spellings can denote the same type. One of them may spell out more of a
-    /// path than the other.
+    /// path than the other does.
     ///
     /// ```
     /// use tussah_weave::Type;

@@ -9,14 +9,14 @@ use super::{Request, Response};
 /// Sends responses to the requests of [`HttpListen`](super::HttpListen).
 ///
 /// The input `run` takes a [`Response`]. The input `busy` takes a [`Dropped<Request>`] from a port
-/// `dropped` or a statement `shed`. The module answers with 500 if handling the request panicked,
-/// and otherwise with 503 and `Retry-After: 1`. Without an edge to `busy`, the client gets the same
-/// status when its request is dropped.
+/// `dropped` or a statement `shed`. The module answers such a request with 500 if a module panicked
+/// while handling it, and otherwise with 503 and `Retry-After: 1`. Without an edge to `busy`, the
+/// client gets the same status when its request is dropped.
 ///
 /// The module writes as much of a response as the connection has room for, and the connection
-/// itself sends the rest. A slow client therefore delays no other client, and the time limits of
-/// `HttpListen` apply to it. A response to a client that has disconnected has no effect. The module
-/// can send any number of responses at the same time.
+/// itself sends the rest. A slow client therefore delays no other client, and is itself subject to
+/// the time limits of `HttpListen`. A response to a client that has disconnected has no effect. The
+/// module can send any number of responses at the same time.
 #[derive(Default)]
 pub struct HttpReply;
 

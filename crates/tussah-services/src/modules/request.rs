@@ -16,8 +16,8 @@ use crate::web;
 /// [`HttpReply`](super::HttpReply).
 ///
 /// When all clones of a request and of its responses have been dropped without an answer, the
-/// client gets 503, or 500 if a panic dropped the last one. So the client also gets an answer if an
-/// edge sheds the request, if the request expires, or if no edge takes it.
+/// client gets 503, or 500 if the last one was dropped during a panic. So the client also gets an
+/// answer if an edge sheds the request, if the request expires, or if no edge takes it.
 ///
 /// Graphs can refer to the fields `path`, `method` and `host`, which are strings. Cloning a request
 /// copies its head and body.

@@ -9,7 +9,7 @@ use crate::expr::Expr;
 type Present = (usize, BTreeSet<String>);
 
 impl Graph {
-    /// Returns a pair of edges for each output whose items need copies. The pair consists of the
+    /// Returns a pair of edges for each output whose items must be copied. The pair consists of the
     /// first two edges of the output that can exist at the same time. The second edge needs the
     /// copies.
     ///

@@ -98,7 +98,7 @@ const OF_SERVER: [&[u8]; 9] = [
 /// if the head is incomplete.
 ///
 /// Lines end with LF, or with CR LF (section 7.2). The parser deviates from section 6 in two
-/// points:
+/// respects:
 ///
 /// - Like nginx, it accepts a head with none of the fields `Content-Type`, `Location` and `Status`.
 /// - A redirect with a `Status` field goes to the client, even if its location is a path, because

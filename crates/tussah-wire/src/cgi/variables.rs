@@ -47,7 +47,7 @@ pub type Variable<'a> = (Cow<'static, str>, Cow<'a, [u8]>);
 ///   names (httpoxy, CVE-2016-5385).
 /// - `Transfer-Encoding`, because the application receives the decoded body (section 4.2).
 ///
-/// Several lines of one field are joined with commas, or with semicolons for `Cookie`.
+/// Several lines of the same field are joined with commas, or with semicolons for `Cookie`.
 ///
 /// ```
 /// use tussah_wire::cgi::{self, Context};

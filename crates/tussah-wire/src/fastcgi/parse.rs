@@ -28,8 +28,8 @@ pub enum Event<'b> {
     /// The next bytes of the CGI response, which the application writes to its standard output.
     /// There is always at least one byte.
     Stdout(&'b [u8]),
-    /// The next bytes of the messages for the log, which the application writes to its standard
-    /// error. There is always at least one byte.
+    /// The next bytes of the log messages that the application writes to its standard error.
+    /// There is always at least one byte.
     Stderr(&'b [u8]),
     /// The end of the request.
     End(EndRequest),

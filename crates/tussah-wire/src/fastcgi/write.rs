@@ -5,8 +5,8 @@ use std::num::NonZeroU16;
 use super::pairs::push_pair;
 use super::{HEADER_BYTES, MAX_CONNS, MAX_REQS, MPXS_CONNS, Record, VERSION};
 
-/// Bound, in bytes: the longest content of a record that is sent. This length fits in 16 bits, and
-/// is a multiple of eight (section 3.3).
+/// Bound, in bytes: the maximum length of the content of a record that is sent. This length fits in
+/// 16 bits, and is a multiple of eight (section 3.3).
 pub const CONTENT_BYTES_MAX: usize = u16::MAX as usize & !7;
 
 /// The number of a record that belongs to no request (section 3.3).
@@ -107,7 +107,8 @@ pub fn push_abort_request(out: &mut Vec<u8>, id: NonZeroU16) {
     out.extend_from_slice(&header(Record::AbortRequest, id.get(), 0));
 }
 
-/// Appends `GET_VALUES`, which asks for the three [`Values`](super::Values) (section 4.1).
+/// Appends `GET_VALUES`, which asks for the three values of [`Values`](super::Values) (section
+/// 4.1).
 pub fn push_get_values(out: &mut Vec<u8>) {
     let mut content = Vec::new();
     for name in [MAX_CONNS, MAX_REQS, MPXS_CONNS] {

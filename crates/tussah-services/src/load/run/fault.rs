@@ -18,7 +18,7 @@ pub enum Fault {
     NoDescriptor,
     /// The TLS handshake failed.
     Tls,
-    /// Connecting failed for another reason.
+    /// The connection attempt failed for another reason.
     Connect,
     /// The connection was reset.
     Reset,
@@ -36,7 +36,7 @@ pub enum Fault {
     WrongBody,
     /// The status is an error: 4xx or 5xx, but not 503.
     Status,
-    /// Reading or writing failed for another reason.
+    /// A read or a write failed for another reason.
     Other,
 }
 

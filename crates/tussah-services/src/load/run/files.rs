@@ -1,11 +1,11 @@
 //! The file set of SPECweb99: names, sizes, contents, and popularity.
 //!
-//! A directory has 36 files in four classes of nine. Each file has 102 to 921,600 bytes; a
+//! A directory has 36 files in four classes of nine. Each file is 102 to 921,600 bytes long; a
 //! directory has 4.88 MiB in total. The classes get 35, 50, 14 and 1 % of the requests. Within a
-//! class, file 5 is the most popular, then 4, 6, 3, 7, 2, 8, 9 and 1, by Zipf's law. The popularity
-//! of directories follows Zipf's law, the first directory being the most popular. The source is
-//! Nahum, "Deconstructing SPECweb99", 2002. The frequencies within a class are those of that
-//! paper's table, from 35.3 % for file 5 to 3.9 % for file 1.
+//! class, the popularity follows Zipf's law: file 5 is the most popular, followed by 4, 6, 3, 7, 2,
+//! 8, 9 and 1. The popularity of directories also follows Zipf's law, the first directory being the
+//! most popular. The source is Nahum, "Deconstructing SPECweb99", 2002. The frequencies within a
+//! class are those in that paper's table, from 35.3 % for file 5 to 3.9 % for file 1.
 
 mod generate;
 
@@ -60,9 +60,9 @@ impl FileSet {
         }
     }
 
-    /// Returns the largest set of at most the given size, where 1 MB counts as 1 MiB: `100MB` gives
-    /// 20 directories of 4.88 MiB. As an exception, `3.3GB` gives the set of the SEDA paper, which
-    /// is slightly larger.
+    /// Returns the largest set that does not exceed the given size, where 1 MB counts as 1 MiB:
+    /// `100MB` gives 20 directories of 4.88 MiB. As an exception, `3.3GB` gives the set of the SEDA
+    /// paper, which is slightly larger.
     ///
     /// # Errors
     /// If the text is not a size, or the size is too small or too large, returns an error message

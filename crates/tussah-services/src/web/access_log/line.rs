@@ -23,7 +23,7 @@ pub struct Record<'a> {
     pub request: &'a [u8],
     /// The status code of the response.
     pub status: u16,
-    /// The number of bytes of the body that the server sent.
+    /// The number of body bytes that the server sent.
     pub body_bytes: u64,
     /// The value of `Referer`.
     pub referrer: Option<&'a [u8]>,

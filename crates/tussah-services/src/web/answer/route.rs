@@ -210,8 +210,8 @@ impl Route {
     }
 
     /// Cancels requests of any method when their clients disconnect, even while the handler is
-    /// running. Use this for handlers that can safely stop at any `.await`, such as a search by
-    /// POST.
+    /// running. Use this for handlers that can safely stop at any `.await`, such as one that
+    /// performs a search sent with POST.
     #[must_use]
     pub fn cancellable(mut self) -> Self {
         self.is_cancellable = true;

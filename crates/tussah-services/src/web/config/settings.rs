@@ -46,7 +46,7 @@ pub struct Config {
     /// The handling of dynamic requests whose clients have half-closed the connection.
     pub half_close: HalfClose,
     /// The time limit for finishing requests in flight during a shutdown, after which the server
-    /// cuts them.
+    /// cuts them off.
     pub drain: Duration,
     /// The value of the header field `Server`; `None` omits the field.
     pub server_header: Option<String>,
@@ -136,7 +136,8 @@ pub enum Colors {
     /// Each connection has its own color.
     #[default]
     Connection,
-    /// All connections share one color. Use this to measure the gain from colors.
+    /// All connections share one color. Use this as the baseline for measuring the gain from
+    /// separate colors.
     One,
 }
 
@@ -179,8 +180,9 @@ pub struct Cache {
     pub kind: CacheKind,
     /// Bound, in bytes: the maximum total size of the cached pages, 200 MB by default.
     pub bytes: u64,
-    /// Bound, in bytes: the largest file whose contents are cached, 128 KB by default. The cache
-    /// keeps larger files open; over TCP without TLS, the kernel sends them without copying.
+    /// Bound, in bytes: the maximum size of a file whose contents are cached, 128 KB by default.
+    /// The cache keeps larger files open; over TCP without TLS, the kernel sends them without
+    /// copying.
     pub file_bytes: u64,
 }
 
@@ -218,8 +220,8 @@ pub struct Limits {
     pub requests: Option<usize>,
     /// Bound, in percent of the workers' time: the maximum share that rejections for overload may
     /// take, 25 by default; `None` for no bound. Beyond this share, a client that retries early has
-    /// to wait until the server has time for another rejection, or until the time in the client's
-    /// `Retry-After`. The server then also accepts connections more slowly.
+    /// to wait until the server has time for another rejection, or until the retry time that
+    /// `Retry-After` told the client. The server then also accepts connections more slowly.
     pub rejecting: Option<usize>,
 }
 

@@ -48,8 +48,8 @@ impl Reloadable {
     /// Reads both files again.
     ///
     /// # Errors
-    /// Returns the same errors as [`open`](Self::open). If reloading fails, the current certificate
-    /// stays in use.
+    /// Returns the same errors as [`open`](Self::open). If the reload fails, the current
+    /// certificate stays in use.
     pub fn reload(&self) -> Result<(), TlsError> {
         let new = load(&self.certificate, &self.key)?;
         *self.current.write() = new;

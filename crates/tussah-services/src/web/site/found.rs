@@ -79,7 +79,7 @@ impl From<Errno> for Missing {
 /// A regular file that is open for reading.
 #[derive(Debug)]
 pub struct Opened {
-    /// The file, positioned at its beginning. Reading blocks, as with any file.
+    /// The file, positioned at its beginning. A read may block, as with any file.
     pub file: File,
     /// The metadata.
     pub meta: Meta,
