@@ -64,7 +64,7 @@ pub struct Options {
     #[arg(long, value_name = "NS")]
     pub work_ns: Option<u32>,
 
-    /// Yield between two entries into a color (contended, transfer, readers)
+    /// Yield between consecutive entries into a color (contended, transfer, readers)
     #[arg(long = "yield")]
     pub yield_between: bool,
 

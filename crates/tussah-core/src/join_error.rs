@@ -49,14 +49,14 @@ impl JoinError {
     }
 
     /// Returns whether the thread or job did not run to completion: it was aborted, its runtime or
-    /// pool shut down, or it [was nested too deep](Self::is_too_deep).
+    /// pool shut down, or it [was nested too deeply](Self::is_too_deep).
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         !self.is_panic()
     }
 
-    /// Returns whether the job did not run because joins were nested too deep for the stacks of the
-    /// blocking pool.
+    /// Returns true if the job could not run because joins were nested too deeply for the stacks of
+    /// the blocking pool.
     #[must_use]
     pub fn is_too_deep(&self) -> bool {
         matches!(*self.kind, Kind::TooDeep)

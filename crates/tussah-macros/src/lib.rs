@@ -115,16 +115,16 @@ pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `modules() -> Modules` | the modules that the graph uses |
 /// | `graph(&Params) -> Result<Graph, WeaveError>` | the graph with these values of its parameters |
 ///
-/// Other graphs and the tests in the file may use further modules. The macro does not compile the
-/// tests; `tussah::flow::run_tests` runs them.
+/// The other graphs and the tests in the file may use modules that this graph does not use. The
+/// macro does not compile the tests; `tussah::flow::run_tests` runs them.
 ///
 /// Rust resolves the paths of modules at the macro's call site. The compiler checks that the ports
-/// of every edge exist, and that both ends have the same type. An instance must have an edge to it
-/// and one from each required output, and the field that chooses a shard must exist. A call must
-/// lead to a plain module. The compiler also checks that the arguments of each instance fit the
-/// module's parameters. A constant must fit into the integer type of its parameter, even if it
-/// reaches the parameter through inner graphs. The compiler's messages point at the place in the
-/// Weave file.
+/// of every edge exist, and that both ends have the same type. An edge must lead to each instance
+/// that has inputs, and an edge must begin at each required output. The field that chooses a shard
+/// must exist. A call must not lead to a module that awaits or blocks. The compiler also checks
+/// that the arguments of each instance fit the module's parameters. A constant must fit into the
+/// integer type of its parameter, even if it reaches the parameter through inner graphs. The
+/// compiler's messages point to the place in the Weave file.
 ///
 /// A parameter of the graph can have a Rust type, such as `server: Arc<Server>`. Rust resolves the
 /// type, including type aliases, at the macro's call site, and `Params::typed` sets the value.
@@ -140,7 +140,7 @@ pub fn weave_file(input: TokenStream) -> TokenStream {
 }
 
 /// Compiles Weave graphs that are written inline in the program. In all other respects, works like
-/// `weave_file!`. Errors point at the faulty part of the graph.
+/// `weave_file!`. Errors point to the faulty part of the graph.
 ///
 /// ```ignore
 /// tussah::flow::weave! {

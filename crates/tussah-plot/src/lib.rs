@@ -43,7 +43,7 @@ impl Panel {
 pub struct Line {
     /// The name in the legend.
     pub name: String,
-    /// The points from left to right. Points that are not finite are left out.
+    /// The points from left to right. Points with an infinite or NaN coordinate are left out.
     pub points: Vec<(f64, f64)>,
 }
 

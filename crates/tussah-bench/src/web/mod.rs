@@ -156,8 +156,8 @@ enum Scenario {
         #[arg(long, default_value_t = ONE_FILE_BYTES, value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
         bytes: u64,
     },
-    /// CPU time per request and p99 for a file set like that of SPECweb99, with ten requests per
-    /// connection
+    /// CPU time per request and p99 latency for a file set like that of SPECweb99, with ten
+    /// requests per connection
     Files {
         /// Number of clients
         #[arg(long, default_value_t = 256)]
@@ -248,7 +248,7 @@ enum Scenario {
         #[arg(long, default_value_t = 10_000)]
         connections: usize,
     },
-    /// Fairness between clients: Jain's index in the worst window, and p99 relative to p50
+    /// Fairness between clients: Jain's index in the worst window, and p99 latency relative to p50
     Fairness {
         /// Number of connections
         #[arg(long, default_value_t = 8000)]

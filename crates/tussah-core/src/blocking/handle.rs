@@ -43,7 +43,7 @@ impl<T> BlockingHandle<T> {
     ///
     /// # Errors
     /// Returns an error if the job panicked, was aborted, was still queued when its pool shut down,
-    /// or is [nested too deep](JoinError::is_too_deep).
+    /// or is [nested too deeply](JoinError::is_too_deep).
     ///
     /// # Panics
     /// Like [`block_on`](crate::Handle::block_on), panics if called inside an event or inside a

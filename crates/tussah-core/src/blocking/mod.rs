@@ -2,9 +2,9 @@
 //!
 //! # No job is forgotten
 //!
-//! *While the queue is not empty, the pool has at least one OS thread. If enough OS threads have no
-//! job, one of them is awake or about to be woken for each queued job. If too few have no job, all
-//! of those are awake or about to be woken.*
+//! *While the queue is not empty, the pool has at least one OS thread. Of the OS threads without a
+//! job, at least as many as there are queued jobs are awake or about to be woken. If there are
+//! fewer such OS threads than queued jobs, all of them are awake or about to be woken.*
 //!
 //! - `submit` queues the job and consults the policy under the same lock. If there is no OS thread,
 //!   the policy adds one, regardless of its bound. The OS thread is started under the lock, so
@@ -45,8 +45,8 @@
 //!
 //! # Stacks
 //!
-//! One stack holds at most `INLINE_DEPTH_MAX` jobs. A job that is nested deeper runs on a separate
-//! OS thread. This OS thread does not count against the pool's `threads_max`: it adds no
+//! One stack holds at most `INLINE_DEPTH_MAX` jobs. A job that is nested more deeply runs on a
+//! separate OS thread. This OS thread does not count against the pool's `threads_max`: it adds no
 //! parallelism, because the OS thread that started it only waits. If there are already
 //! `EXTRA_STACKS_MAX` such OS threads, or if the system refuses to start one, the job does not run
 //! and its join returns an error ([`JoinError::is_too_deep`](crate::JoinError::is_too_deep)). A

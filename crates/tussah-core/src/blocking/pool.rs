@@ -59,7 +59,7 @@ pub struct BlockingStats {
     /// The number of jobs that panicked.
     pub panicked: u64,
     /// The number of jobs that never ran, because they were aborted, still queued at the shutdown,
-    /// or nested too deep.
+    /// or nested too deeply.
     pub cancelled: u64,
     /// The number of times that the system refused to start an OS thread.
     pub starts_failed: u64,

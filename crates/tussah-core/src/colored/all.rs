@@ -24,8 +24,8 @@ pub trait AllColored<F, R>: Sealed + Copy {
     /// Runs the closure.
     ///
     /// # Safety
-    /// The caller must hold the tokens of the cells, and `cells` must have returned the cells for a
-    /// value of this type.
+    /// The argument `cells` must be the result of `Self::cells` for a value of this type, and the
+    /// caller must hold the tokens of these cells.
     #[doc(hidden)]
     #[allow(private_interfaces)]
     unsafe fn call(closure: F, cells: &Cells) -> R;

@@ -1,4 +1,4 @@
-//! Colored state: values that only the events of one color touch.
+//! Colored state: values that only events of one color can access.
 
 mod all;
 mod in_span;

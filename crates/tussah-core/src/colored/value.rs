@@ -18,7 +18,7 @@ use crate::runtime::{Handle, PostError, Shared};
 use crate::slab::Kind;
 use crate::worker::{InColor, Worker};
 
-/// A shared value that only events of one color access, without a lock.
+/// A shared value that only events of one color can access, without a lock.
 ///
 /// Each `Colored` has its own color, which differs from every [`Color`](crate::Color). Clones refer
 /// to the same value. The value is dropped once its last clone and the last reference to its color

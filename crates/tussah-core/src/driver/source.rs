@@ -295,8 +295,9 @@ impl Source {
     /// [`marker`](Self::marker) that was obtained before the operation.
     ///
     /// Call this method only for TCP streams, and for writes to a Unix stream. Reads from other
-    /// descriptors may also end early at the end of a packet, at a message with descriptors, or at
-    /// the mark of out-of-band data. More data may then be available without a new report.
+    /// descriptors may also end early at the end of a packet, at a message that carries
+    /// descriptors, or at the mark of out-of-band data. More data may then be available without a
+    /// new report.
     #[inline]
     pub fn came_short(&self, direction: Direction, seen_before: Marker) {
         self.slot().came_short(direction, seen_before.0);
@@ -309,8 +310,8 @@ impl Source {
         self.slot().exhausted(direction, seen_before.0);
     }
 
-    /// Returns the argument for [`came_short`](Self::came_short) and
-    /// [`would_block`](Self::would_block).
+    /// Returns the current state, to pass to [`came_short`](Self::came_short) or
+    /// [`would_block`](Self::would_block) after the next operation.
     #[must_use]
     #[inline]
     pub fn marker(&self) -> Marker {

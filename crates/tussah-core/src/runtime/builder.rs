@@ -108,8 +108,9 @@ impl Builder {
         self
     }
 
-    /// Sets the steal delay. If a worker's current turn lasts this long, or a color has waited in
-    /// its queue for this long, other workers steal from it regardless of the cost. Default: 1 ms.
+    /// Sets the steal delay. If a worker's current turn lasts this long, or a color waits in the
+    /// worker's queue for this long, other workers steal from that worker regardless of the cost.
+    /// Default: 1 ms.
     pub fn steal_delay(mut self, delay: Duration) -> Self {
         self.steal_delay = delay.max(Duration::from_micros(1));
         self

@@ -282,9 +282,9 @@ impl Handle {
     /// # Errors
     /// Returns `InvalidInput` if the number is not 1 to 1,024, and `Other` if the runtime has shut
     /// down. Returns the system's error if an OS thread could not be started or no descriptors are
-    /// left (each worker needs two); workers already added remain. The call may wait for earlier
-    /// changes and removed workers to end. In an event or a closure that has entered a color, it
-    /// returns `WouldBlock` instead.
+    /// left (each worker needs two); workers already added remain. The call may wait until earlier
+    /// changes are complete and removed workers have ended. In an event or a closure that has
+    /// entered a color, it returns `WouldBlock` instead.
     pub fn set_workers(&self, workers: usize) -> io::Result<()> {
         shutdown::set_workers(&self.shared, workers)
     }

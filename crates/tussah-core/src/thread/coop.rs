@@ -55,7 +55,7 @@ pub fn has_yielded() -> bool {
 }
 
 /// Charges one operation to the budget of the current poll, and yields when the budget is used up.
-/// Use this function in loops whose operations seldom wait. Each call of
+/// Use this function in loops whose operations seldom wait. Each call to
 /// [`Colored::with`](crate::Colored::with) that enters its color immediately also counts as one
 /// operation.
 ///

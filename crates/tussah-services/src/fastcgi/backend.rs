@@ -34,7 +34,7 @@ pub struct Options {
     /// The time after which a request fails if the application neither reads nor sends a byte; 60 s
     /// by default.
     pub silence: Duration,
-    /// The limits of the head of a response.
+    /// The limits on the head of a response.
     pub head: cgi::Limits,
 }
 

@@ -48,7 +48,7 @@ pub struct Options {
     /// The number of workers; `None` means one per CPU.
     pub workers: Option<usize>,
     /// An artificial delay before each search of the shared files. Use it in measurements such as
-    /// that in section 5.2.2 of the SEDA paper.
+    /// the one in section 5.2.2 of the SEDA paper.
     pub bottleneck: Option<Duration>,
 }
 

@@ -42,11 +42,11 @@ pub struct Metadata {
     pub blocks: u64,
     /// The preferred length of reads and writes, in bytes.
     pub block_len: u32,
-    /// The time of the last change of the content.
+    /// The time of the last change to the content.
     pub modified: SystemTime,
     /// The time of the last read, as far as the file system records it.
     pub accessed: SystemTime,
-    /// The time of the last change of the metadata.
+    /// The time of the last change to the metadata.
     pub changed: SystemTime,
     /// The time of creation, if the file system records it.
     pub created: Option<SystemTime>,

@@ -21,7 +21,7 @@ pub struct OpenHow {
     pub create_new: bool,
     /// Bypasses the page cache.
     pub direct: bool,
-    /// Additional flags of open(2), without the access mode.
+    /// Additional flags for open(2); the bits of the access mode are ignored.
     pub custom_flags: i32,
     /// The permissions of a created file, before the process's umask applies.
     pub mode: u32,

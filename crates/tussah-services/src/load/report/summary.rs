@@ -10,8 +10,8 @@ use crate::load::run::settings::CloseBy;
 /// a field does not.
 pub const VERSION: u32 = 1;
 
-/// The results of a run. The name of a field that contains a time ends with the unit, such as `_s`;
-/// the values in a [`Times`] are in nanoseconds.
+/// The results of a run. If a field contains a time, its name ends with the unit, such as `_s`; the
+/// values in a [`Times`] are in nanoseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
     /// [`VERSION`].
@@ -54,7 +54,8 @@ pub struct Summary {
     /// Time to connect, including TLS, for connections made before the measurement.
     pub connect_before: Times,
     /// In an open loop, the time from the moment at which a request is due until the client sends
-    /// it. Only requests whose connection was free count. The generator itself causes this delay.
+    /// it. Counts only requests whose client was free when they became due. The generator itself
+    /// causes this delay.
     pub lag: Times,
     /// The number of failed requests by kind of error; every kind has an entry.
     pub errors: BTreeMap<String, u64>,
