@@ -124,7 +124,7 @@ impl From<Elapsed> for std::io::Error {
 ///
 /// # Panics
 ///
-/// Panics if `period` is zero. Waiting for a tick panics outside a runtime.
+/// Panics if `period` is zero. [`Interval::tick`] panics if polled outside a runtime.
 #[track_caller]
 #[must_use]
 pub fn interval(period: Duration) -> Interval {
@@ -222,8 +222,8 @@ pub enum MissedTicks {
     /// Drops missed ticks. The next tick is due one period after the late tick was returned.
     #[default]
     Delay,
-    /// Drops missed ticks. The next tick is due at the next time that is a whole number of periods
-    /// after the first tick.
+    /// Drops missed ticks. Later ticks keep the original schedule: each is due a whole number of
+    /// periods after the first tick.
     Skip,
 }
 

@@ -332,7 +332,7 @@ impl<T> Receiver<T> {
         self.shared.read()
     }
 
-    /// Locks and returns the latest value like [`borrow`](Self::borrow), and marks it as seen.
+    /// Returns a guard like [`borrow`](Self::borrow), and marks the latest value as seen.
     #[must_use]
     pub fn borrow_and_update(&mut self) -> Ref<'_, T> {
         let value = self.shared.read();
