@@ -15,18 +15,19 @@
 //! Dropping a future discards its result. The operation's buffer is dropped as soon as the kernel
 //! no longer uses it.
 //!
-//! - If the future of a read is dropped, the kernel cancels the read.
+//! - If the future of a read is dropped, the runtime asks the kernel to cancel the read. A read on
+//!   the blocking pool cannot be cancelled once it has started.
 //! - A change that has started runs to completion. A change that is still waiting in the file's
 //!   queue is discarded. To find out whether a change was made, await the future.
 //! - When the runtime shuts down, it gives the changes in each worker's io_uring half a second to
 //!   complete, and then cancels the rest. It waits for operations on the blocking pool until the
 //!   shutdown deadline, and then abandons them.
 //!
-//! An operation that outlives its future keeps its memory until the operation ends. At most one
-//! write per open file can outlive its future. The following operations can also outlive their
-//! futures, in any number: reads that the kernel has not cancelled yet, calls to `close`, and
-//! operations that change names, such as `rename` and `remove_file`. A program that starts many
-//! such operations and drops their futures must limit their number itself.
+//! An operation that outlives its future holds its memory until it ends. At most one write per open
+//! file can outlive its future. The following operations can also outlive their futures, in any
+//! number: reads whose cancellation is pending or impossible, calls to `close`, and operations that
+//! change names, such as `rename` and `remove_file`. A program that starts many such operations and
+//! drops their futures must limit their number itself.
 //!
 //! # Errors
 //! Each error names the operation and its object:

@@ -26,8 +26,8 @@ pub trait Outs: Send + Sync + 'static {
     /// Calls `f` with each port and its name, while the ports are in use.
     fn look(&self, f: &mut dyn FnMut(&'static str, &dyn AnyOutlet));
 
-    /// Returns the callee of the port with this number, if the port's only edge is a call that
-    /// nothing taps.
+    /// Returns the callee of the port with this number, if the port has exactly one edge, and this
+    /// edge is a call without a tap.
     fn callee(&self, _port: u64) -> Option<&dyn Any> {
         None
     }

@@ -5,7 +5,8 @@ use std::time::Duration;
 /// Bound, in items: the default room of an edge.
 const ROOM: u64 = 1024;
 
-/// The options of an edge: its kind (queue or call), its room, and its delay.
+/// The options of an edge: its kind (queue or call), its room, the action to take if there is no
+/// room, and its delay.
 ///
 /// # Examples
 /// ```
