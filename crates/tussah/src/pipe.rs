@@ -261,7 +261,7 @@ impl Reader {
 
     /// Reads to the end of the stream, appends the bytes to `buffer`, and returns their number.
     ///
-    /// The buffer can grow without a limit.
+    /// The buffer can grow without limit.
     ///
     /// # Errors
     /// Returns any error from [`read`](Self::read). After an error, the bytes read so far are in

@@ -14,12 +14,12 @@
 //! After a child exits, it stays in the process table until the parent waits for it. If a [`Child`]
 //! is dropped before this wait, a *reaper* takes over the process. The reaper is an OS thread that
 //! belongs to no runtime, and exists only while it has children to wait for. The reaper polls
-//! children without a pidfd ten times per second. If this process has no descriptor left on which
-//! the reaper can wait, the reaper polls all of its children. If the reaper's OS thread cannot be
-//! started, the program tries again when it next starts or drops a child.
+//! children without a pidfd ten times per second. If this process has no descriptors left for
+//! the reaper's epoll instance, the reaper polls all of its children. If the reaper's OS thread
+//! cannot be started, the program tries again when it next starts or drops a child.
 //!
 //! The exit status is lost if other code in this process waits for *any* child (`waitpid(-1)`) or
-//! ignores `SIGCHLD`. Waiting for the [`Child`] then returns an error.
+//! ignores `SIGCHLD`. [`Child::wait`] then returns an error.
 
 mod child;
 mod command;

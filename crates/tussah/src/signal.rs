@@ -84,7 +84,8 @@ pub fn signal(signal: Signal) -> io::Result<Signals> {
 /// The first poll panics outside a runtime.
 ///
 /// # Cancellation
-/// Dropping the future stops listening.
+/// Dropping the future ends the wait. If the future has been polled, the default action stays
+/// disabled.
 ///
 /// # Examples
 /// ```no_run
@@ -137,7 +138,7 @@ impl Signals {
     /// Waits until the signal has been delivered at least once since the last receive or, for the
     /// first receive, since the stream was created.
     ///
-    /// If several threads wait for one stream, only one of them receives each delivery.
+    /// If several threads wait on the same stream, each delivery reaches only one of them.
     ///
     /// # Errors
     /// Returns `Other` if the runtime ends, or the system's error if epoll cannot watch another

@@ -82,10 +82,10 @@
 //!
 //! # Overload
 //! If a queue is full, [`send`](Sender::send) waits, [`try_send`](Sender::try_send) returns the
-//! event, and [`send_or`](Sender::send_or) passes it to a function. When there is room again,
-//! waiting senders get it in order of arrival; `try_send` succeeds only if room is left. If the
-//! stage has a latency [target](StageBuilder::target), the default controllers also reject events
-//! that would miss it.
+//! event, and [`send_or`](Sender::send_or) passes it to a function. When there is room again, it
+//! goes to the waiting senders in order of arrival; `try_send` succeeds only if some is left. If
+//! the stage has a latency [target](StageBuilder::target), the default controllers also reject
+//! events that would miss it.
 //!
 //! An [`Event`] has a class and a cost, and can have a deadline and a drop callback. Its sender can
 //! [cancel](Event::cancellable) it. With [`ask`](Sender::ask), the sender waits for a value from
@@ -144,9 +144,9 @@
 //!   together.
 //! - The current poll ends because the handler has to wait.
 //!
-//! A handler that computes for a long time after a send therefore delays the event. To avoid this
-//! delay, call [`yield_now`](crate::yield_now) after the send. Until a chunk is handed over, no
-//! counter includes its events, and other senders cannot use the room reserved for the chunk. A
+//! A handler that computes for a long time after a send therefore delays the sent event. To avoid
+//! this delay, call [`yield_now`](crate::yield_now) after the send. Until a chunk is handed over,
+//! no counter includes its events, and other senders cannot use the room reserved for the chunk. A
 //! chunk contains at most 128 events. Events with a deadline, a drop callback, a cancellation
 //! handle, a cost, a cohort, a trace or a [path](StageBuilder::whole_path) are handed over
 //! immediately.

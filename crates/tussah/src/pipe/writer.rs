@@ -62,8 +62,8 @@ impl Writer {
     /// Puts the descriptor into blocking mode and returns it.
     ///
     /// # Errors
-    /// Returns the system's error; the descriptor is then closed. Returns `NotConnected` if the
-    /// pipe was already closed.
+    /// Returns the system's error; the descriptor is then closed. Returns `NotConnected` if
+    /// `poll_close` of `AsyncWrite` has already closed this end.
     pub fn into_fd(self) -> io::Result<OwnedFd> {
         self.end.ok_or_else(closed)?.into_blocking_fd()
     }

@@ -150,9 +150,9 @@ pub trait Controller: Send + 'static {
     }
 
     /// Returns whether a queued event is overdue, that is, whether [`on_dequeue`](Self::on_dequeue)
-    /// would shed the event if the event left the queue now. The stage sheds an overdue event even
-    /// before a servlet would take it. If an event is overdue, every event of its class that has
-    /// been queued for longer must also be overdue.
+    /// would shed the event if the event left the queue now. The stage sheds an overdue event
+    /// without waiting until a servlet takes it. If an event is overdue, every event of its class
+    /// that has been queued for longer must also be overdue.
     ///
     /// The stage calls this method while [`looks_at_departures`](Self::looks_at_departures) returns
     /// true. Each time a servlet takes events, the stage calls it for the oldest event of every
@@ -299,16 +299,17 @@ pub struct Settings {
 /// Waiting for a worker, or for room in another stage, does not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WhileAllWait {
-    /// The events stay in the queue until a handler has ended.
+    /// The events stay in the queue until a servlet finishes its batch.
     #[default]
     Hold,
     /// If no event ends for 100 ms, or for eight mean service times if that is longer, the stage
-    /// uses servlets beyond the limit. The handlers may wait for the queued events.
+    /// uses servlets beyond the limit. Without these servlets, handlers that wait for queued
+    /// events could wait forever.
     BeginLater,
     /// If no event ends for 5 ms, or for eight mean computing times if that is longer, the stage
-    /// uses servlets beyond the limit. This fits a limit that only shares the workers, which
-    /// waiting handlers do not use. In a blocking stage, this is the same as `BeginLater`, because
-    /// such a stage cannot tell whether its handlers wait.
+    /// uses servlets beyond the limit. This suits a limit that exists only to share the workers,
+    /// because waiting handlers use no worker. In a blocking stage, this is the same as
+    /// `BeginLater`, because such a stage cannot tell whether its handlers wait.
     BeginSoon,
 }
 

@@ -123,7 +123,7 @@ impl<E> Event<E> {
         self
     }
 
-    /// Sets the cost: the number of credits that the event occupies in the queue. Zero counts as 1,
+    /// Sets the cost: the number of credits that the event uses in the queue. Zero counts as 1,
     /// and a cost above the queue's maximum counts as that maximum.
     #[must_use]
     pub fn credits(mut self, credits: u32) -> Self {

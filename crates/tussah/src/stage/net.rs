@@ -71,7 +71,7 @@
 //!
 //! | resource | bound | at the bound |
 //! |---|---|---|
-//! | connections | [`SocketOptions::connections_max`] | accepting waits, connecting fails |
+//! | connections | [`SocketOptions::connections_max`] | further clients wait to be accepted; new outgoing connections fail |
 //! | a packet | [`SocketOptions::packet_max`] | the rest forms the next packet |
 //! | packets read and not yet queued | one per connection | reading stops, and then the peer must stop sending |
 //! | write queue of a connection | [`SocketOptions::outgoing_bytes_max`], [`outgoing_buffers_max`](SocketOptions::outgoing_buffers_max) | [`SocketOptions::when_full`]: the connection is closed |
@@ -80,11 +80,11 @@
 //! | time for the peer to finish sending | [`SocketOptions::linger`] | the descriptor is closed |
 //! | read rate | [`Sockets::control_reads`], [`SocketOptions::limit_each`] | the next read is delayed |
 //!
-//! If the stage's queue is full, a connection keeps its packet and stops reading, so the TCP window
-//! closes. The connection still writes queued bytes in the meantime. A stage that waits for a peer
-//! and a connection that waits for the stage therefore cannot deadlock. If a controller of the
-//! stage rejects an event, [`WhenRejected`] determines the effect: the event is dropped, or it
-//! waits, or its connection is closed.
+//! If the stage's queue is full, a connection keeps the packet that it has read, and stops reading,
+//! so the TCP window closes. The connection still writes queued bytes in the meantime. No deadlock
+//! can therefore arise if a stage waits for a peer while a connection waits for the stage. If a
+//! controller of the stage rejects an event, [`WhenRejected`] determines the effect: the event is
+//! dropped, or it waits, or its connection is closed.
 //!
 //! A stage that sheds queued events may shed any event of a socket, including the last event of a
 //! connection. If the first event of a connection is shed, or lost because the handler panics, the

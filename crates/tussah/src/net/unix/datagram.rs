@@ -51,8 +51,8 @@ impl UnixDatagram {
     /// Binds a socket to a path, and creates a file there.
     ///
     /// # Errors
-    /// Returns `AddrInUse` if the file already exists, even if its creator has ended. Returns
-    /// `InvalidInput` if the path is too long; otherwise, any error from the operating system.
+    /// Returns `AddrInUse` if the file already exists, even if the process that created it has
+    /// ended. Returns `InvalidInput` if the path is too long; otherwise, the system's error.
     ///
     /// # Panics
     /// Panics if called outside a runtime.
@@ -139,8 +139,8 @@ impl UnixDatagram {
         self.connect_addr(&address.map_err(|error| context(error, "connect to", path.display()))?)
     }
 
-    /// Sets the peer to the socket with this address, which may be abstract. Otherwise works like
-    /// [`connect`](Self::connect).
+    /// Makes the socket with this address the peer. The address may be abstract. Otherwise works
+    /// like [`connect`](Self::connect).
     ///
     /// # Errors
     /// Same as [`connect`](Self::connect).
@@ -170,8 +170,8 @@ impl UnixDatagram {
     /// Waits for room and sends a datagram to the socket at a path.
     ///
     /// The system does not report when a socket other than the peer has room again. `send_to`
-    /// therefore retries, first after 1 ms, then at intervals of up to one second. If retrying is
-    /// too slow, use a [connected](Self::connect) socket.
+    /// therefore retries, first after 1 ms, then at intervals of up to one second. If this is too
+    /// slow, use a [connected](Self::connect) socket.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, nothing has been sent.

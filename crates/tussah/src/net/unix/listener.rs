@@ -24,8 +24,8 @@ const BACKLOG: i32 = 4096;
 /// A Unix socket that accepts connections.
 ///
 /// The socket's file still exists after the listener is dropped; see [the module](super). If no
-/// descriptors are left, accepting waits, as it does for a
-/// [`TcpListener`](crate::net::TcpListener).
+/// descriptors are left, [`accept`](Self::accept) waits until it can open one, like
+/// [`TcpListener::accept`](crate::net::TcpListener::accept).
 ///
 /// # Examples
 /// ```

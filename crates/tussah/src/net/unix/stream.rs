@@ -48,7 +48,7 @@ pub struct UnixStream {
     _freed: Freed,
 }
 
-/// The credentials of the peer at the time of connecting.
+/// The credentials that the peer had when it called connect(2), listen(2) or socketpair(2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Credentials {
     /// The PID, or `None` if this process cannot see the PID, for example because the peer runs

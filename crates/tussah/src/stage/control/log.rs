@@ -96,7 +96,7 @@ pub struct Decision {
     pub why: Why,
     /// The last logged effective latency target of the stage, if the stage has a target.
     pub target: Option<Duration>,
-    /// The limit, or the later stage of the path, that had the most waiting events on average.
+    /// The limit, or the later stage of the path, for which the most events waited on average.
     /// `None` if hardly any events waited for such a resource.
     pub limit: Option<LimitUse>,
     /// The main values of the sample on which the decision was based.
@@ -228,10 +228,10 @@ impl Log {
     /// Logs changes to the rules by which a controller admits events. `rules` contains the old and
     /// the new rule of each class, starting with class 0.
     ///
-    /// A rule may change slightly with every sample. The log omits changes by less than a tenth of
-    /// the last logged value. It also omits changes of a limit or rate by at most 1, and of a share
-    /// by less than one percentage point. As the old value, the log shows the lowest value since
-    /// the last logged change if the rule rises, and the highest if it falls.
+    /// A rule may change slightly with every sample. The log omits changes of less than a tenth of
+    /// the last logged value. It also omits changes of at most 1 in a limit or rate, and of less
+    /// than one percentage point in a share. If a value rises, the logged old value is the lowest
+    /// one since the last logged change; if it falls, the highest.
     pub fn note_rules(
         &mut self,
         at_ns: u64,

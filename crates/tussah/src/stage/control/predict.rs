@@ -59,7 +59,7 @@ const SLOT_NS_MIN: u64 = 50_000;
 /// for a person to notice.
 const SLOT_NS_MAX: u64 = 10_000_000;
 
-/// A controller that, in overload, rejects or sheds the events that could not be served within a
+/// A controller that, under overload, rejects or sheds the events that could not be served within a
 /// latency target.
 ///
 /// The target is the only parameter. The controller aims to answer 90 % of the admitted events
@@ -67,10 +67,10 @@ const SLOT_NS_MAX: u64 = 10_000_000;
 /// end of the event's batch. Choose a target of at least ten mean service times. A target below
 /// eight mean service times leaves no reserve for variations of the service time.
 ///
-/// In overload, the controller judges an event by the events ahead of it: those in service, and the
-/// queued events of its own class and of classes with smaller numbers. Classes with larger numbers
-/// are therefore rejected first. If the classes have shares, the queued events ahead are those that
-/// the stage serves before this event.
+/// Under overload, the controller judges an event by the events ahead of it: those in service, and
+/// the queued events of its own class and of classes with smaller numbers. Classes with larger
+/// numbers are therefore rejected first. If the classes have shares, the queued events ahead are
+/// those that the stage serves before this event.
 #[derive(Debug)]
 pub struct Predict {
     target_ns: u64,

@@ -34,8 +34,8 @@ pub struct StageLoad<'a> {
     /// the busy time of the servlets, divided by the elapsed time and by the number of servlets
     /// that the stage may have.
     pub utilisation: f64,
-    /// The index of the stage in whose full queue this stage's servlets wait for room, if there is
-    /// one.
+    /// If this stage's servlets wait for room in the full queue of another stage, the index of that
+    /// stage.
     pub waits_for: Option<usize>,
 }
 
@@ -80,9 +80,9 @@ pub enum Constraint {
 /// overload.
 ///
 /// Each stage has at least one servlet. Stages that request more servlets get them in order of
-/// priority. Among stages of one priority, those that free resources come first. Stages that are
-/// equal in both respects get one servlet at a time in turn. All stages share the remaining
-/// servlets, so that a stage can use more servlets even before the next plan.
+/// priority. Among stages of the same priority, those that free resources come first. Stages that
+/// are equal in both respects take turns, and get one servlet per turn. Any remaining servlets are
+/// divided among all stages, so that a stage can use more servlets even before the next plan.
 ///
 /// # Examples
 /// ```
@@ -108,7 +108,7 @@ const UTILISATION_BUSY: f64 = 0.9;
 
 impl Governor {
     /// Creates a governor that distributes `servlets_max` servlets. If there are more stages than
-    /// servlets, each stage still has one servlet.
+    /// that, each stage still gets one servlet, and the total is above `servlets_max`.
     #[must_use]
     pub fn new(servlets_max: usize) -> Self {
         Self {

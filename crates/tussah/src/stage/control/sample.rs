@@ -32,7 +32,7 @@ pub struct Sample<'a> {
     /// `finished`.
     pub failed: u64,
     /// The number of events in service, that is, the events that servlets have taken and whose
-    /// batch has not ended.
+    /// batches have not ended.
     pub in_service: u64,
     /// The number of batches that ended in the interval.
     pub batches: u64,
@@ -50,8 +50,8 @@ pub struct Sample<'a> {
     /// The number of batches, out of `batches`, that servlets took from the queue after the last
     /// change of the number of servlets.
     pub fresh_batches: u64,
-    /// The sum of the squared batch durations, excluding waits for room in other stages, in square
-    /// seconds.
+    /// The sum of the squared batch durations, excluding waits for room in other stages, in seconds
+    /// squared.
     pub service_squares: f64,
     /// The number of bytes transferred by the socket operations that finished in the interval; 0 if
     /// the controller does not control sockets.

@@ -46,10 +46,10 @@ pub struct LimitUse {
     pub name: Arc<str>,
     /// The number of permits of the limit, or the maximum number of busy servlets of the stage.
     pub permits: usize,
-    /// The number of permits that all callers together use. For a stage: the number of busy
+    /// The number of permits in use by all callers together. For a stage: the number of busy
     /// servlets.
     pub in_use: usize,
-    /// The number of futures that wait for a permit, for all callers together. For a stage: the
+    /// The number of futures, of all callers together, that wait for a permit. For a stage: the
     /// number of queued events.
     pub waiting: usize,
 }

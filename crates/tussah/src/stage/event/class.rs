@@ -7,7 +7,7 @@ pub const CLASSES_MAX: usize = 8;
 /// The class of an event within its stage; 0 is served first, unless the classes have shares.
 ///
 /// By default, a stage has one class; `StageBuilder::classes` and `StageBuilder::class_shares`
-/// change this. If a stage does not have an event's class, the stage counts the event in its last
+/// change this. If the stage does not have an event's class, it assigns the event to its last
 /// class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Class(pub u8);

@@ -51,7 +51,7 @@ pub struct AspenConfig {
     /// k: the number of arrivals between two decisions; at least 1.
     pub arrivals: u64,
     /// The maximum exponent of the viscosities, which slow down changes; 0 or more (other values
-    /// count as 2). With 0, the viscosities slow down nothing.
+    /// count as 2). With 0, the viscosities have no effect.
     pub exponent_max: f64,
 }
 
@@ -66,8 +66,8 @@ impl Default for AspenConfig {
     }
 }
 
-/// A controller that keeps the number of servlets between two multiples of the number of servlets
-/// that the load keeps busy.
+/// A controller that holds the number of servlets between two multiples of the number that the
+/// load keeps busy.
 #[derive(Debug)]
 pub struct Aspen {
     config: AspenConfig,

@@ -30,9 +30,8 @@ pub struct CodelConfig {
     /// M: the maximum wait of an event in a standing queue, in nanoseconds; at most `interval_ns`
     /// (higher values are lowered to it).
     pub target_ns: u64,
-    /// N: the time, in nanoseconds, after which a queue that has not been empty counts as a
-    /// standing queue; at least 1. While there is no standing queue, N is also the maximum wait of
-    /// an event.
+    /// N: the time, in nanoseconds, for which a queue must stay non-empty to count as a standing
+    /// queue; at least 1. While there is no standing queue, N is also the maximum wait of an event.
     pub interval_ns: u64,
 }
 
@@ -43,8 +42,8 @@ impl Default for CodelConfig {
 }
 
 impl CodelConfig {
-    /// Creates parameters from the maximum wait in a standing queue (M), and the time after which a
-    /// queue that has not been empty counts as a standing queue (N).
+    /// Creates parameters from the maximum wait in a standing queue (M), and from the time for
+    /// which a queue must stay non-empty to count as a standing queue (N).
     #[must_use]
     pub fn new(target: Duration, interval: Duration) -> Self {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);

@@ -37,8 +37,8 @@ use crate::stage::control::{
 };
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Parameters of [`ResponseP90`]. The parameters that the paper's table lists default to the
-/// paper's values.
+/// Parameters of [`ResponseP90`]. For the parameters in the paper's table, the defaults are
+/// the paper's values.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ResponseP90Config {
     /// The target for the 90th percentile of each class's response times, in nanoseconds; at least
@@ -56,11 +56,11 @@ pub struct ResponseP90Config {
     pub error_raise: f64,
     /// adj_d: the number by which a cut divides the rate; above 1 (other values count as 1.2).
     pub cut: f64,
-    /// adj_i: the factor for raising the rate, in events per second; above 0 (other values count as
-    /// 2).
+    /// adj_i: the coefficient of a rate increase, in events per second; above 0 (other values count
+    /// as 2).
     pub raise: f64,
-    /// c_i: the error at which the raise is zero; a finite number (other values count as -0.1), at
-    /// least `error_raise` (lower values are raised to it).
+    /// c_i: the error at which the increase is zero; a finite number (other values count as -0.1),
+    /// at least `error_raise` (lower values are raised to it).
     pub raise_offset: f64,
     /// rate_min: the minimum rate, in events per second; above 0 (other values count as 0.05).
     pub rate_min: f64,
