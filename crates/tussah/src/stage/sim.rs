@@ -10,15 +10,15 @@
 //!
 //! - **[arrivals](Arrivals)**: a Poisson process whose rate changes at given times, bursts, and
 //!   clients that wait for each response;
-//! - **the handler**: it takes the events of its batch one by one. For each event, the handler
-//!   computes, and may then wait without occupying a CPU. All events of a batch are answered when
-//!   the batch ends;
+//! - **the handler**: it takes the events of its batch one by one. For each event, the handler uses
+//!   a CPU, and may then wait without using one. All events of a batch are answered when the batch
+//!   ends;
 //! - **CPUs**: in an async stage, ready servlets take turns in the order in which they became
 //!   ready. Like a thread of a runtime, each servlet keeps its CPU until it waits or its run of
-//!   batches ends. In a blocking stage, servlets are OS threads, and all servlets that compute
+//!   batches ends. In a blocking stage, servlets are OS threads, and all servlets that need a CPU
 //!   share the CPUs evenly (processor sharing);
 //! - **a color**: *hot* events are handled one at a time, including their waits. While a servlet
-//!   waits for the color, it does not compute.
+//!   waits for the color, it uses no CPU.
 //!
 //! Two runs with the same seed are identical. Runs with the same seed but different controllers
 //! have the same arrivals and planned service times. Only retries, and events of clients in a
@@ -95,8 +95,7 @@ pub struct Simulation {
     /// then on.
     pub services: Vec<(u64, Service)>,
     /// The speeds of the CPUs. Each entry holds a start time and the speed that applies from then
-    /// on. The initial speed is 1.0; the computing times in `services` are specified for this
-    /// speed.
+    /// on. The initial speed is 1.0; the CPU times in `services` are specified for this speed.
     pub speeds: Vec<(u64, f64)>,
     /// The number of permits of a resource. Each entry holds a start time and the number that
     /// applies from then on; before the first entry, there is no limit. The handler
@@ -105,8 +104,8 @@ pub struct Simulation {
     /// The CPU time for rejecting or shedding an event, in nanoseconds. Rejections take precedence
     /// over all other work that waits for a CPU.
     pub rejection_ns: u64,
-    /// The factor by which degradation multiplies the computing time of an event. Use 1.0 for a
-    /// stage without a degradation function.
+    /// The factor by which degradation multiplies the CPU time of an event. Use 1.0 for a stage
+    /// without a degradation function.
     pub degraded: f64,
     /// The interval between the ticks that [`run`](Self::run) returns, in nanoseconds; at least 1.
     pub tick_ns: u64,
@@ -157,8 +156,8 @@ pub struct Arrivals {
     /// True if the stage computes a `Retry-After`, like a web server, and clients use it instead of
     /// `retry_ns`. Once per second, the stage divides the number of events queued and in service by
     /// the number handled in the last second. The `Retry-After` is the result, rounded up to whole
-    /// seconds and limited to 1 to 60 seconds. A client waits for a random time between one and two
-    /// times that value.
+    /// seconds, but at least 1 and at most 60 seconds. A client waits for a random time between one
+    /// and two times that value.
     pub told: bool,
     /// The relative frequencies of the classes; entries beyond
     /// [`CLASSES_MAX`](crate::stage::CLASSES_MAX) are ignored.
@@ -206,17 +205,17 @@ impl Arrivals {
 /// waits.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Service {
-    /// The computing time per event.
+    /// The CPU time per event.
     pub compute: Distribution,
-    /// The additional computing time per batch, in nanoseconds.
+    /// The additional CPU time per batch, in nanoseconds.
     pub batch_ns: u64,
-    /// The waiting time per event, after the computing time.
+    /// The waiting time per event, after the CPU time.
     pub wait: Distribution,
     /// The time for which the handler holds a permit for each event, between `compute` and `wait`.
     /// The handler uses no CPU while it holds the permit. Permits are granted in order of request.
     pub hold: Distribution,
-    /// The share of events for which the handler waits for the time `wait`, in addition to its
-    /// computing time.
+    /// The share of events for which the handler waits for the time `wait`, in addition to its CPU
+    /// time.
     pub wait_share: f64,
     /// The share of hot events. Hot events are handled one at a time.
     pub hot_share: f64,

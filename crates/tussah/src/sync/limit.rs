@@ -255,10 +255,11 @@ pub struct LimitStats {
     /// The number of permits acquired so far.
     pub acquired: u64,
     /// A histogram of the times that futures waited for their permits. A future that found a free
-    /// permit counts with a time of zero. Futures that were dropped before they had a permit are
-    /// not counted.
+    /// permit counts as a wait of zero. Futures that were dropped before they got a permit are not
+    /// counted.
     pub wait: Digest,
-    /// A histogram of the times that permits were held. A permit counts once it has been returned.
+    /// A histogram of the times that permits were held. A permit is counted only after it has been
+    /// returned.
     pub hold: Digest,
     /// The statistics of each class, class 0 first; a limit without shares has one class.
     pub classes: Vec<LimitClassStats>,

@@ -21,7 +21,7 @@
 //! [`spawn`](crate::spawn).
 //!
 //! Some re-exported types have methods that block the OS thread, such as `lock_blocking` and
-//! `recv_blocking`. Do not call such methods in an event or in a closure of
+//! `recv_blocking`. Do not call such methods in an event or in a closure passed to
 //! [`with`](crate::Colored::with). Unlike [`block_on`](crate::Handle::block_on), such methods do
 //! not panic there, but block the worker.
 

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes to send: owned, static or shared. Shared bytes can be sent to many peers without copying
-/// them.
+/// Bytes to send: owned, static or shared. Shared bytes are not copied, even if they are sent to
+/// many peers.
 ///
 /// # Examples
 /// ```

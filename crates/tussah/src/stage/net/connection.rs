@@ -211,7 +211,7 @@ impl Connection {
     }
 
     /// Returns the data that the stage attaches to the connection. The first call creates the data
-    /// with its default value; the data is dropped with the last handle.
+    /// as `T::default()`; the data is dropped with the last handle.
     ///
     /// # Panics
     /// Panics if an earlier call created data of another type.

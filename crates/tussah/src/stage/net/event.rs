@@ -26,7 +26,7 @@ pub enum SocketEvent {
     /// All packets up to this number have been written to the socket; [`Connection::send`] returns
     /// the number of a packet. This event is sent only if
     /// [`SocketOptions::completions`](super::SocketOptions::completions) is on. One event may cover
-    /// several packets: subtract the previous number to count them.
+    /// several packets: to count them, subtract the number in the previous event.
     Sent(Connection, u64),
     /// The peer has finished sending, but it may still be reading. The stage can send until it
     /// [closes](Connection::close) the connection or drops the last [`Connection`].

@@ -88,8 +88,9 @@ impl Default for SocketOptions {
 
 impl SocketOptions {
     /// Bound, in connections: the maximum number of simultaneous connections, including connection
-    /// attempts; 10,000 by default, at least 1. At the bound, servers stop accepting, so clients
-    /// wait in the system's accept queue. New attempts to connect to a peer then fail.
+    /// attempts; 10,000 by default, at least 1. At the bound, servers accept no further
+    /// connections, so clients wait in the system's accept queue, and attempts to connect to a peer
+    /// fail.
     pub fn connections_max(mut self, connections: usize) -> Self {
         self.connections_max = connections.max(1);
         self
@@ -117,7 +118,7 @@ impl SocketOptions {
     }
 
     /// Sets the action to take if a connection's write queue has no room for a buffer. By default
-    /// the connection is closed, because slow peers could otherwise fill the memory (SEDA, SOSP
+    /// the connection is closed, because slow peers could otherwise exhaust the memory (SEDA, SOSP
     /// 2001, section 5.2.2). With [`WhenFull::Drop`], the sender gets an error. With
     /// [`WhenFull::Wait`], the sender can wait for room.
     pub fn when_full(mut self, when_full: WhenFull) -> Self {

@@ -96,8 +96,8 @@ impl Server {
     }
 
     /// Stops accepting, and closes the listener; the last event of the server is
-    /// [`SocketEvent::Stopped`]. Existing connections continue. However, an accepted connection
-    /// whose first event the stage has not yet queued is closed.
+    /// [`SocketEvent::Stopped`]. Existing connections continue, except those whose first event has
+    /// not yet entered the stage's queue: these are closed.
     pub fn close(&self) {
         self.shared.close();
     }

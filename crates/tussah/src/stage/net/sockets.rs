@@ -112,9 +112,9 @@ impl Sockets {
         Ok(shared.handle())
     }
 
-    /// Connects by TCP to an address or a host name; see [`TcpStream::connect`]. The stage receives
-    /// [`Connected`](SocketEvent::Connected) or [`NotConnected`](SocketEvent::NotConnected). The
-    /// returned number identifies the connection.
+    /// Connects over TCP to an address or a host name; see [`TcpStream::connect`]. The stage
+    /// receives [`Connected`](SocketEvent::Connected) or
+    /// [`NotConnected`](SocketEvent::NotConnected). The returned number identifies the connection.
     ///
     /// # Errors
     /// Returns an error if there are too many [connections](SocketOptions::connections_max), if the

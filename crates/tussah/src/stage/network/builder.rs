@@ -98,8 +98,8 @@ impl<E: Send + 'static> StageBuilder<E> {
         }
     }
 
-    /// Sets the stage's priority among the stages that share servlets; 0, the default, is the
-    /// highest.
+    /// Sets the stage's priority among the stages that share a thread manager or a governor; 0, the
+    /// default, is the highest.
     pub fn priority(mut self, priority: u8) -> Self {
         self.rank.priority = priority;
         self
@@ -138,9 +138,9 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// Sets the maximum number of busy servlets; at least 1. The default is 1000, or 20 for a stage
     /// whose handler blocks. A serial stage has one servlet.
     ///
-    /// A stage starts no further events while the handlers of two servlets per worker have yielded
-    /// (`yield_now`) but have not waited for anything else. A handler must therefore not wait for
-    /// another event of its stage by yielding in a loop.
+    /// A stage starts no further event while it has two servlets per worker whose handlers have
+    /// yielded (`yield_now`) but have not waited for anything else. A handler must therefore not
+    /// wait for another event of its stage by yielding in a loop.
     pub fn servlets(mut self, servlets: usize) -> Self {
         self.servlets_max = Some(servlets.max(1));
         self
@@ -223,7 +223,7 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Sets the maximum number of queued events of one key; 128 by default, at least 1.
+    /// Sets the maximum number of queued events per key; 128 by default, at least 1.
     pub fn key_queue(mut self, events: usize) -> Self {
         self.key_depth_max = events.max(1);
         self

@@ -20,7 +20,7 @@ use crate::stage::state::Kind;
 pub struct Declared<E>(pub(crate) Stage<E>);
 
 impl<E: Send + 'static> Declared<E> {
-    /// Returns a handle to the stage, which other stages need to create edges to the stage.
+    /// Returns a handle to the stage, so that other stages can create edges to it.
     #[must_use]
     pub fn stage(&self) -> Stage<E> {
         self.0.clone()
@@ -192,8 +192,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
         })
     }
 
-    /// Replaces the handler without losing an event. The old handler completes the batches that are
-    /// running. In a keyed stage, or in a stage with at most one servlet, the swap waits until
+    /// Replaces the handler without losing any events. The old handler completes the batches that
+    /// are running. In a keyed stage, or in a stage with at most one servlet, the swap waits until
     /// these batches have ended.
     ///
     /// After the swap, the graph no longer shows the old handler's edges, and the check for cycles

@@ -18,7 +18,7 @@ pub struct StageStats {
     pub gate: &'static str,
     /// The number of events in the queue.
     pub queued: u64,
-    /// The number of credits that queued events occupy, plus those that senders have reserved.
+    /// The number of credits that queued events use, plus those that senders have reserved.
     pub queue_len: u64,
     /// The capacity of the queue, in credits.
     pub queue_max: u64,
@@ -48,7 +48,7 @@ pub struct StageStats {
     /// service time. If t exceeds half of the configured target, the effective target is t plus
     /// half of the configured target. Otherwise, the effective target is the configured target.
     pub target: Option<Duration>,
-    /// The order in which events of one class are served.
+    /// The order in which events of the same class are served.
     pub order: Order,
     /// The number of events that senders have offered to the stage.
     pub arrived: u64,
@@ -95,7 +95,7 @@ pub struct StageStats {
     /// or [left out](crate::stage::Batch::leave_out), the total excludes their share of the batch's
     /// duration.
     pub service: Duration,
-    /// The part of `service` during which handlers computed.
+    /// The part of `service` that handlers spent on a worker or, if they block, on their OS thread.
     pub compute: Duration,
     /// A summary of the response times since the stage was created. A response time is the time
     /// from an event's arrival to the end of its batch. Percentiles exceed the exact values by at

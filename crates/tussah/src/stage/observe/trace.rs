@@ -14,7 +14,8 @@ use crate::stage::network::Network;
 use crate::stage::run::{Gone, Shared};
 use crate::stage::send::here;
 
-/// Bound, in spans: a network keeps its most recent spans, about 300 KiB, and drops older ones.
+/// Bound, in spans: the maximum number of spans that a network keeps, about 300 KiB; older spans
+/// are dropped.
 pub const SPANS_MAX: usize = 4096;
 
 /// The first number of the traces that the network chooses itself.

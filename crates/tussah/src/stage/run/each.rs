@@ -45,8 +45,8 @@ where
     each_mut(handle)
 }
 
-/// Creates a handler for a serial stage from a closure that takes one event. In contrast to
-/// [`each`], the closure can change the values that it has captured.
+/// Creates a handler for a serial stage from a closure that takes one event. Unlike a closure for
+/// [`each`], this closure can change the values that it has captured.
 ///
 /// # Examples
 /// ```

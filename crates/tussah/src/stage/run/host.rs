@@ -11,12 +11,12 @@ use super::restarts::Restarts;
 use crate::stage::error::BuildError;
 use crate::stage::event::Batch;
 
-/// An owner of a handler, which lets several servlets use the handler at the same time, or only
-/// one. [`Many`] and [`One`] implement this trait; other crates cannot implement it.
+/// An owner of a handler. [`Many`] lets several servlets use the handler concurrently, and [`One`]
+/// only one servlet at a time. Other crates cannot implement this trait.
 pub trait Host: sealed::Sealed + Send + Sync + 'static {
-    /// The type of the events. This is not a type parameter, because in an `async` block the
-    /// compiler could not match such a parameter with the events of a handler whose type contains a
-    /// lifetime.
+    /// The type of the events. This is an associated type, not a type parameter: in an `async`
+    /// block, the compiler could not match a type parameter with the events of a handler whose type
+    /// contains a lifetime.
     #[doc(hidden)]
     type Event: Send + 'static;
 

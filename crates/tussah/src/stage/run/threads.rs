@@ -67,7 +67,7 @@ pub trait ThreadManager: Send + Sync + 'static {
     fn enter(&self, stage: &Applicant) -> bool;
 
     /// Records that an admitted servlet is no longer busy. The stage calls this while it holds no
-    /// lock, so the manager can call waiting stages.
+    /// lock, so the manager can use [`Applicant::call`] here.
     fn leave(&self, stage: &Applicant);
 
     /// Returns whether servlets count as busy while their handlers wait. If this returns true,
@@ -139,7 +139,7 @@ impl<E: Send + 'static> Apply for Shared<E> {
 /// gets it. Among stages of equal priority, the stage that has waited longest comes first.
 ///
 /// # Examples
-/// Two stages with blocking handlers share at most three OS threads:
+/// Two stages with blocking handlers use at most three OS threads at the same time:
 /// ```
 /// use std::sync::Arc;
 /// use tussah::stage::control::Permits;

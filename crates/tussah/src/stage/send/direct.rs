@@ -92,10 +92,10 @@ pub type DirectHost<H> = Arc<Many<Directly<H>>>;
 /// is a proxy in front of the stage. Calls can overtake queued events: the handler can process a
 /// call before events that the caller sent earlier.
 ///
-/// As with any call, the caller's stage counts the event and any panic. Draining the caller's stage
-/// waits for the call to end. The called stage counts the event as
+/// As with any call, the caller's stage counts the event and any panic, and is not drained until
+/// the call has ended. The called stage counts the event as
 /// [`called`](crate::stage::observe::StageStats::called). The called stage still accepts calls
-/// while it is paused or draining, and draining it does not wait for running calls.
+/// while it is paused or draining, and can finish draining while calls are running.
 /// [`Network::drain`](crate::stage::Network::drain) drains the callers first. Once the called stage
 /// has been [destroyed](crate::stage::Stage::destroy), no new call starts.
 pub struct Direct<E, H> {

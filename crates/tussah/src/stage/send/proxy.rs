@@ -43,15 +43,15 @@ pub struct Between<E> {
 impl<E: Send + 'static, C> Stage<E, C> {
     /// Inserts this stage as a proxy between two running stages: events that `from` sends to `to`,
     /// or passes to it in a call, go to this stage instead. This stage's handler can inspect,
-    /// change and drop events, and sends the others to `to` over an edge of this stage.
+    /// change and drop these events, and sends the rest to `to` over an edge of this stage.
     ///
-    /// No event is lost, and each sender's events stay in order, but calls after the removal can
-    /// overtake events that the proxy queued in `to`. A proxy can serve several pairs of stages,
-    /// and stand between another proxy and its target. Senders pass events to a proxy one by one.
+    /// No event is lost, and each sender's events stay in order, but calls made after the removal
+    /// can overtake events queued by the proxy. A proxy can serve several pairs of stages, and
+    /// stand between another proxy and its target. Senders pass events to a proxy one by one.
     ///
     /// # Errors
-    /// Returns an error if `to` is in another network, or if the edge is missing or has a proxy.
-    /// Also returns an error if the proxy closes a cycle, or if it blocks and `from` calls `to`.
+    /// Returns an error if `to` is in another network, or if the edge is missing or already has a
+    /// proxy. Also returns an error for a cycle, or if the handler blocks and `from` calls `to`.
     ///
     /// # Examples
     /// ```

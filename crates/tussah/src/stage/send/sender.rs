@@ -109,9 +109,9 @@ impl<E: Send + 'static> Sender<E> {
     ///
     /// If there is room, the call itself sends the event, and the future completes immediately. If
     /// the future is dropped, an event that has not been queued is dropped with it. A future that
-    /// is neither polled nor dropped keeps its place among the waiting senders, and its room, until
-    /// the stage is drained or closed. If you have several futures, await them in the order in
-    /// which you created them.
+    /// is neither polled nor dropped keeps its place among the waiting senders, and any room
+    /// reserved for it, until the stage is drained or closed. If you have several futures, await
+    /// them in the order in which you created them.
     ///
     /// # Errors
     /// Returns an error with the event if the stage is closed, or if a controller rejects the

@@ -14,14 +14,14 @@ pub struct Planned {
     pub class: Class,
     /// The number of the user who sends the event.
     pub user: u16,
-    /// The computing time of the handler for this event, in nanoseconds.
+    /// The CPU time of the handler for this event, in nanoseconds.
     pub compute_ns: u64,
     /// The waiting time of the handler for this event, in nanoseconds.
     pub wait_ns: u64,
-    /// The time for which the handler holds a permit for this event, after computing and before
-    /// waiting, in nanoseconds.
+    /// The time for which the handler holds a permit for this event, after the CPU time and before
+    /// the waiting time, in nanoseconds.
     pub hold_ns: u64,
-    /// The additional computing time of a batch that begins with this event, in nanoseconds.
+    /// The additional CPU time of a batch that begins with this event, in nanoseconds.
     pub batch_ns: u64,
     /// True if the event is hot: hot events are handled one at a time.
     pub hot: bool,

@@ -61,7 +61,7 @@ pub struct System {
     /// The clients.
     pub clients: Vec<Clients>,
     /// The speeds of the CPUs. Each entry holds a start time and the speed that applies from then
-    /// on. The initial speed is 1.0; all computing times are specified for this speed.
+    /// on. The initial speed is 1.0; all CPU times are specified for this speed.
     pub speeds: Vec<(u64, f64)>,
     /// The CPU time for rejecting or shedding an event, in nanoseconds. Rejections take precedence
     /// over all other work that waits for a CPU.
@@ -104,8 +104,8 @@ pub struct SimStage {
     /// True if the stage is keyed by color. In a keyed stage, while a hot event is in service,
     /// servlets take only events that are not hot, so handlers never wait for each other.
     pub keyed: bool,
-    /// The factor by which degradation multiplies the computing time of an event. Use 1.0 for a
-    /// stage without a degradation function.
+    /// The factor by which degradation multiplies the CPU time of an event. Use 1.0 for a stage
+    /// without a degradation function.
     pub degraded: f64,
     /// True if the handler skips events whose client no longer waits for the answer.
     pub skips_abandoned: bool,
@@ -115,8 +115,8 @@ pub struct SimStage {
 }
 
 impl SimStage {
-    /// Creates a stage with 1,000 servlets and up to 10,000 queued events, whose handler takes one
-    /// event at a time and always performs `steps`.
+    /// Creates a stage with at most 1,000 busy servlets and 10,000 queued events, whose handler
+    /// takes one event at a time and always performs `steps`.
     #[must_use]
     pub fn new(steps: Vec<Step>) -> Self {
         Self {
@@ -137,8 +137,8 @@ impl SimStage {
 /// A step of a handler.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Step {
-    /// Does the work that was planned for the request when it arrived ([`Clients::services`]):
-    /// computes, holds a permit of the first resource, waits, and perhaps fails.
+    /// Does the work that was planned for the request when it arrived ([`Clients::services`]): uses
+    /// a CPU, holds a permit of the first resource, waits, and perhaps fails.
     Serve,
     /// Uses a CPU for this time.
     Compute(Distribution),

@@ -5,8 +5,8 @@ use crate::stage::event::{CLASSES_MAX, Class, Classes};
 
 impl<E: Send + 'static> StageBuilder<E> {
     /// Sets the number of classes, 1 to 8. Class 0 is served first. Classes with smaller numbers
-    /// delay a class but do not starve it: after 64 events of other classes, the stage serves one
-    /// event of a waiting class. To divide the capacity among classes instead, use
+    /// can delay a class, but cannot starve it: after 64 of their events, the stage serves one
+    /// event of the waiting class. To divide the capacity among classes instead, use
     /// [`class_shares`](Self::class_shares).
     ///
     /// # Panics
@@ -40,8 +40,9 @@ impl<E: Send + 'static> StageBuilder<E> {
     ///   events/s, and 8 s at 100 events/s.
     /// - A class whose share is at most one hundredth of the total gets more than its share.
     ///
-    /// In a keyed stage, shares apply among keys, because the events of a key stay in order. A
-    /// whole batch counts against the share of one class: the class of the key's oldest event.
+    /// In a keyed stage, the events of a key stay in order, so shares only decide which key is
+    /// served next. A whole batch counts against the share of one class: the class of the key's
+    /// oldest event.
     ///
     /// Without a target, one class can fill the queue and leave no room for the others; limit its
     /// part of the queue with [`class_queue`](Self::class_queue).
