@@ -5,8 +5,8 @@ use std::fmt;
 
 /// The error for malformed bytes. It states the position, what was expected, and what was found.
 ///
-/// Unless the function that refused the bytes says otherwise, close the connection, because the
-/// start of the next message is unknown.
+/// Unless the documentation of the function that refused the bytes says otherwise, close the
+/// connection, because the start of the next message is unknown.
 ///
 /// ```
 /// use std::num::NonZeroU16;
@@ -48,7 +48,7 @@ impl Malformed {
         }
     }
 
-    /// Returns the position in bytes from the start of the parsed bytes.
+    /// Returns the position of the error, in bytes from the start of the parsed bytes.
     pub fn at(&self) -> u64 {
         self.at
     }

@@ -122,7 +122,7 @@ pub fn post_with<F: FnOnce() + Send + 'static>(
     options::post(&Handle::current(), color, options, f)
 }
 
-/// Posts an event in a color after a delay, counted from this call.
+/// Posts an event in a color after a delay, measured from this call.
 ///
 /// When the delay has elapsed, the event joins the end of the color's queue. The event never runs
 /// early. If `f` panics, only that event ends. If the runtime is shut down or shutting down, the

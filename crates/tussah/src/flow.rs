@@ -3,7 +3,7 @@
 //! A *module* is a plain struct whose `impl` block has the attribute [`#[module]`](module). It
 //! receives items at its input ports and sends items to its output ports, without knowing the
 //! modules at the other ends. A *graph* consists of *instances* of modules and of *edges* between
-//! their ports. Each instance is a [stage](crate::stage), with a stage's queue, controllers,
+//! their ports. Each instance is a [stage](crate::stage), so it has a queue, controllers,
 //! statistics and tracing.
 //!
 //! ```
@@ -95,7 +95,7 @@
 //! Each item has exactly one outcome. If an item is shed or expires, or if the call that handles it
 //! panics or is [stopped](Running::stop), the item becomes a [`Dropped`] and goes to the `dropped`
 //! port of the instance that held it. If `run` returns an error, the error goes to the `failed`
-//! port. Each item is delivered at most once. Sending to `dropped` never waits; if the receiver has
+//! port. Each item is delivered at most once. A send to `dropped` never waits; if the receiver has
 //! no room, the receiver counts the item as refused. An output port without an edge discards its
 //! items.
 

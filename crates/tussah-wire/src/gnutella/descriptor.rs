@@ -6,7 +6,8 @@ use crate::malformed::{Found, Malformed};
 /// The length of the header of a descriptor, in bytes (section 3.1).
 pub const HEADER_BYTES: usize = 23;
 
-/// Bound, in bytes: the longest payload that can be sent or received, even if a limit is higher.
+/// Bound, in bytes: the longest payload that can be sent or received; a higher limit in `Limits`
+/// has no effect.
 /// Section 3.2.4.2 advises against descriptors of more than 64 KB.
 pub const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 
@@ -86,7 +87,8 @@ impl Kind {
         matches!(self, Self::Ping | Self::Query)
     }
 
-    /// Returns whether descriptors of this kind are only for the neighbor, and never forwarded.
+    /// Returns whether descriptors of this kind are meant only for the neighbor: routers never
+    /// forward them.
     pub fn is_local(self) -> bool {
         matches!(self, Self::Bye | Self::Other(_))
     }
@@ -150,8 +152,8 @@ impl Header {
         })
     }
 
-    /// Returns the header for a response to this descriptor, with a TTL that suffices for the way
-    /// back (section 3.2.4).
+    /// Returns the header for a response to this descriptor, with a TTL that suffices for the
+    /// return path (section 3.2.4).
     pub fn response(self, kind: Kind) -> Self {
         Self {
             kind,

@@ -60,8 +60,8 @@ impl Handshake {
         self.len.into()
     }
 
-    /// Returns the names and values of all fields, in order and without interpreting them. The
-    /// iterator parses the fields again.
+    /// Returns the uninterpreted names and values of all fields, in order. The iterator parses the
+    /// fields again.
     ///
     /// A value that is folded over several lines includes the line breaks.
     pub fn fields<'b>(
@@ -84,9 +84,9 @@ impl Handshake {
         field.map(|(_, value)| value)
     }
 
-    /// Returns the addresses of the servents that the first field with this name lists. The usual
-    /// names are `X-Try` and `X-Try-Ultrapeers`. The iterator skips any list member that is not an
-    /// IPv4 address with a port, and any whose address or port is 0.
+    /// Returns the servent addresses listed in the first field with this name. The usual names are
+    /// `X-Try` and `X-Try-Ultrapeers`. The iterator skips any list member that is not an IPv4
+    /// address with a port, and any whose address or port is 0.
     pub fn hosts<'b>(
         &self,
         name: &str,

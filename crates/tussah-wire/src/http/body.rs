@@ -112,8 +112,9 @@ impl Decoder {
 
     /// Decodes the next bytes. `bytes` must start with the first byte that has not been consumed.
     ///
-    /// Each call consumes at least one byte, unless `bytes` is empty or the body has ended. A step
-    /// yields one part of the body, so call `decode` again while bytes are left.
+    /// Each call consumes at least one byte, unless `bytes` is empty or the body has ended. A call
+    /// yields at most one part of the body, so call `decode` again until all bytes are consumed or
+    /// the body has ended.
     ///
     /// # Errors
     ///

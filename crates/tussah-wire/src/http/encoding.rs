@@ -24,8 +24,8 @@ const CODINGS: usize = Coding::Zstd as usize + 1;
 impl Coding {
     const KNOWN: [Self; CODINGS] = [Self::Identity, Self::Gzip, Self::Brotli, Self::Zstd];
 
-    /// Returns the name of the coding in `Content-Encoding`. The name of the identity coding occurs
-    /// only in requests.
+    /// Returns the name by which `Content-Encoding` refers to the coding. The name of the identity
+    /// coding occurs only in requests.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Identity => "identity",
@@ -91,8 +91,8 @@ impl Codings {
         self.0
     }
 
-    /// Creates the set that a number from [`bits`](Self::bits) represents. Any other number is
-    /// valid, too.
+    /// Creates the set that a number from [`bits`](Self::bits) represents. Any other number
+    /// yields a valid set, too.
     pub fn from_bits(bits: u8) -> Self {
         Self(bits).iter().collect()
     }

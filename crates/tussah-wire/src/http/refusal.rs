@@ -135,8 +135,7 @@ impl Refusal {
         self.kind.facts().0
     }
 
-    /// Returns the position in bytes from the start of the head, body or path, whichever was
-    /// parsed.
+    /// Returns the position of the error, in bytes from the start of the parsed head, body or path.
     pub fn at(&self) -> u64 {
         self.at
     }

@@ -46,7 +46,7 @@ pub fn path(raw: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
 
 /// Decodes and normalizes a path as [`path`] does, except that a slash (`%2F`), a backslash (`%5C`)
 /// and control characters (such as `%0A`) stay encoded instead of being refused. In the result, the
-/// hexadecimal digits of encoded bytes are capitals.
+/// hexadecimal digits of encoded bytes are uppercase.
 ///
 /// An encoded slash therefore never separates segments. The result does not show whether the client
 /// sent `%2F` or `%252F`; the result of [`segments`] does. Use the result to look up paths in

@@ -130,8 +130,8 @@ impl ResolverBuilder {
         self
     }
 
-    /// Sets the number of dots that a name needs for the resolver to try it unchanged first. If a
-    /// name has fewer dots, the resolver first tries it with the domains of the search list.
+    /// Sets `ndots` of resolv.conf(5): a name with at least this many dots is first tried
+    /// unchanged. A name with fewer dots is first tried with the domains of the search list.
     /// Default: 1.
     pub fn ndots(mut self, dots: usize) -> Self {
         self.ndots = Some(dots);

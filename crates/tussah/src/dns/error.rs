@@ -119,8 +119,8 @@ impl Error {
         matches!(self.reason(), Reason::NoSuchName)
     }
 
-    /// Returns whether the server that caused this failure did not answer in time. Trying again may
-    /// help.
+    /// Returns whether this failure is a timeout: the server did not answer in time. Trying again
+    /// may help.
     #[must_use]
     pub fn is_timed_out(&self) -> bool {
         matches!(self.reason(), Reason::TimedOut(_))

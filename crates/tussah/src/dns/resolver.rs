@@ -16,8 +16,8 @@ use super::config::ResolverBuilder;
 use super::core::Core;
 use super::error::{Error, Reason};
 
-/// A DNS resolver. It looks up names in the hosts file, in its cache, and by querying servers (a
-/// stub resolver: RFC 1034, section 5.3.1).
+/// A DNS resolver. It looks up names in the hosts file and in its cache, and otherwise queries
+/// servers (a stub resolver: RFC 1034, section 5.3.1).
 ///
 /// Clones share one cache. Functions that connect to a host name use [`Resolver::current`].
 ///
@@ -42,9 +42,9 @@ use super::error::{Error, Reason};
 ///   a new resolver. DNSSEC is not supported.
 ///
 /// # Cancellation
-/// Dropping the future of a lookup closes its sockets immediately, unless another lookup waits for
-/// the same answer. A lookup from outside the resolver's runtime runs as a thread in the resolver's
-/// runtime; dropping the future of the lookup aborts this thread.
+/// Dropping the future of a lookup closes its sockets immediately, unless another lookup is waiting
+/// for the same answer. A lookup from outside the resolver's runtime runs as a thread in the
+/// resolver's runtime; dropping the future of the lookup aborts this thread.
 ///
 /// # Errors
 /// All lookups return [`Error`].
@@ -197,7 +197,7 @@ impl Resolver {
         Ok(records.sorted_by_key(|srv| (srv.priority, u16::MAX - srv.weight)))
     }
 
-    /// Looks up the mail servers of a domain, in the order of preference (RFC 5321, section 5.1).
+    /// Looks up the mail servers of a domain, in order of preference (RFC 5321, section 5.1).
     ///
     /// # Errors
     /// See [`Resolver`].

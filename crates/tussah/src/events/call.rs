@@ -64,9 +64,9 @@ where
 
 /// Connects to an address or a host name, and passes the connection or the error to a callback.
 ///
-/// This function corresponds to libasync's `tcpconnect` (Zeldovich 2002, section 2.2). Name lookup
-/// and connecting are asynchronous, as in [`TcpStream::connect`]. The callback is called once, by
-/// an event of its color. The function works inside and outside runtimes.
+/// This function corresponds to libasync's `tcpconnect` (Zeldovich 2002, section 2.2). The name
+/// lookup and the connection attempt are asynchronous, as in [`TcpStream::connect`]. The callback
+/// is called once, by an event of its color. The function works inside and outside a runtime.
 ///
 /// If the runtime is shut down or shutting down, the callback is dropped.
 ///

@@ -16,7 +16,7 @@ const LOOK_MS: u64 = 20;
 /// Calls a callback when a signal is delivered. A runtime has at most one callback for each signal.
 ///
 /// This function corresponds to libasync's `sigcb` (Zeldovich 2002, table 2.1). The call is an
-/// ordinary event of the callback's color, so the restrictions of signal handlers do not apply. If
+/// ordinary event of the callback's color, so the restrictions on signal handlers do not apply. If
 /// signals are delivered faster than the callback is called, several deliveries may be merged into
 /// one call. Unregistering does not restore the signal's default action. [`crate::signal`]
 /// describes both behaviors.

@@ -99,8 +99,8 @@ pub fn single<M: Module>(events: &mut Events<Parcel<M::Item>>) -> Option<(M::Ite
 }
 
 impl<'a, I, T> Of<'a, I, T> {
-    /// Creates a sequence of the items at the head of the batch for which `is` returns true; `take`
-    /// unwraps each item.
+    /// Creates a sequence of the items at the head of the batch, as long as `is` returns true for
+    /// them; `take` unwraps each item.
     pub fn new(
         events: &'a mut Events<Parcel<I>>,
         is: fn(&I) -> bool,
@@ -224,7 +224,7 @@ impl<T: Send + 'static> Drop for Batch<'_, T> {
 }
 
 impl<T: Send + 'static> Outlet<T> {
-    /// Opens the port for a plain call with a batch.
+    /// Returns this port as the argument for a plain method that takes a batch.
     pub fn outbox_of<'a, 'c>(
         &'a self,
         current: &'c Current,
@@ -237,7 +237,7 @@ impl<T: Send + 'static> Outlet<T> {
         }
     }
 
-    /// Opens the port for an async method that takes a batch.
+    /// Returns this port as the argument for an async method that takes a batch.
     pub fn port_of<'a>(&'a self, current: &'a Current, sends: &'a Sends) -> PortOf<'a, T> {
         PortOf {
             outlet: self,
@@ -247,7 +247,7 @@ impl<T: Send + 'static> Outlet<T> {
     }
 }
 
-/// An output port during a plain call with a batch.
+/// An output port, as passed to a plain method that takes a batch.
 pub struct OutboxOf<'a, 'c, T> {
     outlet: &'a Outlet<T>,
     current: &'c Current,
@@ -278,7 +278,7 @@ impl<T: Send + 'static> Out<T> for OutboxOf<'_, '_, T> {
     }
 }
 
-/// An output port during the call of an async method that takes a batch.
+/// An output port, as passed to an async method that takes a batch.
 pub struct PortOf<'a, T> {
     outlet: &'a Outlet<T>,
     current: &'a Current,

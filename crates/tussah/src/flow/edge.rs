@@ -215,8 +215,8 @@ impl<I: Send + 'static> Entry<I> {
         }
     }
 
-    /// Adds a port. `wrap` makes the stage's item from the port's item, and `hash` reads the item's
-    /// fields.
+    /// Adds a port. `wrap` makes an item of the stage from an item of the port, and `hash` hashes a
+    /// field of the port's item.
     pub fn port<T: Send + 'static>(
         &mut self,
         name: &'static str,

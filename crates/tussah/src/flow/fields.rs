@@ -43,8 +43,8 @@ pub trait Fields {
     fn field(&self, name: &str) -> Option<Value>;
 
     /// Returns the number of the shard that handles this item, if the field itself contains this
-    /// number. Numbers beyond the last shard start again at the first: with four shards, 4 means
-    /// shard 0, and 5 means shard 1.
+    /// number. Numbers beyond the last shard wrap around: with four shards, 4 means shard 0, and
+    /// 5 means shard 1.
     ///
     /// By default, this method returns `None`, and a hash of the field's value chooses the shard.
     /// With a hash, two different values can go to the same shard. If each shard stands for one

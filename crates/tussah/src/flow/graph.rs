@@ -80,7 +80,7 @@ impl Graph {
 
     /// Adds several instances of a module. These instances, called shards, share the items of each
     /// input port. An edge connects to all shards together, as if they were one instance.
-    /// Statistics and errors refer to single shards, such as `name#0`.
+    /// Statistics and errors refer to individual shards, such as `name#0`.
     ///
     /// If `by` names a field, items with the same value of this field go to the same shard, even if
     /// they arrive at different input ports. The type of these items must derive

@@ -71,8 +71,8 @@ pub trait Module: Sized + Send + 'static {
     #[doc(hidden)]
     const IS_ORDERED: bool;
 
-    /// True if the parameters `flows` and `idle` limit the number of open flows of the output
-    /// ports.
+    /// True if the module has the parameters `flows` and `idle`, which limit the open flows of each
+    /// output port.
     #[doc(hidden)]
     const BOUNDS_FLOWS: bool;
 
@@ -313,8 +313,8 @@ pub trait HasInput<const PORT: u64, At> {
     type Item;
 }
 
-/// A module with a parameter that `PARAM` identifies: its position, or a hash of its name. `At`
-/// names the argument in error messages.
+/// A module with the parameter `PARAM`, given as its position or as a hash of its name. `At` names
+/// the argument in error messages.
 #[diagnostic::on_unimplemented(message = "the module `{Self}` has no parameter `{At}`")]
 pub trait HasParam<const PARAM: u64, At> {
     /// The type of the argument.

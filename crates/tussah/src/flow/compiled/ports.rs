@@ -23,8 +23,9 @@ pub struct OutputSpec {
 }
 
 /// Returns an error if no edge leads to an instance, or if one of its outputs lacks an edge.
-/// `connected` are the outputs with edges. If one of them does not exist, its edge may be the
-/// missing one, so the error of that edge suffices.
+/// `connected` lists the outputs that have edges. If one of these outputs does not exist, its name
+/// may be misspelled in the edge. The error about this edge then suffices, and no other output is
+/// reported.
 #[must_use]
 pub const fn unconnected(
     inputs: &[InputSpec],
@@ -70,7 +71,7 @@ pub const fn unconnected(
 }
 
 /// Returns an error if an instance with shards has no input, or if the items of an input lack the
-/// field that chooses the shard. `module` is the module as the graph spells it.
+/// field that chooses the shard. `module` is the name of the module as the graph spells it.
 #[must_use]
 pub const fn wrong_shards(
     inputs: &[InputSpec],
@@ -115,8 +116,8 @@ pub const fn wrong_shards(
     None
 }
 
-/// Returns an error if the instance at the end of a call needs a queue. State for each flow and an
-/// order of the output need one only in a fused chain.
+/// Returns an error if an instance that is to be called or fused needs a queue. An instance that
+/// keeps state for each flow, or whose output is ordered, needs one only in a fused chain.
 #[must_use]
 pub const fn needs_queue(
     body: Body,
