@@ -82,7 +82,7 @@ enum Task {
     /// table explains why it survives. The result goes to record/mutants.txt. Each mutant takes
     /// about a minute.
     Mutants(mutants::Options),
-    /// Stress all functions of the scheduler at the same time, for minutes or hours
+    /// Stress all features of the scheduler at the same time, for minutes or hours
     ///
     /// Runs the program crates/tussah-core/examples/soak. The program prints a line every few
     /// seconds, and exits with an error at the first failed check. The result goes to
