@@ -248,7 +248,7 @@ impl Handle {
         DriverReport::new(&self.shared)
     }
 
-    /// Returns statistics since the runtime's start, including a limit on the speed-up.
+    /// Returns statistics since the runtime's start, including the maximum speed-up by more CPUs.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.shared)
     }

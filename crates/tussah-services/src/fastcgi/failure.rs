@@ -13,7 +13,7 @@ use tussah_wire::http::Status;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The queue for connections is full; the field is the number of waiting requests.
+    /// The queue of requests that wait for a connection is full; the field is their number.
     Busy(usize),
     /// No connection became free within the time limit.
     Queue(Duration),

@@ -163,8 +163,8 @@ pub(super) struct Options {
     #[arg(long, value_name = "FILE", conflicts_with = "files", help_heading = REQUESTS)]
     pub(super) paths: Option<PathBuf>,
 
-    /// With --files: compare every Nth body of each client, byte by byte, with the file; 0 compares
-    /// none. Lengths are always compared
+    /// With --files: compare every Nth response body of each client, byte by byte, with the file; 0
+    /// compares none. Lengths are always compared
     #[arg(long, value_name = "N", default_value_t = 100, help_heading = REQUESTS)]
     check_every: u32,
 

@@ -105,8 +105,8 @@ pub struct Parameters {
     /// The pause of a client, in milliseconds, after a request that gets no complete response, or
     /// after a 503 whose `Retry-After` is not honored.
     pub retry_pause_ms: f64,
-    /// The value of `--check-every`: every Nth body of each client is compared with the file; 0
-    /// means none.
+    /// The value of `--check-every`: every Nth response body of each client is compared with the
+    /// file; 0 means none.
     pub check_every: u32,
     /// The time limit of `--within`, in milliseconds, if specified.
     pub within_ms: Option<f64>,
