@@ -1,7 +1,8 @@
 //! HTTP modules for flow graphs.
 //!
 //! [`HttpListen`] is a source of [`Request`]s, and [`HttpReply`] sends the [`Response`]s that a
-//! graph creates for them. Both use the code of the [web server](crate::web) for connections.
+//! graph creates for them. Both handle connections with the code of the
+//! [web server](crate::web).
 //!
 //! ```
 //! use tussah::flow::{Out, Params, module};

@@ -40,7 +40,7 @@ pub struct Checked {
 
 /// Checks a file, using the signatures in `modules` if they are given.
 ///
-/// Without signatures, ports and types are not checked.
+/// If there are no signatures, ports and types are not checked.
 #[must_use]
 pub fn check(file: &File, modules: Option<&Modules>) -> Checked {
     let mut checker = Checker {

@@ -33,7 +33,7 @@ use crate::web::{Routes, Running};
 /// The output `out` sends the [`Request`]s. The optional output `listening` sends the bound address
 /// once. The optional output `bad` sends a proposed [`Response`] if a request is not valid HTTP,
 /// has a head or body that is too long, asks for a tunnel (`CONNECT`), or does not arrive in time.
-/// Without an edge at `bad`, the client gets the proposed response. The connection then closes.
+/// Without an edge from `bad`, the client gets the proposed response. The connection then closes.
 ///
 /// Each request gets exactly one answer: [`HttpReply`](super::HttpReply) sends it, or the client
 /// gets it when the request is dropped (see [`Request`]). The module sends the next request of a

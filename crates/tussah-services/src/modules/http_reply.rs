@@ -8,10 +8,10 @@ use super::{Request, Response};
 
 /// Sends responses to the requests of [`HttpListen`](super::HttpListen).
 ///
-/// The input `run` takes a [`Response`]. The input `busy` takes a [`Dropped<Request>`] from a port
-/// `dropped` or a statement `shed`. The module answers such a request with 500 if a module panicked
-/// while handling it, and otherwise with 503 and `Retry-After: 1`. Without an edge to `busy`, the
-/// client gets the same status when its request is dropped.
+/// The input `run` takes a [`Response`]. The input `busy` takes a [`Dropped<Request>`] from a
+/// `dropped` port or a `shed` statement. The module answers such a request with 500 if a module
+/// panicked while handling it, and otherwise with 503 and `Retry-After: 1`. Without an edge to
+/// `busy`, the client gets the same status when its request is dropped.
 ///
 /// The module writes as much of a response as the connection has room for, and the connection
 /// itself sends the rest. A slow client therefore delays no other client, and is itself subject to

@@ -242,8 +242,8 @@ impl Route {
     ///
     /// The server admits a request before it reads a long body. If the client waits for `100
     /// Continue`, the server sends that response when the handler first reads from the body. The
-    /// duration of such a request depends on the client, so the route's response times do not
-    /// include it.
+    /// duration of such a request depends on the client, so it does not count in the route's
+    /// response times.
     ///
     /// ```
     /// use futures_lite::AsyncReadExt as _;

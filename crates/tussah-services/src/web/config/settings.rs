@@ -55,8 +55,8 @@ pub struct Config {
     pub trusted_proxies: Vec<Peers>,
     /// The address of the FastCGI application, such as php-fpm, that runs the site's PHP scripts.
     /// With `None`, the server runs no scripts except those of the applications in `fastcgi`.
-    /// Otherwise, it answers a path that ends in `.php` with the output of the script instead of
-    /// its source.
+    /// Otherwise, it answers a request for a path that ends in `.php` with the output of the script
+    /// instead of its source.
     pub php: Option<Address>,
     /// The FastCGI applications. The field `php` adds another application, with default limits.
     pub fastcgi: Vec<FastCgi>,
@@ -244,11 +244,11 @@ pub struct Timeouts {
     /// The time limit for receiving a request's head, from its first byte to its last, and for the
     /// TLS handshake.
     pub head: Duration,
-    /// The time limit for receiving the whole body of a request. A streamed body has no total
-    /// limit. Instead, the server adds up the time that it spends waiting for such a body. When the
-    /// sum reaches this limit, the server checks how much has arrived since the last check, and
-    /// starts a new sum. The server gives up on the body if nothing has arrived, or if the average
-    /// rate is below [`rate`](Self::rate).
+    /// The time limit for receiving the whole body of a request. The total time for a
+    /// streamed body is unlimited. Instead, the server adds up the time that it spends waiting for
+    /// such a body. When the sum reaches this limit, the server checks how much has arrived since
+    /// the last check, and starts a new sum. The server gives up on the body if nothing has
+    /// arrived, or if the average rate is below [`rate`](Self::rate).
     pub body: Duration,
     /// The time for which a connection may be idle between a response and the next request.
     pub idle: Duration,
