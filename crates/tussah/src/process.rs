@@ -16,7 +16,7 @@
 //! belongs to no runtime, and exists only while it has children to wait for. The reaper polls
 //! children without a pidfd ten times per second. If this process has no descriptors left for
 //! the reaper's epoll instance, the reaper polls all of its children. If the reaper's OS thread
-//! cannot be started, the program tries again when it next starts or drops a child.
+//! cannot be started, tussah tries again when the program next starts or drops a child.
 //!
 //! The exit status is lost if other code in this process waits for *any* child (`waitpid(-1)`) or
 //! ignores `SIGCHLD`. [`Child::wait`] then returns an error.

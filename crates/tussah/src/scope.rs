@@ -243,7 +243,7 @@ impl<E> Clone for Scope<E> {
 /// A future that waits for a child of a scope, and yields the child's value.
 ///
 /// If the child returns `Ok`, the future yields the value inside. If a child fails, the scope fails
-/// as well, and drops its body and the other children. Inside the scope, awaiting a `Child`
+/// as well, and drops its body and the other children. A `Child` that is awaited inside the scope
 /// therefore never yields an error. Dropping a `Child` does not detach it: the scope still waits
 /// for it.
 ///

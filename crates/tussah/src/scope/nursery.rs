@@ -70,7 +70,7 @@ impl<'env, T, E> Nursery<'env, T, E> {
     /// Returns the first error, and drops the other children.
     ///
     /// # Panics
-    /// Panics if a child panics, and drops the other children.
+    /// Panics if a child panics; the other children are then dropped.
     pub async fn join(mut self) -> Result<Vec<T>, E> {
         let mut values = Vec::with_capacity(self.children.len());
         while let Some(result) = self.next().await {

@@ -6,7 +6,7 @@
 //! the stage's lock during the call. A controller must therefore return quickly and must not call
 //! the stage. An idle stage does not call its controllers.
 //!
-//! Each setting has one owner: building a stage fails if two controllers own the same setting.
+//! Each setting has one owner: a stage cannot be built if two controllers own the same setting.
 
 mod auto;
 mod cost;
