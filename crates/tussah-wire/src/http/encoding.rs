@@ -91,8 +91,8 @@ impl Codings {
         self.0
     }
 
-    /// Creates the set that a number from [`bits`](Self::bits) represents. Any other number
-    /// yields a valid set, too.
+    /// Creates the set that a number from [`bits`](Self::bits) represents. Any other number yields
+    /// a valid set, too.
     pub fn from_bits(bits: u8) -> Self {
         Self(bits).iter().collect()
     }

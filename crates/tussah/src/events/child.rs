@@ -46,8 +46,8 @@ impl From<u32> for ChildId {
 
 /// Calls a callback once with the exit status of a child, after the child has exited.
 ///
-/// This function corresponds to libasync's `chldcb`. Waiting reaps the child, so no zombie remains.
-/// The callback is unregistered after it has been called.
+/// This function corresponds to libasync's `chldcb`. The registration reaps the child, so no zombie
+/// remains. The callback is unregistered after it has been called.
 ///
 /// The registration takes ownership of a [`Child`], so take the child's pipes out of it first. To
 /// unregister the callback, pass the child's [PID](Child::id) and `None`. Unregistering drops the

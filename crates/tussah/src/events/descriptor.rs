@@ -89,8 +89,7 @@ impl Sealed for Writer {
 /// - The event itself checks for readiness before it calls the callback. If another callback has
 ///   read the data in the meantime, the callback is not called.
 /// - Registering another callback for the same descriptor replaces the previous one, and `None`
-///   unregisters it. A descriptor can have one callback for reading and
-///   another for writing.
+///   unregisters it. A descriptor can have one callback for reading and another for writing.
 /// - If code in the callback's own color unregisters or replaces the callback, the old callback is
 ///   not called again. If code outside this color does so, a call in progress completes and is the
 ///   last call.

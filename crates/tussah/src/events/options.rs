@@ -64,7 +64,7 @@ impl PostOptions {
         self
     }
 
-    /// Sets the priority of the color, which remains in effect until another priority is set. The
+    /// Sets the color's priority, which remains in effect until another priority is set. The
     /// priority influences the order among colors, never the order of events within a color; see
     /// [`ColorRef::set_priority`](crate::ColorRef::set_priority).
     pub fn priority(mut self, priority: i8) -> Self {

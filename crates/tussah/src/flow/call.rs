@@ -192,7 +192,7 @@ pub trait Called<M: Module>: Plain<M::Item> {
         way: &W::Open<'a>,
     );
 
-    /// Counts a panic, and replaces a serial module with a new one.
+    /// Counts a panic, and creates the module again if it is serial.
     fn broke(&self, guard: &mut Self::Guard<'_>);
 
     /// Handles an item that arrived along an edge. If there is no room for the items that the

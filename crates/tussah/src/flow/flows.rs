@@ -70,7 +70,7 @@ impl fmt::Display for Key {
 ///
 /// If a module keeps a clone, the clone counts as an item of the flow. Until the module drops the
 /// clone, the flow does not end, and [`Running::drain`](super::Running::drain) waits. If the item
-/// counts toward a [limit](super::Graph::limit), it does so until the clone is dropped.
+/// counts toward a [limit](super::Graph::limit), it continues to count until the clone is dropped.
 #[derive(Clone, Default)]
 pub struct Flow(Option<Arc<Handle>>);
 

@@ -9,8 +9,8 @@ use crate::http::refusal::{Kind, Refusal};
 use crate::http::span::Span;
 use crate::http::syntax::{PATH, QUERY, TOKEN, is_word, run};
 
-/// Parses the head at the start of `bytes`. Returns `None` if the head is incomplete. The body
-/// and further requests may follow the head in `bytes`.
+/// Parses the head at the start of `bytes`. Returns `None` if the head is incomplete. The body and
+/// further requests may follow the head in `bytes`.
 ///
 /// A refusal does not depend on later bytes: with more bytes, the same head is refused in the same
 /// way.
