@@ -180,7 +180,7 @@ impl Connection {
     /// stage indefinitely. In a serial stage, one slow peer is enough.
     ///
     /// # Cancellation
-    /// Dropping the future while it waits drops the bytes.
+    /// If the future is dropped while it waits, the bytes are dropped, too.
     ///
     /// # Errors
     /// Returns the same errors as [`try_send`](Self::try_send).
@@ -203,8 +203,8 @@ impl Connection {
         self.shared.outgoing.break_off();
     }
 
-    /// Returns the length of the write queue, in bytes and in buffers, and the counters of the
-    /// written data.
+    /// Returns the length of the write queue (in bytes and in buffers) and the counters of the data
+    /// written so far.
     #[must_use]
     pub fn outgoing(&self) -> OutgoingStats {
         self.shared.outgoing.stats()

@@ -90,8 +90,8 @@ impl Network {
             .collect()
     }
 
-    /// Returns the statistics of each stage, like [`stats`](Self::stats), and the distribution of
-    /// its response times.
+    /// Returns the statistics of each stage, as [`stats`](Self::stats) does, and the distribution
+    /// of its response times.
     ///
     /// # Examples
     /// ```

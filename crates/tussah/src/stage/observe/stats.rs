@@ -98,8 +98,8 @@ pub struct StageStats {
     /// The part of `service` that handlers spent on a worker or, if they block, on their OS thread.
     pub compute: Duration,
     /// A summary of the response times since the stage was created. A response time is the time
-    /// from an event's arrival to the end of its batch. Percentiles exceed the exact values by at
-    /// most 1/16.
+    /// from an event's arrival to the end of its batch. A percentile exceeds the exact value by at
+    /// most 1/16 of that value.
     pub response: Responses,
     /// The controllers, each with the settings that it owns.
     pub controllers: Vec<(&'static str, Owns)>,

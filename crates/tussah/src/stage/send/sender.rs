@@ -104,8 +104,8 @@ impl<E: Send + 'static> Sender<E> {
     /// Sends an event, and waits for room if the queue is full.
     ///
     /// Waiting senders get room in order of arrival, one event at a time. This order does not
-    /// guarantee equal shares: while a sender's OS thread has no CPU, the sender cannot start its
-    /// next wait.
+    /// guarantee equal shares: while a sender's OS thread is not scheduled on a CPU, the sender
+    /// cannot begin its next wait.
     ///
     /// If there is room, the call itself sends the event, and the future completes immediately. If
     /// the future is dropped, an event that has not been queued is dropped with it. A future that
