@@ -35,18 +35,18 @@ use crate::web::{Routes, Running};
 /// has a head or body that is too long, asks for a tunnel (`CONNECT`), or does not arrive in time.
 /// Without an edge from `bad`, the client gets the proposed response. The connection then closes.
 ///
-/// Each request gets exactly one answer: [`HttpReply`](super::HttpReply) sends it, or the client
-/// gets it when the request is dropped (see [`Request`]). The module sends the next request of a
-/// connection into the graph only after the previous one has been answered, so answers keep the
-/// order of pipelined requests. While the graph does not accept requests, one request of each
-/// connection waits.
+/// Each request gets exactly one answer: the response from [`HttpReply`](super::HttpReply), or an
+/// automatic response if the request is dropped (see [`Request`]). The module sends the next
+/// request of a connection into the graph only after the previous one has been answered, so answers
+/// keep the order of pipelined requests. While the graph does not accept requests, one request of
+/// each connection waits.
 ///
 /// The flow of a connection ends when the client disconnects. If a client disconnects before the
 /// graph has accepted its request, the module does not send the request. When the graph stops, the
 /// module accepts no further connections, and closes each open connection once all requests of that
 /// connection have been answered.
 ///
-/// If the address cannot be bound, the graph does not start, and the error states the reason.
+/// If the address cannot be bound, the graph fails to start, with an error that states the reason.
 pub struct HttpListen {
     address: SocketAddr,
     /// `None` after the start.
