@@ -113,7 +113,7 @@ pub enum Dropped {
     /// The TTL and the number of hops are both 0. No correct servent sends such a descriptor:
     /// ignore it.
     Invalid,
-    /// The descriptor is only for the neighbor.
+    /// The descriptor is meant only for the neighbor.
     Local,
     /// The TTL has expired. The servent that received the descriptor still answers it.
     Expired,

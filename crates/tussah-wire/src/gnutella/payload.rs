@@ -76,8 +76,8 @@ pub struct Push<'b> {
 /// A bye is sent with TTL 1 and hops 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bye<'b> {
-    /// The code of the reason: 2xx for an orderly close, 4xx for an error by the receiver of the
-    /// bye, and 5xx for an error by the sender.
+    /// The code of the reason: 2xx for an orderly close, 4xx for an error that the receiver of
+    /// the bye caused, and 5xx for an error that the sender caused.
     pub code: u16,
     /// The text of the reason, optionally followed by CR LF and header lines. The terminating NUL
     /// is not included.

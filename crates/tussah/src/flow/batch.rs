@@ -224,7 +224,7 @@ impl<T: Send + 'static> Drop for Batch<'_, T> {
 }
 
 impl<T: Send + 'static> Outlet<T> {
-    /// Returns this port as the argument for a plain method that takes a batch.
+    /// Opens the port for one call to a plain `fn` that takes a batch.
     pub fn outbox_of<'a, 'c>(
         &'a self,
         current: &'c Current,
@@ -237,7 +237,7 @@ impl<T: Send + 'static> Outlet<T> {
         }
     }
 
-    /// Returns this port as the argument for an async method that takes a batch.
+    /// Opens the port for one call to an `async fn` that takes a batch.
     pub fn port_of<'a>(&'a self, current: &'a Current, sends: &'a Sends) -> PortOf<'a, T> {
         PortOf {
             outlet: self,
@@ -247,7 +247,7 @@ impl<T: Send + 'static> Outlet<T> {
     }
 }
 
-/// An output port, as passed to a plain method that takes a batch.
+/// An output port, as passed to a plain `fn` that takes a batch.
 pub struct OutboxOf<'a, 'c, T> {
     outlet: &'a Outlet<T>,
     current: &'c Current,
@@ -278,7 +278,7 @@ impl<T: Send + 'static> Out<T> for OutboxOf<'_, '_, T> {
     }
 }
 
-/// An output port, as passed to an async method that takes a batch.
+/// An output port, as passed to an `async fn` that takes a batch.
 pub struct PortOf<'a, T> {
     outlet: &'a Outlet<T>,
     current: &'a Current,
