@@ -116,8 +116,8 @@ impl Pace {
         expected > FALL_BATCHES && self.batches < FALL * expected
     }
 
-    /// Returns whether the batches that were in service in this period end far faster `later`, so
-    /// that the throughput of this period is none of a steady state.
+    /// Returns whether this period was too short to show a throughput: its batches end far faster
+    /// `later`.
     pub(super) fn only_begins(&self, later: &Pace) -> bool {
         later.batches >= BATCHES_MIN && later.per_ns() > BEGINS * self.per_ns()
     }
