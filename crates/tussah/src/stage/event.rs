@@ -160,8 +160,8 @@ impl<E> Event<E> {
     ///
     /// `f` is called if the event ends in a queue, if its handler panics, or if cancelling the
     /// event drops the handler's future. `f` is also called if the runtime ends while a handler
-    /// that took the event with [`next`](super::Batch::next) still runs. `f` is not called if an
-    /// owner of the event, such as a handler that has taken it, drops the event. No lock is held
+    /// that took the event with [`next`](super::Batch::next) is still running. `f` is not called if
+    /// an owner of the event, such as a handler that has taken it, drops the event. No lock is held
     /// during the call, and a panic in `f` is caught.
     #[must_use]
     pub fn on_drop(mut self, f: impl FnOnce(Reason) + Send + 'static) -> Self {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{LimitUse, Order, Rule, Sample, Settings, Why};
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Bound, in decisions of one stage: the maximum length of the log, which takes about 64 KiB; older
+/// Bound, in decisions per stage: the maximum length of the log, which takes about 64 KiB; older
 /// decisions are dropped.
 pub const DECISIONS_MAX: usize = 256;
 
@@ -230,8 +230,8 @@ impl Log {
     ///
     /// A rule may change slightly with every sample. The log omits changes of less than a tenth of
     /// the last logged value. It also omits changes of at most 1 in a limit or rate, and of less
-    /// than one percentage point in a share. If a value rises, the logged old value is the lowest
-    /// one since the last logged change; if it falls, the highest.
+    /// than one percentage point in a share. For a rise, the logged old value is the lowest value
+    /// since the last logged change; for a fall, it is the highest.
     pub fn note_rules(
         &mut self,
         at_ns: u64,
@@ -258,8 +258,7 @@ impl Log {
         }
     }
 
-    /// Logs a change of the effective target when it differs from the last logged target by at
-    /// least a tenth.
+    /// Logs the effective target if it differs from the last logged target by at least a tenth.
     pub fn note_target(
         &mut self,
         at_ns: u64,

@@ -65,7 +65,7 @@ const SLOT_NS_MAX: u64 = 10_000_000;
 /// The target is the only parameter. The controller aims to answer 90 % of the admitted events
 /// within the target. The controller measures the time from an event's arrival in the queue to the
 /// end of the event's batch. Choose a target of at least ten mean service times. A target below
-/// eight mean service times leaves no reserve for variations of the service time.
+/// eight mean service times leaves no margin for variation in the service time.
 ///
 /// Under overload, the controller judges an event by the events ahead of it: those in service, and
 /// the queued events of its own class and of classes with smaller numbers. Classes with larger

@@ -34,8 +34,7 @@ pub struct StageLoad<'a> {
     /// the busy time of the servlets, divided by the elapsed time and by the number of servlets
     /// that the stage may have.
     pub utilisation: f64,
-    /// If this stage's servlets wait for room in the full queue of another stage, the index of that
-    /// stage.
+    /// The index of the stage whose full queue blocks this stage's servlets, if there is one.
     pub waits_for: Option<usize>,
 }
 
@@ -107,8 +106,9 @@ pub struct Governor {
 const UTILISATION_BUSY: f64 = 0.9;
 
 impl Governor {
-    /// Creates a governor that distributes `servlets_max` servlets. If there are more stages than
-    /// that, each stage still gets one servlet, and the total is above `servlets_max`.
+    /// Creates a governor that distributes `servlets_max` servlets. If there are more than
+    /// `servlets_max` stages, each stage still gets one servlet, so the total exceeds
+    /// `servlets_max`.
     #[must_use]
     pub fn new(servlets_max: usize) -> Self {
         Self {

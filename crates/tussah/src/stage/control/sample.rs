@@ -11,9 +11,10 @@ pub struct Sample<'a> {
     pub busy_ns: u64,
     /// The number of credits in the queue, including those that senders have reserved.
     pub queue_len: u64,
-    /// The maximum of `queue_len`, as set by `StageBuilder::queue` or `Stage::set_queue_max`.
+    /// The capacity of the queue, in credits, as set by `StageBuilder::queue` or
+    /// `Stage::set_queue_max`.
     pub queue_max: u64,
-    /// The current threshold; at most `queue_max`.
+    /// The current admission threshold of the queue, in credits; at most `queue_max`.
     pub threshold: u64,
     /// The number of events offered in the interval.
     pub arrived: u64,
@@ -61,8 +62,8 @@ pub struct Sample<'a> {
     /// The counts of busy and parked servlets, the current limit on busy servlets, and the maximum
     /// of this limit.
     pub servlets: Servlets,
-    /// The number of busy servlets whose handlers have waited since their batch began. Yielding
-    /// does not count as waiting, and servlets that are waiting for room in another stage are not
+    /// The number of busy servlets whose handlers have waited since their batch began. A yield does
+    /// not count as waiting, and servlets that are waiting for room in another stage are not
     /// counted.
     pub waiting: usize,
     /// The number of servlets that can compute at the same time, which is the number of the

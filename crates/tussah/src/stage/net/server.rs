@@ -95,7 +95,7 @@ impl Server {
         &self.shared.local
     }
 
-    /// Stops accepting, and closes the listener; the last event of the server is
+    /// Stops accepting connections, and closes the listener; the last event of the server is
     /// [`SocketEvent::Stopped`]. Existing connections continue, except those whose first event has
     /// not yet entered the stage's queue: these are closed.
     pub fn close(&self) {

@@ -143,8 +143,8 @@ impl Sockets {
         self.connect_by(async move { UnixStream::connect(path).await }, to)
     }
 
-    /// Runs a future that establishes a connection, and that can set any socket option. Otherwise,
-    /// this method behaves like [`connect`](Self::connect).
+    /// Runs a future that establishes a connection and can set any socket option. Otherwise, this
+    /// method behaves like [`connect`](Self::connect).
     ///
     /// # Errors
     /// Returns the same errors as [`connect`](Self::connect).

@@ -129,7 +129,8 @@ impl<E: Send + 'static> StageBuilder<E> {
     }
 
     /// Sets the maximum number of events in a batch; 100 by default, at least 1. If the maximum is
-    /// 1, cancelling an event drops the future of its [`Handler`](crate::stage::Handler).
+    /// 1 and the stage has no keys, cancelling an event drops the future of its
+    /// [`Handler`](crate::stage::Handler).
     pub fn batch(mut self, events: usize) -> Self {
         self.batch_max = events.max(1);
         self
@@ -138,9 +139,9 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// Sets the maximum number of busy servlets; at least 1. The default is 1000, or 20 for a stage
     /// whose handler blocks. A serial stage has one servlet.
     ///
-    /// A stage starts no further event while it has two servlets per worker whose handlers have
-    /// yielded (`yield_now`) but have not waited for anything else. A handler must therefore not
-    /// wait for another event of its stage by yielding in a loop.
+    /// While the handlers of two servlets per worker have yielded (`yield_now`) but not waited for
+    /// anything else, the stage starts no further events. A handler must therefore not wait for
+    /// another event of its stage by yielding in a loop.
     pub fn servlets(mut self, servlets: usize) -> Self {
         self.servlets_max = Some(servlets.max(1));
         self

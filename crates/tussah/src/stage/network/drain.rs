@@ -12,7 +12,7 @@ impl Network {
     /// handlers](crate::stage#when-a-handler-is-dropped); the network still shows the stages.
     ///
     /// In a cycle, the stage that was created first is drained first. This stage then refuses
-    /// events from the other stages of the cycle, which must handle the refusal.
+    /// events from the other stages of the cycle, so these stages must handle the refusal.
     ///
     /// Paused stages are resumed first, because a paused stage blocks the stages that send to it.
     /// If a stage without a handler ([`Declared`](crate::stage::Declared)) has queued events, the
@@ -84,7 +84,7 @@ impl Network {
     /// Drops all queued events, calls their drop callbacks, and removes all stages from the
     /// network. Returns the number of dropped events.
     ///
-    /// Running batches continue to their end. If running handlers [hand
+    /// Running batches still complete. If running handlers [hand
     /// over](crate::stage#what-a-handler-sends) more events, these are dropped, too, but not
     /// included in the returned number. The handlers are dropped even if stages refer to each other
     /// or to the network in a cycle. Only this method and the [end of the

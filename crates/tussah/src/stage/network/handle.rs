@@ -132,7 +132,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// callbacks, and removes the stage from the network. The stage's name is then free again, and
     /// its senders get errors. Returns the number of dropped events.
     ///
-    /// Running batches continue to their end. The time is measured by the clock of the stage's
+    /// Running batches still complete. The time limit is measured by the clock of the stage's
     /// runtime, even if the caller runs in another runtime.
     ///
     /// # Cancellation

@@ -22,7 +22,7 @@ pub struct StageStats {
     pub queue_len: u64,
     /// The capacity of the queue, in credits.
     pub queue_max: u64,
-    /// The number of credits up to which the queue currently admits events; at most `queue_max`.
+    /// The current admission threshold of the queue, in credits; at most `queue_max`.
     pub threshold: u64,
     /// The number of events in the queue, by class.
     pub queued_by_class: Vec<u64>,
@@ -32,7 +32,8 @@ pub struct StageStats {
     pub keys: usize,
     /// The size of the queued events in bytes, not including heap memory that they own.
     pub queue_bytes: u64,
-    /// The number of events in service: a servlet has taken them, and their batch has not ended.
+    /// The number of events in service, that is, the events that servlets have taken and whose
+    /// batches have not ended.
     pub in_service: u64,
     /// The number of busy servlets, the number of parked servlets, the current limit on busy
     /// servlets, and the maximum of this limit.

@@ -14,8 +14,8 @@ use crate::stage::network::Network;
 use crate::stage::run::{Gone, Shared};
 use crate::stage::send::here;
 
-/// Bound, in spans: the maximum number of spans that a network keeps, about 300 KiB; older spans
-/// are dropped.
+/// Bound, in spans: the maximum number of spans that a network keeps. They take about 300 KiB, and
+/// older spans are dropped.
 pub const SPANS_MAX: usize = 4096;
 
 /// The first number of the traces that the network chooses itself.
@@ -63,10 +63,10 @@ pub struct Traces {
 }
 
 impl Network {
-    /// Traces one in `n` events that enter the network after this call; 0 stops tracing. Events
-    /// enter the network from outside its stages, for example from [sockets](crate::stage::net) or
-    /// from the sources of a [graph](crate::flow). Events marked as [traced](Event::traced) are
-    /// always traced, whatever the value of `n`.
+    /// Traces one out of every `n` events that enter the network after this call; 0 stops tracing.
+    /// Events enter the network from outside its stages, for example from
+    /// [sockets](crate::stage::net) or from the sources of a [graph](crate::flow). Events marked as
+    /// [traced](Event::traced) are always traced, whatever the value of `n`.
     ///
     /// Tracing also adds a small cost to untraced events: the network counts the events that enter,
     /// and sources hand over their events one at a time. Traces that the network starts have

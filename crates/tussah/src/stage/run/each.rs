@@ -15,8 +15,8 @@ pub struct Each<E, F> {
 
 /// Creates a handler from a closure that takes one event.
 ///
-/// The handler calls the closure with one event of a batch at a time, and awaits each future before
-/// it takes the next event. The handler skips events that have expired or been
+/// The handler calls the closure with the events of a batch one at a time, and awaits each future
+/// before it takes the next event. The handler skips events that have expired or been
 /// [cancelled](crate::stage::CancelHandle) before it reaches them.
 ///
 /// Several servlets call the closure concurrently. For a serial stage, use [`each_mut`].

@@ -24,8 +24,8 @@ use crate::stage::event::Class;
 ///
 /// To detect a scarce resource, the controller varies the number of events in service, and compares
 /// the resulting throughputs. The comparison takes a few dozen completions and about three service
-/// times. If fewer than about 20 events complete in the time that the target allows for one event,
-/// the result comes too late to help much.
+/// times. If fewer than about 20 events complete within a time as long as the target, the result
+/// comes too late to help much.
 ///
 /// In some stages, the service time alone exceeds the target. Let t be the 90th percentile of the
 /// service time while no resource is scarce. If t exceeds half of the target, the *effective

@@ -42,11 +42,11 @@ const ITEMS: u64 = 100;
 /// Parameters of [`Aspen`]; the defaults are those of the paper.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AspenConfig {
-    /// LOW: the divisor of the lower bound; positive (other values count as 1). With a divisor
-    /// above 1, the lower bound covers only part of the load.
+    /// LOW: the lower bound is the load divided by this number; positive (other values count as 1).
+    /// With a number above 1, the lower bound covers only part of the load.
     pub low: f64,
-    /// HIGH: the factor of the upper bound; at least `1 / low` (lower values are raised to it). A
-    /// larger factor keeps idle servlets longer.
+    /// HIGH: the upper bound is the load multiplied by this number; at least `1 / low` (lower
+    /// values are raised to it). A larger number keeps idle servlets longer.
     pub high: f64,
     /// k: the number of arrivals between two decisions; at least 1.
     pub arrivals: u64,

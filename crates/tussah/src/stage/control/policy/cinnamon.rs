@@ -52,7 +52,7 @@ pub struct CinnamonConfig {
     /// The integral gain: the coefficient of the sum of all errors; 0 or more (other values count
     /// as 0.2).
     pub integral: f64,
-    /// The differential gain: the coefficient of the change of the error; 0 or more (other values
+    /// The derivative gain: the coefficient of the change of the error; 0 or more (other values
     /// count as 0).
     pub differential: f64,
     /// The maximum share of events to reject; from 0 to 1 (other values count as 0.99). With a

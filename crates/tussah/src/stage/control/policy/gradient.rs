@@ -38,7 +38,8 @@ pub struct GradientConfig {
     pub limit: f64,
     /// The lowest value of the limit; at least 1.
     pub limit_min: f64,
-    /// Bound, in credits and events: the highest value of the limit; at least `limit_min`.
+    /// Bound, in queued credits plus events in service: the highest value of the limit; at least
+    /// `limit_min`.
     pub limit_max: f64,
     /// The time between two changes of the limit, in nanoseconds.
     pub interval_ns: u64,
@@ -46,7 +47,7 @@ pub struct GradientConfig {
     /// at least 1.
     pub tolerance: f64,
     /// The growth of the limit per interval while response times are normal; at least 1, because
-    /// the limit could not grow with a lower value.
+    /// with a lower value, the limit could not grow.
     pub allowance: f64,
     /// The weight of the newly computed limit when it is averaged with the current one; above 0 and
     /// at most 1 (other values count as 0.2).
@@ -54,8 +55,8 @@ pub struct GradientConfig {
     /// The weight of the last interval's response time in the long-term mean; above 0 and at most 1
     /// (other values count as 2/601).
     pub weight: f64,
-    /// The share of failed events at which an interval counts as failed; above 0 and at most 1
-    /// (other values count as 0.1).
+    /// The share of failed events at or above which an interval counts as failed; above 0 and at
+    /// most 1 (other values count as 0.1).
     pub failed: f64,
     /// The factor by which the controller multiplies the limit after a failed interval; at least 0
     /// and below 1 (other values count as 0.9).

@@ -4,9 +4,9 @@ use super::StageBuilder;
 use crate::stage::event::{CLASSES_MAX, Class, Classes};
 
 impl<E: Send + 'static> StageBuilder<E> {
-    /// Sets the number of classes, 1 to 8. Class 0 is served first. Classes with smaller numbers
-    /// can delay a class, but cannot starve it: after 64 of their events, the stage serves one
-    /// event of the waiting class. To divide the capacity among classes instead, use
+    /// Sets the number of classes, 1 to 8. Class 0 is served first. Events of lower-numbered
+    /// classes can delay a class, but cannot starve it: after 64 of these events, the stage serves
+    /// one event of the waiting class. To divide the capacity among classes instead, use
     /// [`class_shares`](Self::class_shares).
     ///
     /// # Panics
@@ -36,8 +36,8 @@ impl<E: Send + 'static> StageBuilder<E> {
     ///   fifth of its events while another class sends many times more events than the stage can
     ///   handle.
     /// - After a class starts to send far too many events, the stage may reject events of all
-    ///   classes until it has served several hundred events. This takes about a second at 800
-    ///   events/s, and 8 s at 100 events/s.
+    ///   classes until it has served several hundred events. This takes about 1 s if the stage
+    ///   serves 800 events/s, and 8 s if it serves 100 events/s.
     /// - A class whose share is at most one hundredth of the total gets more than its share.
     ///
     /// In a keyed stage, the events of a key stay in order, so shares only decide which key is
