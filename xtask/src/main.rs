@@ -77,8 +77,8 @@ enum Task {
     /// Introduce bugs into the core on purpose, and report those that no test detects
     ///
     /// Each mutant in xtask/mutants.toml replaces one piece of text in one file. The command
-    /// applies the mutant to a copy of the tree, under target. The tests that are listed for the
-    /// mutant must then fail. A mutant that survives makes the exit status non-zero, unless the
+    /// applies the mutant to a copy of the tree, under target. At least one of the tests listed for
+    /// the mutant must then fail. A mutant that survives makes the exit status non-zero, unless the
     /// table explains why it survives. The result goes to record/mutants.txt. Each mutant takes
     /// about a minute.
     Mutants(mutants::Options),

@@ -1,6 +1,7 @@
 //! The mechanisms of tussah: events, colors, workers, stealing, parking, threads and timers.
 //!
-//! Applications depend on the `tussah` crate. This crate contains all of tussah's `unsafe` code.
+//! Applications should depend on the `tussah` crate instead of this one. This crate contains all of
+//! tussah's `unsafe` code.
 
 pub mod blocking;
 mod color;

@@ -18,15 +18,15 @@ pub struct Candidate {
     pub passed_over: u32,
 }
 
-/// Bound, in candidates: a policy chooses only among the oldest runnable colors, so the cost of a
-/// choice does not depend on the length of the queue.
+/// Bound, in candidates: a policy sees at most this many runnable colors, the oldest ones, so the
+/// cost of a choice does not depend on the length of the queue.
 pub const CANDIDATES_MAX: usize = 16;
 
-/// Bound, in turns: a candidate that was passed over this many times runs next, regardless of the
-/// policy's choice, so no color starves.
+/// Bound, in turns of other colors: a candidate that the policy has passed over for this many turns
+/// runs next, regardless of the policy's choice, so no color starves.
 pub const PASSED_OVER_MAX: u32 = 64;
 
-/// A policy that chooses the runnable color that a worker takes next.
+/// A scheduling policy, which chooses the next runnable color for a worker to run.
 ///
 /// Each worker has its own policy, created by the function passed to
 /// [`Builder::policy`](crate::Builder::policy). A policy cannot break the guarantees of the

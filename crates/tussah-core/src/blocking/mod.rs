@@ -2,9 +2,10 @@
 //!
 //! # No job is forgotten
 //!
-//! *While the queue is not empty, the pool has at least one OS thread. Of the OS threads without a
-//! job, at least as many as there are queued jobs are awake or about to be woken. If there are
-//! fewer such OS threads than queued jobs, all of them are awake or about to be woken.*
+//! *While the queue is not empty, the pool has at least one OS thread. If there are fewer OS
+//! threads without a job than queued jobs, all of these OS threads are awake or about to be woken.
+//! Otherwise, the number of them that are awake or about to be woken is at least the number of
+//! queued jobs.*
 //!
 //! - `submit` queues the job and consults the policy under the same lock. If there is no OS thread,
 //!   the policy adds one, regardless of its bound. The OS thread is started under the lock, so
@@ -13,9 +14,10 @@
 //! - An OS thread ends only while it holds the lock and the queue is empty. This rule also applies
 //!   after the OS thread's idle timeout and during a shutdown.
 //! - An OS thread goes to sleep only after it has found the queue empty under the lock, and it
-//!   releases the lock as it falls asleep. A later `submit` therefore finds this OS thread asleep,
-//!   and wakes one sleeper for its job. An OS thread that wakes or has finished its job checks the
-//!   queue before it sleeps or ends, even if its idle timeout has just expired.
+//!   releases the lock as it falls asleep. A later `submit` therefore knows that this OS thread is
+//!   asleep, and wakes one sleeping OS thread for the new job. An OS thread that wakes or has
+//!   finished its job checks the queue before it sleeps or ends, even if its idle timeout has just
+//!   expired.
 //!
 //! Jobs leave the queue in order of submission. A job therefore waits forever only if every OS
 //! thread of the pool is inside a job that never ends.
@@ -25,9 +27,9 @@
 //! Suppose that jobs wait only for handles of other jobs, without a cycle. Then all of these jobs
 //! end. An OS thread that waits for a queued job takes that job, and only that job, from the queue
 //! and runs it itself. Every awaited job is therefore running or done. Running a job on its
-//! waiter's stack adds no other wait, because each job on a stack is awaited by the job below it.
-//! Follow the relation "waits for" from any job: without a cycle, the path leads to a job that
-//! waits for nothing. That job is running, and will end.
+//! waiter's stack delays only jobs that wait for it anyway, because each job on a stack awaits the
+//! job above it. Follow the relation "waits for" from any job: without a cycle, the path leads to a
+//! job that waits for nothing. That job is running, and will end.
 //!
 //! Polling a handle inside a blocking job counts as waiting, because the poll may run the job: a
 //! `select` over a handle and another future is then blocked until the job has ended. This rule

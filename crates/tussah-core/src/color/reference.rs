@@ -10,8 +10,8 @@ use crate::runtime::Shared;
 
 /// A handle to a color of a runtime.
 ///
-/// Posting through a `ColorRef` needs no look-up of the color. While a `ColorRef` exists, the
-/// runtime does not forget the color. Cloning a `ColorRef` is cheap.
+/// An event posted through a `ColorRef` needs no look-up of its color. While a `ColorRef` exists,
+/// the runtime does not forget the color. Cloning a `ColorRef` is cheap.
 ///
 /// The runtime can forget a color that is identified by a number, is idle, and has no references.
 /// The color's priority and depth limit are then lost. A runtime keeps up to 4,096 such colors.

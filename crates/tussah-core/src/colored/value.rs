@@ -21,9 +21,9 @@ use crate::worker::{InColor, Worker};
 /// A shared value that only events of one color can access, without a lock.
 ///
 /// Each `Colored` has its own color, which differs from every [`Color`](crate::Color). Clones refer
-/// to the same value. The value is dropped once its last clone and the last reference to its color
-/// have been dropped: immediately if the color is idle, and otherwise on the OS thread that runs
-/// the color's last event.
+/// to the same value. The value is dropped once the last clone of its `Colored` and the last
+/// reference to its color have been dropped: immediately if the color is idle, and otherwise on the
+/// OS thread that runs the color's last event.
 ///
 /// Access the value by sending closures to it; no reference to the value can leave a closure:
 ///
@@ -129,8 +129,8 @@ impl<T: Send + 'static> Colored<T> {
         With::new(self, Write(f))
     }
 
-    /// Runs a closure on the value. This is an alias of [`with`](Colored::with) and the counterpart
-    /// of [`read`](Colored::read).
+    /// Runs a closure on the value. This is an alias for [`with`](Colored::with) and the
+    /// counterpart of [`read`](Colored::read).
     pub fn write<F, R>(&self, f: F) -> With<'_, T, Write<F>, R>
     where
         F: FnOnce(&mut T) -> R + Send + 'static,

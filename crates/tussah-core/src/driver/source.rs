@@ -294,10 +294,10 @@ impl Source {
     /// that the descriptor is not ready until the driver reports that it is. `seen_before` is the
     /// [`marker`](Self::marker) that was obtained before the operation.
     ///
-    /// Call this method only for TCP streams, and for writes to a Unix stream. Reads from other
-    /// descriptors may also end early at the end of a packet, at a message that carries
-    /// descriptors, or at the mark of out-of-band data. More data may then be available without a
-    /// new report.
+    /// Call this method only for TCP streams, and for writes to a Unix stream. A read from any
+    /// other descriptor may also return fewer bytes because it stops at the end of a packet, at a
+    /// message that carries descriptors, or at the mark of out-of-band data. More data may then be
+    /// available without a new report.
     #[inline]
     pub fn came_short(&self, direction: Direction, seen_before: Marker) {
         self.slot().came_short(direction, seen_before.0);

@@ -141,8 +141,8 @@ impl Builder {
         self
     }
 
-    /// Sets the limit above which an event counts as blocking its worker, and the function that
-    /// reports such events. By default, the limit is 1 s, and reports are written to standard
+    /// Sets the time limit above which an event counts as blocking its worker, and the function
+    /// that reports such events. By default, the limit is 1 s, and reports are written to standard
     /// error.
     ///
     /// `report` runs on the watchdog's OS thread. For each event that runs for longer than `limit`,

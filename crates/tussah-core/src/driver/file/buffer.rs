@@ -30,11 +30,10 @@ pub unsafe trait IoBuf: Send + Unpin + 'static {
 /// return the same values on every call, even after `self` was moved. During that time, the memory
 /// must be valid for writes of `capacity` bytes, and nothing else may use it.
 ///
-/// An operation calls both methods before it starts: once to read what the page cache contains, and
-/// again if it has to wait for the device. It keeps the results of the last calls. Until the
-/// operation ends, it uses this memory, and calls no method of `self`. In the poll that returns the
-/// result, the operation calls `set_filled`, unless the result is an error. If a method panics, the
-/// poll that called it panics.
+/// An operation calls both methods before it reads from the page cache, and again if it has to wait
+/// for the device. It keeps the results of the last calls. Until the operation ends, it uses this
+/// memory, and calls no method of `self`. In the poll that returns the result, the operation calls
+/// `set_filled`, unless the result is an error. If a method panics, the poll that called it panics.
 pub unsafe trait IoBufMut: Send + Unpin + 'static {
     /// Returns a pointer to the start of the memory.
     fn start(&mut self) -> *mut u8;
