@@ -1,8 +1,8 @@
 //! Pipes: one-way byte streams within one machine.
 //!
-//! Each operation is first tried immediately. Only if it would block does the operation wait for
-//! the driver. Operations take `&self`, so several threads can share an end. A single
-//! [`Writer::write`] of up to 4,096 bytes is never interleaved with other writes.
+//! Each operation is first tried immediately. If the operation would block, it waits for the
+//! driver. Operations take `&self`, so several threads can share an end. A single [`Writer::write`]
+//! of up to 4,096 bytes is never interleaved with other writes.
 //!
 //! The piped standard streams of a child process use the types of this module; see
 //! [`process`](crate::process).

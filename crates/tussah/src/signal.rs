@@ -13,10 +13,10 @@
 //!
 //! # The default action
 //!
-//! When the first stream for a signal is created, it replaces the signal's previous action, such as
-//! ending the process. The replacement lasts for the rest of the process's life. After the last
-//! stream is dropped, the signal has no effect. Handlers that were installed earlier, for example
-//! by a library, are still called.
+//! When the first stream for a signal is created, tussah replaces the signal's previous action,
+//! such as ending the process. The replacement lasts until the process ends. After the last stream
+//! is dropped, the signal has no effect. Handlers that were installed earlier, for example by a
+//! library, are still called.
 
 mod number;
 
@@ -72,10 +72,11 @@ pub fn signal(signal: Signal) -> io::Result<Signals> {
 /// Waits for the first Ctrl-C (`INT`) that arrives after the first poll.
 ///
 /// By default, Ctrl-C ends the process. The first poll permanently disables this default action;
-/// see [the module](self). A second Ctrl-C then does nothing, even if the program hangs while
-/// shutting down. Programs should therefore also wait for a second Ctrl-C, as the example of a
-/// [server with graceful shutdown](crate::net#a-server-with-graceful-shutdown) does. To wait
-/// repeatedly, create one stream with [`signal`], which misses no signal between two receives.
+/// see the [module documentation](self). A second Ctrl-C then does nothing, even if the program
+/// hangs while shutting down. Programs should therefore also wait for a second Ctrl-C, as the
+/// example of a [server with graceful shutdown](crate::net#a-server-with-graceful-shutdown) does.
+/// To wait repeatedly, create one stream with [`signal`], which misses no signal between two
+/// receives.
 ///
 /// # Errors
 /// Returns any error from [`signal`] and [`Signals::recv`].

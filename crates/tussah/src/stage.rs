@@ -82,15 +82,15 @@
 //!
 //! # Overload
 //! If a queue is full, [`send`](Sender::send) waits, [`try_send`](Sender::try_send) returns the
-//! event, and [`send_or`](Sender::send_or) passes it to a function. When there is room again, it
-//! goes to the waiting senders in order of arrival; `try_send` succeeds only if some is left. If
-//! the stage has a latency [target](StageBuilder::target), the default controllers also reject
-//! events that would miss it.
+//! event, and [`send_or`](Sender::send_or) passes it to a function. Room that becomes free goes to
+//! the waiting senders in order of arrival; `try_send` succeeds only if some room is left. If the
+//! stage has a latency [target](StageBuilder::target), the default controllers also reject events
+//! that would miss it.
 //!
 //! An [`Event`] has a class and a cost, and can have a deadline and a drop callback. Its sender can
 //! [cancel](Event::cancellable) it. With [`ask`](Sender::ask), the sender waits for a value from
 //! the handler. If the sender stops waiting, its event is cancelled. [`Stage::log`] returns the
-//! controllers' decisions with their inputs.
+//! controllers' decisions and the inputs of these decisions.
 //!
 //! # Order
 //! Servlets take events of the same sender and class in the order in which they were sent. Several
@@ -100,15 +100,15 @@
 //! # Observing and changing a running network
 //! A [`Network`] provides a [graph](Network::graph) of its stages and edges, [current
 //! statistics](Network::stats), [statistics over time](Network::record) as CSV, and
-//! [traces](Network::trace_one_in) of single events. You can [pause](Stage::pause) a stage, [change
-//! its settings](Stage::retune), [swap](Stage::swap) its handler, insert it
+//! [traces](Network::trace_one_in) of individual events. You can [pause](Stage::pause) a stage,
+//! [change its settings](Stage::retune), [swap](Stage::swap) its handler, insert it
 //! [between](Stage::between) two others, and [find](Network::find) it by name.
 //!
 //! # Shutdown
 //! [`Network::drain`] stops admission, waits until all stages have handled their admitted events,
 //! and closes them. Each stage is drained after the stages that send to it. [`Stage::drain`] drains
-//! a single stage. Before you drain a network, close its [sockets](net), and wait until they are
-//! settled.
+//! a single stage. Before you drain a network, close its [sockets](net), and wait until they have
+//! [ended](net::Sockets::settled).
 //!
 //! When a runtime ends, it closes its stages: it drops their queued events, calls the drop
 //! callbacks of these events, and removes the stages from their networks. The runtime's

@@ -152,7 +152,7 @@ impl UdpSocket {
     /// # Errors
     /// If no peer is set, returns `NotConnected` or `DestinationAddressRequired`, depending on the
     /// operating system. Returns `ConnectionRefused` if the network has reported that no process
-    /// receives at the peer's address. Otherwise, returns any error from the operating system, for
+    /// listens at the peer's address. Otherwise, returns any error from the operating system, for
     /// example if the datagram is too long.
     pub async fn send(&self, data: &[u8]) -> io::Result<usize> {
         let send = self
@@ -189,7 +189,7 @@ impl UdpSocket {
     /// If the future is dropped before it completes, nothing has been received.
     ///
     /// # Errors
-    /// Returns `ConnectionRefused` if the network has reported that no process receives at the
+    /// Returns `ConnectionRefused` if the network has reported that no process listens at the
     /// peer's address. Otherwise, returns any error from the operating system.
     ///
     /// # Examples

@@ -74,8 +74,8 @@ impl Writer {
         self.end.as_ref().map(|end| end.source.as_fd())
     }
 
-    /// Writes at least one byte of `data`, and returns the number of bytes written, which is 0 only
-    /// if `data` is empty.
+    /// Waits for room, writes some or all of `data`, and returns the number of bytes written, which
+    /// is 0 only if `data` is empty.
     ///
     /// # Errors
     /// Returns `BrokenPipe` if all readers have closed the pipe, and `Other` if the runtime ends.

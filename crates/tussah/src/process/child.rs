@@ -32,7 +32,7 @@ pub type ChildStderr = Reader;
 ///
 /// If a `Child` is dropped before it has been waited for, the process continues to run, unless
 /// [`kill_on_drop`](super::Command::kill_on_drop) is set. The process is reaped when it exits; see
-/// [the module](super).
+/// the [module documentation](super).
 pub struct Child {
     /// The child's standard input, if [piped](super::Stdio::piped).
     pub stdin: Option<ChildStdin>,
@@ -249,7 +249,7 @@ impl Child {
     /// Kills the child with `SIGKILL`. Does nothing if the child has already been waited for.
     ///
     /// # Errors
-    /// Returns the system's error, for example if the child now belongs to another user.
+    /// Returns the system's error, for example if the child now runs as another user.
     pub fn start_kill(&mut self) -> io::Result<()> {
         let child = self.child.as_mut().expect("it is there until the drop");
         let killed = child.kill();

@@ -180,8 +180,8 @@ impl Command {
     }
 
     /// Sets whether dropping the [`Child`] kills a process that has not exited. Default: false. The
-    /// setting also applies to dropping the futures of [`spawn`](Self::spawn),
-    /// [`output`](Self::output) and [`status`](Self::status).
+    /// setting also applies when a future of [`spawn`](Self::spawn), [`output`](Self::output) or
+    /// [`status`](Self::status) is dropped.
     pub fn kill_on_drop(&mut self, kill: bool) -> &mut Self {
         self.kill_on_drop = kill;
         self

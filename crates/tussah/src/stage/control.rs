@@ -101,8 +101,8 @@ pub trait Controller: Send + 'static {
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings;
 
     /// Returns how the stage treats queued events while the handlers of all its busy servlets wait.
-    /// The stage calls this method when it is created and after each sample, and only on the
-    /// controller that owns [`Owns::SERVLETS`].
+    /// The stage calls this method initially and after each sample, and only on the controller that
+    /// owns [`Owns::SERVLETS`].
     fn while_all_wait(&self) -> WhileAllWait {
         WhileAllWait::Hold
     }
@@ -123,8 +123,8 @@ pub trait Controller: Send + 'static {
     }
 
     /// Returns the number of events that the controller would have rejected or shed if it had not
-    /// been [observing](Mode::Observe). The stage calls this method only on the controller that
-    /// owns [`Owns::ADMISSION`].
+    /// been in [observe mode](Mode::Observe). The stage calls this method only on the controller
+    /// that owns [`Owns::ADMISSION`].
     fn would_reject(&self) -> u64 {
         0
     }
@@ -151,7 +151,7 @@ pub trait Controller: Send + 'static {
 
     /// Returns whether a queued event is overdue, that is, whether [`on_dequeue`](Self::on_dequeue)
     /// would shed the event if the event left the queue now. The stage sheds an overdue event
-    /// without waiting until a servlet takes it. If an event is overdue, every event of its class
+    /// without waiting for a servlet to take it. If an event is overdue, every event of its class
     /// that has been queued for longer must also be overdue.
     ///
     /// The stage calls this method while [`looks_at_departures`](Self::looks_at_departures) returns
@@ -184,7 +184,7 @@ impl Owns {
     /// Admission: the threshold and the order of the queue, and the decisions about arriving and
     /// departing events ([`Controller::on_enqueue`] and [`Controller::on_dequeue`]).
     pub const ADMISSION: Owns = Owns(4);
-    /// The minimum time between two reads from sockets; see
+    /// The minimum time between two consecutive reads, across all sockets of a set; see
     /// [`Sockets::control_reads`](super::net::Sockets::control_reads).
     pub const PACE: Owns = Owns(8);
     /// The maximum number of bytes in the write queue of each socket; see
@@ -248,7 +248,7 @@ impl fmt::Debug for Owns {
     }
 }
 
-/// The conditions under which a controller receives a sample. The interval must have passed since
+/// The conditions under which a controller receives a sample. The interval must have elapsed since
 /// the last sample, and at least one of the two event counts must have been reached. A count of
 /// zero is ignored. If both counts are zero, only the interval matters, and it is at least 1 ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -285,7 +285,8 @@ pub struct Settings {
     pub threshold: Option<u64>,
     /// The order in which events of one class are served.
     pub order: Option<Order>,
-    /// The minimum time between two reads from sockets, in nanoseconds; 0 for no minimum.
+    /// The minimum time between two consecutive reads, in nanoseconds, across all sockets of a set;
+    /// 0 for no minimum.
     pub pace_ns: Option<u64>,
     /// The maximum number of bytes in the write queue of each socket; at most the bound in the
     /// sockets' options.
@@ -302,13 +303,13 @@ pub enum WhileAllWait {
     /// The events stay in the queue until a servlet finishes its batch.
     #[default]
     Hold,
-    /// If no event ends for 100 ms, or for eight mean service times if that is longer, the stage
-    /// uses servlets beyond the limit. Without these servlets, handlers that wait for queued
+    /// If no event ends for 100 ms, or for eight times the mean service time if that is longer, the
+    /// stage uses servlets beyond the limit. Without these servlets, handlers that wait for queued
     /// events could wait forever.
     BeginLater,
-    /// If no event ends for 5 ms, or for eight mean computing times if that is longer, the stage
-    /// uses servlets beyond the limit. This suits a limit that exists only to share the workers,
-    /// because waiting handlers use no worker. In a blocking stage, this is the same as
+    /// If no event ends for 5 ms, or for eight times the mean computing time if that is longer, the
+    /// stage uses servlets beyond the limit. This suits a limit that exists only to share the
+    /// workers, because waiting handlers use no worker. In a blocking stage, this is the same as
     /// `BeginLater`, because such a stage cannot tell whether its handlers wait.
     BeginSoon,
 }
@@ -338,8 +339,8 @@ pub struct Arrival {
     pub queue_len: u64,
     /// The part of `queue_len` that the stage serves before this event: the credits of queued
     /// events of the same class and of classes with smaller numbers. If the classes have shares,
-    /// this is the part that the stage serves until all queued events of this event's class have
-    /// left.
+    /// this is the part that the stage will have served when all queued events of the same class
+    /// have left the queue.
     pub ahead: u64,
     /// The number of events in service.
     pub in_service: u64,

@@ -19,8 +19,8 @@ use crate::modules::{Attempt, Message};
 /// | outputs `failed` and `again_failed` | [`Attempt<Message>`] | a message that could not be appended, for [`Retry`](crate::modules::Retry) |
 ///
 /// The module writes one line at a time, in order, on an OS thread of the blocking pool. The module
-/// does not wait until the line has reached the disk. After a failure, the file may contain part of
-/// the line.
+/// does not wait for the line to reach the disk. After a failure, the file may contain part of the
+/// line.
 pub struct FileAppend {
     file: OpenFile,
 }

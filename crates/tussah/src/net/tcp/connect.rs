@@ -87,11 +87,11 @@ impl TcpStream {
     /// made.
     ///
     /// # Errors
-    /// If every address fails, returns the operating system's error for the last one. For example,
-    /// the error is `ConnectionRefused` if no process listens there, and `TimedOut` if the peer
-    /// does not answer within about two minutes. If the target is a host name, the error contains a
-    /// [`ConnectError`](crate::net::ConnectError) with the error for each address. Returns
-    /// `InvalidInput` if the target is neither an address nor a host name.
+    /// If every attempt fails, returns the operating system's error for the last one. For example,
+    /// the error is `ConnectionRefused` if no process listens at the address, and `TimedOut` if the
+    /// peer does not answer within about two minutes. If the target is a host name, the error
+    /// contains a [`ConnectError`](crate::net::ConnectError) with the error for each address.
+    /// Returns `InvalidInput` if the target is neither an address nor a host name.
     ///
     /// # Panics
     /// Panics if polled outside a runtime.
@@ -207,7 +207,8 @@ impl ConnectOptions {
     }
 
     /// Sets the size of the receive buffer; see [`TcpStream::set_receive_buffer`]. The size is set
-    /// before connecting, so that the system can announce the size to the peer.
+    /// before connecting, so that the system can take it into account when it advertises a receive
+    /// window to the peer.
     pub fn receive_buffer(self, bytes: usize) -> Self {
         let receive_buffer = Some(bytes);
         Self {

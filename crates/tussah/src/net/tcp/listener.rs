@@ -85,7 +85,7 @@ pub struct AcceptStats {
     /// Number of connections that failed before they were accepted, if the operating system reports
     /// such failures.
     pub failed: u64,
-    /// Number of times that the listener paused because no descriptors or memory were left.
+    /// Number of times that the listener paused because descriptors or memory had run out.
     pub pauses: u64,
 }
 
@@ -161,9 +161,9 @@ impl TcpListener {
     /// until the number is below the limit.
     ///
     /// The runtime distributes the listener's connections, and thus their events, over the workers
-    /// in rotation. It does not matter which thread accepts a connection. With one listener per
-    /// worker ([`bind_per_worker`](Self::bind_per_worker)), however, the events of a connection
-    /// stay on the worker where a thread first waits for them.
+    /// in rotation, no matter which thread accepts a connection. If each worker has its own
+    /// listener ([`bind_per_worker`](Self::bind_per_worker)), the runtime does not do this: the
+    /// events of a connection stay on the worker where a thread first waits for them.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, no connection has been accepted.
@@ -207,7 +207,7 @@ impl TcpListener {
     /// Same as [`accept`](Self::accept).
     ///
     /// # Panics
-    /// Same as [`accept`](Self::accept) and [`spawn_in`](crate::spawn_in).
+    /// Panics if [`accept`](Self::accept) or [`spawn_in`](crate::spawn_in) panics.
     ///
     /// # Examples
     /// ```

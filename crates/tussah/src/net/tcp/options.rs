@@ -21,7 +21,7 @@ pub struct KeepAlive {
     /// Time between two probes, in whole seconds from 1 to 32,767.
     pub interval: Duration,
     /// Bound, in probes: the maximum number of unanswered probes, from 1 to 127. When that many
-    /// probes are unanswered, the connection is broken, and operations return `TimedOut`.
+    /// probes are unanswered, the system ends the connection, and operations return `TimedOut`.
     pub count: u32,
 }
 
@@ -113,8 +113,8 @@ impl TcpStream {
 
     packet_options!();
 
-    /// Returns and clears the connection's pending error, if any. The next operation no longer
-    /// reports a cleared error.
+    /// Returns and clears the connection's pending error, if any. Later operations do not report
+    /// the cleared error again.
     ///
     /// # Errors
     /// Returns the system's error.

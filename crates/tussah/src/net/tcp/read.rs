@@ -131,8 +131,8 @@ impl TcpStream {
         })
     }
 
-    /// Waits until the stream is readable according to the driver's last report. To avoid holding a
-    /// buffer during the wait, allocate it after this function has returned `Ready`.
+    /// Waits until the driver has reported that the stream is readable. To avoid holding a buffer
+    /// during the wait, allocate it after this function has returned `Ready`.
     ///
     /// Only the first wait costs a system call. The function ignores timeouts and rate limits, and
     /// continues to return `Ready` until a read finds no data. If several tasks wait with this
@@ -165,7 +165,7 @@ impl TcpStream {
     }
 
     /// Waits until the driver reports that the peer has hung up. With [`Hangup::Half`], a peer also
-    /// counts as having hung up once it will send no more data.
+    /// counts as having hung up once it has finished sending.
     ///
     /// Unlike a read, this function detects a hang-up even if there is unread data. Only the first
     /// wait costs a system call. If several tasks wait at once, whether with this function, with

@@ -43,7 +43,7 @@ pub struct ReuniteError(
 );
 
 impl TcpStream {
-    /// Splits the stream into two borrowed halves, without an allocation.
+    /// Splits the stream into two borrowed halves, without allocating memory.
     ///
     /// # Examples
     /// ```

@@ -114,9 +114,9 @@ impl UdpSocket {
         Ok(count)
     }
 
-    /// Sends datagrams, each to its address or, if it has none, to the peer. Returns how many of
-    /// the `datagrams`, counted from the first, the operating system accepted: at least 1, unless
-    /// `datagrams` is empty.
+    /// Sends datagrams, each to its address or, if it has none, to the peer. The operating system
+    /// accepts the datagrams in order, but possibly not all of them. Returns the number of accepted
+    /// datagrams, which is at least 1, unless `datagrams` is empty.
     ///
     /// One call sends at most 32 datagrams, with one system call (`sendmmsg`). If sending a later
     /// datagram fails, call this method again with the remaining datagrams to get the error.

@@ -124,8 +124,8 @@ impl UdpSocket {
 
     packet_options!();
 
-    /// Returns and clears the socket's pending error, if any. The next operation no longer reports
-    /// a cleared error.
+    /// Returns and clears the socket's pending error, if any. Later operations do not report the
+    /// cleared error again.
     ///
     /// # Errors
     /// Returns the system's error.

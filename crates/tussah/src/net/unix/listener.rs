@@ -23,9 +23,9 @@ const BACKLOG: i32 = 4096;
 
 /// A Unix socket that accepts connections.
 ///
-/// The socket's file still exists after the listener is dropped; see [the module](super). If no
-/// descriptors are left, [`accept`](Self::accept) waits until it can open one, like
-/// [`TcpListener::accept`](crate::net::TcpListener::accept).
+/// The socket's file still exists after the listener is dropped; see the [module
+/// documentation](super). If no descriptors are left, [`accept`](Self::accept) waits until it can
+/// open one, like [`TcpListener::accept`](crate::net::TcpListener::accept).
 ///
 /// # Examples
 /// ```
@@ -118,7 +118,7 @@ impl UnixListener {
     /// Waits for a connection and accepts it.
     ///
     /// The runtime distributes the listener's connections, and thus their events, over the workers
-    /// in rotation. It does not matter which thread accepts a connection.
+    /// in rotation, no matter which thread accepts a connection.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, no connection has been accepted.
