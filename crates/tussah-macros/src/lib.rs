@@ -115,7 +115,7 @@ pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `modules() -> Modules` | the modules that the graph uses |
 /// | `graph(&Params) -> Result<Graph, WeaveError>` | the graph with these values of its parameters |
 ///
-/// The other graphs and the tests in the file may use modules that this graph does not use. The
+/// Other graphs and the tests in the file may use modules that `modules()` does not return. The
 /// macro does not compile the tests; `tussah::flow::run_tests` runs them.
 ///
 /// Rust resolves the paths of modules at the macro's call site. The compiler checks that the ports
@@ -124,7 +124,7 @@ pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// must exist. A call must not lead to a module that awaits or blocks. The compiler also checks
 /// that the arguments of each instance fit the module's parameters. A constant must fit into the
 /// integer type of its parameter, even if it reaches the parameter through inner graphs. The
-/// compiler's messages point to the place in the Weave file.
+/// compiler's messages point to the faulty place in the Weave file.
 ///
 /// A parameter of the graph can have a Rust type, such as `server: Arc<Server>`. Rust resolves the
 /// type, including type aliases, at the macro's call site, and `Params::typed` sets the value.

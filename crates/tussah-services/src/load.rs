@@ -1,7 +1,7 @@
 //! A load generator for web servers.
 //!
-//! Each client has its own thread, and one connection at a time. In a *closed loop* the client
-//! sends a request, waits for the response, pauses, and sends the next request. In an *open loop*
+//! Each client has its own thread, and one connection at a time. In a *closed loop*, the client
+//! sends a request, waits for the response, pauses, and sends the next request. In an *open loop*,
 //! requests are due at even intervals whatever the server does, and latency is measured from the
 //! due time, which avoids coordinated omission.
 //!

@@ -157,7 +157,7 @@ impl Builder {
     ///
     /// If an event runs for longer than two intervals, another worker serves the timers,
     /// descriptors and files of the event's worker. If no worker can do this, the watchdog's OS
-    /// thread does, so that waiters outside of the runtime do not wait for the event. Therefore
+    /// thread does, so that the event does not delay waiters outside of the runtime. Therefore
     /// neither `report` nor the wakers of other executors may block.
     ///
     /// At each check, the watchdog makes the workers end their turns and check their timers. If

@@ -24,8 +24,8 @@ use crate::thread::{self, JoinHandle};
 use crate::worker::Worker;
 use crate::world::Network;
 /// A runtime with its workers, colors, timers and blocking pool. Dropping the runtime calls
-/// [`Runtime::shutdown`] with a `drain` of zero. If a panic drops the runtime in code that must not
-/// block, a new OS thread makes this call.
+/// [`Runtime::shutdown`] with a `drain` of zero. If this happens during a panic, in code that must
+/// not block, a new OS thread makes the call.
 pub struct Runtime {
     handle: Handle,
 }
@@ -225,7 +225,7 @@ impl Handle {
         }
     }
 
-    /// Returns a reference to a color of this runtime. A reference saves look-ups by number.
+    /// Returns a reference to a color of this runtime. Posting by reference needs no look-up.
     pub fn color(&self, color: impl AsColor) -> ColorRef {
         color.reference(&self.shared)
     }
@@ -248,7 +248,7 @@ impl Handle {
         DriverReport::new(&self.shared)
     }
 
-    /// Returns statistics since the runtime's start, including the maximum speed-up by more CPUs.
+    /// Returns statistics since the runtime's start, including the maximum speed-up from more CPUs.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.shared)
     }
@@ -280,11 +280,11 @@ impl Handle {
     /// event, and hands its colors and timers to the other workers.
     ///
     /// # Errors
-    /// Returns `InvalidInput` if the number is not 1 to 1,024, and `Other` if the runtime has shut
-    /// down. Returns the system's error if an OS thread could not be started or no descriptors are
-    /// left (each worker needs two); workers already added remain. The call may wait until earlier
-    /// changes are complete and removed workers have ended. In an event or a closure that has
-    /// entered a color, it returns `WouldBlock` instead.
+    /// Returns `InvalidInput` if the number is not between 1 and 1,024, and `Other` if the runtime
+    /// has shut down. Returns the system's error if an OS thread could not be started or no
+    /// descriptors are left (each worker needs two); workers already added remain. The call may
+    /// wait until earlier changes are complete and removed workers have ended. In an event or a
+    /// closure that has entered a color, it returns `WouldBlock` instead.
     pub fn set_workers(&self, workers: usize) -> io::Result<()> {
         shutdown::set_workers(&self.shared, workers)
     }
@@ -370,8 +370,8 @@ impl Runtime {
     /// worker whose event takes longer is left behind; see [`ShutdownReport::workers_stuck`].
     ///
     /// # Panics
-    /// Panics in an event or a closure that has entered a color, as [`block_on`](Handle::block_on)
-    /// does.
+    /// Panics if called in an event or in a closure that has entered a color, as
+    /// [`block_on`](Handle::block_on) does.
     #[track_caller]
     pub fn shutdown(self, drain: Duration) -> ShutdownReport {
         shutdown::shutdown(&self.handle.shared, drain)

@@ -108,11 +108,11 @@ pub struct ShutdownReport {
     /// The number of jobs of the blocking pool that did not run.
     pub jobs_dropped: usize,
     /// The number of workers that were left behind because they stayed in one event for more than a
-    /// second after the shutdown had asked them to end.
+    /// second after the shutdown had asked them to stop.
     ///
     /// If there are such workers, queued events and waiting threads are not dropped, except for
-    /// threads that wait for a file. Joining a thread that was not dropped waits forever, and the
-    /// runtime's memory is never freed.
+    /// threads that wait for a file. If you join a thread that was not dropped, the join never
+    /// completes. The runtime's memory is never freed.
     pub workers_stuck: usize,
 }
 

@@ -15,8 +15,8 @@ use crate::join_error::JoinError;
 /// dropped because its runtime shut down. The handle may be awaited on any executor.
 ///
 /// Dropping the handle detaches the thread: it keeps running, and its result is dropped. If a
-/// detached thread panics, the panic does not propagate. The panic hook runs, which prints to
-/// standard error by default, and [`WorkerStats::panics`](crate::WorkerStats::panics) counts the
+/// detached thread panics, the panic does not propagate. The panic hook still runs (by default, it
+/// prints to standard error), and [`WorkerStats::panics`](crate::WorkerStats::panics) counts the
 /// panic.
 ///
 /// # Panics

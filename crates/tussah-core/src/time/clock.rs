@@ -110,8 +110,8 @@ impl Clock {
         }
     }
 
-    /// Returns the instant `duration` from now. If an `Instant` cannot hold the result, the
-    /// duration counts as a hundred years.
+    /// Returns the instant `duration` from now. If an `Instant` cannot hold the result, returns the
+    /// instant a hundred years from now.
     #[must_use]
     pub fn after(&self, duration: Duration) -> Instant {
         let now = self.now();

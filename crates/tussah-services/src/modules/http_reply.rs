@@ -13,10 +13,10 @@ use super::{Request, Response};
 /// panicked while handling it, and otherwise with 503 and `Retry-After: 1`. Without an edge to
 /// `busy`, the client gets the same status when its request is dropped.
 ///
-/// The module writes as much of a response as the connection has room for, and the connection
-/// itself sends the rest. A slow client therefore delays no other client, and is itself subject to
-/// the time limits of `HttpListen`. A response to a client that has disconnected has no effect. The
-/// module can send any number of responses at the same time.
+/// The module sends as much of a response as the connection accepts without waiting, and the
+/// connection's thread sends the rest. A slow client therefore delays no other client, and is
+/// itself subject to the time limits of `HttpListen`. A response to a client that has disconnected
+/// has no effect. The module can send any number of responses at the same time.
 #[derive(Default)]
 pub struct HttpReply;
 

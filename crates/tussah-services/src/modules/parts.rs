@@ -70,8 +70,8 @@ impl BodySender {
         (Self(state), Body::Parts(parts))
     }
 
-    /// Adds the bytes `range` of a file as the next part. If the file is too short by the time the
-    /// part is sent, the connection closes.
+    /// Adds the next part: the bytes of `file` at the offsets in `range`. If the file is too short
+    /// by the time the part is sent, the connection closes.
     pub fn send(&self, file: &Arc<File>, range: Range<u64>) {
         let mut state = self.0.lock();
         if state.is_over || range.is_empty() {

@@ -54,7 +54,7 @@ pub struct Summary {
     /// Time to connect, including TLS, for connections made before the measurement.
     pub connect_before: Times,
     /// In an open loop, the time from the moment at which a request is due until the client sends
-    /// it. Counts only requests whose client was free when they became due. The generator itself
+    /// it. Counts only requests that became due while their client was free. The generator itself
     /// causes this delay.
     pub lag: Times,
     /// The number of failed requests by kind of error; every kind has an entry.
@@ -126,7 +126,8 @@ pub struct Requests {
     /// Requests that failed for any reason.
     pub failed: u64,
     /// Requests in flight at the end of the measurement. In an open loop, they count as attempted.
-    /// In a closed loop, they do not, because each client always has some in flight.
+    /// In a closed loop, they do not, because requests are normally in flight when the measurement
+    /// ends.
     pub unfinished: u64,
     /// In an open loop, requests that were due but never sent; each counts as an error.
     pub never_sent: u64,

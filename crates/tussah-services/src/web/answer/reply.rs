@@ -96,8 +96,8 @@ pub enum ReplyBody {
 ///
 /// If no [length](Self::with_len) is announced, the server sends the body in the chunked transfer
 /// coding of HTTP/1.1. For an HTTP/1.0 client, it marks the end of the body by closing the
-/// connection. A response to HEAD, or one with a status such as 204, has no body. For such a
-/// response, the server polls the stream only until the stream ends or yields its first byte.
+/// connection. A response to HEAD or with a status such as 204 has no body. For such a response,
+/// the server polls the stream only until the stream ends or yields its first byte.
 ///
 /// # Cancellation
 /// If the client disconnects, the server drops the stream, whatever the request's method.

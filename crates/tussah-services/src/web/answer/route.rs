@@ -210,8 +210,8 @@ impl Route {
     }
 
     /// Cancels requests of any method when their clients disconnect, even while the handler is
-    /// running. Use this for handlers that can safely stop at any `.await`, such as one that
-    /// performs a search sent with POST.
+    /// running. Use this for handlers that can safely stop at any `.await`, such as a handler for
+    /// searches sent with POST.
     #[must_use]
     pub fn cancellable(mut self) -> Self {
         self.is_cancellable = true;
@@ -240,10 +240,10 @@ impl Route {
     /// reads such a body with [`Request::take_body`]. A body is long if it exceeds 64 KiB, or if
     /// the client does not announce its length.
     ///
-    /// The server admits a request before it reads a long body. If the client waits for `100
-    /// Continue`, the server sends that response when the handler first reads from the body. The
-    /// duration of such a request depends on the client, so it does not count in the route's
-    /// response times.
+    /// The server admits a request before it reads a long body. If the client waits for
+    /// `100 Continue`, the server sends that response when the handler first reads from the body.
+    /// The duration of such a request depends on the client, so the route's response times do not
+    /// include it.
     ///
     /// ```
     /// use futures_lite::AsyncReadExt as _;

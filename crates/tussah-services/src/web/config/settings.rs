@@ -220,8 +220,8 @@ pub struct Limits {
     pub requests: Option<usize>,
     /// Bound, in percent of the workers' time: the maximum share that rejections for overload may
     /// take, 25 by default; `None` for no bound. Beyond this share, a client that retries early has
-    /// to wait until the server has time for another rejection, or until the retry time that
-    /// `Retry-After` told the client. The server then also accepts connections more slowly.
+    /// to wait until the server has time for another rejection, but no longer than `Retry-After`
+    /// specified. The server then also accepts connections more slowly.
     pub rejecting: Option<usize>,
 }
 
@@ -256,12 +256,13 @@ pub struct Timeouts {
     /// a response.
     pub write: Duration,
     /// The minimum rate, in bytes per second, at which a client must read a response (averaged over
-    /// `write`) or send a streamed body (averaged over `body`, without the sizes and extensions of
-    /// chunks, and without trailers). `None` means no minimum.
+    /// `write`) or send a streamed body (averaged over `body`, not counting chunk sizes, chunk
+    /// extensions and trailers). `None` means no minimum.
     pub rate: Option<u64>,
     /// The time for which the server continues to read from a client after closing its own side of
     /// the connection. During a shutdown, the server also keeps idle connections open for this
-    /// time, in case a request is already on its way. This takes at most half of [`Config::drain`].
+    /// time, in case a request is already on its way. This wait takes at most half of
+    /// [`Config::drain`].
     pub linger: Duration,
 }
 

@@ -55,10 +55,10 @@ impl Web {
     /// bodies.
     ///
     /// Each route has its own queue and admission control. If more requests arrive than the route
-    /// can answer within [`Config::target`], the server rejects the rest with status 503. Other
-    /// routes are not affected. `Retry-After` tells a rejected client when to retry. The retry
-    /// times follow the order of the rejections. A client that retries at its retry time, on the
-    /// same connection, takes precedence over new clients of the route.
+    /// can answer within [`Config::target`], the server rejects the excess requests with status
+    /// 503. Other routes are not affected. `Retry-After` tells a rejected client when to retry. The
+    /// retry times follow the order of the rejections. A client that retries at its retry time, on
+    /// the same connection, takes precedence over new clients of the route.
     ///
     /// If a client disconnects before it has received the response, its request is cancelled; see
     /// [`Route`].
@@ -114,7 +114,7 @@ impl Web {
     /// finishes the requests in flight; a second signal makes it quit immediately. SIGHUP reloads
     /// the configuration and the certificates, and reopens the logs.
     ///
-    /// Diagnostics go to standard error according to [`Config::diagnostics`], unless the program
+    /// Diagnostics go to standard error, as [`Config::diagnostics`] specifies, unless the program
     /// has set its own `tracing` subscriber. If the process has only one OS thread, this function
     /// limits the C library's allocator to one arena per worker
     /// ([`bound_arenas`](tussah::heap::bound_arenas)).
@@ -266,7 +266,7 @@ fn bound_arenas(workers: Option<usize>) {
 }
 
 /// An error that prevents a web server from starting or from continuing. Its `Debug` output is the
-/// same as its `Display` output, so that a program that returns it from `main` prints a readable
+/// same as its `Display` output, so a program whose `main` returns the error prints a readable
 /// message.
 #[non_exhaustive]
 pub enum WebError {
