@@ -89,7 +89,7 @@ impl Default for SocketOptions {
 impl SocketOptions {
     /// Bound, in connections: the maximum number of simultaneous connections, including connection
     /// attempts; 10,000 by default, at least 1. At the bound, new clients wait in the system's
-    /// accept queue, and attempts to connect to a peer fail.
+    /// accept queue, and outgoing connection attempts fail.
     pub fn connections_max(mut self, connections: usize) -> Self {
         self.connections_max = connections.max(1);
         self

@@ -39,7 +39,7 @@ pub(crate) const OS_THREADS_MAX: usize = 20;
 /// Bound, in events: the default maximum of one key's queue.
 const KEY_DEPTH_MAX: usize = 128;
 
-/// A builder of a stage. [`Network::stage`] returns it, and [`handler`](Self::handler),
+/// A builder for a stage. [`Network::stage`] returns it, and [`handler`](Self::handler),
 /// [`direct`](Self::direct), [`serial`](Self::serial), [`blocking`](Self::blocking) or
 /// [`declare`](Self::declare) creates the stage.
 #[must_use = "a stage is made by giving it a handler"]
