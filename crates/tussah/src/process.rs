@@ -6,8 +6,8 @@
 //! Starting a process can take a long time, because the operating system reads the program from
 //! disk, and may have to copy this process. The runtime therefore starts processes on the blocking
 //! pool. To wait for the exit of a child, the runtime waits until the child's pidfd is readable
-//! (pidfd_open(2)). On systems without pidfds, the runtime instead waits for each child on a
-//! separate OS thread of the blocking pool.
+//! (pidfd_open(2)). Without a pidfd, the runtime instead waits for the child on an OS thread of the
+//! blocking pool.
 //!
 //! # No zombies
 //!
