@@ -41,8 +41,8 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Returns the kinds of parameters that accept this value as an argument, starting with the
-    /// value's own kind. The list is empty if the value has no kind.
+    /// Returns the kinds that a parameter can have if it accepts this value as an argument. The
+    /// value's own kind comes first. The list is empty if the value has no kind.
     #[must_use]
     pub fn kinds(&self, value: &Expr) -> Vec<Kind> {
         let param = |name: &str| self.params.iter().find(|param| param.name == name);
@@ -151,7 +151,7 @@ pub struct Arg {
 pub struct Shards {
     /// The number of shards.
     pub count: Expr,
-    /// The field of an item that selects the item's shard.
+    /// The item field whose value selects the shard.
     pub by: Option<String>,
     /// The position.
     pub span: Span,

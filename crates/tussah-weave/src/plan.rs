@@ -64,7 +64,7 @@ pub struct PlanArg {
 pub struct PlanShards {
     /// The number of shards, at least 1.
     pub count: u64,
-    /// The field of an item that selects the item's shard.
+    /// The item field whose value selects the shard.
     pub by: Option<String>,
 }
 

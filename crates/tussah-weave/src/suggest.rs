@@ -26,7 +26,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
     .map(|(_, known)| known)
 }
 
-/// Returns a hint that suggests the most similar known name. If no known name is similar, the text
+/// Returns a hint that suggests the most similar known name. If no known name is similar, the hint
 /// lists all known names. Returns `None` if such a list would be too long, or if there are no known
 /// names.
 ///

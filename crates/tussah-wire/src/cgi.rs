@@ -1,4 +1,4 @@
-//! CGI/1.1 (RFC 3875), as far as a web server needs it for applications that speak FastCGI.
+//! The parts of CGI/1.1 (RFC 3875) that a web server needs for applications that speak FastCGI.
 //!
 //! [`variables`] converts a request into the variables for an application, and [`parse`] parses the
 //! head of the application's response. The parser refuses a head that starts with a status line

@@ -23,7 +23,7 @@ pub struct Movie {
     pub fragments: Vec<Fragment>,
 }
 
-/// A fragment of a file, which can be played after the file's [`init`](Movie::init) bytes.
+/// A fragment of a file. A player can play it after the file's [`init`](Movie::init) bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fragment {
     /// The range of the fragment's bytes in the file.

@@ -116,7 +116,7 @@ impl Site {
         }
     }
 
-    /// Returns the method of opening files beneath the root.
+    /// Returns the method by which the site opens files beneath the root.
     #[must_use]
     pub fn beneath(&self) -> Beneath {
         self.root.beneath()
@@ -128,11 +128,11 @@ impl Site {
     ///
     /// Compressed copies are files next to the original file. The lookup uses the first coding in
     /// `preferred` for which a copy exists. A copy that is older than the file is stale, so it is
-    /// ignored. The comparison ignores fractions of a second, because unpacking an archive may
-    /// write both files within one second, in either order.
+    /// ignored. The comparison ignores fractions of a second, because a program that unpacks an
+    /// archive may write both files within one second, in either order.
     ///
     /// # Errors
-    /// Returns an error, but never `WouldBlock`, if nothing is found or a system call fails.
+    /// Returns an error other than `WouldBlock` if nothing is found or a system call fails.
     pub fn look_up(&self, path: &[u8], preferred: Codings) -> Result<Found, Missing> {
         self.find(path, preferred, Wait::Allowed)
     }
@@ -165,7 +165,7 @@ impl Site {
     }
 
     /// Returns the header fields that the operator's rules add to the response for a path. An error
-    /// response gets these fields except `Cache-Control`.
+    /// response gets all of these fields except `Cache-Control`.
     #[must_use]
     pub fn fields(&self, path: &[u8]) -> Vec<(&str, &str)> {
         rules::fields(

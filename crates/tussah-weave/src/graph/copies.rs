@@ -9,12 +9,12 @@ use crate::expr::Expr;
 type Present = (usize, BTreeSet<String>);
 
 impl Graph {
-    /// Returns a pair of edges for each output whose items must be copied. The pair consists of the
-    /// first two edges of the output that can exist at the same time. The second edge needs the
-    /// copies.
+    /// Returns a pair of edges for each output whose items must be copied. The second edge of the
+    /// pair needs the copies.
     ///
     /// Two edges form a pair only if one of them exists whenever the other does. Edges with
-    /// unrelated conditions form no pair, even if both conditions can be true at once.
+    /// unrelated conditions form no pair, even if both conditions can be true at once. If the edges
+    /// of an output form several pairs, only the first pair is returned.
     #[must_use]
     pub fn copies(&self) -> Vec<(usize, usize)> {
         let mut ports: BTreeMap<&PortRef, Vec<Present>> = BTreeMap::new();

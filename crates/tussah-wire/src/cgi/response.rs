@@ -67,8 +67,8 @@ impl CgiHead {
     /// Returns the names and values of the fields for the client, in order. The iterator parses the
     /// head again.
     ///
-    /// The iterator skips `Status`, `Content-Length`, and the fields about the connection, which
-    /// only the server may set (RFC 9110, section 7.6.1).
+    /// The iterator skips `Status`, and the fields that only the server may set: `Content-Length`
+    /// and the fields about the connection (RFC 9110, section 7.6.1).
     pub fn fields<'b>(&self, bytes: &'b [u8]) -> impl Iterator<Item = (&'b [u8], &'b [u8])> {
         let head = &bytes[..self.len()];
         let mut at = 0;

@@ -29,7 +29,7 @@ pub struct Context<'a> {
     pub server_name: &'a [u8],
     /// The name and version of the program, such as `tussah/0.1`.
     pub server_software: &'a [u8],
-    /// True if the client connected with TLS.
+    /// True if the client connected over TLS.
     pub is_https: bool,
 }
 

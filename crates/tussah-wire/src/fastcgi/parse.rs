@@ -35,7 +35,7 @@ pub enum Event<'b> {
     End(EndRequest),
     /// The response to `GET_VALUES`.
     Values(Values),
-    /// The application does not know management records of this type (section 4.2).
+    /// The application does not recognize management records of this type (section 4.2).
     UnknownType(u8),
 }
 
@@ -44,11 +44,11 @@ pub enum Event<'b> {
 pub struct EndRequest {
     /// The exit status of the application, like the exit status of a CGI program.
     pub app_status: u32,
-    /// The reason for the end of the request.
+    /// The reason why the request ended.
     pub status: ProtocolStatus,
 }
 
-/// The reason for the end of a request (section 5.5).
+/// The reason why a request ended (section 5.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtocolStatus {
     /// The request was handled.

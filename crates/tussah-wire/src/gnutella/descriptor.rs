@@ -87,8 +87,8 @@ impl Kind {
         matches!(self, Self::Ping | Self::Query)
     }
 
-    /// Returns whether descriptors of this kind are meant only for the neighbor: routers never
-    /// forward them.
+    /// Returns whether descriptors of this kind are meant only for the servent that receives them.
+    /// Routers never forward such descriptors.
     pub fn is_local(self) -> bool {
         matches!(self, Self::Bye | Self::Other(_))
     }
@@ -113,7 +113,7 @@ pub enum Dropped {
     /// The TTL and the number of hops are both 0. No correct servent sends such a descriptor:
     /// ignore it.
     Invalid,
-    /// The descriptor is meant only for the neighbor.
+    /// The descriptor is meant only for the servent that received it.
     Local,
     /// The TTL has expired. The servent that received the descriptor still answers it.
     Expired,

@@ -16,7 +16,7 @@ pub enum Payload<'b> {
     Pong(Pong<'b>),
     /// The announcement that the sender is closing the connection.
     Bye(Bye<'b>),
-    /// A request that a servent push a file to the requester.
+    /// A request that asks a servent to push a file to the requester.
     Push(Push<'b>),
     /// A query.
     Query(Query<'b>),
@@ -54,7 +54,7 @@ pub struct Query<'b> {
     pub extension: &'b [u8],
 }
 
-/// A request that a servent behind a firewall connect to another servent (section 3.2.5).
+/// A request that asks a servent behind a firewall to connect to another servent (section 3.2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Push<'b> {
     /// The identifier of the servent that has the file. A router sends the request back along the
@@ -76,11 +76,11 @@ pub struct Push<'b> {
 /// A bye is sent with TTL 1 and hops 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bye<'b> {
-    /// The code of the reason: 2xx for an orderly close, 4xx for an error that the receiver of
-    /// the bye caused, and 5xx for an error that the sender caused.
+    /// The reason as a code: 2xx for an orderly close, 4xx for an error that the receiver of the
+    /// bye caused, and 5xx for an error that the sender caused.
     pub code: u16,
-    /// The text of the reason, optionally followed by CR LF and header lines. The terminating NUL
-    /// is not included.
+    /// The reason as text, optionally followed by CR LF and header lines. The terminating NUL is
+    /// not included.
     pub text: &'b [u8],
 }
 

@@ -51,7 +51,7 @@ impl Default for Limits {
 /// The fields whose positions a head stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// `Host`, or the host of an absolute target, which takes precedence (RFC 9112, section 3.2.2).
+    /// The host in the target, if there is one; otherwise, `Host` (RFC 9112, section 3.2.2).
     Host,
     /// `Range`.
     Range,
@@ -118,7 +118,7 @@ impl Field {
 pub enum Version {
     /// HTTP/1.0.
     Http10,
-    /// HTTP/1.1, or a later version 1.x.
+    /// HTTP/1.1, or a later minor version of HTTP/1.
     Http11,
 }
 

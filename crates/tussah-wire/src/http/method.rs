@@ -5,7 +5,7 @@
 pub enum Method {
     /// Transfer the resource.
     Get,
-    /// Like `Get`, but without the content of the response.
+    /// Like `Get`, but the response has no content.
     Head,
     /// Have the resource process the body.
     Post,

@@ -11,8 +11,9 @@ use super::condition::{self, Validators};
 use super::head::{Field, Head};
 use super::syntax::list;
 
-/// Bound, in ranges: the maximum number of ranges in one request, because each range adds a part
-/// with its own header. If a request has more ranges, the whole representation is sent.
+/// Bound, in ranges: the maximum number of ranges in one request. The number is limited because
+/// each range adds a part with its own header to the response. If a request has more ranges, the
+/// whole representation is sent.
 pub const RANGES_MAX: usize = 32;
 
 /// A range of bytes of a representation, from `first` to `last` inclusive.
@@ -41,7 +42,7 @@ pub enum Ranges {
     Single(ByteRange),
     /// Several ranges, in the requested order: send their bytes as [`Multipart`], with status 206.
     Several(Vec<ByteRange>),
-    /// None of the requested ranges exists: respond with status 416 and [`ContentRange::none`].
+    /// No requested range is satisfiable: respond with status 416 and [`ContentRange::none`].
     Unsatisfiable,
 }
 

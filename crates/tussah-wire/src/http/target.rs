@@ -11,7 +11,7 @@ use super::syntax::{PLAIN, run};
 /// possibly the last. The result can contain any byte except control characters and the backslash.
 /// The result is borrowed if the path is already normalized.
 ///
-/// - `%XX` is decoded once, before dot segments are removed, as in section 6.2.2, so `%2e%2e`
+/// - As in section 6.2.2, `%XX` is decoded once, before dot segments are removed. Thus, `%2e%2e`
 ///   counts as `..`.
 /// - An encoded slash is refused, and so is any backslash, encoded or not. Intermediaries may treat
 ///   such a character as a separator.

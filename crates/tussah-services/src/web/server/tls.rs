@@ -16,7 +16,7 @@ use rustls::{InconsistentKeys, ServerConfig};
 /// be one of these.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// A server's TLS configuration that can be reloaded from its files.
+/// The TLS configuration of a server. It can be reloaded from its files.
 #[derive(Debug)]
 pub struct Reloadable {
     certificate: PathBuf,
@@ -28,8 +28,8 @@ impl Reloadable {
     /// Reads a certificate with its chain, and its private key, both in PEM format.
     ///
     /// # Errors
-    /// Returns an error if a file cannot be read or has the wrong contents, or if the key belongs
-    /// to another certificate.
+    /// Returns an error if a file cannot be read or has the wrong contents, or if the key does
+    /// not match the certificate.
     pub fn open(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let current = RwLock::new(load(certificate, key)?);
         Ok(Self {

@@ -35,7 +35,7 @@ pub enum Found {
 /// The reason why a path cannot be served.
 #[derive(Debug)]
 pub enum Missing {
-    /// The file does not exist, is hidden, or can be reached only by a link that leaves the root.
+    /// The file does not exist, is hidden, or can be reached only through a link out of the root.
     /// The status is 404.
     NotFound,
     /// The process has no permission to read the file. The status is 403.
@@ -102,9 +102,8 @@ pub struct Meta {
     pub media_type: Arc<str>,
     /// The content coding of the bytes in the file, for `Content-Encoding`.
     pub coding: Option<Coding>,
-    /// True if a client that accepts other codings would receive a different file. The response
-    /// then needs `Vary: Accept-Encoding`. Otherwise, the response is the same whatever codings a
-    /// client accepts.
+    /// True if the codings that a client accepts determine which file it receives. The response
+    /// then needs `Vary: Accept-Encoding`. Otherwise, all clients receive the same file.
     pub vary: bool,
 }
 

@@ -35,7 +35,8 @@ impl FieldRule {
     /// field that an earlier rule set.
     ///
     /// # Errors
-    /// Returns an error if the pattern cannot match any path, or if a field cannot be set.
+    /// Returns an error if the pattern cannot match any path, if a name or a value is invalid, or
+    /// if the server sets a field itself.
     pub fn new(pattern: &str, fields: Vec<(String, String)>) -> Result<Self, FieldRuleError> {
         if !pattern.starts_with(['/', '*', '?']) {
             return Err(FieldRuleError::Pattern);

@@ -86,9 +86,9 @@ impl ResponseHead {
 /// Parses the head of a response to a `method` request, at the start of `bytes`. Returns `None` if
 /// the head is incomplete.
 ///
-/// `100 Continue` and other 1xx responses are separate heads without a body; the final response
-/// follows. The parser is as strict as the parser for requests, except that the reason phrase and
-/// the space before it may be missing.
+/// Interim responses (1xx), such as `100 Continue`, have a head of their own and no body; the final
+/// response follows. The parser is as strict as the parser for requests, except that the reason
+/// phrase and the space before it may be missing.
 ///
 /// ```
 /// use tussah_wire::http::{Framing, Method, head::Limits, response};
