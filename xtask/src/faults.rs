@@ -38,8 +38,8 @@ pub(crate) struct Options {
     /// Make only this system call fail (repeatable, or a comma-separated list)
     #[arg(long, value_name = "CALL", value_delimiter = ',')]
     call: Vec<String>,
-    /// Numbers of the matching calls that fail; each OS thread counts its calls from 1. In some
-    /// runs, the count begins at the start of `main`; in the others, when the program is ready
+    /// Ordinal numbers of the matching calls that fail; each OS thread counts its calls from 1. In
+    /// some runs, the count begins at the start of `main`; in the others, when the program is ready
     #[arg(
         long,
         value_name = "N",

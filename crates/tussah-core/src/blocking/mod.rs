@@ -8,9 +8,9 @@
 //! queued jobs.*
 //!
 //! - `submit` queues the job and consults the policy under the same lock. If there is no OS thread,
-//!   the policy adds one, regardless of its bound. The OS thread is started under the lock, so
-//!   `threads` counts only OS threads that exist. If the system refuses to start the first OS
-//!   thread, `submit` removes the job from the queue and returns its closure to the caller.
+//!   the policy adds one, regardless of the bound on OS threads. The OS thread is started under the
+//!   lock, so `threads` counts only OS threads that exist. If the system refuses to start the first
+//!   OS thread, `submit` removes the job from the queue and returns its closure to the caller.
 //! - An OS thread ends only while it holds the lock and the queue is empty. This rule also applies
 //!   after the OS thread's idle timeout and during a shutdown.
 //! - An OS thread goes to sleep only after it has found the queue empty under the lock, and it
@@ -37,9 +37,9 @@
 //! with one OS thread each would stall, even without a cycle, if each pool's running job waited for
 //! a job that is queued in the other pool.
 //!
-//! A file operation on the pool counts as a job. A job that waits for a file operation runs it on
-//! its own OS thread, together with the operations ahead of it in the file's queue
-//! (`driver/file/order.rs`).
+//! A file operation on the pool counts as a job. A job that waits for a file operation runs that
+//! operation on the job's own OS thread, together with the operations ahead of it in the file's
+//! queue (`driver/file/order.rs`).
 //!
 //! Deadlocks remain possible in two cases: a cycle of joins, and jobs that wait for a queued job by
 //! means other than its handle, such as a channel or a lock. In the second case, each waiting job
