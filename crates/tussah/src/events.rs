@@ -11,8 +11,8 @@
 //! | `tcpconnect(host, port, callback)`, `dns_hostbyname` | [`tcp_connect`], [`resolve`] |
 //! | `amain()` | the workers of a [`Runtime`](crate::Runtime) |
 //!
-//! If all events of a program have one color, [`Color::DEFAULT`](crate::Color::DEFAULT), they run
-//! one at a time, as in a libasync program. You can then introduce more colors step by step.
+//! If all events of a program have the same color, [`Color::DEFAULT`](crate::Color::DEFAULT), they
+//! run one at a time, as in a libasync program. You can then introduce more colors step by step.
 //! Closures must not block their OS thread: use the `try_` functions of sockets.
 //!
 //! The functions of this module use the current runtime. The methods of [`Handle`] and

@@ -1,4 +1,5 @@
-//! Flow graphs: services composed of serial modules and of graphs that connect these modules.
+//! Flow graphs: a service consists of modules, written as serial code, and of a graph that connects
+//! them.
 //!
 //! A *module* is a plain struct whose `impl` block has the attribute [`#[module]`](module). It
 //! receives items at its input ports and sends items to its output ports, without knowing the
@@ -81,10 +82,10 @@
 //!
 //! # Sending
 //! An output port is an argument: `out: &impl Out<T>` in a plain `fn`, and `out: &impl AsyncOut<T>`
-//! in an `async fn`. The name of the argument is the name of the port. [`Out::send`] never fails
-//! and never waits. If a receiver has no room, the item stays in an outbox. The sending instance
-//! takes its next item only when its outbox is empty. [`AsyncOut::send`] waits until there is room
-//! for the item.
+//! in an `async fn`. The name of the argument is the name of the port. [`Out::send`] never waits
+//! and returns no error. If a receiver has no room, the item stays in the port's outbox. The
+//! sending instance takes its next item only when all of its outboxes are empty.
+//! [`AsyncOut::send`] waits until there is room for the item.
 //!
 //! # Weave
 //! [Weave](tussah_weave) is a language for graphs. [`Modules`] creates a [`Graph`] from source

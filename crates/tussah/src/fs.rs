@@ -7,9 +7,10 @@
 //! [`Handle::driver`](crate::Handle::driver) reports which backend a runtime uses.
 //!
 //! # Order
-//! The operations that change a [`File`] (`write_at`, `append`, `set_len`, `sync_all`, `sync_data`)
-//! run one at a time, in the order in which their futures were first polled. Reads run in no fixed
-//! order, and so do operations on different `File`s with the same path.
+//! The operations that change or flush a [`File`] (`write_at`, `append`, `set_len`, `sync_all`,
+//! `sync_data`) are called *changes* here. They run one at a time, in the order in which their
+//! futures were first polled. Reads run in no fixed order, and so do operations on different
+//! `File`s with the same path.
 //!
 //! # Cancellation
 //! Dropping a future discards its result. The operation's buffer is dropped as soon as the kernel
@@ -23,20 +24,20 @@
 //!   complete, and then cancels the rest. It waits for operations on the blocking pool until the
 //!   shutdown deadline, and then abandons them.
 //!
-//! An operation that outlives its future holds its memory until it ends. At most one write per open
-//! file can outlive its future. The following operations can also outlive their futures, in any
-//! number: reads whose cancellation is pending or impossible, calls to `close`, and operations that
-//! change names, such as `rename` and `remove_file`. A program that starts many such operations and
-//! drops their futures must limit their number itself.
+//! An operation that outlives its future holds its memory until it ends. At most one change per
+//! open file can outlive its future. The following operations can also outlive their futures, in
+//! any number: reads whose cancellation is pending or impossible, calls to `close`, and operations
+//! on paths, such as `rename`, `remove_file` and `copy`. A program that starts many such operations
+//! and drops their futures must limit their number itself.
 //!
 //! # Errors
 //! Each error names the operation and its object:
 //! `open /x/y: No such file or directory (os error 2)`. The error has the
 //! [`kind`](std::io::Error::kind) of the system's error, and [`OpError`](crate::OpError) provides
 //! the error number. If the runtime shuts down during an operation, the operation fails with an
-//! error that reports the shutdown. If the kernel does not release an operation within a second of
-//! shutdown, for example because a network file system hangs, the operation's future never
-//! completes.
+//! error that reports the shutdown. If the kernel neither completes nor cancels an operation within
+//! a second of shutdown, for example because a network file system hangs, the operation's future
+//! never completes.
 //!
 //! # Panics
 //! All operations panic if they are first polled outside a runtime.

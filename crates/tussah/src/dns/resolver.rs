@@ -24,11 +24,11 @@ use super::error::{Error, Reason};
 /// - Literal addresses and names in the domain `localhost` (RFC 6761, section 6.3) are resolved
 ///   without a server. Names in the domain `invalid` never exist.
 /// - A name in the hosts file has only the addresses listed there.
-/// - A name without a final dot is completed as described in resolv.conf(5), which can give several
-///   candidate names. If a candidate does not exist or has no records of the requested type, the
-///   resolver tries the next candidate. The resolver also tries the next candidate if the last
-///   server that it queried reports a failure or refuses to answer. If that server does not answer,
-///   or its answer is unusable, the resolver tries no further candidate.
+/// - A name without a final dot is completed as described in resolv.conf(5), and may thus have
+///   several candidate names. If a candidate does not exist or has no records of the requested
+///   type, the resolver tries the next candidate. The resolver also tries the next candidate if the
+///   last server that it queried reports a failure or refuses to answer. If that server does not
+///   answer, or its answer is unusable, the resolver tries no further candidate.
 /// - Answers are cached for their TTL, and negative answers for the time that the zone specifies
 ///   (RFC 2308, section 5).
 /// - Concurrent lookups that ask the same question share one query. The number of lookups is
@@ -177,8 +177,8 @@ impl Resolver {
     }
 
     /// Looks up a service, such as `_imaps._tcp.example.com` (RFC 2782). Returns the records sorted
-    /// by priority and, for equal priorities, by decreasing weight. The caller makes the weighted
-    /// random choice among records of equal priority.
+    /// by priority and, for equal priorities, by decreasing weight. The caller must make the
+    /// weighted random choice among records of equal priority.
     ///
     /// # Errors
     /// See [`Resolver`].

@@ -11,9 +11,9 @@ use super::refused::{Parcel, Refused, unpack};
 /// event of that color.
 ///
 /// The color and the priority are set when the callback is created. A function that takes a
-/// callback therefore does not need to know in which color the callback runs (`cwrap` and `cpwrap`
-/// of libasync-mp: Zeldovich 2002, section 3.2). Clones refer to the same closure. The closure is
-/// freed when no clone and no queued call is left.
+/// callback therefore does not need to know in which color the callback runs. In libasync-mp,
+/// `cwrap` and `cpwrap` serve the same purpose (Zeldovich 2002, section 3.2). Clones refer to the
+/// same closure. The closure is freed when no clone and no queued call is left.
 ///
 /// # Examples
 /// ```

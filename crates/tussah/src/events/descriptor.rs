@@ -26,7 +26,7 @@ pub trait Descriptor: Sealed + Send + Sync + 'static {}
 
 impl<S: Sealed + Send + Sync + 'static> Descriptor for S {}
 
-/// The way in which this crate waits for a descriptor.
+/// A descriptor for whose readiness this crate can wait.
 pub trait Sealed {
     /// Returns the descriptor's runtime and number, or `None` if the descriptor was closed.
     fn place(&self) -> Option<(Handle, RawFd)>;

@@ -99,8 +99,8 @@ pub fn single<M: Module>(events: &mut Events<Parcel<M::Item>>) -> Option<(M::Ite
 }
 
 impl<'a, I, T> Of<'a, I, T> {
-    /// Creates a sequence of the items at the head of the batch, as long as `is` returns true for
-    /// them; `take` unwraps each item.
+    /// Creates a sequence of the items at the head of the batch. The sequence ends before the first
+    /// item for which `is` returns false; `take` unwraps each item.
     pub fn new(
         events: &'a mut Events<Parcel<I>>,
         is: fn(&I) -> bool,
@@ -224,7 +224,7 @@ impl<T: Send + 'static> Drop for Batch<'_, T> {
 }
 
 impl<T: Send + 'static> Outlet<T> {
-    /// Opens the port for one call to a plain `fn` that takes a batch.
+    /// Returns this port for use in one call to a plain `fn` that takes a batch.
     pub fn outbox_of<'a, 'c>(
         &'a self,
         current: &'c Current,
@@ -237,7 +237,7 @@ impl<T: Send + 'static> Outlet<T> {
         }
     }
 
-    /// Opens the port for one call to an `async fn` that takes a batch.
+    /// Returns this port for use in one call to an `async fn` that takes a batch.
     pub fn port_of<'a>(&'a self, current: &'a Current, sends: &'a Sends) -> PortOf<'a, T> {
         PortOf {
             outlet: self,

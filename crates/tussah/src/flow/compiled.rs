@@ -10,8 +10,8 @@ use super::graph::Graph;
 use super::modules::{Modules, Params};
 
 impl Modules {
-    /// Creates a compiled graph. `self` needs to contain only the modules that this graph uses: the
-    /// text may use others in other graphs and in tests.
+    /// Creates a compiled graph. `self` need not contain the modules that the text uses only in
+    /// other graphs or in tests.
     ///
     /// Any Rust type is accepted for an argument, because rustc has already checked the arguments.
     /// Only rustc knows whether two spellings, such as a type and its alias, denote the same type.
@@ -60,7 +60,8 @@ pub struct Given {
     pub before: usize,
     /// The name of the argument, if it has one.
     pub name: Option<&'static str>,
-    /// The possible kinds of the value. Empty if the value has a Rust type: a trait checks it.
+    /// The possible kinds of the value. Empty if the value has a Rust type, which a trait checks
+    /// instead.
     pub kinds: &'static [&'static str],
     /// The kind or the type of the value.
     pub found: &'static str,

@@ -61,7 +61,8 @@ pub enum GraphError {
         /// The existing edges.
         known: Vec<String>,
     },
-    /// The name of an output port was given instead of an edge, but the port has several edges.
+    /// The name of an output port was given instead of the name of an edge, but the port has
+    /// several edges.
     SeveralEdges {
         /// The output port.
         from: String,

@@ -77,7 +77,7 @@ pub trait Module: Sized + Send + 'static {
     const BOUNDS_FLOWS: bool;
 
     /// A function that creates an item for a call to `tick`; `None` if the module has no such
-    /// method. The constants below do the same for `wake` and `end`.
+    /// method. `WAKE` and `END` are the corresponding functions for `wake` and `end`.
     #[doc(hidden)]
     const TICK: Option<fn() -> Self::Item>;
     #[doc(hidden)]

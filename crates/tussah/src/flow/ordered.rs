@@ -50,7 +50,7 @@ impl Of<'_> {
 }
 
 impl<T: Send + 'static> Outlet<T> {
-    /// Opens a port of an ordered module for one call to a plain `fn`.
+    /// Returns this port of an ordered module for use in one call to a plain `fn`.
     pub fn later<'a, 'c>(&'a self, flow: &'c Flow, held: &'c Held<'a>) -> Later<'a, 'c, T> {
         Later {
             outlet: self,
@@ -59,7 +59,8 @@ impl<T: Send + 'static> Outlet<T> {
         }
     }
 
-    /// Opens a port of an ordered module for one call to a plain `fn` that takes a batch.
+    /// Returns this port of an ordered module for use in one call to a plain `fn` that takes a
+    /// batch.
     pub fn later_of<'a, 'c>(
         &'a self,
         current: &'c Current,
@@ -72,8 +73,8 @@ impl<T: Send + 'static> Outlet<T> {
         }
     }
 
-    /// Opens a port of an ordered module for one call to an `async fn`. `turn` holds the item's
-    /// ticket.
+    /// Returns this port of an ordered module for use in one call to an `async fn`. `turn` holds
+    /// the item's ticket.
     pub fn in_turn<'a>(
         &'a self,
         flow: &'a Flow,
@@ -83,8 +84,8 @@ impl<T: Send + 'static> Outlet<T> {
         self.open_in_turn(Of::Item(flow), turn, sends)
     }
 
-    /// Opens a port of an ordered module for one call to an `async fn` that takes a batch. `turn`
-    /// holds the ticket of the first item.
+    /// Returns this port of an ordered module for use in one call to an `async fn` that takes a
+    /// batch. `turn` holds the ticket of the first item.
     pub fn in_turn_of<'a>(
         &'a self,
         current: &'a Current,

@@ -74,14 +74,14 @@ impl<'a> Held<'a> {
 }
 
 impl<T: Send + 'static> Outlet<T> {
-    /// Opens the port for one call to a plain `fn` that handles an item of this flow.
+    /// Returns this port for use in one call to a plain `fn` that handles an item of this flow.
     #[inline]
     pub fn outbox<'a, 'c>(&'a self, flow: &'c Flow, held: &'c Held<'a>) -> Outbox<'a, 'c, T> {
         self.outbox_by(flow, held, &(), 0)
     }
 
-    /// Opens the port for one call to a plain `fn`. The items that the call sends take the route
-    /// `W`. `PORT` identifies the port in the types that macros generate.
+    /// Returns this port for use in one call to a plain `fn`. The items that the call sends take
+    /// the route `W`. `port` identifies the port in the types that macros generate.
     #[inline(always)]
     pub fn outbox_by<'a, 'c, W: Way>(
         &'a self,

@@ -23,7 +23,7 @@ pub trait Outs: Send + Sync + 'static {
     /// Calls `f` with each port and its name.
     fn each(&mut self, f: &mut dyn FnMut(&'static str, &mut dyn AnyOutlet));
 
-    /// Calls `f` with each port and its name, while the ports are in use.
+    /// Calls `f` with each port and its name, even while the ports are in use.
     fn look(&self, f: &mut dyn FnMut(&'static str, &dyn AnyOutlet));
 
     /// Returns the callee of the port with this number, if the port has exactly one edge, and this
@@ -100,8 +100,8 @@ pub trait AnyOutlet {
     #[doc(hidden)]
     fn set_bounds(&mut self, bounds: FlowBounds);
 
-    /// Creates the edges. Each flow that this port opens has one place for each of the `keepers`,
-    /// in which that instance keeps its state for the flow.
+    /// Creates the edges. In each flow that this port opens, each of the instances in `keepers` has
+    /// a place for the state that it keeps for the flow.
     ///
     /// # Errors
     /// Returns an error if an edge cannot be created.
@@ -153,7 +153,7 @@ impl<T: Send + 'static> Outlet<T> {
         }
     }
 
-    /// Opens the port for one call to an `async fn` that handles an item of this flow.
+    /// Returns this port for use in one call to an `async fn` that handles an item of this flow.
     #[inline]
     pub fn port<'a>(&'a self, flow: &'a Flow, sends: &'a Sends) -> Port<'a, T> {
         Port {

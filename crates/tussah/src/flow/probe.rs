@@ -11,8 +11,8 @@ use super::fields::{Fields, HashField, hash_field};
 use super::param::Param;
 use super::tap::Show;
 
-/// A probe for the capabilities of a type: `Probe::<T>::new().clone_fn()` resolves to the method of
-/// this type if `T: Clone`, and to that of [`NoProbe`] otherwise.
+/// A probe for the capabilities of a type: `Probe::<T>::new().clone_fn()` calls `Probe::clone_fn`
+/// if `T: Clone`, and [`NoProbe::clone_fn`] otherwise.
 pub struct Probe<T>(PhantomData<fn() -> T>);
 
 impl<T> Probe<T> {
@@ -25,7 +25,7 @@ impl<T> Probe<T> {
 }
 
 impl<T: Clone> Probe<T> {
-    /// True: the type can be cloned.
+    /// True: the type implements `Clone`.
     pub const CLONES: bool = true;
 
     /// Returns `T::clone`.
@@ -75,7 +75,7 @@ impl<T: Fields> Probe<T> {
 }
 
 impl<T: FromStr> Probe<T> {
-    /// Returns a function that parses the type with `FromStr`.
+    /// Returns a function that parses a value of the type with `FromStr`.
     #[must_use]
     pub fn parse_fn(&self) -> Option<fn(&str) -> Option<T>> {
         Some(|text| text.parse().ok())
@@ -83,7 +83,7 @@ impl<T: FromStr> Probe<T> {
 }
 
 impl<T: fmt::Display> Probe<T> {
-    /// Returns a function that formats the type with `Display`.
+    /// Returns a function that formats a value of the type with `Display`.
     #[must_use]
     pub fn show_fn(&self) -> Option<Show<T>> {
         Some(<T as fmt::Display>::fmt)
@@ -91,7 +91,7 @@ impl<T: fmt::Display> Probe<T> {
 }
 
 impl<T: fmt::Debug> Probe<T> {
-    /// Returns a function that formats the type with `Debug`.
+    /// Returns a function that formats a value of the type with `Debug`.
     #[must_use]
     pub fn debug_fn(&self) -> Option<Show<T>> {
         Some(<T as fmt::Debug>::fmt)
@@ -107,18 +107,18 @@ pub trait NoProbe<T> {
     /// Returns `u64::MAX`: the type has no kind in Weave.
     const COUNT_MAX: u64 = u64::MAX;
 
-    /// False: the type cannot be cloned.
+    /// False: the type does not implement `Clone`.
     const CLONES: bool = false;
 
     /// An empty slice: the type has no fields.
     const FIELDS: &'static [&'static str] = &[];
 
-    /// Returns `None`: the type cannot be cloned.
+    /// Returns `None`: the type does not implement `Clone`.
     fn clone_fn(&self) -> Option<fn(&T) -> T> {
         None
     }
 
-    /// Returns `None`: the type cannot be parsed.
+    /// Returns `None`: the type does not implement `FromStr`.
     fn parse_fn(&self) -> Option<fn(&str) -> Option<T>> {
         None
     }
@@ -155,7 +155,7 @@ impl<T> NoProbe<T> for Probe<T> {}
 /// items before it resumes the panic.
 ///
 /// # Errors
-/// Returns the payload of a panic.
+/// Returns the panic's payload if the function panics.
 pub fn call<R>(f: impl FnOnce() -> R) -> std::thread::Result<R> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(f))
 }

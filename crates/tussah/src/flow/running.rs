@@ -171,7 +171,7 @@ impl Running {
     ///
     /// - An item circulates in a cycle forever.
     /// - A module waits forever, or leaves items in its batch.
-    /// - Each `wake` of a closed flow sets the alarm again.
+    /// - Each call to `wake` for a closed flow sets the alarm again.
     /// - An instance is paused.
     ///
     /// # Cancellation

@@ -37,7 +37,7 @@ impl Running {
     /// module and to the new module must not overlap, so this method also waits for running calls
     /// to this instance. Otherwise, running calls complete in the earlier module. After a swap,
     /// calls to this instance are no longer inlined, even in a fused chain. If other instances call
-    /// this instance, the module that it was created with stays in memory until the graph ends.
+    /// this instance, its original module stays in memory until the graph ends.
     ///
     /// Do not call this method from a module of the graph: the module could wait for itself.
     ///

@@ -104,7 +104,7 @@ pub struct TappedItem {
     pub flow: Option<Key>,
 }
 
-/// The sending end of a tap, which belongs to the edge.
+/// The sending end of a tap. The tapped edge holds this end.
 #[derive(Clone)]
 pub struct TapEnd {
     items: Sender<TappedItem>,

@@ -14,13 +14,13 @@ use super::file::File;
 /// buffer.
 const CHUNK: usize = 64 * 1024;
 
-/// A file with a position that each read and write advances. Use it with code that takes
-/// `AsyncRead`, `AsyncWrite` or `AsyncSeek` of `futures_io`.
+/// A file with a position that each read and write advances. Use it with code that requires
+/// `AsyncRead`, `AsyncWrite` or `AsyncSeek` from `futures_io`.
 ///
 /// A cursor reads ahead by at most the size of the caller's buffer. Writes are delayed:
 /// `poll_write` accepts up to 64 KiB and returns before the data has been written. If such a write
-/// fails, the next operation returns its error. Flush or close the cursor at the end; otherwise,
-/// dropping it may lose the last write.
+/// fails, the next operation returns its error. Flush or close the cursor before you drop it;
+/// otherwise, the last write may be lost.
 ///
 /// # Panics
 /// An operation that has to wait panics if it is polled outside a runtime.

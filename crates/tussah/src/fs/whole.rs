@@ -92,8 +92,8 @@ pub async fn write(path: impl AsRef<Path>, content: impl IoBuf) -> io::Result<()
     file.close().await
 }
 
-/// Copies the contents and permissions of a file, and returns the number of bytes copied. The
-/// kernel copies the data, on an OS thread of the blocking pool.
+/// Copies the contents and permissions of a file, and returns the number of bytes copied. An OS
+/// thread of the blocking pool makes the copy with `std::fs::copy`.
 ///
 /// # Errors
 /// Returns any error from `std::fs::copy`.

@@ -22,10 +22,10 @@ pub struct OutputSpec {
     pub required: bool,
 }
 
-/// Returns an error if no edge leads to an instance, or if one of its outputs lacks an edge.
-/// `connected` lists the outputs that have edges. If one of these outputs does not exist, its name
-/// may be misspelled in the edge. The error about this edge then suffices, and no other output is
-/// reported.
+/// Returns an error if no edge leads to an instance, or if one of its required outputs lacks an
+/// edge. `connected` lists the outputs that edges name. If one of them does not exist, its edge
+/// causes an error of its own. This function then reports no outputs, because the edge may merely
+/// misspell the name of one.
 #[must_use]
 pub const fn unconnected(
     inputs: &[InputSpec],
