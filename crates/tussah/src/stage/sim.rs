@@ -303,7 +303,7 @@ pub struct Tick {
     pub busy: usize,
     /// The current maximum number of events in a batch.
     pub batch: usize,
-    /// The number of credits up to which the queue currently admits events.
+    /// The current threshold: the maximum number of credits in the queue.
     pub threshold: u64,
     /// The number of events that arrived since the previous tick.
     pub arrived: u64,

@@ -139,7 +139,7 @@ impl<E: Send + 'static> Apply for Shared<E> {
 /// gets it. Among stages of equal priority, the stage that has waited longest comes first.
 ///
 /// # Examples
-/// Two stages with blocking handlers use at most three OS threads at the same time:
+/// Here, two stages with blocking handlers together use at most three OS threads at a time:
 /// ```
 /// use std::sync::Arc;
 /// use tussah::stage::control::Permits;

@@ -45,13 +45,13 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// or passes to it in a call, go to this stage instead. This stage's handler can inspect,
     /// change and drop these events, and sends the rest to `to` over an edge of this stage.
     ///
-    /// No event is lost, and each sender's events stay in order, but calls made after the removal
-    /// can overtake events queued by the proxy. A proxy can serve several pairs of stages, and
-    /// stand between another proxy and its target. Senders pass events to a proxy one by one.
+    /// No event is lost, and each sender's events stay in order. But once the proxy is removed,
+    /// calls can overtake events that the proxy has queued. A proxy can serve several pairs of
+    /// stages, and stand between another proxy and its target. Senders pass it events one by one.
     ///
     /// # Errors
-    /// Returns an error if `to` is in another network, or if the edge is missing or already has a
-    /// proxy. Also returns an error for a cycle, or if the handler blocks and `from` calls `to`.
+    /// Returns an error if `to` is in another network, or if the edge is missing or has a proxy.
+    /// Also returns an error if a cycle would form, or if the handler blocks and `from` calls `to`.
     ///
     /// # Examples
     /// ```
@@ -131,7 +131,7 @@ impl<E: Send + 'static> Between<E> {
     /// their events stay in order. The proxy stays while senders that cannot wait keep it busy.
     ///
     /// # Cancellation
-    /// Dropping the future keeps the proxy; [`Stage::destroy`] removes it but can reorder events.
+    /// The proxy stays if the future is dropped. [`Stage::destroy`] ends it but can reorder events.
     pub async fn remove(self) {
         let target = &self.to.shared;
         let Some((holding, passed)) = self.hold() else {

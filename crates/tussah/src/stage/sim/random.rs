@@ -13,7 +13,7 @@ pub enum Distribution {
     /// sum and the number of terms.
     Erlang(f64, u32),
     /// A lognormal distribution, which has a heavy tail; the fields are the mean and the standard
-    /// deviation.
+    /// deviation of the time itself, not of its logarithm.
     Lognormal(f64, f64),
     /// One of two times: the first two fields are the times, and the third field is the probability
     /// of the second time.

@@ -115,8 +115,8 @@ pub struct SimStage {
 }
 
 impl SimStage {
-    /// Creates a stage with at most 1,000 busy servlets and 10,000 queued events, whose handler
-    /// takes one event at a time and always performs `steps`.
+    /// Creates a stage whose handler takes one event at a time, and performs `steps` for each. The
+    /// stage has at most 1,000 busy servlets, and its queue holds at most 10,000 events.
     #[must_use]
     pub fn new(steps: Vec<Step>) -> Self {
         Self {

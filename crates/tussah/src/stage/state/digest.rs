@@ -137,8 +137,8 @@ impl Digest {
         Duration::from_nanos(self.permille(permille))
     }
 
-    /// Returns the number of recorded times that do not exceed `time`. The result can include some
-    /// times that exceed `time` by up to 1/16 of `time`.
+    /// Returns the approximate number of recorded times that are at most `time`. Times that exceed
+    /// `time` by up to 1/16 of `time` may be counted too.
     #[must_use]
     pub fn at_most(&self, time: Duration) -> u64 {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);

@@ -1,6 +1,6 @@
 //! A random number generator.
 
-/// A random number generator with a seed: SplitMix64, from Steele, Lea and Flood, "Fast splittable
+/// A seeded random number generator: SplitMix64, from Steele, Lea and Flood, "Fast splittable
 /// pseudorandom number generators" (OOPSLA 2014).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
