@@ -151,7 +151,7 @@ pub struct Arrivals {
     /// The time for which a client in a closed loop pauses after a response that is not a
     /// rejection.
     pub pause: Distribution,
-    /// The time that a client waits after a rejection before it sends again, in nanoseconds.
+    /// The time between a rejection and the client's next attempt, in nanoseconds.
     pub retry_ns: u64,
     /// True if the stage computes a `Retry-After`, like a web server, and clients use it instead of
     /// `retry_ns`. Once per second, the stage divides the number of events queued and in service by

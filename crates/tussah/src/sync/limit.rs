@@ -254,12 +254,12 @@ pub struct LimitStats {
     pub waiting: usize,
     /// The number of permits acquired so far.
     pub acquired: u64,
-    /// A histogram of the times that futures waited for their permits. A future that found a free
-    /// permit counts as a wait of zero. Futures that were dropped before they got a permit are not
-    /// counted.
+    /// A histogram of the times for which futures waited for their permits. A future that found a
+    /// free permit counts as a wait of zero. Futures that were dropped before they got a permit are
+    /// not counted.
     pub wait: Digest,
-    /// A histogram of the times that permits were held. A permit is counted only after it has been
-    /// returned.
+    /// A histogram of the times for which permits were held. A permit is counted only after it has
+    /// been returned.
     pub hold: Digest,
     /// The statistics of each class, class 0 first; a limit without shares has one class.
     pub classes: Vec<LimitClassStats>,
@@ -275,7 +275,8 @@ pub struct LimitClassStats {
     pub waiting: usize,
     /// The number of permits acquired so far.
     pub acquired: u64,
-    /// A histogram of the times that futures waited for a permit, as in [`LimitStats::wait`].
+    /// A histogram of the times for which futures waited for a permit, as in
+    /// [`LimitStats::wait`].
     pub wait: Digest,
 }
 
