@@ -155,7 +155,7 @@ pub struct Arrivals {
     pub retry_ns: u64,
     /// True if the stage computes a `Retry-After`, like a web server, and clients use it instead of
     /// `retry_ns`. Once per second, the stage divides the number of events queued and in service by
-    /// the number handled in the last second. The `Retry-After` is the result, rounded up to whole
+    /// the number handled in the last second. `Retry-After` is the quotient, rounded up to whole
     /// seconds, but at least 1 and at most 60 seconds. A client waits for a random time between one
     /// and two times that value.
     pub told: bool,

@@ -98,8 +98,8 @@ pub struct SimStage {
     pub batch_max: usize,
     /// The maximum number of events in the queue; at least 1.
     pub queue_max: u64,
-    /// The shares of up to 8 classes. If this list is empty, events are served by the priority of
-    /// their class.
+    /// The shares of up to 8 classes. If this list is empty, events are served in order of class
+    /// priority.
     pub class_shares: Vec<u32>,
     /// True if the stage is keyed by color. In a keyed stage, while a hot event is in service,
     /// servlets take only events that are not hot, so handlers never wait for each other.
