@@ -16,8 +16,8 @@ use super::config::ResolverBuilder;
 use super::core::Core;
 use super::error::{Error, Reason};
 
-/// A DNS resolver. It looks up names in the hosts file and in its cache, and otherwise queries
-/// servers (a stub resolver: RFC 1034, section 5.3.1).
+/// A DNS stub resolver (RFC 1034, section 5.3.1). It looks up names in the hosts file and in its
+/// cache, and otherwise queries servers.
 ///
 /// Clones share one cache. Functions that connect to a host name use [`Resolver::current`].
 ///

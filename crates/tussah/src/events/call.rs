@@ -74,8 +74,8 @@ where
 /// The callback receives the errors of [`TcpStream::connect`].
 ///
 /// # Cancellation
-/// See [`CallHandle::cancel`]. Cancelling closes the connection, or abandons the attempt to
-/// connect.
+/// See [`CallHandle::cancel`]. A cancelled operation closes its connection, or abandons its attempt
+/// to connect.
 ///
 /// # Examples
 /// ```

@@ -77,8 +77,8 @@ impl Sealed for Writer {
     }
 }
 
-/// Calls a callback whenever a read would not block, because data, the end of the stream or an
-/// error is pending. For a listener, this means that a connection is waiting to be accepted.
+/// Calls a callback whenever data, the end of the stream or an error is pending, so that a read
+/// would not block. For a listener, this means that a connection is waiting to be accepted.
 ///
 /// This function corresponds to libasync's `fdcb` (Zeldovich 2002, table 2.1). The callback carries
 /// its color and priority (section 3.2).
@@ -147,8 +147,8 @@ pub fn on_readable<S: Descriptor>(descriptor: &Arc<S>, callback: impl Into<Optio
     on_ready(descriptor, Direction::Read, callback.into());
 }
 
-/// Calls a callback whenever a write would not block, because the buffer has room or an error is
-/// pending. Otherwise works like [`on_readable`].
+/// Calls a callback whenever the buffer has room or an error is pending, so that a write would not
+/// block. Otherwise works like [`on_readable`].
 ///
 /// A connection is writable nearly all the time, so register this callback only while data waits to
 /// be written.

@@ -18,8 +18,8 @@ const LOOK_MS: u64 = 20;
 /// This function corresponds to libasync's `sigcb` (Zeldovich 2002, table 2.1). The call is an
 /// ordinary event of the callback's color, so the restrictions on signal handlers do not apply. If
 /// signals are delivered faster than the callback is called, several deliveries may be merged into
-/// one call. Unregistering does not restore the signal's default action. [`crate::signal`]
-/// describes both behaviors.
+/// one call. Unregistering a callback does not restore the signal's default action.
+/// [`crate::signal`] describes both behaviors.
 ///
 /// Registering another callback for the same signal replaces the previous one, and `None`
 /// unregisters it, as with [`on_readable`](super::on_readable). Callbacks of other runtimes are not

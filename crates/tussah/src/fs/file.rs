@@ -14,11 +14,11 @@ use crate::io_error::context;
 /// An open file, which is read and written at byte offsets. Clones are cheap and refer to the same
 /// open file.
 ///
-/// The file is closed when the last clone has been dropped and the last operation has ended. As in
-/// `std`, dropping the last clone closes the file synchronously. Closing can block while the system
-/// writes out buffered data, for example to a network file system. [`close`](Self::close) closes
-/// the file without blocking, and returns any error. See the [module documentation](super) for the
-/// properties that all operations share, such as their order.
+/// The file is closed when the last clone has been dropped and the last operation has ended. If no
+/// operation is in progress, dropping the last clone closes the file synchronously, as in `std`.
+/// Closing can block while the system writes out buffered data, for example to a network file
+/// system. [`close`](Self::close) closes the file without blocking, and returns any error. See the
+/// [module documentation](super) for the properties that all operations share, such as their order.
 ///
 /// # Examples
 /// ```

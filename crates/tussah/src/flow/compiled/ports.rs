@@ -117,7 +117,7 @@ pub const fn wrong_shards(
 }
 
 /// Returns an error if an instance that is to be called or fused needs a queue. An instance that
-/// keeps state for each flow, or whose output is ordered, needs one only in a fused chain.
+/// keeps state for each flow, or whose output is ordered, needs a queue only in a fused chain.
 #[must_use]
 pub const fn needs_queue(
     body: Body,

@@ -6,10 +6,10 @@ use crate::flow::shards::Group;
 use crate::sync::Limit;
 
 impl Graph {
-    /// Limits the number of items inside a set of instances: queued items and items that an
-    /// instance is handling. If the set is full, an item from outside waits until there is room. If
-    /// its edge sheds or drops items, the item instead goes to the receiver's `dropped` port
-    /// immediately. An item from outside, and all items that the instances send for it in any
+    /// Limits the number of items inside a set of instances. Both queued items and items that an
+    /// instance is handling are inside. If the set is full, an item from outside waits until there
+    /// is room. If its edge sheds or drops items, the item instead goes to the receiver's `dropped`
+    /// port immediately. An item from outside, and all items that the instances send for it in any
     /// flow, together count as one item until all of them have left the set. A call to `tick`,
     /// `wake` or `end` also counts as an item from outside. A pending alarm does not count.
     ///
