@@ -5,8 +5,8 @@ use std::fmt;
 
 /// The error for malformed bytes. It states the position, what was expected, and what was found.
 ///
-/// Unless the documentation of the function that refused the bytes says otherwise, close the
-/// connection, because the start of the next message is unknown.
+/// After this error, close the connection, because the start of the next message is unknown. If a
+/// function is an exception to this rule, its documentation says so.
 ///
 /// ```
 /// use std::num::NonZeroU16;

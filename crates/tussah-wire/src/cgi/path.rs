@@ -5,8 +5,8 @@
 /// The function splits the path before the last slash that directly follows `extension`. There must
 /// be text before `extension`, and text after the slash. If there is no such slash, the whole path
 /// is the name of the script. nginx splits paths in the same way with `fastcgi_split_path_info
-/// ^(.+\.php)(/.+)$`. However, this function treats a line feed as text, so a line feed cannot
-/// prevent the split.
+/// ^(.+\.php)(/.+)$`. However, if the path contains a line feed, nginx may not split it,
+/// but this function does.
 ///
 /// The function does not look for files: for `/photo.jpg/x.php`, the script is the whole path, even
 /// if `/photo.jpg` is a file. A server must therefore check that the script is a file.

@@ -47,7 +47,7 @@ const VERSION_MIN: (u8, u8) = (0, 6);
 pub struct Handshake {
     /// The status of an answer, or `None` for a request to connect.
     pub status: Option<Status>,
-    /// The major and minor version. Versions later than 0.6 are accepted as well.
+    /// The major and minor version numbers. Versions later than 0.6 are accepted as well.
     pub version: (u8, u8),
     fields_start: u16,
     len: u16,

@@ -9,7 +9,7 @@ use crate::malformed::{Found, Malformed};
 /// The length of the identifier at the end, in bytes.
 const SERVENT_BYTES: usize = 16;
 
-/// The files of one servent that match a query.
+/// The files that match a query, all from the same servent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueryHits<'b> {
     /// The port from which the files can be fetched.

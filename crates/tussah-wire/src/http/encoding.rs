@@ -153,8 +153,9 @@ impl Accepted {
         self.qualities[coding as usize]
     }
 
-    /// Returns the codings from `offered` that the client accepts and prefers at least as much as
-    /// the identity coding, best first. Codings of equal weight keep their order.
+    /// Returns the codings from `offered` that the client accepts, best first. The result does
+    /// not contain codings of lower weight than the identity coding. Codings of equal weight keep
+    /// their order.
     pub fn preferred(&self, offered: Codings) -> Codings {
         let least = self.quality(Coding::Identity).max(1);
         let mut preferred = Codings::NONE;

@@ -156,7 +156,7 @@ pub struct Head {
     repeated: u16,
     /// The request method.
     pub method: Method,
-    /// The HTTP version of the client.
+    /// The HTTP version of the request.
     pub version: Version,
     /// True if the client wants to keep the connection open (RFC 9112, section 9.3).
     pub keep_alive: bool,

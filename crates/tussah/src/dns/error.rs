@@ -97,9 +97,9 @@ impl Error {
         self.0.asked
     }
 
-    /// Returns the server that caused this failure. Returns `None` if no server was queried, if the
-    /// chain of aliases is too long, or if the answer is [negative](Self::is_not_found), because
-    /// such an answer may come from the cache.
+    /// Returns the server that caused this failure. Returns `None` if no server was queried, or if
+    /// the chain of aliases is too long. Also returns `None` if the answer is
+    /// [negative](Self::is_not_found), because such an answer may come from the cache.
     #[must_use]
     pub fn server(&self) -> Option<SocketAddr> {
         self.0.failure.server

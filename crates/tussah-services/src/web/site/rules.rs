@@ -22,7 +22,7 @@ const OWN_FIELDS: [&str; 15] = [
     "upgrade",
 ];
 
-/// A rule that sets header fields in the responses for paths that match a pattern.
+/// A rule that sets header fields in a response if the requested path matches a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldRule {
     pattern: String,
