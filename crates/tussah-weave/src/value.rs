@@ -51,7 +51,7 @@ impl Kind {
         Kind::Address,
     ];
 
-    /// Returns the name of the kind in Weave. All Rust types share one name.
+    /// Returns the name of the kind. For a Rust type, this is `value of a Rust type`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {

@@ -7,10 +7,10 @@ use std::io;
 /// The details of an [`io::Error`] from this crate: the operation, its object, and the system's
 /// error.
 ///
-/// If an [`io::Error`] of this crate reports an error of the operating system, it contains an
-/// `OpError`. A few functions are exceptions, such as the `try_` functions of sockets. The
-/// [`io::Error`] has the same [`kind`](io::Error::kind) as the system's error. The error number is
-/// in the `OpError`, because an [`io::Error`] cannot carry both a number and a message.
+/// If a function of this crate returns an [`io::Error`] because a system call failed, the error
+/// contains an `OpError`. A few functions are exceptions, such as the `try_` functions of sockets.
+/// The [`io::Error`] has the same [`kind`](io::Error::kind) as the system's error. The error number
+/// is in the `OpError`, because an [`io::Error`] cannot carry both a number and a message.
 ///
 /// # Examples
 /// ```

@@ -13,7 +13,7 @@ use super::End;
 use crate::io_error::context;
 
 /// The writing end of a pipe. Dropping the writer closes this end. After the last writer is closed,
-/// the reader reads the end of the stream.
+/// and the reader has read all bytes, reads return 0.
 ///
 /// The writer also implements `AsyncWrite` of `futures_io`, for use by one thread at a time. The
 /// trait's method `poll_close` closes this end.

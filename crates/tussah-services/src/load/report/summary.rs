@@ -35,7 +35,7 @@ pub struct Summary {
     pub requests: Requests,
     /// Served requests per second.
     pub served_per_s: f64,
-    /// Requests served within the time of `--within`; `null` if the option was not given.
+    /// Requests served within the time that `--within` specifies; `null` without the option.
     pub within: Option<Within>,
     /// The number of bytes received, in heads and bodies.
     pub bytes: u64,

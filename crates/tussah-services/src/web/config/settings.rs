@@ -293,7 +293,7 @@ pub struct Tls {
 pub enum LogFile {
     /// Standard output.
     Stdout,
-    /// A file, to which log lines are appended.
+    /// A file that log lines are appended to.
     Path(PathBuf),
 }
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 use crate::flow::{AsyncOut, module};
 use crate::modules::{Attempt, Message};
 
-/// Sends each message to its peer. To a connection of [`TcpListen`](super::TcpListen), the module
-/// sends a line or a frame, depending on the framing of that source. To a peer of
-/// [`UdpListen`](super::UdpListen), the module sends a datagram from the socket of that source.
+/// Sends each message to its peer. If the peer is a connection of [`TcpListen`](super::TcpListen),
+/// the module sends a line or a frame, as the framing of the `TcpListen` demands. If the peer comes
+/// from [`UdpListen`](super::UdpListen), the module sends a datagram from the `UdpListen`'s socket.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|

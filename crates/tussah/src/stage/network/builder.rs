@@ -258,8 +258,8 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// minute by default. This limit also applies to a handler that was
     /// [swapped](Stage::swap_serial) in.
     ///
-    /// A panic beyond this limit closes the stage ([`on_close`](Self::on_close)). If a stage must
-    /// survive any number of panics, catch them in its handler, or allow more restarts.
+    /// A panic beyond this limit closes the stage ([`on_close`](Self::on_close)). If the
+    /// stage must survive any number of panics, catch them in its handler.
     pub fn restarts(mut self, restarts: Restarts) -> Self {
         self.restarts = restarts;
         self

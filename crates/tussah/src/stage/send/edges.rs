@@ -125,9 +125,9 @@ impl<E: Send + 'static, C> To<'_, E, C> {
     /// not enough, the edge's sender takes room from other senders.
     ///
     /// Events of an `offer` edge in a cycle enter the queue before events whose senders wait for
-    /// room. The edge's own room also raises the [per-class
-    /// bound](crate::stage::StageBuilder::class_queue) that applies to these events. Controllers
-    /// never reject such events, but can shed them from the queue.
+    /// room. The [per-class bound](crate::stage::StageBuilder::class_queue) for these events
+    /// includes the room that is reserved for the edge. Controllers never reject such events, but
+    /// can shed them from the queue.
     ///
     /// # Errors
     /// Returns an error if the stage is closed or belongs to another network.
