@@ -231,7 +231,7 @@ fn a_blocking_stage_waits_though_its_threads_are_taken() {
 }
 
 #[test]
-fn a_blocking_stage_begins_a_burst_at_once() {
+fn a_blocking_stage_doubles_its_threads_while_all_are_busy() {
     let mut auto = AutoServlets::default();
     let rare = Sample {
         blocking: true,
