@@ -18,12 +18,13 @@ pub struct Movie {
     pub duration_ms: Option<u64>,
     /// The bytes that a player needs before any fragment: everything up to the end of `moov`.
     pub init: Range<u64>,
-    /// The fragments, in their order in the file; empty if the file has no index, or if the index
+    /// The fragments, in file order; the list is empty if the file has no index, or if the index
     /// refers to other indexes.
     pub fragments: Vec<Fragment>,
 }
 
-/// A fragment of a file. A player can play it after the file's [`init`](Movie::init) bytes.
+/// A fragment of a file. A player that has the file's [`init`](Movie::init) bytes can play the
+/// fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fragment {
     /// The range of the fragment's bytes in the file.

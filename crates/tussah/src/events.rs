@@ -109,7 +109,7 @@ pub fn post_in<F: FnOnce() + Send + 'static>(
 ///
 /// # Errors
 /// Returns the closure if the color's queue is full, or if the runtime is shutting down or has shut
-/// down. In that case, the drop callback is not called.
+/// down. The drop callback of a rejected event is not called.
 ///
 /// # Panics
 /// Same as [`post_in`].
@@ -153,10 +153,10 @@ pub fn after(
 
 /// Calls a closure in a color once per `period`; the first call comes after one period.
 ///
-/// Each call is a separate event. If the color is too busy, missed calls are skipped, and the next
-/// call comes one period after the late one. If `f` panics, only that call ends, and the timer
-/// continues. After [`cancel`](TimerHandle::cancel), or when the runtime ends, the closure is
-/// dropped in its color.
+/// Each call is a separate event. If a call is delayed by one period or more, the missed calls are
+/// skipped, and the next call comes one period after the delayed call. If `f` panics, only that
+/// call ends, and the timer continues. After [`cancel`](TimerHandle::cancel), or when the runtime
+/// ends, the closure is dropped in its color.
 ///
 /// # Panics
 /// Panics if `period` is zero, if called outside a runtime, or if the color belongs to another

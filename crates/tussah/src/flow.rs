@@ -1,10 +1,10 @@
 //! Flow graphs: a service consists of modules, written as serial code, and of a graph that connects
 //! them.
 //!
-//! A *module* is a plain struct whose `impl` block has the attribute [`#[module]`](module). It
-//! receives items at its input ports and sends items to its output ports, without knowing the
-//! modules at the other ends. A *graph* consists of *instances* of modules and of *edges* between
-//! their ports. Each instance is a [stage](crate::stage), so it has a queue, controllers,
+//! A *module* is a plain struct whose `impl` block has the attribute [`#[module]`](module). A
+//! module receives items at its input ports and sends items to its output ports, without knowing
+//! the modules at the other ends. A *graph* consists of *instances* of modules and of *edges*
+//! between their ports. Each instance is a [stage](crate::stage), so it has a queue, controllers,
 //! statistics and tracing.
 //!
 //! ```
@@ -67,7 +67,7 @@
 //!
 //! # Parallelism
 //! The signatures of a module's methods determine how many items the module handles concurrently.
-//! The borrow checker enforces this:
+//! The borrow checker ensures that this concurrency is free of data races:
 //!
 //! | receiver and arguments | parallelism |
 //! |---|---|

@@ -8,9 +8,9 @@
 //!
 //! # Order
 //! The operations that change or flush a [`File`] (`write_at`, `append`, `set_len`, `sync_all`,
-//! `sync_data`) are called *changes* here. They run one at a time, in the order in which their
-//! futures were first polled. Reads run in no fixed order, and so do operations on different
-//! `File`s with the same path.
+//! `sync_data`) are called *changes* here. The changes to a `File` run one at a time, in the order
+//! in which their futures were first polled. Reads run in no fixed order, and so do operations on
+//! different `File`s with the same path.
 //!
 //! # Cancellation
 //! Dropping a future discards its result. The operation's buffer is dropped as soon as the kernel
@@ -18,17 +18,18 @@
 //!
 //! - If the future of a read is dropped, the runtime asks the kernel to cancel the read. A read on
 //!   the blocking pool cannot be cancelled once it has started.
-//! - A change that has started runs to completion. A change that is still waiting in the file's
-//!   queue is discarded. To find out whether a change was made, await the future.
+//! - Unless the runtime shuts down, a change that has started runs to completion. A change that is
+//!   still waiting in the file's queue is discarded. To find out whether a change was made, await
+//!   the future.
 //! - When the runtime shuts down, it gives the changes in each worker's io_uring half a second to
-//!   complete, and then cancels the rest. It waits for operations on the blocking pool until the
-//!   shutdown deadline, and then abandons them.
+//!   complete, and then cancels the rest. The runtime waits for operations on the blocking pool
+//!   until the shutdown deadline, and then abandons them.
 //!
-//! An operation that outlives its future holds its memory until it ends. At most one change per
-//! open file can outlive its future. The following operations can also outlive their futures, in
-//! any number: reads whose cancellation is pending or impossible, calls to `close`, and operations
-//! on paths, such as `rename`, `remove_file` and `copy`. A program that starts many such operations
-//! and drops their futures must limit their number itself.
+//! An operation that outlives its future keeps its memory allocated until the operation ends. At
+//! most one change per open file can outlive its future. The following operations can also outlive
+//! their futures, in any number: reads whose cancellation is pending or impossible, calls to
+//! `close`, and operations on paths, such as `rename`, `remove_file` and `copy`. A program that
+//! starts many such operations and drops their futures must limit their number itself.
 //!
 //! # Errors
 //! Each error names the operation and its object:

@@ -70,8 +70,8 @@ impl Addresses {
     }
 
     /// Returns the time for which the addresses remain valid, in whole seconds and at most one day.
-    /// This is the shortest TTL of the records (RFC 1035, section 3.2.1), minus the time that the
-    /// records have spent in the cache.
+    /// The result is the shortest TTL of the records (RFC 1035, section 3.2.1), minus the time that
+    /// the records have spent in the cache.
     #[must_use]
     pub fn ttl(&self) -> Duration {
         Duration::from_secs(self.ttl_seconds.into())
@@ -158,7 +158,7 @@ impl<T> IntoIterator for Records<T> {
 /// An SRV record: the location of a service (RFC 2782).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Srv {
-    /// The priority. Servers with a lower number are tried first.
+    /// The priority. Servers with a lower priority value are tried first.
     pub priority: u16,
     /// The weight of this server among servers of equal priority. A client should choose a server
     /// with a probability that is proportional to the server's weight. A server of weight zero gets
@@ -174,7 +174,7 @@ pub struct Srv {
 /// An MX record: a mail server of a domain (RFC 1035, section 3.3.9).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mx {
-    /// The preference. Hosts with a lower number are tried first (RFC 5321, section 5.1).
+    /// The preference. Hosts with a lower preference value are tried first (RFC 5321, section 5.1).
     pub preference: u16,
     /// The fully qualified host name, with a final dot. `.` means that the domain accepts no mail
     /// (RFC 7505).

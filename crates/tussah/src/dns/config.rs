@@ -61,8 +61,8 @@ pub enum ServerOrder {
 /// A builder for a [`Resolver`].
 ///
 /// If the program does not set a value, the resolver takes the value from `/etc/resolv.conf`. If
-/// the file does not set it either, the resolver uses the default from resolv.conf(5). If the
-/// program sets servers, the resolver does not read `/etc/resolv.conf`.
+/// neither the program nor `/etc/resolv.conf` sets a value, the resolver uses the default from
+/// resolv.conf(5). If the program sets servers, the resolver does not read `/etc/resolv.conf`.
 ///
 /// # Examples
 /// ```
@@ -158,8 +158,8 @@ impl ResolverBuilder {
         self
     }
 
-    /// Sets the hosts file, in the format of hosts(5). Default: `/etc/hosts`. An unreadable file
-    /// counts as empty.
+    /// Sets the hosts file, in the format of hosts(5). Default: `/etc/hosts`. A hosts file that
+    /// cannot be read counts as empty.
     pub fn hosts_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.hosts = Some(path.into());
         self
@@ -185,8 +185,8 @@ impl ResolverBuilder {
         self
     }
 
-    /// Creates the resolver in the current runtime. Its first lookup reads the hosts file (unless
-    /// it is disabled) and `/etc/resolv.conf` (unless servers are set).
+    /// Creates the resolver in the current runtime. The resolver's first lookup reads the hosts
+    /// file (unless disabled) and `/etc/resolv.conf` (unless servers are set).
     ///
     /// # Panics
     /// Panics if called outside a runtime.

@@ -11,10 +11,10 @@ use hickory_resolver::net::NetError;
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::RecordType;
 
-/// The error of a failed lookup. It contains the name, the record type, the server and the failure.
+/// The error of a failed lookup, with the name, the record type, the server and the cause.
 ///
-/// This error can be converted into an [`io::Error`]. The new error contains this one and has one
-/// of these kinds:
+/// This error can be converted into an [`io::Error`] that contains it. The `io::Error` has one of
+/// these kinds:
 ///
 /// - `NotFound` or `TimedOut`
 /// - `InvalidData` for a malformed answer

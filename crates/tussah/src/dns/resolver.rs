@@ -27,8 +27,8 @@ use super::error::{Error, Reason};
 /// - A name without a final dot is completed as described in resolv.conf(5), and may thus have
 ///   several candidate names. If a candidate does not exist or has no records of the requested
 ///   type, the resolver tries the next candidate. The resolver also tries the next candidate if the
-///   last server that it queried reports a failure or refuses to answer. If that server does not
-///   answer, or its answer is unusable, the resolver tries no further candidate.
+///   last server that it queried reports a failure or refuses to answer. If the last server does
+///   not answer, or its answer is unusable, the resolver tries no further candidate.
 /// - Answers are cached for their TTL, and negative answers for the time that the zone specifies
 ///   (RFC 2308, section 5).
 /// - Concurrent lookups that ask the same question share one query. The number of lookups is
@@ -72,9 +72,9 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// Creates a resolver with the system's settings, in the current runtime. Its first lookup
-    /// reads `/etc/resolv.conf` and `/etc/hosts` on the blocking pool. Missing settings get the
-    /// defaults of resolv.conf(5).
+    /// Creates a resolver with the system's settings, in the current runtime. The resolver's first
+    /// lookup reads `/etc/resolv.conf` and `/etc/hosts` on the blocking pool. Missing settings get
+    /// the defaults of resolv.conf(5).
     ///
     /// # Panics
     /// Panics if called outside a runtime.
@@ -116,7 +116,7 @@ impl Resolver {
     }
 
     /// Returns the current runtime's shared resolver, which also resolves host names for
-    /// connections. The first use creates it with [`new`](Self::new).
+    /// connections. This resolver is created with [`new`](Self::new) when it is first used.
     ///
     /// # Panics
     /// Panics if called outside a runtime.

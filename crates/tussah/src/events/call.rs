@@ -20,7 +20,7 @@ pub struct CallHandle {
 
 impl CallHandle {
     /// Cancels the operation: an event of the callback's color drops the callback. If the operation
-    /// has ended, the call has no effect.
+    /// has ended, `cancel` has no effect.
     ///
     /// If `cancel` is called in the callback's color, the callback is not called afterwards.
     pub fn cancel(&self) {
@@ -149,7 +149,7 @@ pub fn tcp_connect_with(
 
 /// Looks up the addresses of a host, and passes the addresses or the error to a callback.
 ///
-/// This function corresponds to libasync's `dns_hostbyname`. It calls
+/// This function corresponds to libasync's `dns_hostbyname`, and calls
 /// [`lookup_ip`](crate::dns::Resolver::lookup_ip) on the resolver that
 /// [`Resolver::current`](crate::dns::Resolver::current) returns. In all other respects, this
 /// function behaves like [`tcp_connect`].

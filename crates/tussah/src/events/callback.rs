@@ -72,7 +72,7 @@ impl<A: Send + 'static> Callback<A> {
     /// Creates a callback with a priority, in the current runtime.
     ///
     /// A priority influences the order among colors, never the order of events within a color.
-    /// Firing the callback gives its color this priority, which the color keeps until another
+    /// Whenever the callback is fired, its color gets this priority, and keeps it until another
     /// priority is set.
     ///
     /// # Panics

@@ -49,19 +49,19 @@ impl From<u32> for ChildId {
 /// This function corresponds to libasync's `chldcb`. The registration reaps the child, so no zombie
 /// remains. The callback is unregistered after it has been called.
 ///
-/// The registration takes ownership of a [`Child`], so take the child's pipes out of it first. To
-/// unregister the callback, pass the child's [PID](Child::id) and `None`. Unregistering drops the
-/// `Child`; the documentation of [`Child`] describes the effects. For a child started by other
-/// code, such as [`std::process::Command`], pass the PID, and make sure that nothing else waits for
-/// the child.
+/// The registration takes ownership of a [`Child`], so take the pipes that you need out of the
+/// `Child` before you register it. To unregister the callback, pass the child's [PID](Child::id)
+/// and `None`. Unregistering drops the `Child`; the documentation of [`Child`] describes the
+/// effects. For a child started by other code, such as [`std::process::Command`], pass the PID, and
+/// make sure that nothing else waits for the child.
 ///
 /// Registering another callback for the same child replaces the previous one, and `None`
-/// unregisters it, as with [`on_readable`](super::on_readable). If a registration names the child
-/// by its PID, it takes over the [`Child`] of the previous registration.
+/// unregisters it, as with [`on_readable`](super::on_readable). A registration that names the child
+/// by its PID takes over the [`Child`] that the previous registration owned, if any.
 ///
 /// A registration costs one descriptor (pidfd_open(2)), one thread and one table entry. Normally,
-/// nothing runs until the child exits. If no descriptor is available, or epoll has no room for the
-/// descriptor, the thread checks the child every 20 ms.
+/// nothing runs until the child exits. If the descriptor cannot be opened, or cannot be registered
+/// with epoll, the thread checks the child every 20 ms.
 ///
 /// # Errors
 /// The callback receives the errors of [`Child::wait`], such as an error from the operating system

@@ -81,7 +81,7 @@ impl Sealed for Writer {
 /// would not block. For a listener, this means that a connection is waiting to be accepted.
 ///
 /// This function corresponds to libasync's `fdcb` (Zeldovich 2002, table 2.1). The callback carries
-/// its color and priority (section 3.2).
+/// its color and priority (Zeldovich 2002, section 3.2).
 ///
 /// - The runtime calls the callback repeatedly while the descriptor is readable, even if the
 ///   callback does not read. Each call is a separate event, which joins the end of the color's
@@ -91,16 +91,17 @@ impl Sealed for Writer {
 /// - Registering another callback for the same descriptor replaces the previous one, and `None`
 ///   unregisters it. A descriptor can have one callback for reading and another for writing.
 /// - If code in the callback's own color unregisters or replaces the callback, the old callback is
-///   not called again. If code outside this color does so, a call in progress completes and is the
-///   last call.
+///   not called again. If code outside this color unregisters or replaces the callback, a call in
+///   progress completes and is the last call.
 /// - If the callback panics, only that call ends.
 /// - The descriptor stays open, and the callback stays alive, until the callback is unregistered or
 ///   the runtime ends. A callback that owns its descriptor must therefore unregister itself.
 ///
 /// A registration costs one thread and one table entry. Each call costs a system call (poll(2)) and
 /// one pass through the color's queue. Normally, nothing runs while the descriptor is not ready. If
-/// epoll has no room for the descriptor, the thread checks it every 20 ms. Prefer `read().await`
-/// where you can: it is cheaper, because it waits only if no data is available.
+/// the descriptor cannot be registered with epoll, the thread checks the descriptor every 20 ms.
+/// Prefer `read().await` where you can: it is cheaper, because it waits only if no data is
+/// available.
 ///
 /// If the runtime is shut down or shutting down, the callback is dropped.
 ///
@@ -147,8 +148,8 @@ pub fn on_readable<S: Descriptor>(descriptor: &Arc<S>, callback: impl Into<Optio
     on_ready(descriptor, Direction::Read, callback.into());
 }
 
-/// Calls a callback whenever the buffer has room or an error is pending, so that a write would not
-/// block. Otherwise works like [`on_readable`].
+/// Calls a callback whenever the descriptor's buffer has free space or an error is pending, so that
+/// a write would not block. In all other respects, this function behaves like [`on_readable`].
 ///
 /// A connection is writable nearly all the time, so register this callback only while data waits to
 /// be written.

@@ -12,8 +12,8 @@ use super::{Callback, handle_of};
 /// equivalent. The callback is called repeatedly while nothing else needs to run, so **one worker
 /// stays busy while the callback is registered**. Unregister the callback when its work is done. A
 /// worker is idle if it has no event to run or steal, no timer is due, and none of its descriptors
-/// is ready. Other workers may be busy at that time. A new event waits for at most one call to the
-/// callback. Each call is an event of the callback's color.
+/// is ready. Other workers may be busy when the callback is called. A new event waits for at most
+/// one call to the callback. Each call is an event of the callback's color.
 ///
 /// When the runtime is shutting down, the callback is no longer called. Registering another
 /// callback replaces the previous one, and `None` unregisters it, as with

@@ -57,8 +57,8 @@ impl PostOptions {
     }
 
     /// Sets the maximum number of posted events in the color's queue. The maximum applies to this
-    /// post and to all later ones. If the queue is already full, this post is rejected; see
-    /// [`ColorRef::set_depth_max`](crate::ColorRef::set_depth_max).
+    /// post and to all later posts in the same color. If the queue is already full, this post is
+    /// rejected; see [`ColorRef::set_depth_max`](crate::ColorRef::set_depth_max).
     pub fn depth_max(mut self, events: u32) -> Self {
         self.depth_max = Some(events);
         self

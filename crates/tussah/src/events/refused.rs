@@ -7,8 +7,8 @@ use std::fmt;
 
 use tussah_core::PostError;
 
-/// A rejected event. It contains either the posted closure or the argument with which the callback
-/// was fired.
+/// A rejected event, which contains either the posted closure or the argument with which the
+/// callback was fired.
 pub struct Refused<T> {
     value: T,
     cause: Cause,

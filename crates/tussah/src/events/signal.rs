@@ -15,7 +15,7 @@ const LOOK_MS: u64 = 20;
 
 /// Calls a callback when a signal is delivered. A runtime has at most one callback for each signal.
 ///
-/// This function corresponds to libasync's `sigcb` (Zeldovich 2002, table 2.1). The call is an
+/// This function corresponds to libasync's `sigcb` (Zeldovich 2002, table 2.1). Each call is an
 /// ordinary event of the callback's color, so the restrictions on signal handlers do not apply. If
 /// signals are delivered faster than the callback is called, several deliveries may be merged into
 /// one call. Unregistering a callback does not restore the signal's default action.
@@ -26,7 +26,7 @@ const LOOK_MS: u64 = 20;
 /// affected: each runtime gets every delivery.
 ///
 /// A registration costs one pipe, one thread and one table entry. Normally, nothing runs between
-/// signals. If epoll has no room for the pipe, the thread checks the pipe every 20 ms.
+/// signals. If the pipe cannot be registered with epoll, the thread checks the pipe every 20 ms.
 ///
 /// # Errors
 /// Same as [`signal`](crate::signal::signal()). After an error, the previous callback remains

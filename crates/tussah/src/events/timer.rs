@@ -18,7 +18,7 @@ pub struct TimerHandle {
 
 impl TimerHandle {
     /// Cancels the timer: an event of the timer's color drops the closure. If the timer has already
-    /// fired for the last time, the call has no effect.
+    /// fired for the last time, `cancel` has no effect.
     ///
     /// If `cancel` is called in the timer's color, the closure is not called afterwards. If
     /// `cancel` is called outside that color, a call in progress completes and is the last call.

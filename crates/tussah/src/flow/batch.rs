@@ -21,12 +21,12 @@ use crate::stage::{Batch as Events, Event, Reason};
 /// no item of another port in between. If the method also takes the state of a flow, all items
 /// belong to that flow.
 ///
-/// The method can take any number of these items; the remaining items return to the head of the
-/// queue. If the method takes no item, it is called with the same batch again. Items that the
-/// method sends belong to the flow of the item that it took last.
+/// The method can take any number of items out of the batch; the items that it leaves return to the
+/// head of the queue. If the method takes no item, it is called with the same batch again. Items
+/// that the method sends belong to the flow of the item that it took last.
 ///
-/// In an `ordered` module, the output of a call is sent after the output for all earlier items, and
-/// before the output for the items that the call has left in its batch.
+/// In an `ordered` module, the output of a call follows the output for all earlier items, and
+/// precedes the output for the items that the call has left in its batch.
 ///
 /// When the method returns, all items that it has taken count as handled or, if it returns an
 /// error, as failed. If the method panics, the items that it has taken go to the `dropped` port.

@@ -156,8 +156,8 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Calls<I
 
 /// An instance that handles an item within one function call.
 ///
-/// The trait does not require `Sync`. If it did, a module that is not `Sync` would cause an
-/// additional error at each `type Call`, with type names that users do not know.
+/// The trait does not require `Sync`. A `Sync` bound would cause an additional error at the `type
+/// Call` of a module that is not `Sync`, with type names that users do not know.
 pub trait Plain<I>: Any {
     /// Handles an item. If there is no room for the items that the module sent, returns a future
     /// that waits for room.

@@ -14,17 +14,17 @@
 //! | `describe` | prints the manifest of the modules, as JSON |
 //!
 //! # Parameters
-//! The value of a parameter comes from the first place in this list that sets it. The list shows
-//! the names for the parameter `at_once` of the graph `WebServer`:
+//! The value of a parameter comes from the first place in this list that sets it. The names in the
+//! list are those of the parameter `at_once` of the graph `WebServer`:
 //!
 //! 1. the option `--at-once`
 //! 2. the environment variable `WEB_SERVER_AT_ONCE`
 //! 3. the key `at_once` of the TOML file in `--params FILE`
 //! 4. the default in the graph
 //!
-//! Write values as in Weave; on the command line and in the environment, omit the quotes around
-//! text. `run` reports all invalid values before it starts anything. A parameter with the name
-//! `graph`, `params`, `workers`, `control` or `help` has no option.
+//! Write values as in Weave, but without quotes on the command line and in the environment. `run`
+//! reports all invalid values before it starts anything. A parameter with the name `graph`,
+//! `params`, `workers`, `control` or `help` has no command-line option.
 //!
 //! # Signals
 //! The first Ctrl-C or SIGTERM stops the sources, and `run` exits when all items have been handled.
@@ -76,7 +76,7 @@ pub enum Others {
     /// Unknown modules are errors.
     Refused,
     /// Unknown modules may belong to another program. Ports and types are not checked in a file
-    /// that uses such a module.
+    /// that uses an unknown module.
     Trusted,
 }
 
@@ -137,9 +137,9 @@ pub fn main(name: &str, modules: Modules) -> ExitCode {
     }
 }
 
-/// Creates a command-line program from modules. Its [commands](crate::flow::cli) work on Weave
-/// graphs that use these modules. In Weave, the name of a module is the path that was passed to
-/// this macro.
+/// Creates a command-line program from modules. The program's [commands](crate::flow::cli) work on
+/// Weave graphs that use these modules. In Weave, the name of a module is the path that was passed
+/// to this macro.
 ///
 /// The macro defines two functions: `main`, and `modules`, which returns the [`Modules`].
 ///

@@ -60,8 +60,8 @@ pub struct Given {
     pub before: usize,
     /// The name of the argument, if it has one.
     pub name: Option<&'static str>,
-    /// The possible kinds of the value. Empty if the value has a Rust type, which a trait checks
-    /// instead.
+    /// The possible kinds of the value. Empty if the value has a Rust type; a trait then checks
+    /// that type.
     pub kinds: &'static [&'static str],
     /// The kind or the type of the value.
     pub found: &'static str,

@@ -6,7 +6,7 @@ use super::flows::Flow;
 use super::outlet::Outlet;
 use crate::stage::{Reason, Refusal};
 
-/// An item that an instance did not handle. The instance sends it to its `dropped` port.
+/// An item that an instance did not handle and therefore sent to its `dropped` port.
 pub struct Dropped<T> {
     /// The item, or `None` if its type is not `Clone` and a call that had taken the item panicked
     /// or was stopped.

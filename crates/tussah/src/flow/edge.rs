@@ -215,8 +215,8 @@ impl<I: Send + 'static> Entry<I> {
         }
     }
 
-    /// Adds a port. `wrap` makes an item of the stage from an item of the port, and `hash` hashes a
-    /// field of the port's item.
+    /// Adds a port. `wrap` converts an item of the port into an item of the stage, and `hash`
+    /// hashes a field of the port's item.
     pub fn port<T: Send + 'static>(
         &mut self,
         name: &'static str,

@@ -28,7 +28,7 @@ use crate::sync::{Limit, LimitPermit};
 pub enum Key {
     /// A number, such as the number of a connection.
     Number(u64),
-    /// A string, such as the name of a room.
+    /// A string, such as the name of a chat room.
     Text(Arc<str>),
 }
 

@@ -151,7 +151,8 @@ impl Graph {
         self.connect_via(from, to, Via::default())
     }
 
-    /// Adds an edge, as [`connect`](Self::connect) does, with options such as its room or a delay.
+    /// Adds an edge, as [`connect`](Self::connect) does, with options such as a capacity or a
+    /// delay.
     ///
     /// # Errors
     /// Returns the same errors as [`connect`](Self::connect).
@@ -185,7 +186,7 @@ impl Graph {
     /// created.
     ///
     /// # Panics
-    /// Panics if called outside a runtime, or if creating an instance panics. In both cases,
+    /// Panics if called outside a runtime, or if creating an instance panics. Before a panic,
     /// everything created so far is removed.
     #[track_caller]
     pub fn start(self) -> Result<Running, GraphError> {

@@ -93,7 +93,7 @@ impl Modules {
     /// Adds a module under a name, such as `Parse` or `http::Listen`.
     ///
     /// Add a generic module once for each type of item that it handles in graphs. A graph need not
-    /// name the type, because the edges of the instance determine it.
+    /// name the item type, because the edges of the instance determine it.
     ///
     /// ```
     /// use tussah::flow::{Modules, Out, module};

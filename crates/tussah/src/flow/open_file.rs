@@ -11,8 +11,9 @@ use parking_lot::Mutex;
 
 /// A file opened by an instance of a module.
 ///
-/// Several instances may read the same file, or several may append to it. Any other combination
-/// causes an error that names both instances. Only regular files opened with this type are checked.
+/// Several instances may read the same file, or several may append to it. If two instances would
+/// use a file in any other way, the later attempt fails with an error that names both. Conflicts
+/// are detected only between regular files opened with this type.
 ///
 /// # Examples
 /// ```

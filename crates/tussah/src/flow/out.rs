@@ -14,7 +14,7 @@ use super::flows::Key;
 /// # Panics
 /// A send panics if a receiver has no room for the item while 1024 items from the same call are
 /// already waiting for room. In an `ordered` module, each call to a method of this trait counts as
-/// one such item, because its effect is delayed until the module has finished all earlier items.
+/// one waiting item, because its effect is delayed until the module has finished all earlier items.
 /// All items sent before the panic are delivered, and so is the item that caused the panic. A
 /// method that sends an unbounded number of items should be an `async fn` with [`AsyncOut`] ports.
 pub trait Out<T> {

@@ -13,7 +13,8 @@ use super::way::{Along, Way};
 const OUTBOX_MAX: usize = 1024;
 
 /// The items that calls to a plain `fn` have sent, but for which receivers have no room yet. After
-/// the calls, the instance waits until there is room. An empty value occupies one word of memory.
+/// the calls, the instance waits until the receivers have room for these items. An empty `Held`
+/// occupies one word of memory.
 #[derive(Default)]
 pub struct Held<'a>(OnceCell<Box<RefCell<Waiting<'a>>>>);
 

@@ -85,7 +85,7 @@ pub trait AnyOutlet {
     /// Returns the number of edges.
     fn edges(&self) -> usize;
 
-    /// Returns whether the items can be cloned. A port with more than one edge requires this.
+    /// Returns whether the items can be cloned, as a port with more than one edge requires.
     fn clones(&self) -> bool;
 
     /// Returns whether the port must have an edge.
@@ -100,8 +100,8 @@ pub trait AnyOutlet {
     #[doc(hidden)]
     fn set_bounds(&mut self, bounds: FlowBounds);
 
-    /// Creates the edges. In each flow that this port opens, each of the instances in `keepers` has
-    /// a place for the state that it keeps for the flow.
+    /// Creates the edges. Each flow that this port opens has a place for the state of each instance
+    /// in `keepers`.
     ///
     /// # Errors
     /// Returns an error if an edge cannot be created.

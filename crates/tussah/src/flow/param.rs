@@ -33,8 +33,8 @@ pub trait Param: Sized {
     /// The kind.
     const KIND: Kind;
 
-    /// The largest value, if the kind is a count. In a compiled graph, a larger constant is a
-    /// compile error.
+    /// The largest value, if the kind is a count. In a compiled graph, a constant that exceeds this
+    /// value is a compile error.
     const COUNT_MAX: u64 = u64::MAX;
 
     /// Converts a Weave value of this kind to the parameter's type.

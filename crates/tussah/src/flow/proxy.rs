@@ -26,17 +26,17 @@ impl Running {
     /// change, delay, duplicate or drop items.
     ///
     /// The module must have one input port, `run`, which takes the edge's items, and an output port
-    /// `out` for the same type of items. It must not have `start`, keep state for each flow, or
-    /// block its OS thread. Items that the proxy fails to handle go to the `dropped` port of the
-    /// receiver. Other output ports of the proxy have no edges. `edge` names the edge in the same
-    /// form as for [`tap`](Self::tap), and `name` becomes the name of the proxy.
+    /// `out` for the same type of items. The module must not have `start`, keep state for each
+    /// flow, or block its OS thread. Items that the proxy fails to handle go to the `dropped` port
+    /// of the receiver. Other output ports of the proxy have no edges. `edge` names the edge in the
+    /// same form as for [`tap`](Self::tap), and `name` becomes the name of the proxy.
     ///
     /// The items of a sender keep their order. The proxy handles one item at a time. While the
     /// proxy waits, the sender waits too, as it does for a full queue. If the proxy panics, or if
     /// the graph stops while the proxy waits, the proxy's current item goes to the receiver's
     /// `dropped` port, provided that the item's type is `Clone`. A proxy whose method takes `&mut
-    /// self` closes if it panics more than five times within a minute. All items then go to the
-    /// receiver's `dropped` port until the proxy is removed.
+    /// self` closes if it panics more than five times within a minute. All items of the edge then
+    /// go to the receiver's `dropped` port until the proxy is removed.
     ///
     /// This method first waits until all instances that call the receiver directly, as in a fused
     /// chain, are idle.
@@ -183,8 +183,8 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Removes the proxy once it holds no items. Until then, its senders wait, which keeps the
-    /// items in order.
+    /// Removes the proxy once it holds no items. The senders wait until the proxy has been removed,
+    /// which keeps the items in order.
     ///
     /// # Cancellation
     /// If the future is dropped, the proxy remains.

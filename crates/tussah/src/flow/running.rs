@@ -164,7 +164,8 @@ impl Running {
     /// From the start of this call, items sent through an [`Input`] are dropped with the reason
     /// [`ShutDown`](crate::stage::Reason::ShutDown). The method also waits for items on edges with
     /// a delay. The flows of a source without `run` are closed when the source ends. For other
-    /// flows that are still open, `end` is not called, and alarms no longer go off.
+    /// flows that are still open when the graph closes, `end` is not called, and alarms no longer
+    /// go off.
     ///
     /// The future never completes in the following cases; use [`drain_within`](Self::drain_within)
     /// or [`stop`](Self::stop) instead:
@@ -195,11 +196,12 @@ impl Running {
     /// After `time` has passed, these items are dropped with the reason
     /// [`ShutDown`](crate::stage::Reason::ShutDown): items that circulate in a cycle, delayed
     /// items, items that a method leaves in its batch, and items that a waiting `async fn` is
-    /// handling. The future of such a function is dropped.
+    /// handling. If the item of a waiting `async fn` is dropped, so is the future of the function.
     ///
     /// An `async fn` that waits only for room for its output continues, because its receivers close
-    /// later. If it then waits for anything else, its item is dropped with the reason `ShutDown`,
-    /// even if the function has already sent part of its output.
+    /// later. If an `async fn` waits for anything other than room, then or later, its item is
+    /// dropped with the reason `ShutDown`, even if the function has already sent part of its
+    /// output.
     ///
     /// If a function that is not `async` has started, this method waits until the function has
     /// returned and there is room for all of its output. If such a function blocks its OS thread
@@ -332,7 +334,7 @@ impl fmt::Debug for Running {
     }
 }
 
-/// A handle that sends items to an input port of a running graph. It is cheap to clone.
+/// A handle that sends items to an input port of a running graph. An `Input` is cheap to clone.
 pub struct Input<T> {
     edge: Arc<dyn Push<T>>,
     keepers: Arc<Keepers>,

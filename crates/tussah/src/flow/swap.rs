@@ -35,9 +35,10 @@ impl Running {
     /// This method first waits until all instances that call this instance directly, as in a fused
     /// chain, are idle. If the module is serial or keeps state for each flow, calls to the earlier
     /// module and to the new module must not overlap, so this method also waits for running calls
-    /// to this instance. Otherwise, running calls complete in the earlier module. After a swap,
-    /// calls to this instance are no longer inlined, even in a fused chain. If other instances call
-    /// this instance, its original module stays in memory until the graph ends.
+    /// to this instance. If the module is neither serial nor keeps state for each flow, calls that
+    /// have started complete in the earlier module. After a swap, calls to this instance are no
+    /// longer inlined, even in a fused chain. If other instances call this instance, its original
+    /// module stays in memory until the graph ends.
     ///
     /// Do not call this method from a module of the graph: the module could wait for itself.
     ///

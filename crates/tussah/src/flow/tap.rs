@@ -38,8 +38,8 @@ impl<T> fmt::Display for Shown<'_, T> {
 /// creates it. Dropping this value ends the tap.
 ///
 /// A tap never makes a sender wait: it holds up to 256 items, and skips further items until some
-/// are read. The sender converts each item to text, unless the tap skips the item. An edge without
-/// a tap only checks a flag for each item.
+/// are read. The sender converts each item to text, unless the tap skips the item. On an edge
+/// without a tap, the sender only checks a flag for each item.
 pub struct Tap {
     items: Receiver<TappedItem>,
     skipped: Arc<AtomicU64>,

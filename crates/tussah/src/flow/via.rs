@@ -5,8 +5,8 @@ use std::time::Duration;
 /// Bound, in items: the default room of an edge.
 const ROOM: u64 = 1024;
 
-/// The options of an edge: its kind (queue or call), its room, the action to take if there is no
-/// room, and its delay.
+/// The options of an edge: its kind (queue or call), its capacity, the action to take if the
+/// receiver has no room for an item, and a delay.
 ///
 /// # Examples
 /// ```
@@ -29,13 +29,13 @@ pub struct Via {
 pub enum WhenFull {
     /// Wait for room.
     Wait,
-    /// Drop the item, and send it to the receiver's `dropped` port. An edge with this policy is
-    /// allowed to close a cycle; it then has its own room in the queue.
+    /// Drop the item, and send it to the receiver's `dropped` port. An edge with this policy may
+    /// close a cycle of edges; part of the queue is then reserved for items of this edge.
     Shed,
     /// Drop the oldest item in the queue to make room, and send the dropped item to the `dropped`
     /// port of the receiver. If the receiver keeps state for each flow, the dropped item is the
     /// oldest one of its flow, but not always the oldest one in the queue. An edge with this policy
-    /// is allowed to close a cycle; it then has its own room in the queue.
+    /// may close a cycle of edges; part of the queue is then reserved for items of this edge.
     DropOldest,
 }
 
@@ -43,9 +43,9 @@ impl Via {
     /// Creates options for an edge that uses the receiver's queue, with room for `room` items; 0
     /// counts as 1. While the queue is full, senders wait.
     ///
-    /// All edges to a receiver share the receiver's queue, and the edge with the most room
-    /// determines the capacity of this queue. An edge that closes a cycle and can shed or drop
-    /// items has its own room, in addition to the shared room.
+    /// All edges to a receiver share the receiver's queue, whose capacity is the largest `room` of
+    /// these edges. If an edge closes a cycle and can shed or drop items, the queue has additional
+    /// room for `room` items of that edge.
     #[must_use]
     pub fn queue(room: u64) -> Self {
         Self {

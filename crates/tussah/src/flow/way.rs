@@ -52,10 +52,10 @@ impl Way for Along {
 /// items along the edges. The items that `M` sends take the route `W`. `Head` is the first module
 /// of the chain.
 ///
-/// The type only predicts that the port's edge is a call to an instance of `M`. If the prediction
-/// is wrong, all items of a run take the edge. The items also take the edge if it is tapped, or if
-/// the instance has a proxy, was swapped or is closed. A wrong prediction therefore costs time, but
-/// does not change the result.
+/// The type only predicts that the port's edge is a call to an instance of `M`. If the edge is not
+/// a call to an instance of `M`, all items of a run take the edge. Items also take the edge if the
+/// edge is tapped, or if the instance has a proxy, was swapped or is closed. A wrong prediction
+/// therefore costs time, but does not change the result.
 pub struct Fuse<const PORT: u64, Head, M, W>(PhantomData<fn(Head, M, W)>);
 
 impl<const PORT: u64, Head: Module, M: Module, W: Way> Fuse<PORT, Head, M, W> {

@@ -18,9 +18,9 @@ const CHUNK: usize = 64 * 1024;
 /// `AsyncRead`, `AsyncWrite` or `AsyncSeek` from `futures_io`.
 ///
 /// A cursor reads ahead by at most the size of the caller's buffer. Writes are delayed:
-/// `poll_write` accepts up to 64 KiB and returns before the data has been written. If such a write
-/// fails, the next operation returns its error. Flush or close the cursor before you drop it;
-/// otherwise, the last write may be lost.
+/// `poll_write` accepts up to 64 KiB and returns before the data has been written. If a delayed
+/// write fails, the next operation on the cursor returns the error. Flush or close the cursor
+/// before you drop it; otherwise, the last write may be lost.
 ///
 /// # Panics
 /// An operation that has to wait panics if it is polled outside a runtime.

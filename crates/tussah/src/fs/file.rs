@@ -154,8 +154,8 @@ impl File {
     /// Panics if polled outside a runtime.
     ///
     /// # Cancellation
-    /// If the write has started, it is completed. The buffer is dropped when the kernel no longer
-    /// uses it.
+    /// If the future is dropped after the write has started, the write is completed. The buffer is
+    /// dropped when the kernel no longer uses it.
     pub async fn write_at<B: IoBuf>(&self, buffer: B, offset: u64) -> (io::Result<usize>, B) {
         let (result, buffer) = self.open.write(buffer, At::Offset(offset), false).await;
         (self.context(result, "write"), buffer)
@@ -166,7 +166,7 @@ impl File {
     ///
     /// # Errors
     /// Returns any error from [`write_at`](Self::write_at), or `WriteZero` if the system accepts no
-    /// more bytes. Part of the buffer may have been written.
+    /// more bytes. After an error, part of the buffer may have been written.
     ///
     /// # Panics
     /// Panics if polled outside a runtime.

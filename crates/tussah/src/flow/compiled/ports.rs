@@ -23,9 +23,9 @@ pub struct OutputSpec {
 }
 
 /// Returns an error if no edge leads to an instance, or if one of its required outputs lacks an
-/// edge. `connected` lists the outputs that edges name. If one of them does not exist, its edge
-/// causes an error of its own. This function then reports no outputs, because the edge may merely
-/// misspell the name of one.
+/// edge. `connected` lists the outputs that edges name. If an edge names an output that does not
+/// exist, this function reports no outputs, because the name may be a misspelling of a required
+/// one. That edge causes a separate error.
 #[must_use]
 pub const fn unconnected(
     inputs: &[InputSpec],

@@ -10,7 +10,7 @@ use crate::flow::way::Way;
 
 impl Graph {
     /// Sets the `Way` by which the instance with this name, or each of its shards, sends items. If
-    /// no such instance exists, or its module is not `M`, this method has no effect.
+    /// no instance has this name, or its module is not `M`, this method has no effect.
     #[doc(hidden)]
     pub fn fuse<M: Module, W: Way>(&mut self, name: &str) {
         let Ok(places) = self.place(name) else {
