@@ -18,8 +18,8 @@ pub struct Candidate {
     pub passed_over: u32,
 }
 
-/// Bound, in candidates: a policy sees at most this many runnable colors, the oldest ones, so the
-/// cost of a choice does not depend on the length of the queue.
+/// Bound, in candidates: a policy sees at most this many runnable colors, namely those that became
+/// runnable first, so the cost of a choice does not depend on the length of the queue.
 pub const CANDIDATES_MAX: usize = 16;
 
 /// Bound, in turns of other colors: a candidate that the policy has passed over for this many turns

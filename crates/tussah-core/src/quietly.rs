@@ -10,8 +10,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Runs `f` and catches any panic. The panic's payload is dropped; the panic hook has already
 /// printed the message.
 ///
-/// The payload is a user's value, so its destructor may also panic. The payload of that second
-/// panic is leaked, because its destructor could panic again, and so on.
+/// The payload is a user's value, so its destructor may also panic. If the destructor panics, the
+/// payload of this second panic is leaked, because dropping it could cause yet another panic.
 pub fn quietly(f: impl FnOnce()) {
     let _ = caught(f);
 }

@@ -45,8 +45,8 @@ const WAKE_BATCH: usize = 1;
 /// `Notify` behaves like `tokio::sync::Notify`:
 ///
 /// - [`notify_one`](Self::notify_one) wakes the thread that has waited longest. If no thread waits,
-///   the call stores one *permit*, and the next [`notified`](Self::notified) completes immediately.
-///   There is never more than one permit.
+///   `notify_one` stores one *permit*, and the next [`notified`](Self::notified) completes
+///   immediately. A `Notify` never stores more than one permit.
 /// - [`notify_waiters`](Self::notify_waiters) completes every existing [`Notified`] future, polled
 ///   or not. It stores no permit.
 ///
@@ -54,8 +54,8 @@ const WAKE_BATCH: usize = 1;
 ///
 /// # Waiting for a condition
 ///
-/// Create the future first, then test the condition, and then wait. The future then completes even
-/// if `notify_waiters` is called between the test and the wait:
+/// Create the future first, then test the condition, and then wait. In this order, the future
+/// completes even if `notify_waiters` is called between the test and the wait:
 ///
 /// ```
 /// # mod tussah { pub use tussah_core as sync; }
@@ -82,7 +82,7 @@ const WAKE_BATCH: usize = 1;
 /// ```
 ///
 /// If the notifier calls `notify_one` instead, a single waiting thread may also test the condition
-/// before it creates the future, because the permit is kept for it. If several threads can wait at
+/// before it creates the future, because the permit remains stored. If several threads can wait at
 /// the same time, call [`Notified::enable`] before the test.
 ///
 /// # Leaks
@@ -160,8 +160,8 @@ impl Notify {
     /// # Cancellation
     ///
     /// Dropping the future gives up its place in the queue. If a `notify_one` has already selected
-    /// the future, the notification passes to the next future in the queue. If the queue is empty,
-    /// the notification becomes the permit.
+    /// the future, the notification passes to the next future in the queue. If no future is queued,
+    /// the notification is stored as the permit.
     pub fn notified(&self) -> Notified<'_> {
         let broadcasts = self.lock().broadcasts;
         Notified {

@@ -1,7 +1,7 @@
 //! The attribute macros of tussah; use them through the `tussah` crate.
 //!
-//! Each macro is a single call into one of the private modules, whose functions work on the token
-//! streams of `proc_macro2`, so that tests can call them.
+//! Each macro only calls one function in a private module. These functions work on the token
+//! streams of `proc_macro2`, so tests can call the functions.
 #![forbid(unsafe_code)]
 
 mod expand;
@@ -98,8 +98,9 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `ordered` | the module handles items in parallel, but sends its output in the order of the items |
 /// | `flows` | adds two parameters that limit the open flows of each output port. `flows` is the maximum number; a further flow ends the one that has been idle for longest. `idle` is the time after which a flow without new items ends |
 ///
-/// The documentation of the block becomes the module's documentation. If the block has none, apply
-/// `#[module]` to the struct as well, so that the module takes the struct's documentation.
+/// The documentation of the block becomes the module's documentation. If the block has no
+/// documentation, apply `#[module]` to the struct as well, so that the module takes the struct's
+/// documentation.
 #[proc_macro_attribute]
 pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
     module::module(arguments.into(), item.into()).into()
@@ -119,12 +120,13 @@ pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// macro does not compile the tests; `tussah::flow::run_tests` runs them.
 ///
 /// Rust resolves the paths of modules at the macro's call site. The compiler checks that the ports
-/// of every edge exist, and that both ends have the same type. An edge must lead to each instance
-/// that has inputs, and an edge must begin at each required output. The field that chooses a shard
-/// must exist. A call must not lead to a module that awaits or blocks. The compiler also checks
-/// that the arguments of each instance fit the module's parameters. A constant must fit into the
-/// integer type of its parameter, even if it reaches the parameter through inner graphs. The
-/// compiler's messages point to the faulty place in the Weave file.
+/// of every edge exist, and that both ends have the same type. At least one edge must lead to each
+/// instance that has inputs, and at least one edge must begin at each required output. A field by
+/// which a graph chooses a shard must exist. A call in a graph must not lead to a module that
+/// awaits or blocks. The compiler also checks that the arguments of each instance fit the module's
+/// parameters. A constant must fit into the integer type of its parameter, even if it reaches the
+/// parameter through inner graphs. The compiler's messages point to the faulty place in the Weave
+/// file.
 ///
 /// A parameter of the graph can have a Rust type, such as `server: Arc<Server>`. Rust resolves the
 /// type, including type aliases, at the macro's call site, and `Params::typed` sets the value.

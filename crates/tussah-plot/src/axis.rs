@@ -13,9 +13,9 @@ pub struct Axis {
     pub name: String,
     /// True if the axis is logarithmic.
     pub is_logarithmic: bool,
-    /// The range of the values. By default, a linear axis covers the range of the points. A
-    /// logarithmic axis widens this range to whole powers of ten, and covers at most the six
-    /// highest decades.
+    /// The range of the values. By default, a linear horizontal axis covers the range of the
+    /// points, and a linear vertical axis begins at zero. By default, a logarithmic axis ends at
+    /// whole powers of ten, and covers at most the six highest decades.
     pub range: Option<(f64, f64)>,
     /// The values that are labeled on the axis, with their labels; by default, round numbers.
     pub ticks: Vec<(f64, String)>,

@@ -1,9 +1,9 @@
 //! A FastCGI client: sends requests to an application such as php-fpm, over a pool of connections.
 //!
 //! A [`Backend`] is one application server. A named [`Limit`] bounds the connections of a backend:
-//! a request takes a permit before it takes or opens a connection. It holds the permit until the
-//! application has ended the response, or until the caller drops the [`Response`]. Further requests
-//! wait in a bounded queue.
+//! a request takes a permit before it takes or opens a connection. The request holds the permit
+//! until the application has ended the response, or until the caller drops the [`Response`].
+//! Further requests wait in a bounded queue.
 //!
 //! The client sends the request and receives the response at the same time, so that neither blocks
 //! the other. Once the head of the response has arrived, the client reads and sends only while the

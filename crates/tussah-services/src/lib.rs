@@ -1,5 +1,5 @@
 //! A web server, a video server, a Gnutella router, a load generator, and HTTP modules for flow
-//! graphs, as libraries. They show how tussah works in practice.
+//! graphs, as libraries. These libraries show how tussah works in practice.
 
 #![forbid(unsafe_code)]
 

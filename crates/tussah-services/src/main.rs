@@ -37,7 +37,7 @@ enum Command {
     ///
     /// To enable completion in the current bash session: source <(tussah completions bash)
     ///
-    /// To enable it in every bash session, add that line to ~/.bashrc.
+    /// To enable completion in every bash session, add that command to ~/.bashrc.
     Completions {
         /// Shell to write the script for.
         shell: Shell,

@@ -4,7 +4,7 @@
 //! five seconds (section 5.2 of Upadhyaya, Pai and Midkiff, "Expressing and Exploiting Concurrency
 //! in Networked Applications with Aspen", PPoPP 2007). The server admits a stream only if the disk
 //! that holds the video can read it in time. An admitted stream is never late as long as the disk
-//! sustains the rate stated or measured for it; `docs/video.md` explains why.
+//! sustains the rate that is stated or measured for that disk; `docs/video.md` explains why.
 
 mod cli;
 mod disk;

@@ -94,8 +94,8 @@ impl Builder {
         self
     }
 
-    /// Sets the seed of the runtime's random numbers. They determine which worker an idle worker
-    /// tries to steal from first, and which turns are measured.
+    /// Sets the seed of the runtime's random numbers. The random numbers determine which worker an
+    /// idle worker tries to steal from first, and which turns are measured.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
@@ -108,9 +108,9 @@ impl Builder {
         self
     }
 
-    /// Sets the steal delay. If a worker's current turn lasts this long, or a color waits in the
-    /// worker's queue for this long, other workers steal from that worker regardless of the cost.
-    /// Default: 1 ms.
+    /// Sets the steal delay. If a worker's current turn reaches this duration, or a color has
+    /// waited in the worker's queue for this duration, other workers steal from that worker
+    /// regardless of the cost. Default: 1 ms.
     pub fn steal_delay(mut self, delay: Duration) -> Self {
         self.steal_delay = delay.max(Duration::from_micros(1));
         self
@@ -148,20 +148,20 @@ impl Builder {
     /// `report` runs on the watchdog's OS thread. For each event that runs for longer than `limit`,
     /// the watchdog calls `report` twice: once when the watchdog detects the event, and again, with
     /// the total duration, when the event has ended. If a worker calls a waker of another executor
-    /// and that waker blocks, the watchdog reports it in the same way.
+    /// and that waker blocks, the watchdog reports the waker in the same way.
     ///
-    /// The watchdog checks the workers at an interval of 10 ms, or of a quarter of `limit` if that
-    /// is shorter. An event that is shorter than `limit` is never reported. An event that exceeds
-    /// `limit` by at least one interval is always reported, as long as the system runs the
-    /// watchdog's OS thread. The watchdog sleeps while no worker has anything to run.
+    /// The *check interval* of the watchdog is 10 ms, or a quarter of `limit` if that is shorter.
+    /// An event that is shorter than `limit` is never reported. An event that exceeds `limit` by at
+    /// least one check interval is always reported, as long as the system runs the watchdog's OS
+    /// thread. The watchdog sleeps while no worker has anything to run.
     ///
-    /// If an event runs for longer than two intervals, another worker serves the timers,
-    /// descriptors and files of the event's worker. If no worker can do this, the watchdog's OS
-    /// thread does, so that the event does not delay waiters outside of the runtime. Therefore
-    /// neither `report` nor the wakers of other executors may block.
+    /// If an event runs for longer than two check intervals, another worker serves the timers,
+    /// descriptors and files of the event's worker. If no worker is available, the watchdog's OS
+    /// thread serves them, so that the event does not delay waiters outside of the runtime.
+    /// Therefore neither `report` nor the wakers of other executors may block.
     ///
     /// At each check, the watchdog makes the workers end their turns and check their timers. If
-    /// events suddenly take longer, other colors and timers therefore wait for at most one
+    /// events suddenly take longer, other colors and timers therefore wait for at most one check
     /// interval, plus one event, plus the time that the system takes to run the watchdog.
     pub fn watchdog(
         mut self,
@@ -172,9 +172,10 @@ impl Builder {
         self
     }
 
-    /// Disables the watchdog. An event that blocks its worker can then also delay the timers,
-    /// descriptors and files of that worker. If events suddenly take longer, a color can wait for
-    /// up to 128 events of another color, and a timer for up to 1,024 events.
+    /// Disables the watchdog. Without the watchdog, an event that blocks its worker can also delay
+    /// the timers, descriptors and files of that worker. If events suddenly take longer without a
+    /// watchdog, a color can wait for up to 128 events of another color, and a timer for up to
+    /// 1,024 events.
     pub fn no_watchdog(mut self) -> Self {
         self.watchdog = None;
         self
@@ -186,7 +187,7 @@ impl Builder {
         self
     }
 
-    /// Sets how file operations run: by io_uring or by the blocking pool. Default:
+    /// Sets how file operations run: through io_uring or in the blocking pool. Default:
     /// [`FileDriver::Auto`].
     pub fn files(mut self, driver: FileDriver) -> Self {
         self.files = driver;

@@ -61,11 +61,11 @@ impl Handle {
     /// Returns the value of type `T` that the runtime stores. The first call for a type creates the
     /// value. Libraries can use this method to keep per-runtime state.
     ///
-    /// The shutdown drops the futures of all threads first, and then the value. The value's
-    /// destructor can therefore stop whatever must stop with the runtime. If the value is created
-    /// after the shutdown, or if the shutdown leaves a worker behind, the value lives as long as
-    /// the runtime's memory. The value must not hold a [`Handle`] or anything else that keeps this
-    /// memory alive: otherwise, the value and the memory may never be freed.
+    /// The shutdown of the runtime drops the futures of all threads first, and then the value. The
+    /// value's destructor can therefore stop whatever must stop with the runtime. If the value is
+    /// created after the shutdown, or if the shutdown leaves a worker behind, the value lives as
+    /// long as the runtime's memory. The value must not hold a [`Handle`] or anything else that
+    /// keeps the runtime's memory alive: otherwise, the value and that memory may never be freed.
     ///
     /// If two calls run concurrently before a value exists, both may create one. One of the two
     /// values is dropped, and both calls return the other value.

@@ -24,8 +24,8 @@ use crate::thread::{self, JoinHandle};
 use crate::worker::Worker;
 use crate::world::Network;
 /// A runtime with its workers, colors, timers and blocking pool. Dropping the runtime calls
-/// [`Runtime::shutdown`] with a `drain` of zero. If this happens during a panic, in code that must
-/// not block, a new OS thread makes the call.
+/// [`Runtime::shutdown`] with a `drain` of zero. If code that must not block drops the runtime
+/// during a panic, a new OS thread makes this call.
 pub struct Runtime {
     handle: Handle,
 }
@@ -149,7 +149,7 @@ impl Handle {
         thread::spawn(&self.shared, (), location, future)
     }
 
-    /// Starts a thread in a color: each of its polls is an event of that color.
+    /// Starts a thread in a color: each poll of the thread is an event of that color.
     ///
     /// # Panics
     /// Panics if the runtime has shut down, or if the color belongs to another runtime.
@@ -259,7 +259,7 @@ impl Handle {
     }
 
     /// Returns the number of the current worker, counted from 0, or `None` if the caller is not on
-    /// a worker of this runtime. No two OS threads have the same number at the same time.
+    /// a worker of this runtime. No two workers of a runtime have the same number at the same time.
     ///
     /// # Examples
     /// ```
@@ -283,8 +283,8 @@ impl Handle {
     /// Returns `InvalidInput` if the number is not between 1 and 1,024, and `Other` if the runtime
     /// has shut down. Returns the system's error if an OS thread could not be started or no
     /// descriptors are left (each worker needs two); workers already added remain. The call may
-    /// wait until earlier changes are complete and removed workers have ended. In an event or a
-    /// closure that has entered a color, it returns `WouldBlock` instead.
+    /// wait until earlier changes are complete and removed workers have ended. In an event, or in a
+    /// closure that has entered a color, the call returns `WouldBlock` instead of waiting.
     pub fn set_workers(&self, workers: usize) -> io::Result<()> {
         shutdown::set_workers(&self.shared, workers)
     }
@@ -367,7 +367,7 @@ impl Runtime {
     /// event in its color, calls the drop callbacks, and drops all waiting futures.
     ///
     /// Before dropping anything, the call waits up to one second for running events to end. A
-    /// worker whose event takes longer is left behind; see [`ShutdownReport::workers_stuck`].
+    /// worker that does not finish in time is left behind; see [`ShutdownReport::workers_stuck`].
     ///
     /// # Panics
     /// Panics if called in an event or in a closure that has entered a color, as

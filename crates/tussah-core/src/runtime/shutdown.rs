@@ -99,8 +99,8 @@ const DRAIN_POLL: Duration = Duration::from_micros(200);
 #[non_exhaustive]
 pub struct ShutdownReport {
     /// True if every queued event ran. Events in the queues of stages do not count: they wait for
-    /// their handlers, and the shutdown drops them and calls their drop callbacks. To prevent that,
-    /// drain the network with `Network::drain` before you shut the runtime down.
+    /// their handlers, and the shutdown drops them and calls their drop callbacks. To let the
+    /// handlers finish, call `Network::drain` before you shut the runtime down.
     pub drained: bool,
     /// The number of threads that did not end: their futures were dropped while the threads were
     /// waiting, queued, or not yet started.
@@ -110,9 +110,9 @@ pub struct ShutdownReport {
     /// The number of workers that were left behind because they stayed in one event for more than a
     /// second after the shutdown had asked them to stop.
     ///
-    /// If there are such workers, queued events and waiting threads are not dropped, except for
+    /// If any worker is left behind, queued events and waiting threads are not dropped, except for
     /// threads that wait for a file. If you join a thread that was not dropped, the join never
-    /// completes. The runtime's memory is never freed.
+    /// completes. The memory of a runtime that leaves a worker behind is never freed.
     pub workers_stuck: usize,
 }
 

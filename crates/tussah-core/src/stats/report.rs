@@ -71,7 +71,8 @@ pub struct ColorStats {
     /// The type of the closure or future that last ran in the color. The type's path contains the
     /// name of the function that created the closure or future.
     pub event: Option<&'static str>,
-    /// The source location at which that closure was posted or that future was spawned.
+    /// The source location at which the closure or future that last ran in the color was posted or
+    /// spawned.
     pub location: Option<&'static Location<'static>>,
 }
 

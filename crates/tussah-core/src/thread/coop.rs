@@ -47,7 +47,7 @@ impl Future for YieldNow {
 }
 
 /// Returns whether the current poll has yielded. After a poll that has yielded, the thread waits
-/// only for its worker.
+/// for nothing but its next poll.
 #[doc(hidden)]
 #[must_use]
 pub fn has_yielded() -> bool {

@@ -51,8 +51,8 @@ impl<T> JoinHandle<T> {
         unsafe { self.thread.as_ref() }
     }
 
-    /// Asks the thread to stop. The next event of the thread, which runs in the thread's color,
-    /// drops the future at an await point.
+    /// Asks the thread to stop. The thread's next event, which runs in the thread's color, drops
+    /// the thread's future at an await point.
     ///
     /// The handle then returns an error for which [`JoinError::is_cancelled`] is true, unless the
     /// thread had already ended.

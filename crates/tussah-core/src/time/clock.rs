@@ -299,8 +299,8 @@ impl ManualClock {
     }
 }
 
-/// A guard that keeps a hook of [`Clock::on_advance`] registered. Dropping the guard removes the
-/// hook.
+/// A guard, returned by [`Clock::on_advance`], that keeps a hook registered. Dropping the guard
+/// removes the hook.
 #[must_use = "dropping the guard removes the hook"]
 pub struct AdvanceHook {
     _hook: Arc<Hook>,

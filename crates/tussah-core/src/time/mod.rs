@@ -11,9 +11,10 @@
 //!
 //! # Firing
 //!
-//! A worker calls `Shard::fire` with the tick at which its turn began. A peer that finds a worker
-//! stuck calls `Shard::try_fire`. Both functions remove due entries from the wheel under the
-//! shard's lock, and call the wakers after they have released the lock.
+//! A worker calls `Shard::fire` with the tick at which its turn began. Other OS threads call
+//! `Shard::try_fire` if the worker is in a long event or has been removed. Both functions remove
+//! due entries from the wheel under the shard's lock, and call the wakers after they have released
+//! the lock.
 //!
 //! # Parking
 //!
@@ -22,7 +23,7 @@
 //! tick as the earliest, issues a `SeqCst` fence and then calls the shard's unpark hook. The hook
 //! can check whether the worker is parked (`Shard::notify`). At least one of the two, the worker or
 //! that OS thread, sees the other's store, so no worker sleeps past a deadline. (The workers' hook
-//! always leaves a token, which suffices on its own; see `worker/README.md`.)
+//! always unparks the worker, which suffices on its own; see `worker/README.md`.)
 
 mod clock;
 mod context;

@@ -21,12 +21,12 @@ use super::{
 /// runtime is idle.
 ///
 /// The first poll sets the timer in the wheel of the current worker; the timer's memory is part of
-/// the future. The timer stays in that wheel even if the waiting thread moves to another worker. If
-/// another executor polls the future, a worker calls that executor's waker, so the waker must not
-/// block the worker.
+/// the future. The timer stays in the wheel of that worker even if the waiting thread moves to
+/// another worker. If another executor polls the future, a worker calls that executor's waker, so
+/// the waker must not block the worker.
 ///
-/// A `Sleep` may outlive the runtime in which it was first polled. In that case it never completes,
-/// unless it is [reset](Self::reset) and polled in another runtime.
+/// A `Sleep` may outlive the runtime in which it was first polled. A `Sleep` whose runtime has shut
+/// down never completes, unless it is [reset](Self::reset) and polled in another runtime.
 ///
 /// # Cancellation
 ///
@@ -73,7 +73,7 @@ impl Sleep {
     /// Sets a new deadline, whether or not the future has completed.
     ///
     /// A pending timer moves to the new deadline, and still wakes the thread that polled it last.
-    /// If the future has completed, poll it to set the timer again.
+    /// If the future has completed, `reset` does not set the timer; the next poll does.
     pub fn reset(self: Pin<&mut Self>, deadline: Instant) {
         // SAFETY: nothing is moved out of the reference.
         let this = unsafe { self.get_unchecked_mut() };

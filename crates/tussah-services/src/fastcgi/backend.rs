@@ -22,8 +22,8 @@ use super::response::Response;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Bound, in connections: the maximum number that are open at the same time; 5 by default. Even
-    /// an idle connection occupies a process of php-fpm. This number must therefore not exceed
-    /// `pm.max_children` in the configuration of php-fpm, which is 5 on Debian.
+    /// an idle connection occupies a process of php-fpm. The number of connections must therefore
+    /// not exceed `pm.max_children` in the configuration of php-fpm, which is 5 on Debian.
     pub connections: usize,
     /// Bound, in requests: the maximum number that wait for a connection; 1024 by default.
     pub waiting: usize,
@@ -99,9 +99,10 @@ impl Backend {
     /// Sends a request with the given variables and body, and waits for the head of the response.
     /// If the body is not empty, the variables must include its length, `CONTENT_LENGTH`.
     ///
-    /// If a reused connection breaks, the method sends the request again on a new connection. It
-    /// does so only if no byte of the request was sent or, for a GET or HEAD request without a
-    /// body, if no byte of a response arrived (RFC 9110, section 9.2.2).
+    /// If a reused connection breaks before any byte of the request was sent, the method sends the
+    /// request again on a new connection. A GET or HEAD request without a body is also sent again
+    /// if a reused connection breaks before any byte of the response has arrived (RFC 9110, section
+    /// 9.2.2).
     ///
     /// # Cancellation
     /// Dropping the future or the response closes the connection, unless the response is complete.

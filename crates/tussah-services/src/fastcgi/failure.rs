@@ -13,7 +13,8 @@ use tussah_wire::http::Status;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The queue of requests that wait for a connection is full; the field is their number.
+    /// The queue of requests that wait for a connection is full; the field is the number of these
+    /// requests.
     Busy(usize),
     /// No connection became free within the time limit.
     Queue(Duration),
@@ -25,7 +26,7 @@ pub enum Failure {
     Broken(io::Error),
     /// The connection was closed before the response was complete.
     Closed,
-    /// The application neither read nor sent a byte for this long.
+    /// The application neither read nor sent a byte within the time limit.
     Silent(Duration),
     /// The application sent bytes that are not FastCGI.
     Records(Malformed),

@@ -20,7 +20,7 @@ use crate::units::{size, some_duration};
 ///
 /// With --share, the router answers queries for the files in a directory, and serves these files
 /// over HTTP. /search?q=WORDS sends a query, and shows the files that were found. /status shows the
-/// peers, the counters, and the graph. Only clients on this machine may use these two paths.
+/// peers, the counters, and the graph. Only clients on this machine may use /search and /status.
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = AFTER)]
 pub struct Arguments {

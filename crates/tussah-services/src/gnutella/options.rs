@@ -18,8 +18,8 @@ pub struct Options {
     /// A file with additional hosts, one per line. Empty lines and lines that begin with `#` are
     /// skipped.
     pub hosts: Option<PathBuf>,
-    /// The number of peers to keep. The router connects to further hosts while it has fewer peers.
-    /// The range is 0 to 100.
+    /// The number of peers to keep. While the router has fewer peers than this, it connects to
+    /// further hosts. The range is 0 to 100.
     pub keep: usize,
     /// Bound, in peers: the maximum number that are connected at the same time. The value must be
     /// from 1 to 10,000, and at least `keep`.

@@ -32,8 +32,8 @@ use crate::units::show_count;
 /// delays.
 ///
 /// First, all clients connect, a few at a time so that the server's accept queue does not overflow.
-/// Then, for the duration of --warm-up, they make requests that do not count. Finally, the
-/// measurement starts. It counts all requests that end while it is running.
+/// Then, for the duration of --warm-up, the clients make requests that do not count. Finally, the
+/// measurement starts. The measurement counts all requests that end while it is running.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_long_help = MORE)]
 pub struct Arguments {

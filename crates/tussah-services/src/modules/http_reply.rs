@@ -9,9 +9,9 @@ use super::{Request, Response};
 /// Sends responses to the requests of [`HttpListen`](super::HttpListen).
 ///
 /// The input `run` takes a [`Response`]. The input `busy` takes a [`Dropped<Request>`] from a
-/// `dropped` port or a `shed` statement. The module answers such a request with 500 if a module
-/// panicked while handling it, and otherwise with 503 and `Retry-After: 1`. Without an edge to
-/// `busy`, the client gets the same status when its request is dropped.
+/// `dropped` port or a `shed` statement. `HttpReply` answers a dropped request with 500 if a module
+/// panicked while handling it, and otherwise with 503 and `Retry-After: 1`. Even without an edge to
+/// `busy`, a dropped request gets the same status: 500 or 503.
 ///
 /// The module sends as much of a response as the connection accepts without waiting, and the
 /// connection's thread sends the rest. A slow client therefore delays no other client, and is

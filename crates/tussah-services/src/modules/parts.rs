@@ -18,8 +18,8 @@ use crate::web::answer::reply::{Chunk, ReplyStream};
 /// The sending end of a body that consists of parts of files. A graph adds the parts while the
 /// response is sent, so the graph determines how fast the client receives them.
 ///
-/// The connection holds no part in memory. It sends a part only after the client has accepted the
-/// previous parts, so a slow client delays only its own body.
+/// The connection holds no part in memory. The connection sends a part only after the client has
+/// accepted the previous parts, so a slow client delays only its own body.
 ///
 /// If this value is dropped before the parts reach the announced length, the connection closes, so
 /// that the client notices that the body is incomplete.

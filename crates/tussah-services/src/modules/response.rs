@@ -139,8 +139,8 @@ impl Response {
     }
 
     /// Adds a header field. The server itself adds the date, its name, the type and length of the
-    /// body, and the fields about the connection. If the response contains these fields, the server
-    /// ignores them; it also ignores fields with invalid bytes.
+    /// body, and the fields about the connection. If a response contains a field that the server
+    /// adds itself, or a field with invalid bytes, the server ignores that field.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.fields.push((name.into(), value.into()));

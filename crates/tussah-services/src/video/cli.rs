@@ -16,7 +16,7 @@ use crate::units::some_duration;
 /// A client gets the first minute of a video immediately, and then five more seconds of it every
 /// five seconds. The server admits a stream only if the disk that holds the video can read it in
 /// time; otherwise the client gets 503. An admitted stream is never late as long as the disk
-/// sustains the rate stated or measured for it.
+/// sustains the rate that is stated or measured for that disk.
 ///
 /// Any player that supports HTTP can be used; players seek with range requests. If VIDEO is an MPEG
 /// transport stream, or a fragmented MP4 file with an index of its fragments, VIDEO.m3u8 is its
@@ -33,12 +33,12 @@ pub struct Arguments {
     /// Directory inside DIR that is on a disk of its own, and the rate at which that disk reads
     /// chunks; repeatable
     ///
-    /// Without a rate, the disk is measured when the server starts. Together, the admitted streams
-    /// of a disk never need more than the disk's rate. The path `.` stands for the disk of DIR
-    /// itself.
+    /// If no rate is given for a disk, the server measures the disk's rate at the start. Together,
+    /// the admitted streams of a disk never need more than the disk's rate. The path `.` stands for
+    /// the disk of DIR itself.
     #[arg(short, long, value_name = "PATH[=RATE]", value_parser = disk)]
     disk: Vec<DiskOptions>,
-    /// Bit rate of videos that do not state theirs [default: 8Mbit/s]
+    /// Bit rate of videos whose files do not state one [default: 8Mbit/s]
     ///
     /// MP4 files and MPEG transport streams state their duration, from which the server computes
     /// their mean rate. A file VIDEO.rate next to VIDEO, with a rate such as 1.5Mbit/s, takes

@@ -14,8 +14,8 @@ pub struct Options {
     pub root: PathBuf,
     /// The address to listen on; port 0 selects a free port.
     pub listen: SocketAddr,
-    /// The disks that hold parts of the directory. A file that is on none of these disks is on the
-    /// disk of the directory itself.
+    /// The disks that hold parts of the directory. Files outside the directories of these disks
+    /// belong to the disk of `root`.
     pub disks: Vec<DiskOptions>,
     /// The rate of videos whose files do not state one, in bytes per second; at least 1,000.
     pub rate: u64,
@@ -89,7 +89,7 @@ impl std::error::Error for RateError {}
 /// `bit`, `kbit`, `Mbit`, `Gbit` or a unit of size such as `MB`, each followed by `/s`.
 ///
 /// # Errors
-/// Returns an error if the text is not a rate, or if the rate is less than 8 kbit/s.
+/// Returns an error if the string is not a rate, or if the rate is less than 8 kbit/s.
 ///
 /// ```
 /// use tussah_services::video::read_rate;

@@ -26,8 +26,8 @@ pub struct Summary {
     pub parameters: Parameters,
     /// True if a signal ended the run.
     pub interrupted: bool,
-    /// The length of the measurement, in seconds. Every measured rate is a count divided by this
-    /// length.
+    /// The length of the measurement, in seconds. Every measured rate is a count divided by the
+    /// length of the measurement.
     pub measured_s: f64,
     /// The time that the clients took to connect before the measurement, in seconds.
     pub connecting_s: f64,
@@ -54,8 +54,8 @@ pub struct Summary {
     /// Time to connect, including TLS, for connections made before the measurement.
     pub connect_before: Times,
     /// In an open loop, the time from the moment at which a request is due until the client sends
-    /// it. Counts only requests that became due while their client was free. The generator itself
-    /// causes this delay.
+    /// it. Counts only requests that became due while their client was free. The lag is a delay
+    /// that the generator itself causes.
     pub lag: Times,
     /// The number of failed requests by kind of error; every kind has an entry.
     pub errors: BTreeMap<String, u64>,
@@ -108,7 +108,7 @@ pub struct Parameters {
     /// The value of `--check-every`: every Nth response body of each client is compared with the
     /// file; 0 means none.
     pub check_every: u32,
-    /// The time limit of `--within`, in milliseconds, if specified.
+    /// The time limit that `--within` specifies, in milliseconds, if any.
     pub within_ms: Option<f64>,
     /// The number of directories of the file set, if the run uses one.
     pub file_directories: Option<usize>,
@@ -125,14 +125,14 @@ pub struct Requests {
     pub rejected: u64,
     /// Requests that failed for any reason.
     pub failed: u64,
-    /// Requests in flight at the end of the measurement. In an open loop, they count as attempted.
-    /// In a closed loop, they do not, because requests are normally in flight when the measurement
-    /// ends.
+    /// Requests in flight at the end of the measurement. In an open loop, unfinished requests count
+    /// as attempted. In a closed loop, unfinished requests do not count, because requests are
+    /// normally in flight when the measurement ends.
     pub unfinished: u64,
     /// In an open loop, requests that were due but never sent; each counts as an error.
     pub never_sent: u64,
     /// Unfinished requests that, at the end of the measurement, had been due for longer than
-    /// [`Parameters::timeout_s`]. In an open loop, each of them counts as an error.
+    /// [`Parameters::timeout_s`]. In an open loop, each overdue request counts as an error.
     #[serde(default)]
     pub overdue: u64,
     /// The time, in nanoseconds, for which the oldest unfinished or unsent request had been due at
@@ -144,12 +144,13 @@ pub struct Requests {
 /// [`Parameters::within_ms`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Within {
-    /// The number of these requests.
+    /// The number of requests served within the time limit.
     pub count: u64,
-    /// The share of these requests, from 0 to 1. The share is relative to all requests that ended,
-    /// or that had been due for longer than `within_ms` at the end of the measurement.
+    /// The share of requests served within the time limit, from 0 to 1. The share is relative to
+    /// all requests that ended, or that had been due for longer than `within_ms` at the end of the
+    /// measurement.
     pub share: f64,
-    /// The goodput: the number of these requests per second.
+    /// The goodput: the number of requests served within the time limit, per second.
     pub per_s: f64,
 }
 
@@ -233,7 +234,7 @@ pub struct ServerCpu {
     pub cpus: f64,
 }
 
-/// One second of the measurement; the last one may be shorter.
+/// The counts of one second of the measurement; the last entry may cover less than a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Second {
     /// Requests that were served.

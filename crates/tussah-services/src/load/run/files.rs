@@ -4,8 +4,8 @@
 //! directory has 4.88 MiB in total. The classes get 35, 50, 14 and 1 % of the requests. Within a
 //! class, the popularity follows Zipf's law: file 5 is the most popular, followed by 4, 6, 3, 7, 2,
 //! 8, 9 and 1. The popularity of directories also follows Zipf's law, the first directory being the
-//! most popular. The source is Nahum, "Deconstructing SPECweb99", 2002. The frequencies within a
-//! class are those in that paper's table, from 35.3 % for file 5 to 3.9 % for file 1.
+//! most popular. The figures are from Nahum, "Deconstructing SPECweb99", 2002. The frequencies
+//! within a class are those in Nahum's table, from 35.3 % for file 5 to 3.9 % for file 1.
 
 mod generate;
 
@@ -62,10 +62,10 @@ impl FileSet {
 
     /// Returns the largest set that does not exceed the given size, where 1 MB counts as 1 MiB:
     /// `100MB` gives 20 directories of 4.88 MiB. As an exception, `3.3GB` gives the set of the SEDA
-    /// paper, which is slightly larger.
+    /// paper, which is slightly larger than 3.3 GB.
     ///
     /// # Errors
-    /// If the text is not a size, or the size is too small or too large, returns an error message
+    /// If the string is not a size, or the size is too small or too large, returns an error message
     /// that states what was expected.
     pub fn of_size(text: &str) -> Result<Self, String> {
         let bytes = crate::units::size(text)?;

@@ -95,7 +95,7 @@ pub enum ReplyBody {
 /// continue.
 ///
 /// If no [length](Self::with_len) is announced, the server sends the body in the chunked transfer
-/// coding of HTTP/1.1. For an HTTP/1.0 client, it marks the end of the body by closing the
+/// coding of HTTP/1.1. For an HTTP/1.0 client, the server marks the end of the body by closing the
 /// connection. A response to HEAD or with a status such as 204 has no body. For such a response,
 /// the server polls the stream only until the stream ends or yields its first byte.
 ///

@@ -128,7 +128,7 @@ impl Request {
     }
 
     /// Returns the address of the client, if it is known. If the request came through a trusted
-    /// proxy, this is the address that the proxy specifies.
+    /// proxy, the result is the address that the proxy specifies.
     #[must_use]
     pub fn client(&self) -> Option<IpAddr> {
         self.client
@@ -152,10 +152,11 @@ type Handler = Arc<dyn Fn(Request) -> Answering + Send + Sync>;
 /// # Cancellation
 /// If a client disconnects before it has received the response, its request is cancelled.
 ///
-/// - A queued request leaves the queue immediately.
+/// - A request that is still queued leaves the queue as soon as its client disconnects.
 /// - If the handler is already running for the request, the server drops the handler's future at
-///   the next `.await`. This cancellation applies to GET and HEAD, which are safe to cancel (RFC
-///   9110, section 9.2.1), and to other methods if the route is [`cancellable`](Self::cancellable).
+///   the next `.await`. A running handler is cancelled for GET and HEAD, which are safe to cancel
+///   (RFC 9110, section 9.2.1), and for other methods if the route is
+///   [`cancellable`](Self::cancellable).
 /// - Work that a handler has spawned, or passed to [`tussah::spawn_blocking`], continues. Work that
 ///   must run to completion should therefore be spawned.
 ///
@@ -210,8 +211,8 @@ impl Route {
     }
 
     /// Cancels requests of any method when their clients disconnect, even while the handler is
-    /// running. Use this for handlers that can safely stop at any `.await`, such as a handler for
-    /// searches sent with POST.
+    /// running. Use this option for handlers that can safely stop at any `.await`, such as a
+    /// handler for searches sent with POST.
     #[must_use]
     pub fn cancellable(mut self) -> Self {
         self.is_cancellable = true;
@@ -229,7 +230,7 @@ impl Route {
     /// Declares that the handler may wait for any length of time, as in a long poll. The route then
     /// has no latency target: long response times do not count as overload, and the server passes
     /// each request to the handler immediately. Only the limit on connections bounds the number of
-    /// requests in service.
+    /// requests that such a route serves.
     #[must_use]
     pub fn waits(mut self) -> Self {
         self.waits = true;
@@ -242,8 +243,8 @@ impl Route {
     ///
     /// The server admits a request before it reads a long body. If the client waits for
     /// `100 Continue`, the server sends that response when the handler first reads from the body.
-    /// The duration of such a request depends on the client, so the route's response times do not
-    /// include it.
+    /// The duration of a request with a long body depends on the client, so the route's response
+    /// times do not include such requests.
     ///
     /// ```
     /// use futures_lite::AsyncReadExt as _;
@@ -302,8 +303,8 @@ impl Routes {
     /// Adds a route that handles requests of any method for a path. A path that ends in `/*`
     /// matches all paths with that prefix. A path such as `*.php` matches the paths of scripts with
     /// this extension, even if more segments follow the name of the script. Routes for exact paths
-    /// and for prefixes take precedence over such a route. A later route for the same path replaces
-    /// an earlier one.
+    /// and for prefixes take precedence over routes for extensions. A later route for the same path
+    /// replaces an earlier one.
     #[must_use]
     pub fn route<F, A>(self, path: &str, handler: F) -> Self
     where

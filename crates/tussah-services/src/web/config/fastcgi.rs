@@ -19,13 +19,13 @@ pub struct FastCgi {
     /// The limits on connections to the application, on requests that wait for a connection, and on
     /// waiting times.
     pub options: Options,
-    /// True to split a path such as `/a.php/b` into the script `/a.php` and the path info `/b`.
-    /// Otherwise, the whole path is the name of the script.
+    /// True to split a path such as `/a.php/b` into the script `/a.php` and the path info `/b`. If
+    /// false, the whole path is the name of the script.
     pub path_info: bool,
     /// True to buffer bodies in temporary files, so that a slow client does not occupy a connection
     /// to the application. The server stores a long request body in a file, and sends the request
-    /// to the application once the body is complete. It stores up to 1 GiB of a response in another
-    /// file.
+    /// to the application once the body is complete. The server stores up to 1 GiB of a response in
+    /// another file.
     pub buffering: bool,
     /// Additional variables for the application. Each one overrides the server's variable of the
     /// same name.

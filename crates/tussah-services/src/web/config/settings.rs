@@ -54,9 +54,9 @@ pub struct Config {
     /// on this machine; see [`Status::from`].
     pub trusted_proxies: Vec<Peers>,
     /// The address of the FastCGI application, such as php-fpm, that runs the site's PHP scripts.
-    /// With `None`, the server runs no scripts except those of the applications in `fastcgi`.
-    /// Otherwise, it answers a request for a path that ends in `.php` with the output of the script
-    /// instead of its source.
+    /// With `None`, the server runs no scripts except those of the applications in `fastcgi`. With
+    /// an address, the server answers a request for a path that ends in `.php` with the output of
+    /// the script instead of its source.
     pub php: Option<Address>,
     /// The FastCGI applications. The field `php` adds another application, with default limits.
     pub fastcgi: Vec<FastCgi>,
@@ -143,7 +143,7 @@ pub enum Colors {
 
 /// The handling of a dynamic request whose client has half-closed the connection (sent a FIN). The
 /// server cannot tell a client that has left from one that merely has nothing more to send, such as
-/// `nc -N`. With either value, a reset cancels the request.
+/// `nc -N`. A reset by the client always cancels the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HalfClose {
     /// The request is cancelled, because the client has most likely left.
@@ -199,8 +199,8 @@ impl Default for Cache {
 /// The limits on a client's requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound, in bytes: the maximum length of a request's head, 16 KiB by default, and at most
-    /// 65,535; a longer head gets status 431. The request target may be up to 8 KiB long; a longer
+    /// Bound, in bytes: the maximum length of a request's head (16 KiB by default, at most 65,535
+    /// bytes); a longer head gets status 431. The request target may be up to 8 KiB long; a longer
     /// target gets status 414.
     pub head_bytes: u64,
     /// Bound, in fields: the maximum number of fields in a request's head, 100 by default; a head
@@ -209,7 +209,7 @@ pub struct Limits {
     /// Bound, in bytes: the maximum length of a request's body, 1 MiB by default; a longer body
     /// gets status 413. Unless the route [streams](crate::web::Route::streams) bodies, the server
     /// reads the whole body of a dynamic request before it admits the request. All bodies together
-    /// may therefore occupy up to `connections` times this amount of memory.
+    /// may therefore occupy up to `connections` times `body_bytes` of memory.
     pub body_bytes: u64,
     /// Bound, in connections: the maximum number of open connections of the process, 20,000 by
     /// default. At the limit, a new connection evicts an idle one; if none is idle, the new
@@ -221,7 +221,7 @@ pub struct Limits {
     /// Bound, in percent of the workers' time: the maximum share that rejections for overload may
     /// take, 25 by default; `None` for no bound. Beyond this share, a client that retries early has
     /// to wait until the server has time for another rejection, but no longer than `Retry-After`
-    /// specified. The server then also accepts connections more slowly.
+    /// specified. Beyond this share, the server also accepts connections more slowly.
     pub rejecting: Option<usize>,
 }
 
@@ -244,10 +244,10 @@ pub struct Timeouts {
     /// The time limit for receiving a request's head, from its first byte to its last, and for the
     /// TLS handshake.
     pub head: Duration,
-    /// The time limit for receiving the whole body of a request. The total time for a
-    /// streamed body is unlimited. Instead, the server adds up the time that it spends waiting for
-    /// such a body. When the sum reaches this limit, the server checks how much has arrived since
-    /// the last check, and starts a new sum. The server gives up on the body if nothing has
+    /// The time limit for receiving the whole body of a request. The total time for a streamed body
+    /// is unlimited. Instead, the server adds up the time that it spends waiting for a streamed
+    /// body. When the sum of these times reaches the limit, the server checks how much has arrived
+    /// since the last check, and starts a new sum. The server stops reading the body if nothing has
     /// arrived, or if the average rate is below [`rate`](Self::rate).
     pub body: Duration,
     /// The time for which a connection may be idle between a response and the next request.
@@ -261,8 +261,8 @@ pub struct Timeouts {
     pub rate: Option<u64>,
     /// The time for which the server continues to read from a client after closing its own side of
     /// the connection. During a shutdown, the server also keeps idle connections open for this
-    /// time, in case a request is already on its way. This wait takes at most half of
-    /// [`Config::drain`].
+    /// time, in case a request is already on its way. During a shutdown, idle connections stay open
+    /// for at most half of [`Config::drain`].
     pub linger: Duration,
 }
 
@@ -326,7 +326,7 @@ pub struct Log {
 }
 
 /// The settings for messages on standard error. Only [`Web::run`](crate::web::Web::run) applies
-/// them, and only if the program has not set its own `tracing` subscriber.
+/// these settings, and only if the program has not set its own `tracing` subscriber.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
     /// The most detailed level of messages to write.
@@ -368,10 +368,10 @@ pub struct Status {
     pub path: Option<String>,
     /// The clients that may see the page; for other clients, the page does not exist. A client
     /// behind a [trusted](Config::trusted_proxies) proxy is identified by the address that the
-    /// proxy specifies. Clients behind any other proxy never see the page. However, if an untrusted
-    /// proxy adds neither `X-Forwarded-For` nor `Forwarded`, the server takes the proxy itself for
-    /// a client. If such a proxy runs on this machine, all of its clients can see the page by
-    /// default.
+    /// proxy specifies. Clients behind an untrusted proxy do not see the page if the proxy adds
+    /// `X-Forwarded-For` or `Forwarded`. If an untrusted proxy adds neither field, the server takes
+    /// the proxy itself for a client. If that proxy runs on this machine, all of its clients can
+    /// see the page by default.
     pub from: Vec<Peers>,
 }
 
