@@ -42,7 +42,7 @@ pub struct Graph {
 
 impl Graph {
     /// Returns the kinds that a parameter can have if it accepts this value as an argument. The
-    /// value's own kind comes first. The list is empty if the value has no kind.
+    /// value's own kind comes first. The list is empty if the value's kind cannot be determined.
     #[must_use]
     pub fn kinds(&self, value: &Expr) -> Vec<Kind> {
         let param = |name: &str| self.params.iter().find(|param| param.name == name);
@@ -160,7 +160,7 @@ pub struct Shards {
 /// A port of a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PortRef {
-    /// The index of the node among the nodes of the graph or the plan.
+    /// The index of the node in the field `nodes` of the graph or plan.
     pub node: usize,
     /// The port.
     pub port: String,

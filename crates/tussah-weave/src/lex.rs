@@ -28,8 +28,8 @@ pub struct Comment {
 
 /// Splits source text into tokens.
 ///
-/// A macro can use this function for a single literal or for adjacent punctuation characters. The
-/// macro must then set the spans of the resulting tokens.
+/// A macro can use this function for a single literal or for adjacent punctuation characters. A
+/// macro that does so must set the spans of the resulting tokens itself.
 #[must_use]
 pub fn lex(text: &str) -> Lexed {
     let mut lexer = Lexer {

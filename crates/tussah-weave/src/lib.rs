@@ -1,8 +1,8 @@
 //! The Weave language, which describes a service as a graph of modules.
 //!
 //! Text becomes [tokens](lex), then a [tree](parse), then [checked graphs](check). A graph becomes
-//! a [plan](Graph::instantiate) once its parameters have values. No code here reads a file, a clock
-//! or a socket, so every part can be fuzzed and used from a macro.
+//! a [plan](Graph::instantiate) once its parameters have values. No code in this crate reads a
+//! file, a clock or a socket, so every part can be fuzzed and used from a macro.
 //!
 //! ```
 //! let text = r#"

@@ -11,7 +11,7 @@ use crate::value::Kind;
 pub struct Modules {
     /// The signatures, keyed by the full path of each module.
     pub signatures: BTreeMap<String, Signature>,
-    /// The field names of each item type. The key is the displayed form of the type.
+    /// The field names of each item type. Each key is a type as `Display` formats it.
     #[cfg_attr(feature = "serde", serde(default))]
     pub items: BTreeMap<String, Vec<String>>,
 }
@@ -135,7 +135,7 @@ fn can_clone() -> bool {
     true
 }
 
-/// The items that a module may handle at the same time.
+/// The parallelism of a module: the items that it may handle at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
@@ -174,7 +174,7 @@ pub enum Body {
 }
 
 /// Returns the number that stands for a port in the types that macros generate. The number is a
-/// hash (FNV-1a) of the port's name, because a name cannot be a parameter of a type.
+/// hash (FNV-1a) of the port's name, because a string cannot be a const parameter of a type.
 #[doc(hidden)]
 #[must_use]
 pub const fn port_number(name: &str) -> u64 {

@@ -27,8 +27,8 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
 }
 
 /// Returns a hint that suggests the most similar known name. If no known name is similar, the hint
-/// lists all known names. Returns `None` if such a list would be too long, or if there are no known
-/// names.
+/// lists all known names. Returns `None` if there are no known names, or if none is similar and the
+/// list would be too long.
 ///
 /// # Examples
 /// ```

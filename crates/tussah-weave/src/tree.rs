@@ -16,12 +16,13 @@ pub struct File {
     pub graphs: Vec<Definition>,
     /// The tests.
     pub tests: Vec<TestCase>,
-    /// True if part of the file did not parse. The tree may then lack names that the file uses.
+    /// True if part of the file did not parse. The tree of such a file may lack names that the file
+    /// uses.
     pub is_broken: bool,
 }
 
 impl File {
-    /// Removes all tests, and every graph and module that the graph named `graph` does not use.
+    /// Removes everything except the graph named `graph` and the graphs and modules that it uses.
     #[doc(hidden)]
     pub fn keep(&mut self, graph: &str) {
         let (mut used, mut open) = (BTreeSet::new(), vec![graph.to_owned()]);
@@ -105,7 +106,8 @@ pub struct Definition {
     pub params: Vec<Param>,
     /// The statements.
     pub body: Vec<Statement>,
-    /// True if part of the graph did not parse. Parameters and edges may then be missing.
+    /// True if part of the graph did not parse. The definition of such a graph may lack parameters
+    /// and edges.
     pub is_broken: bool,
     /// The names of the instances whose statements did not parse.
     pub lost: Vec<Name>,

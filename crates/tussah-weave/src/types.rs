@@ -70,8 +70,8 @@ impl Type {
         })
     }
 
-    /// Returns whether two spellings can denote the same type. One of them may spell out more of a
-    /// path than the other does.
+    /// Returns whether two spellings can denote the same type. One spelling may contain more parts
+    /// of a path than the other.
     ///
     /// ```
     /// use tussah_weave::Type;

@@ -51,7 +51,8 @@ impl Kind {
         Kind::Address,
     ];
 
-    /// Returns the name of the kind. For a Rust type, this is `value of a Rust type`.
+    /// Returns the name of the kind. For every Rust type, the function returns
+    /// `value of a Rust type`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -162,7 +163,7 @@ impl Value {
         }
     }
 
-    /// Converts the value to a kind: for example, a count to a number, or text to a path or an
+    /// Converts the value to `kind`: for example, a count to a number, or a string to a path or an
     /// address.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Gnutella: the messages of version 0.4, and the handshake of version 0.6.
 //!
 //! Section numbers refer to "The Annotated Gnutella Protocol Specification v0.4", document revision
-//! 1.6. The module [`handshake`] names its own source.
+//! 1.6. The module [`handshake`] follows a different specification, which its documentation names.
 //!
 //! A stream of descriptors follows the handshake. A router needs only [`Descriptor::parse`],
 //! [`Header::forwarded`] and [`Routes`]; [`Payload::parse`] parses the payload of a descriptor.

@@ -2,8 +2,8 @@
 //!
 //! The parsers are strict wherever two parsers could disagree about the end of a message or its
 //! meaning, because request smuggling exploits such differences. A parser that refuses a message
-//! returns a [`Refusal`]. The connection must then be closed, because the start of the next message
-//! is unknown.
+//! returns a [`Refusal`]. After a refusal, the connection must be closed, because the start of the
+//! next message is unknown.
 
 pub mod body;
 pub mod condition;

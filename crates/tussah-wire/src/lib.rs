@@ -1,7 +1,7 @@
 //! Parsers and encoders for protocols and file formats, without I/O.
 //!
-//! No code here reads a socket, a clock or a file, so every part can be fuzzed and used with any
-//! runtime.
+//! No code in this crate reads a socket, a clock or a file, so every part can be fuzzed and used
+//! with any runtime.
 
 #![forbid(unsafe_code)]
 

@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
-/// The error for malformed bytes. It states the position, what was expected, and what was found.
+/// The error for malformed bytes. The error states the position, what was expected, and what was
+/// found.
 ///
 /// After this error, close the connection, because the start of the next message is unknown. If a
 /// function is an exception to this rule, its documentation says so.

@@ -2,7 +2,7 @@
 //!
 //! Unless a [`Site`] follows all symbolic links ([`Symlinks::All`]), it opens files only beneath
 //! its directory: `..`, symbolic links and renames cannot lead out of the directory. The functions
-//! block only on the file system, and [`Site::try_look_up`] never waits for a disk.
+//! of this module block only on the file system, and [`Site::try_look_up`] never waits for a disk.
 //!
 //! ```
 //! # let root = tempfile::tempdir()?;
@@ -132,7 +132,7 @@ impl Site {
     /// archive may write both files within one second, in either order.
     ///
     /// # Errors
-    /// Returns an error other than `WouldBlock` if nothing is found or a system call fails.
+    /// Returns an error if nothing is found or a system call fails, but never returns `WouldBlock`.
     pub fn look_up(&self, path: &[u8], preferred: Codings) -> Result<Found, Missing> {
         self.find(path, preferred, Wait::Allowed)
     }
@@ -148,8 +148,8 @@ impl Site {
         self.find(path, preferred, Wait::Never)
     }
 
-    /// Returns the error page that the operator set for a status code, if any. This may block on
-    /// disk I/O.
+    /// Returns the error page that the operator set for a status code, if any. The function may
+    /// block on disk I/O.
     ///
     /// # Errors
     /// Returns an error if the page can no longer be opened.
@@ -165,7 +165,7 @@ impl Site {
     }
 
     /// Returns the header fields that the operator's rules add to the response for a path. An error
-    /// response gets all of these fields except `Cache-Control`.
+    /// response gets all returned fields except `Cache-Control`.
     #[must_use]
     pub fn fields(&self, path: &[u8]) -> Vec<(&str, &str)> {
         rules::fields(

@@ -2,11 +2,11 @@
 
 /// Splits a decoded path into the name of a script and the rest of the path.
 ///
-/// The function splits the path before the last slash that directly follows `extension`. There must
-/// be text before `extension`, and text after the slash. If there is no such slash, the whole path
-/// is the name of the script. nginx splits paths in the same way with `fastcgi_split_path_info
-/// ^(.+\.php)(/.+)$`. However, if the path contains a line feed, nginx may not split it,
-/// but this function does.
+/// The function splits the path before the last slash that directly follows `extension`. At least
+/// one byte must precede `extension`, and at least one must follow the slash. If there is no such
+/// slash, the whole path is the name of the script. nginx splits paths in the same way with
+/// `fastcgi_split_path_info ^(.+\.php)(/.+)$`. Unlike this function, nginx may fail to split a path
+/// that contains a line feed.
 ///
 /// The function does not look for files: for `/photo.jpg/x.php`, the script is the whole path, even
 /// if `/photo.jpg` is a file. A server must therefore check that the script is a file.

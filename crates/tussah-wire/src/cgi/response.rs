@@ -29,12 +29,12 @@ impl Default for Limits {
 
 /// The head of a CGI response.
 ///
-/// A head stores positions instead of text: the accessors for text take the buffer that was parsed,
-/// and panic if the buffer is shorter than the head.
+/// A head stores offsets into the parsed buffer, not the text itself. The accessors that return
+/// text take this buffer as an argument, and panic if it is shorter than the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CgiHead {
-    /// The status to send to the client: the value of the `Status` field. Without the field, the
-    /// status is 302 if there is a `Location`, and otherwise 200.
+    /// The status to send to the client: the value of the `Status` field. Without `Status`, the
+    /// status is 302 if there is a `Location` field, and otherwise 200.
     pub status: Status,
     /// `Content-Length`.
     pub content_length: Option<u64>,
@@ -68,7 +68,7 @@ impl CgiHead {
     /// head again.
     ///
     /// The iterator skips `Status`, and the fields that only the server may set: `Content-Length`
-    /// and the fields about the connection (RFC 9110, section 7.6.1).
+    /// and the connection-specific fields (RFC 9110, section 7.6.1).
     pub fn fields<'b>(&self, bytes: &'b [u8]) -> impl Iterator<Item = (&'b [u8], &'b [u8])> {
         let head = &bytes[..self.len()];
         let mut at = 0;
@@ -100,7 +100,8 @@ const OF_SERVER: [&[u8]; 9] = [
 /// Lines end with LF, or with CR LF (section 7.2). The parser deviates from section 6 in two
 /// respects:
 ///
-/// - Like nginx, it accepts a head with none of the fields `Content-Type`, `Location` and `Status`.
+/// - Like nginx, the parser accepts a head with none of the fields `Content-Type`, `Location` and
+///   `Status`.
 /// - A redirect with a `Status` field goes to the client, even if its location is a path, because
 ///   PHP sends `Status` with `Location: /path`.
 ///

@@ -7,7 +7,7 @@ use crate::http::decimal;
 use crate::malformed::{Found, Malformed};
 
 /// Bound, in bytes: the maximum length of the content of `GET_VALUES_RESULT`, which the parser
-/// buffers until it is complete. The three values need about 60 bytes.
+/// buffers until it is complete. The three values that `GET_VALUES` asks for occupy about 60 bytes.
 pub const VALUES_BYTES_MAX: usize = 512;
 
 /// The length of the body of `END_REQUEST` and `UNKNOWN_TYPE`, in bytes.
@@ -25,11 +25,11 @@ pub struct Step<'b> {
 /// An event in the response of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'b> {
-    /// The next bytes of the CGI response, which the application writes to its standard output.
-    /// There is always at least one byte.
+    /// The next bytes of the CGI response, which the application writes to its standard output. The
+    /// slice contains at least one byte.
     Stdout(&'b [u8]),
-    /// The next bytes of the log messages that the application writes to its standard error.
-    /// There is always at least one byte.
+    /// The next bytes of the log messages that the application writes to its standard error. The
+    /// slice contains at least one byte.
     Stderr(&'b [u8]),
     /// The end of the request.
     End(EndRequest),

@@ -11,8 +11,8 @@ pub const HEADER_BYTES: usize = 23;
 /// Section 3.2.4.2 advises against descriptors of more than 64 KB.
 pub const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Bound, in hops: the longest path that a descriptor travels from its first sender. Section 3.1
-/// allows up to 7 hops.
+/// Bound, in hops: the maximum number of hops from the first sender of a descriptor to its last
+/// receiver. Section 3.1 allows up to 7 hops.
 pub const LIFE_MAX: u8 = 7;
 
 /// The limits on descriptors.
@@ -40,18 +40,18 @@ impl Default for Limits {
 pub enum Kind {
     /// A search for servents. A router sends a ping to all peers except the ping's sender.
     Ping,
-    /// A response to a ping. Routers send it back along the path of the ping.
+    /// A response to a ping. Routers send a pong back along the path of the ping.
     Pong,
     /// The last descriptor on a connection.
     Bye,
-    /// A request to open a connection. Routers send it back along the path of a query hit.
+    /// A request to open a connection. Routers send a push back along the path of a query hit.
     Push,
     /// A search for files. A router sends a query to all peers except the query's sender.
     Query,
-    /// A response to a query. Routers send it back along the path of the query.
+    /// A response to a query. Routers send query hits back along the path of the query.
     QueryHits,
     /// A kind without a variant of its own, such as a query routing table or a vendor message.
-    /// Routers never forward such a descriptor.
+    /// Routers never forward a descriptor of kind `Other`.
     Other(u8),
 }
 
@@ -87,8 +87,8 @@ impl Kind {
         matches!(self, Self::Ping | Self::Query)
     }
 
-    /// Returns whether descriptors of this kind are meant only for the servent that receives them.
-    /// Routers never forward such descriptors.
+    /// Returns whether descriptors of this kind are meant only for the servent that receives them,
+    /// and are therefore never forwarded.
     pub fn is_local(self) -> bool {
         matches!(self, Self::Bye | Self::Other(_))
     }
@@ -110,8 +110,8 @@ pub struct Header {
 /// The reason why a descriptor is not forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dropped {
-    /// The TTL and the number of hops are both 0. No correct servent sends such a descriptor:
-    /// ignore it.
+    /// The TTL and the number of hops are both 0. Ignore such a descriptor, because no correct
+    /// servent sends one.
     Invalid,
     /// The descriptor is meant only for the servent that received it.
     Local,
@@ -125,8 +125,8 @@ impl Header {
     /// Returns the header with which a router forwards the descriptor (section 4, rule 5).
     ///
     /// The TTL decreases by 1, or by more if the path from the first sender to the last receiver
-    /// would otherwise exceed `life_max` hops (section 3.1). The usual limit is [`LIFE_MAX`]. The
-    /// field `hops` increases by 1.
+    /// would otherwise exceed `life_max` hops (section 3.1). The usual value of `life_max` is
+    /// [`LIFE_MAX`]. The field `hops` increases by 1.
     ///
     /// # Errors
     ///
@@ -229,8 +229,8 @@ impl<'b> Descriptor<'b> {
     ///
     /// # Panics
     ///
-    /// Panics if the payload is longer than [`PAYLOAD_BYTES_MAX`]. The payload of a parsed
-    /// descriptor is never longer.
+    /// Panics if the payload is longer than [`PAYLOAD_BYTES_MAX`]. Descriptors returned by
+    /// [`parse`](Self::parse) never cause this panic.
     pub fn push(&self, out: &mut Vec<u8>) {
         let len = self.payload.len();
         assert!(len <= PAYLOAD_BYTES_MAX, "a payload has at most 64 KiB");

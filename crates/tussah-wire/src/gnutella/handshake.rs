@@ -22,8 +22,8 @@ pub struct Limits {
     /// default, because servents send long lists of other servents. Values over [`HEAD_BYTES_MAX`]
     /// are reduced to that limit.
     pub head_bytes_max: usize,
-    /// Bound, in fields: the maximum number of fields in one part; 100 by default. Servents send
-    /// about a third of that number.
+    /// Bound, in fields: the maximum number of fields in one part; 100 by default. Servents usually
+    /// send about 30 fields.
     pub fields_max: usize,
 }
 
@@ -41,8 +41,8 @@ const VERSION_MIN: (u8, u8) = (0, 6);
 
 /// One part of a handshake: a request to connect, or an answer.
 ///
-/// This type stores positions instead of text: the accessors for text take the buffer that was
-/// parsed, and panic if the buffer is shorter than the part.
+/// This type stores offsets into the parsed buffer, not the text itself. The accessors that return
+/// text take this buffer as an argument, and panic if it is shorter than the part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handshake {
     /// The status of an answer, or `None` for a request to connect.

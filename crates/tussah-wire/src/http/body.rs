@@ -11,8 +11,8 @@ use chunked::Chunked;
 /// The limits on a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound, in bytes: the maximum length of the whole decoded body; 1 MiB by default. A longer
-    /// body is refused with status 413.
+    /// Bound, in bytes: the maximum length of the whole decoded body; 1 MiB by default. A body
+    /// above this limit is refused with status 413.
     pub body_bytes_max: u64,
     /// Bound, in bytes: the maximum total length of the chunk extensions of the body; 1 KiB by
     /// default, because they are rarely used.
@@ -36,13 +36,13 @@ impl Default for Limits {
 pub struct Step {
     /// Number of bytes consumed.
     pub consumed: usize,
-    /// The range of the next part of the body within the consumed bytes. It may be empty.
+    /// The range of the next part of the body within the consumed bytes. The range may be empty.
     pub body: Range<usize>,
-    /// True if the body has ended. Bytes after `consumed` belong to the next message.
+    /// True if the body has ended; any bytes after `consumed` then belong to the next message.
     pub done: bool,
 }
 
-/// A decoder for one body. It checks trailers, and then drops them.
+/// A decoder for one body. The decoder checks trailers, and then drops them.
 ///
 /// ```
 /// use tussah_wire::http::{Framing, body};

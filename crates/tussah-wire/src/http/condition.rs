@@ -70,12 +70,12 @@ pub fn evaluate(head: &Head, bytes: &[u8], current: Option<&Validators<'_>>) -> 
     Outcome::Proceed
 }
 
-/// Returns whether the `Range` of a request applies. The field applies unless the request has an
+/// Returns whether the `Range` of a request applies. `Range` applies unless the request has an
 /// `If-Range` that does not match the current version (section 13.1.5).
 ///
 /// A date in `If-Range` must equal `Last-Modified` to the second. A date cannot distinguish two
-/// versions that were written within the same second. If this matters, send an `ETag`, which
-/// clients use instead of the date.
+/// versions that were written within the same second. If versions can change this fast, send an
+/// `ETag`, which clients use instead of the date.
 pub fn range_counts(head: &Head, bytes: &[u8], current: &Validators<'_>) -> bool {
     if head.field(Field::IfRange, bytes).is_none() {
         return true;

@@ -91,8 +91,8 @@ impl Codings {
         self.0
     }
 
-    /// Creates the set that a number from [`bits`](Self::bits) represents. Any other number yields
-    /// a valid set, too.
+    /// Creates the set that a number from [`bits`](Self::bits) represents. A number that does not
+    /// come from `bits` also yields a valid set.
     pub fn from_bits(bits: u8) -> Self {
         Self(bits).iter().collect()
     }
@@ -114,10 +114,10 @@ pub struct Accepted {
 impl Accepted {
     /// Parses the values of the `Accept-Encoding` lines.
     ///
-    /// If a request has no such line, section 12.5.3 lets a server use any coding. However, only
-    /// the identity coding is certain to be understood, so the result then accepts only that
-    /// coding. If the lines do not name the identity coding, it ranks below every other accepted
-    /// coding, and `*;q=0` excludes it. Malformed members of the list are ignored.
+    /// If a request has no `Accept-Encoding` line, section 12.5.3 lets a server use any coding.
+    /// However, such a client may understand only the identity coding, so the result accepts no
+    /// other coding. If the lines do not name the identity coding, it ranks below every other
+    /// accepted coding, and `*;q=0` excludes it. Malformed members of the list are ignored.
     ///
     /// ```
     /// use tussah_wire::http::encoding::{Accepted, Coding, Codings};

@@ -124,12 +124,13 @@ pub enum Version {
 
 /// The head of a request.
 ///
-/// A head stores positions instead of text: the accessors for text take the buffer that was parsed.
+/// A head stores offsets into the parsed buffer, not the text itself. The accessors that return
+/// text take this buffer as an argument.
 ///
 /// # Panics
 ///
-/// The accessors for text panic if the buffer is shorter than the head. With a different buffer,
-/// they return meaningless text.
+/// The accessors that return text panic if the buffer is shorter than the head. With a buffer other
+/// than the parsed one, these accessors return meaningless text.
 ///
 /// ```
 /// use tussah_wire::http::{Framing, Method, head};
@@ -163,8 +164,8 @@ pub struct Head {
     /// True if the client waits for `100 Continue` before it sends the body (RFC 9110, section
     /// 10.1.1).
     pub expect_continue: bool,
-    /// True if the request has a `Range` field or any of the `If-` fields in [`Field`]. If false, a
-    /// server can skip the checks of these fields.
+    /// True if the request has a `Range` field or any of the `If-` fields in [`Field`]. If the
+    /// request has none of these fields, a server need not evaluate conditions or ranges.
     pub conditional: bool,
 }
 

@@ -12,8 +12,8 @@ use super::head::{Field, Head};
 use super::syntax::list;
 
 /// Bound, in ranges: the maximum number of ranges in one request. The number is limited because
-/// each range adds a part with its own header to the response. If a request has more ranges, the
-/// whole representation is sent.
+/// each range adds a part with its own header to the response. If a request asks for more ranges
+/// than this, the whole representation is sent.
 pub const RANGES_MAX: usize = 32;
 
 /// A range of bytes of a representation, from `first` to `last` inclusive.
@@ -177,7 +177,8 @@ fn position(digits: &[u8]) -> Option<u64> {
     Some(digits.iter().fold(0, add))
 }
 
-/// A value for the field `Content-Range` (section 14.4), which `Display` formats.
+/// A value of the field `Content-Range` (section 14.4); `Display` formats the value as it appears
+/// in the field.
 ///
 /// ```
 /// use tussah_wire::http::range::{ByteRange, ContentRange};

@@ -5,8 +5,8 @@ use std::fmt;
 
 use super::Status;
 
-/// The error for a refused message. It states the status, the position, what was expected, and what
-/// was found.
+/// The error for a refused message. The error states the status, the position, what was expected,
+/// and what was found.
 ///
 /// Close the connection after the response, because the start of the next message is unknown.
 ///

@@ -9,14 +9,14 @@ use super::syntax::{PLAIN, run};
 ///
 /// The result starts with a slash, has no `.` or `..` segments, and has no empty segment except
 /// possibly the last. The result can contain any byte except control characters and the backslash.
-/// The result is borrowed if the path is already normalized.
+/// If the path is already normalized, the result usually borrows it.
 ///
 /// - As in section 6.2.2, `%XX` is decoded once, before dot segments are removed. Thus, `%2e%2e`
 ///   counts as `..`.
 /// - An encoded slash is refused, and so is any backslash, encoded or not. Intermediaries may treat
 ///   such a character as a separator.
-/// - A `..` that would lead above the root is refused, because only attackers send it. The
-///   algorithm in section 5.2.4 would drop such a segment.
+/// - A `..` that would lead above the root is refused as a probable attack. The algorithm in
+///   section 5.2.4 would drop such a segment.
 /// - Consecutive slashes are merged, although RFC 3986 treats them as empty segments. File systems
 ///   also merge them, and a redirect to a path that starts with two slashes would lead to another
 ///   host.
@@ -44,13 +44,13 @@ pub fn path(raw: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
     }
 }
 
-/// Decodes and normalizes a path as [`path`] does, except that a slash (`%2F`), a backslash (`%5C`)
-/// and control characters (such as `%0A`) stay encoded instead of being refused. In the result, the
-/// hexadecimal digits of encoded bytes are uppercase.
+/// Decodes and normalizes a path as [`path`] does, except that encoded slashes (`%2F`), backslashes
+/// (`%5C`) and control characters (such as `%0A`) stay encoded instead of being refused. In the
+/// result, the hexadecimal digits of encoded bytes are uppercase.
 ///
 /// An encoded slash therefore never separates segments. The result does not show whether the client
-/// sent `%2F` or `%252F`; the result of [`segments`] does. Use the result to look up paths in
-/// tables, not as a file name.
+/// sent `%2F` or `%252F`; the result of [`segments`] does. Use the result as a key in tables of
+/// paths, not as a file name.
 ///
 /// ```
 /// use tussah_wire::http::target;

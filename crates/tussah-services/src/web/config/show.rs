@@ -12,8 +12,8 @@ use crate::units;
 use crate::web::site::{Codings, FieldRule};
 
 impl Config {
-    /// Returns the whole configuration as TOML, with the origin of each value. Loading this text as
-    /// a configuration file yields the same configuration.
+    /// Returns the whole configuration as TOML, with the origin of each value. A configuration file
+    /// with this content yields the same configuration.
     #[must_use]
     pub fn show(&self) -> String {
         let mut page = String::new();

@@ -205,9 +205,9 @@ impl Running {
 
     /// Shuts down the server gracefully. The server accepts no further connections, serves at most
     /// one more request from each client that has already connected, and finishes requests in
-    /// flight. [`Config::drain`] limits how long this takes; after that, the server cuts off and
-    /// logs the remaining requests. For connections accepted before a [`reload`](Self::reload), the
-    /// limit in their own configuration applies.
+    /// flight. [`Config::drain`] limits the duration of the shutdown; after that, the server cuts
+    /// off and logs the remaining requests. A connection accepted before a [`reload`](Self::reload)
+    /// keeps the limit of its original configuration.
     pub async fn stop(mut self) -> Stopped {
         self.ending.retain(|ending| !ending.is_finished());
         close(self.listening).await;

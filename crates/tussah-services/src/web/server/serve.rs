@@ -56,9 +56,9 @@ impl Web {
     ///
     /// Each route has its own queue and admission control. If more requests arrive than the route
     /// can answer within [`Config::target`], the server rejects the excess requests with status
-    /// 503. Other routes are not affected. `Retry-After` tells a rejected client when to retry. The
-    /// retry times follow the order of the rejections. A client that retries at its retry time, on
-    /// the same connection, takes precedence over new clients of the route.
+    /// 503. Other routes are not affected. `Retry-After` tells a rejected client when to retry.
+    /// Clients get retry times in the order in which they are rejected. A client that retries at
+    /// its retry time, on the same connection, takes precedence over new clients of the route.
     ///
     /// If a client disconnects before it has received the response, its request is cancelled; see
     /// [`Route`].
@@ -78,9 +78,9 @@ impl Web {
         self
     }
 
-    /// Lists a limited resource on the status page. The page then shows how many requests use the
-    /// resource, how many wait for it, and how long requests have waited. A later limit with the
-    /// same name replaces an earlier one.
+    /// Lists a limited resource on the status page. For each listed resource, the page shows how
+    /// many requests use it, how many wait for it, and how long requests have waited. A later limit
+    /// with the same name replaces an earlier one.
     #[must_use]
     pub fn limit(mut self, limit: &Limit) -> Self {
         self.routes = self.routes.limit(limit);
@@ -110,9 +110,10 @@ impl Web {
         Running::start(self.config, self.routes, open, Box::new(wire))
     }
 
-    /// Runs the server in its own runtime until SIGTERM or Ctrl-C. The server then shuts down and
-    /// finishes the requests in flight; a second signal makes it quit immediately. SIGHUP reloads
-    /// the configuration and the certificates, and reopens the logs.
+    /// Runs the server in its own runtime until a signal stops the server. On SIGTERM or Ctrl-C,
+    /// the server shuts down and finishes the requests in flight; a second such signal makes it
+    /// quit immediately. SIGHUP reloads the configuration and the certificates, and reopens the
+    /// logs.
     ///
     /// Diagnostics go to standard error, as [`Config::diagnostics`] specifies, unless the program
     /// has set its own `tracing` subscriber. If the process has only one OS thread, this function
@@ -265,17 +266,17 @@ fn bound_arenas(workers: Option<usize>) {
     }
 }
 
-/// An error that prevents a web server from starting or from continuing. Its `Debug` output is the
-/// same as its `Display` output, so a program whose `main` returns the error prints a readable
-/// message.
+/// An error that prevents a web server from starting or from continuing. The `Debug` output of the
+/// error is the same as its `Display` output, so a program whose `main` returns the error prints a
+/// readable message.
 #[non_exhaustive]
 pub enum WebError {
     /// The runtime or its signal handlers cannot be created.
     Runtime(io::Error),
     /// The site's directory, its fallback, or one of its error pages cannot be opened.
     Site(SiteError),
-    /// An address cannot be bound, or every listener has failed. The text states the reason and, if
-    /// known, the process that uses the address.
+    /// An address cannot be bound, or every listener has failed. The string states the reason and,
+    /// if known, the process that uses the address.
     Listen(String),
     /// The certificates cannot be used.
     Tls(TlsError),

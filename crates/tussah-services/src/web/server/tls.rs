@@ -16,7 +16,7 @@ use rustls::{InconsistentKeys, ServerConfig};
 /// be one of these.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// The TLS configuration of a server. It can be reloaded from its files.
+/// The TLS configuration of a server, which can be reloaded from the certificate and key files.
 #[derive(Debug)]
 pub struct Reloadable {
     certificate: PathBuf,

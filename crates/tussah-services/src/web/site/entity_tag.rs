@@ -12,9 +12,10 @@ const TAG_MAX: usize = 3 * 16 + 4;
 /// A strong entity tag, including its quotes. The tag of a file consists of the time of its last
 /// change (`ctime`), its length and its inode number.
 ///
-/// The modification time is not sufficient, because a program that copies files can set it. Two
-/// versions with the same length and modification time would then get the same tag. Only the kernel
-/// sets `ctime`, and it does so whenever the contents, the length or the times of the file change.
+/// The modification time is not sufficient, because a program that copies files can set it. A tag
+/// with the modification time instead of `ctime` could be the same for two versions of a file. Only
+/// the kernel sets `ctime`, and it does so whenever the contents, the length or the times of the
+/// file change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct EntityTag {
     bytes: [u8; TAG_MAX],

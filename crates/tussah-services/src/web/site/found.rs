@@ -18,14 +18,14 @@ pub enum Found {
     File(Opened),
     /// A script, which is a regular file that the process can read.
     Script {
-        /// The decoded path of the script. It differs from the requested path if the script is an
-        /// index file or the fallback.
+        /// The decoded path of the script. The script's path differs from the requested path if the
+        /// script is an index file or the fallback.
         path: Vec<u8>,
     },
     /// A directory whose path in the request lacks the final slash.
     Redirect {
-        /// The percent-encoded path with the final slash. It has exactly one leading slash, so it
-        /// never names another host. The caller must append the query of the request.
+        /// The percent-encoded path with the final slash. This location has exactly one leading
+        /// slash, so it never names another host. The caller must append the query of the request.
         location: String,
     },
     /// A page that lists a directory; its media type is [`LISTING_TYPE`](super::LISTING_TYPE).
@@ -88,13 +88,13 @@ pub struct Opened {
 /// The metadata of a file that is served.
 #[derive(Clone, Debug)]
 pub struct Meta {
-    /// The length in bytes when the file was opened. The file may have become shorter since then.
+    /// The length in bytes when the file was opened. The file may have become shorter since it was
+    /// opened.
     pub len: u64,
     /// The time at which the contents last changed.
     pub modified: SystemTime,
-    /// A strong tag: different contents have different tags. The only exception is a file that was
-    /// changed in place, to contents of the same length, within one tick of the file system's
-    /// clock.
+    /// A strong tag: different contents have different tags, unless the file was changed in place,
+    /// to contents of the same length, within one tick of the file system's clock.
     pub etag: EntityTag,
     /// The file system of the file. Files in different file systems may have the same tag.
     pub(crate) device: u64,
@@ -102,8 +102,9 @@ pub struct Meta {
     pub media_type: Arc<str>,
     /// The content coding of the bytes in the file, for `Content-Encoding`.
     pub coding: Option<Coding>,
-    /// True if the codings that a client accepts determine which file it receives. The response
-    /// then needs `Vary: Accept-Encoding`. Otherwise, all clients receive the same file.
+    /// True if the codings that a client accepts determine which file it receives. If this field is
+    /// true, the response needs `Vary: Accept-Encoding`; if it is false, all clients receive the
+    /// same file.
     pub vary: bool,
 }
 

@@ -34,23 +34,23 @@ pub struct SiteOptions {
     /// The index files of a directory, in order of preference; the paths are relative to the
     /// directory. Index files may be [scripts](Self::scripts).
     pub index: Vec<String>,
-    /// True to list directories that have no index file. Otherwise, such directories count as
-    /// missing.
+    /// True to list directories that have no index file. Otherwise, a directory without an index
+    /// file counts as missing.
     pub listing: bool,
     /// The symbolic links to follow.
     pub symlinks: Symlinks,
     /// The treatment of names that begin with a dot.
     pub dotfiles: Dotfiles,
     /// The codings of the compressed copies that the server looks for next to a file. Among codings
-    /// that a client prefers equally, the server uses the one that comes first here.
+    /// that a client prefers equally, the server uses the one that comes first in this list.
     pub precompressed: Codings,
     /// The suffixes of script names, such as `.php`. The server runs scripts, and never serves
     /// their source.
     pub scripts: Vec<String>,
-    /// The file to serve if nothing is found and the last segment of the path has no dot. Set it
-    /// for an application that does its own routing. If the file is a script, it also handles paths
-    /// whose last segment has a dot, as with nginx's `try_files $uri $uri/ /index.php?$args`. The
-    /// path of the file is relative to the root.
+    /// The file to serve if nothing is found and the last segment of the path has no dot. Set a
+    /// fallback for an application that does its own routing. If the fallback is a script, it also
+    /// handles paths whose last segment has a dot, as with nginx's
+    /// `try_files $uri $uri/ /index.php?$args`. The path of the fallback is relative to the root.
     pub fallback: Option<String>,
     /// The error pages, by status code. The paths are relative to the root. Error pages must not be
     /// scripts.

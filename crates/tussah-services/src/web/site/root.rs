@@ -21,8 +21,8 @@ pub(super) enum Wait {
     Allowed,
 }
 
-/// The method by which a site opens files beneath its root. It depends on what the kernel supports
-/// and permits.
+/// The method by which a site opens files beneath its root. The choice depends on what the kernel
+/// supports and permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beneath {
     /// Use openat2(2), which can avoid waiting for a disk (Linux 5.12 or later).

@@ -36,7 +36,7 @@ impl FieldRule {
     ///
     /// # Errors
     /// Returns an error if the pattern cannot match any path, if a name or a value is invalid, or
-    /// if the server sets a field itself.
+    /// if a field is one that the server sets itself.
     pub fn new(pattern: &str, fields: Vec<(String, String)>) -> Result<Self, FieldRuleError> {
         if !pattern.starts_with(['/', '*', '?']) {
             return Err(FieldRuleError::Pattern);

@@ -4,12 +4,12 @@ use super::{HEAD_BYTES_MAX, Head, Limits, parse};
 use crate::http::Refusal;
 
 /// The progress of a search for the end of a head. With a scan, a head that arrives slowly is not
-/// parsed again for each byte.
+/// parsed again for each piece that arrives.
 ///
 /// The first piece is parsed immediately, because most heads arrive in one piece. In later pieces,
-/// the scan looks only for the end of the head, for NUL, and for a lone CR or LF. Once the head is
-/// complete, the scan parses it again. Each byte is thus examined at most three times. Other errors
-/// are detected only at the end of the head.
+/// the scan looks only for the end of the head, for NUL, and for a lone CR or LF. Most other errors
+/// in later pieces are detected only once the head is complete, because the scan then parses it
+/// again. Each byte is thus examined at most three times.
 ///
 /// A connection can use the same scan for all of its heads, because the scan restarts after each
 /// head. A scan occupies one machine word.

@@ -6,8 +6,8 @@ use super::{ByteRange, ContentRange};
 use crate::http::response::FieldInvalid;
 use crate::http::syntax::text_len;
 
-/// A multipart body. To send it, write the [parts](Self::parts) in order, each as its head followed
-/// by its bytes; then write the [end](Self::end).
+/// A multipart body. To send the body, write its [parts](Self::parts) in order, each as its head
+/// followed by its bytes; then write the [end](Self::end).
 ///
 /// ```
 /// use tussah_wire::http::range::{ByteRange, Multipart};

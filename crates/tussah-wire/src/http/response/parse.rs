@@ -43,8 +43,8 @@ pub enum RetryAfter {
 
 /// The head of a response.
 ///
-/// A head stores positions instead of text: the accessors for text take the buffer that was parsed,
-/// and panic if the buffer is shorter than the head.
+/// A head stores offsets into the parsed buffer, not the text itself. The accessors that return
+/// text take this buffer as an argument, and panic if it is shorter than the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseHead {
     /// The framing of the body.
