@@ -82,8 +82,8 @@
 //!
 //! # Overload
 //! If a queue is full, [`send`](Sender::send) waits, [`try_send`](Sender::try_send) returns the
-//! event, and [`send_or`](Sender::send_or) passes it to a function. Room that becomes free goes to
-//! the waiting senders in order of arrival; `try_send` succeeds only if some room is left. If the
+//! event, and [`send_or`](Sender::send_or) passes it to a function. Freed capacity goes to the
+//! waiting senders in order of arrival; `try_send` gets only capacity that is left over. If the
 //! stage has a latency [target](StageBuilder::target), the default controllers also reject events
 //! that would miss it.
 //!
@@ -93,9 +93,10 @@
 //! controllers' decisions and the inputs of these decisions.
 //!
 //! # Order
-//! Servlets take events of the same sender and class in the order in which they were sent. Several
-//! servlets then handle their batches in parallel. A serial stage handles all its events in order,
-//! and a keyed stage handles the events of each key in order.
+//! By default, servlets take events of the same sender and class in the order in which they were
+//! sent. Several servlets handle their batches in parallel, so these events can finish in another
+//! order. A serial stage handles all its events in order, and a keyed stage handles the events of
+//! each key in order.
 //!
 //! # Observing and changing a running network
 //! A [`Network`] provides a [graph](Network::graph) of its stages and edges, [current
@@ -115,10 +116,10 @@
 //! [report](crate::ShutdownReport) does not count these events.
 //!
 //! # When a handler is dropped
-//! A closed stage drops its handler as soon as its last servlet has ended. In a serial stage, the
-//! function that creates the handler is dropped at the same time. [`Stage::destroy`] and
-//! [`Network::close`] close stages, [`Network::drain`] closes the stages that it has drained, and
-//! the end of the runtime closes all others.
+//! A closed stage drops its handler as soon as its last servlet has ended. A serial stage also
+//! drops the function that creates the handler. [`Stage::destroy`] and [`Network::close`] close
+//! stages, [`Network::drain`] closes the stages that it has drained, and the end of the runtime
+//! closes all others.
 //!
 //! A stage that is never closed keeps its handler until the stage has handled its admitted events
 //! and nothing refers to the stage any longer. The network, [`Stage`] handles, senders and other
@@ -146,10 +147,10 @@
 //!
 //! A handler that computes for a long time after a send therefore delays the sent event. To avoid
 //! this delay, call [`yield_now`](crate::yield_now) after the send. Until a chunk is handed over,
-//! no counter includes its events, and other senders cannot use the room reserved for the chunk. A
-//! chunk contains at most 128 events. Events with a deadline, a drop callback, a cancellation
-//! handle, a cost, a cohort, a trace or a [path](StageBuilder::whole_path) are handed over
-//! immediately.
+//! no counter includes its events, and other senders cannot use the queue capacity reserved for the
+//! chunk. A chunk contains at most 128 events. Events with a deadline, a drop callback, a
+//! cancellation handle, a cost, a cohort, a trace or a [path](StageBuilder::whole_path) are handed
+//! over immediately.
 
 pub mod control;
 mod error;

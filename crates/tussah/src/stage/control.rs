@@ -157,8 +157,8 @@ pub trait Controller: Send + 'static {
     /// The stage calls this method while [`looks_at_departures`](Self::looks_at_departures) returns
     /// true. Each time a servlet takes events, the stage calls it for the oldest event of every
     /// class except class 0. At each sample, the stage also calls it with a sojourn time of
-    /// `u64::MAX`. If that call returns true, the stage additionally checks the oldest event of
-    /// each class every 25 ms. Keyed stages never call this method.
+    /// `u64::MAX`. If the call with `u64::MAX` returns true, the stage also checks the oldest event
+    /// of each class every 25 ms. Keyed stages never call this method.
     fn is_overdue(&self, _departure: &Departure) -> bool {
         false
     }
@@ -296,8 +296,9 @@ pub struct Settings {
 }
 
 /// The treatment of queued events while the limit on busy servlets is reached and the handlers of
-/// all busy servlets wait. A handler that has waited counts as waiting until its batch ends.
-/// Waiting for a worker, or for room in another stage, does not count.
+/// all busy servlets wait. A handler that has waited counts as waiting until its batch ends. A
+/// handler that waits only for a worker, or for capacity in another stage's queue, does not count
+/// as waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WhileAllWait {
     /// The events stay in the queue until a servlet finishes its batch.
@@ -308,9 +309,9 @@ pub enum WhileAllWait {
     /// events could wait forever.
     BeginLater,
     /// If no event ends for 5 ms, or for eight times the mean computing time if that is longer, the
-    /// stage uses servlets beyond the limit. This suits a limit that exists only to share the
-    /// workers, because waiting handlers use no worker. In a blocking stage, this is the same as
-    /// `BeginLater`, because such a stage cannot tell whether its handlers wait.
+    /// stage uses servlets beyond the limit. Choose this variant for a limit that only shares the
+    /// workers, because waiting handlers use no worker. In a blocking stage, `BeginSoon` has the
+    /// same effect as `BeginLater`, because such a stage cannot tell whether its handlers wait.
     BeginSoon,
 }
 

@@ -134,14 +134,15 @@ impl<E> Event<E> {
     /// Sets a deadline: the event is dropped if no handler takes it within `time`. `time` counts
     /// from the moment when the event is first queued or first passed in a [call](super::Call).
     ///
-    /// A queued event ends at most 1 ms after its deadline, even if its stage is paused or busy. In
-    /// a queue of more than 10,000 events, the limit is 100 ns per queued event instead of 1 ms. A
-    /// late timer adds its delay to this limit. If a servlet has already taken the event, the event
-    /// ends when the handler reaches it, because the [batch](super::Batch) skips late events. Once
-    /// the runtime has ended, timers no longer fire, and a queued event ends with its stage.
+    /// With up to 10,000 events in the queue, an event ends at most 1 ms after its deadline, even
+    /// if its stage is paused or busy. With n > 10,000 events in the queue, an event ends at most n
+    /// × 100 ns after its deadline. A late timer adds to this delay. If a servlet has already taken
+    /// the event, the event ends when the handler reaches it, because the [batch](super::Batch)
+    /// skips late events. Once the runtime has ended, timers no longer fire, and a queued event
+    /// ends with its stage.
     ///
-    /// The deadline still applies if the event is sent to another network. If the two networks have
-    /// runtimes with manual clocks, both runtimes must share one clock.
+    /// The deadline still applies if the event is sent to another network. If the runtimes of both
+    /// networks have manual clocks, these runtimes must share one clock.
     #[must_use]
     pub fn within(mut self, time: Duration) -> Self {
         self.more().within = Some(time);

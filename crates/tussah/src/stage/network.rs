@@ -34,7 +34,7 @@ pub(crate) use self::governing::{Governing, Rank};
 pub(crate) use self::inspect::Inspect;
 pub(crate) use self::table::{ALWAYS, Known};
 
-/// A network of stages. It is cheap to clone; clones refer to the same network.
+/// A network of stages. Clones of a `Network` are cheap, and refer to the same network.
 ///
 /// A network keeps its stages until they are [destroyed](Stage::destroy), the network is
 /// [closed](Self::close), or its runtime ends. The [documentation of the

@@ -141,7 +141,8 @@ const WINDOW: u64 = 200;
 const FINISHED_MIN: u64 = 10;
 
 /// A controller that sets the number of servlets. If the stage's handlers wait, the controller uses
-/// Aspen's rule. If they mostly use a CPU, the controller provides one servlet per worker.
+/// Aspen's rule. If the handlers mostly use a CPU, the controller provides one servlet per worker,
+/// or more if the handlers also wait.
 ///
 /// A blocking stage always counts as waiting, because its OS threads occupy no workers. For a
 /// non-blocking stage, the controller compares the time that batches spend on workers with the

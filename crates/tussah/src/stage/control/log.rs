@@ -94,10 +94,10 @@ pub struct Decision {
     pub change: Change,
     /// The reason for the decision, if the controller gave one.
     pub why: Why,
-    /// The last logged effective latency target of the stage, if the stage has a target.
+    /// The effective latency target that was logged last, if the stage has a target.
     pub target: Option<Duration>,
-    /// The limit, or the later stage of the path, for which the most events waited on average.
-    /// `None` if hardly any events waited for such a resource.
+    /// The resource for which the most events waited on average: a limit, or a later stage of the
+    /// path. `None` if hardly any events waited for such a resource.
     pub limit: Option<LimitUse>,
     /// The main values of the sample on which the decision was based.
     pub inputs: Inputs,
@@ -229,9 +229,9 @@ impl Log {
     /// the new rule of each class, starting with class 0.
     ///
     /// A rule may change slightly with every sample. The log omits changes of less than a tenth of
-    /// the last logged value. It also omits changes of at most 1 in a limit or rate, and of less
-    /// than one percentage point in a share. For a rise, the logged old value is the lowest value
-    /// since the last logged change; for a fall, it is the highest.
+    /// the last logged value. The log also omits changes of a limit or rate by at most 1, and of a
+    /// share by less than one percentage point. For a rise, the logged old value is the lowest
+    /// value since the last logged change; for a fall, it is the highest.
     pub fn note_rules(
         &mut self,
         at_ns: u64,
@@ -283,8 +283,8 @@ impl Log {
         });
     }
 
-    /// Logs one decision. If the log already holds [`DECISIONS_MAX`] decisions, it drops the
-    /// oldest.
+    /// Logs one decision. If the log already holds [`DECISIONS_MAX`] decisions, the oldest is
+    /// dropped first.
     pub fn push(&mut self, decision: Decision) {
         if self.decisions.len() == DECISIONS_MAX {
             self.decisions.pop_front();

@@ -27,8 +27,8 @@ pub struct StageLoad<'a> {
     pub wanted: usize,
     /// The number of credits in the stage's queue.
     pub queue_len: u64,
-    /// True if the stage is overloaded: its queue has grown since the last plan, it has refused or
-    /// shed events since then, or other stages wait for room in its queue.
+    /// True if the stage is overloaded. Signs of overload since the last plan are: a longer queue,
+    /// events that were refused, shed or expired, and senders that wait for capacity in the queue.
     pub growing: bool,
     /// The utilisation of the stage's servlets since the last plan; from 0 to 1. The utilisation is
     /// the busy time of the servlets, divided by the elapsed time and by the number of servlets

@@ -25,7 +25,7 @@ pub enum Rule {
     Below(u64),
     /// Events are admitted at this rate, in events per second.
     Rate(u64),
-    /// Out of every 1,000 events, this number is rejected.
+    /// This many of every 1,000 events are rejected.
     AllBut(u16),
 }
 

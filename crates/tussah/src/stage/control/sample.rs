@@ -1,7 +1,7 @@
 //! The input of a controller.
 
 /// The activity of a stage since the last sample, and its current state. Queue lengths are in
-/// credits. If each event costs one credit, these lengths are numbers of events.
+/// credits, that is, in events if each event costs one credit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample<'a> {
     /// The time since the last sample or, for the first sample, since the stage was created; in
@@ -43,7 +43,8 @@ pub struct Sample<'a> {
     /// The part of `service_ns` that handlers spent on a worker or, if they block, on their OS
     /// thread.
     pub compute_ns: u64,
-    /// The part of `service_ns` during which handlers waited for room in other stages.
+    /// The part of `service_ns` during which handlers waited for capacity in the queues of other
+    /// stages.
     pub held_up_ns: u64,
     /// The part of `service_ns` during which handlers waited for a worker after a yield
     /// (`yield_now`).
@@ -51,8 +52,8 @@ pub struct Sample<'a> {
     /// The number of batches, out of `batches`, that servlets took from the queue after the last
     /// change of the number of servlets.
     pub fresh_batches: u64,
-    /// The sum of the squared batch durations, excluding waits for room in other stages, in seconds
-    /// squared.
+    /// The sum of the squared batch durations, excluding waits for capacity in the queues of other
+    /// stages, in seconds squared.
     pub service_squares: f64,
     /// The number of bytes transferred by the socket operations that finished in the interval; 0 if
     /// the controller does not control sockets.
@@ -63,8 +64,8 @@ pub struct Sample<'a> {
     /// of this limit.
     pub servlets: Servlets,
     /// The number of busy servlets whose handlers have waited since their batch began. A yield does
-    /// not count as waiting, and servlets that are waiting for room in another stage are not
-    /// counted.
+    /// not count as waiting, and servlets that are waiting for capacity in another stage's queue
+    /// are not counted.
     pub waiting: usize,
     /// The number of servlets that can compute at the same time, which is the number of the
     /// runtime's workers.

@@ -9,18 +9,18 @@ pub enum Why {
     /// The controller gave no reason, because the numbers in the log already show it.
     #[default]
     Unsaid,
-    /// The controller tests whether fewer events in service achieve the same throughput. If they
-    /// do, a resource that handlers wait for is scarce.
+    /// The controller tests whether fewer events in service achieve the same throughput. If fewer
+    /// events suffice, a resource that handlers wait for is scarce.
     TriesFewer,
-    /// The controller tests whether more events in service increase the throughput. If they do, no
-    /// resource is scarce.
+    /// The controller tests whether more events in service increase the throughput. If the
+    /// throughput increases, no resource is scarce.
     TriesMore,
     /// A resource that handlers wait for is scarce: more events in service do not increase the
     /// throughput.
     MoreDoNoMore,
     /// No resource is scarce: with fewer events in service, the throughput falls.
     FewerDoLess,
-    /// An earlier controller found that a resource was scarce, and stored this in the
+    /// An earlier controller found that a resource was scarce, and stored this finding in the
     /// [`Memory`](super::Memory).
     Remembered,
     /// No event is waiting any longer, so no resource is scarce.

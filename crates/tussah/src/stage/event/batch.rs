@@ -27,10 +27,10 @@ pub(crate) type Chunk<E> = VecDeque<Event<E>>;
 /// ([`retain`](Self::retain)), or combine several into one.
 ///
 /// Events that the handler does not take return to the head of the queue. A handler can leave more
-/// events than it received. The queue accepts the additional events while it has room, and
-/// [sheds](Reason::Shed) the rest. For an event that the handler has created, or whose deadline it
-/// has set, the time until the deadline counts from the event's arrival in the queue. A batch skips
-/// events that are [cancelled](crate::stage::CancelHandle) or whose deadline has passed.
+/// events than it received. The queue accepts additional events up to its capacity, and
+/// [sheds](Reason::Shed) the rest. If the handler created an event or set its deadline, the time
+/// until the deadline counts from the event's arrival in the queue. A batch skips events that are
+/// [cancelled](crate::stage::CancelHandle) or whose deadline has passed.
 ///
 /// If the handler panics, the events that it has not taken return to the head of the queue. The
 /// batch calls the drop callbacks of taken events, except those that were [settled](Self::settle).
@@ -212,7 +212,7 @@ impl<E> Batch<E> {
     }
 
     /// Returns the remaining events that are neither late nor cancelled, in the order in which they
-    /// will be taken. Use the slice to inspect or reorder the events.
+    /// will be taken. The returned slice can be used to inspect or reorder the events.
     ///
     /// # Examples
     /// Sort short jobs to the front:

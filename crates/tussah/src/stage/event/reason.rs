@@ -72,7 +72,7 @@ pub enum Reason {
     /// The event's deadline passed before a handler took it.
     Expired,
     /// The event's [`CancelHandle`](super::CancelHandle) cancelled the event, either before a
-    /// handler took it or while the handler ran. In the second case, the stage dropped the
+    /// handler took it or while the handler ran. If the handler was running, the stage dropped the
     /// handler's future.
     Cancelled,
     /// The handler panicked after taking the event.

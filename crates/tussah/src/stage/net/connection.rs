@@ -13,8 +13,8 @@ use super::set::Entry;
 use super::stats::SocketStats;
 use crate::net::{Outgoing, OutgoingStats, PushError};
 
-/// A handle to a connection whose events go to a stage. It is cheap to clone. Two handles are equal
-/// if they belong to the same connection.
+/// A handle to a connection whose events go to a stage. The handle is cheap to clone. Two handles
+/// are equal if they belong to the same connection.
 ///
 /// After the peer has [finished sending](super::SocketEvent::Ended), a handle keeps the connection
 /// open for writing. When the connection is [closed](super::SocketEvent::Closed), its descriptor is
@@ -173,8 +173,9 @@ impl Connection {
         shared.outgoing.try_push_numbered(bytes.into(), bytes_max)
     }
 
-    /// Queues bytes for writing, and returns the number of the packet. Waits for room if
-    /// [`WhenFull::Wait`](crate::net::WhenFull::Wait) is set.
+    /// Queues bytes for writing, and returns the number of the packet. If
+    /// [`WhenFull::Wait`](crate::net::WhenFull::Wait) is set, this method waits until the queue has
+    /// enough free space.
     ///
     /// A servlet that waits here serves no other peer in the meantime, so slow peers can block the
     /// stage indefinitely. In a serial stage, one slow peer is enough.

@@ -116,10 +116,10 @@ impl SocketOptions {
         self
     }
 
-    /// Sets the action to take if a connection's write queue has no room for a buffer. By default
+    /// Sets the action to take if a buffer does not fit into a connection's write queue. By default
     /// the connection is closed, because slow peers could otherwise exhaust the memory (SEDA, SOSP
     /// 2001, section 5.2.2). With [`WhenFull::Drop`], the sender gets an error. With
-    /// [`WhenFull::Wait`], the sender can wait for room.
+    /// [`WhenFull::Wait`], the sender can wait until the buffer fits.
     pub fn when_full(mut self, when_full: WhenFull) -> Self {
         self.outgoing = self.outgoing.when_full(when_full);
         self
@@ -144,8 +144,8 @@ impl SocketOptions {
     }
 
     /// Limits the rate at which packets are read from each connection. While the average rate is
-    /// above the limit, each read delays the next one; see [`RateLimit`].
-    /// [`Sockets::control_reads`](super::Sockets::control_reads) limits all connections together.
+    /// above the limit, each read delays the next one; see [`RateLimit`]. To limit the combined
+    /// rate of all connections, use [`Sockets::control_reads`](super::Sockets::control_reads).
     pub fn limit_each(mut self, limit: RateLimit) -> Self {
         self.limit_each = Some(Arc::new(limit));
         self

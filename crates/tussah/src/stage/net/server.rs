@@ -22,8 +22,8 @@ use super::thread::prepare;
 use crate::OpError;
 use crate::net::Verdict;
 
-/// A handle to a server socket. It is cheap to clone. The server accepts connections until it is
-/// [closed](Self::close), even if all handles are dropped.
+/// A handle to a server socket. The handle is cheap to clone. The server accepts connections until
+/// it is [closed](Self::close), even if all handles are dropped.
 #[derive(Clone)]
 pub struct Server {
     shared: Arc<Shared>,

@@ -27,8 +27,8 @@ use crate::stage::control::{Controller, log::Log};
 use crate::stage::control::{Owns, Sample};
 use crate::stage::{BuildError, Network, Sender};
 
-/// A source of socket events for stages. It serves listeners, connects to peers, and sends the
-/// resulting events to stages. It is cheap to clone.
+/// A handle to a set of sockets. The set serves listeners, connects to peers, and sends the
+/// resulting events to stages. The handle is cheap to clone.
 ///
 /// # Examples
 /// See [the module](super).

@@ -6,8 +6,8 @@
 pub struct IoStats {
     /// The number of waiting operations.
     pub queued: u64,
-    /// The maximum number of waiting operations, which grows with the number of sockets. It is 0
-    /// for a queue without a maximum of its own, such as the queue of requested connections.
+    /// The maximum number of waiting operations, which grows with the number of sockets. The value
+    /// is 0 if the queue has no maximum, like the queue of requested connections.
     pub queue_max: u64,
     /// The number of bytes in the waiting operations.
     pub queued_bytes: u64,
@@ -17,7 +17,7 @@ pub struct IoStats {
     pub finished: u64,
     /// The number of bytes in the operations that succeeded.
     pub bytes: u64,
-    /// The number of operations that were refused, by a controller or because there was no room.
+    /// The number of operations that were refused, by a controller or because the queue was full.
     pub refused: u64,
     /// The number of operations that failed.
     pub failed: u64,
@@ -31,7 +31,7 @@ pub struct IoStats {
 pub struct SocketStats {
     /// The number of servers that accept connections.
     pub servers: u64,
-    /// The number of connections that are open, or whose last event waits for room in a stage's
+    /// The number of connections that are open, or whose last event waits for capacity in a stage's
     /// queue.
     pub connections: u64,
     /// The number of connections that were closed because the peer was too slow.
@@ -39,15 +39,15 @@ pub struct SocketStats {
     /// The number of connections that ended with an error.
     pub failed: u64,
     /// Statistics of accepted connections (SEDA's `listenStage`). A connection is queued while the
-    /// stage has no room for it, and refused if a controller of the stage rejects it. An operation
+    /// stage's queue is full, and refused if a controller of the stage rejects it. An operation
     /// counts as failed if the server could not accept a connection.
     pub listen: IoStats,
     /// Statistics of requested connections (part of SEDA's `writeStage`). A connection is in
     /// service while it is being established.
     pub connect: IoStats,
     /// Statistics of packets that were read (SEDA's `readStage`). A packet is queued while the
-    /// stage has no room for it. A packet is refused if a controller of the stage rejects it, or if
-    /// it arrives after this side has closed the connection.
+    /// stage's queue is full. A packet is refused if a controller of the stage rejects it, or if it
+    /// arrives after this side has closed the connection.
     pub read: IoStats,
     /// Statistics of packets that were sent (SEDA's `writeStage`). A packet is queued until it is
     /// written, and refused if it does not fit into its write queue. If a connection ends before a

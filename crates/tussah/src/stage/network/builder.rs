@@ -113,9 +113,9 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Sets the manager that decides whether another servlet may become busy. Several stages can
-    /// share a manager. The default is the network's manager ([`Network::set_threads`]), if it has
-    /// one.
+    /// Sets the thread manager, which decides whether another servlet may become busy. Several
+    /// stages can share a manager. The default is the network's thread manager
+    /// ([`Network::set_threads`]), if it has one.
     pub fn threads(mut self, manager: Arc<dyn ThreadManager>) -> Self {
         self.threads = Some(manager);
         self
@@ -139,9 +139,9 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// Sets the maximum number of busy servlets; at least 1. The default is 1000, or 20 for a stage
     /// whose handler blocks. A serial stage has one servlet.
     ///
-    /// While the handlers of two servlets per worker have yielded (`yield_now`) but not waited for
-    /// anything else, the stage starts no further events. A handler must therefore not wait for
-    /// another event of its stage by yielding in a loop.
+    /// The stage starts no further events while it has two busy servlets per worker whose handlers
+    /// have so far only yielded (`yield_now`), and never waited. A handler must therefore not wait
+    /// for another event of its stage by yielding in a loop.
     pub fn servlets(mut self, servlets: usize) -> Self {
         self.servlets_max = Some(servlets.max(1));
         self
@@ -167,8 +167,8 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// [`StageStats::would_reject`](crate::stage::observe::StageStats::would_reject) counts the
     /// events that an observing stage would have rejected or shed in [`Mode::On`]. To change the
     /// mode while the stage runs, add an [`AutoTarget`](crate::stage::control::AutoTarget) instead.
-    /// If a controller that you add owns servlets or admission, both [`Mode::Observe`] and
-    /// [`Mode::Off`] turn the target off.
+    /// If you add a controller that owns servlets or admission, [`Mode::Observe`] has the same
+    /// effect as [`Mode::Off`]: the stage has no target.
     ///
     /// # Examples
     /// ```
@@ -306,9 +306,9 @@ impl<E: Send + 'static> StageBuilder<E> {
     }
 
     /// Creates the stage with a blocking handler, which runs on OS threads of the runtime's
-    /// blocking pool. The handler cannot await. It can send with
+    /// blocking pool. The handler cannot await, but it can send with
     /// [`Sender::try_send`](crate::stage::Sender::try_send) or
-    /// [`send_or`](crate::stage::Sender::send_or), and wait for room with
+    /// [`send_or`](crate::stage::Sender::send_or). To wait until the queue has free space, use
     /// [`Handle::block_on`](crate::Handle::block_on).
     ///
     /// # Examples

@@ -16,9 +16,9 @@ impl Network {
     ///
     /// Paused stages are resumed first, because a paused stage blocks the stages that send to it.
     /// If a stage without a handler ([`Declared`](crate::stage::Declared)) has queued events, the
-    /// call waits until the stage gets a handler. A stage that has neither a handler nor queued
-    /// events can no longer get a handler. Close and settle [sockets](crate::stage::net) before you
-    /// call this method, because it skips the sockets' own queues.
+    /// call waits until the stage gets a handler. A drained stage that has no handler can no longer
+    /// get one. Close and settle [sockets](crate::stage::net) before you call this method, because
+    /// it skips the sockets' own queues.
     ///
     /// Do not call this method from a handler, because the handler would wait for itself.
     ///

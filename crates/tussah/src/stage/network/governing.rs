@@ -94,10 +94,10 @@ impl Network {
     /// The governor makes a plan at most once every 10 ms while stages are active, and makes no
     /// plans while the network is idle. The plan limits the servlets of each stage, in addition to
     /// the stage's own controllers and its [`ThreadManager`](crate::stage::control::ThreadManager).
-    /// The number of busy servlets does not exceed the larger of the governor's bound and the
-    /// number of stages. If a plan moves servlets from one stage to another, the second stage gets
-    /// them when the first stage has finished its batches. As an exception, a new stage gets its
-    /// first servlet immediately, because all other servlets may be waiting for that stage. For
+    /// Normally, the number of busy servlets does not exceed the larger of the governor's bound and
+    /// the number of stages. If a plan moves servlets from one stage to another, the second stage
+    /// gets them when the first stage has finished its batches. As an exception, a new stage gets
+    /// its first servlet immediately, because all other servlets may be waiting for that stage. For
     /// each new stage, the number of busy servlets may therefore exceed the bound by one until
     /// another stage gives up a servlet.
     ///

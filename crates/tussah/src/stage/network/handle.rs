@@ -12,14 +12,15 @@ use crate::stage::run::Shared;
 use crate::stage::send::Sender;
 use crate::stage::state::Gate;
 
-/// A placeholder for the host of a handler whose type is not known.
+/// The placeholder that a [`Stage`] handle contains if the type of the stage's handler is not
+/// known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Any;
 
-/// A handle to a stage that takes events of type `E`. It is cheap to clone.
+/// A handle to a stage that takes events of type `E`. The handle is cheap to clone.
 ///
-/// If the type of the stage's handler is known, `C` is the type of the handler's host. A call edge
-/// to the stage then costs no more than a direct call to the handler.
+/// If the type of the stage's handler is known, `C` is the type of the host that owns the handler.
+/// A call edge to the stage then costs no more than a direct call to the handler.
 pub struct Stage<E, C = Any> {
     pub(crate) shared: Arc<Shared<E>>,
     pub(crate) host: C,
@@ -107,8 +108,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// Stops admission, and waits until all admitted events have been handled.
     ///
     /// A paused stage resumes. If the stage has queued events but no handler yet
-    /// ([`Declared`](crate::stage::Declared)), this waits until the stage gets a handler, which may
-    /// never happen. [`destroy`](Self::destroy) does not wait for a handler.
+    /// ([`Declared`](crate::stage::Declared)), this method waits until the stage gets a handler,
+    /// which may never happen. [`destroy`](Self::destroy) does not wait for a handler.
     ///
     /// Do not call this method from the stage's own handler, because the handler would wait for
     /// itself. [`Network::drain`] drains all stages.

@@ -15,7 +15,7 @@ use crate::stage::state::Kind;
 /// A stage that has no handler yet. Events sent to such a stage are queued.
 ///
 /// Dropping this value does not change the stage: its events stay queued until the stage is
-/// [destroyed](Stage::destroy) or the network ends. If the handler cannot be created, the stage is
+/// [closed](crate::stage#when-a-handler-is-dropped). If the handler cannot be created, the stage is
 /// removed from the network, its queued events are dropped, and their drop callbacks are called.
 pub struct Declared<E>(pub(crate) Stage<E>);
 
@@ -38,7 +38,7 @@ impl<E: Send + 'static> Declared<E> {
     }
 
     /// Installs a blocking handler, which runs on OS threads of the runtime's blocking pool. Each
-    /// servlet of the stage is then an OS thread. To limit the number of these threads, call
+    /// servlet of the stage is then an OS thread. To limit the number of these OS threads, call
     /// [`servlets`](crate::stage::StageBuilder::servlets) when you build the stage.
     ///
     /// # Errors
@@ -201,8 +201,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// or if the future is dropped, the old handler stays, and the new handler and its edges are
     /// dropped.
     ///
-    /// Call edges that were created for the old handler's type then call the new handler. They
-    /// become as slow as call edges to a stage that was found by name.
+    /// Call edges that were created for the old handler's type then call the new handler. These
+    /// edges become as slow as call edges to a stage that was found by name.
     ///
     /// # Errors
     /// Returns an error if `make` fails; the old handler then stays. Returns [`BuildError::Closed`]

@@ -11,12 +11,12 @@ use crate::stage::control::{knee, predict};
 /// The knowledge that an [`AutoTarget`](super::AutoTarget) has gained about its stage, for use by
 /// the controller's successor.
 ///
-/// A program may rebuild its stages, for example after its configuration has changed. It should
-/// then give the same memory to the old and the new controller. The new controller starts with the
-/// old controller's knowledge of the service times, the capacity and any scarce resource. A stage
-/// that was overloaded therefore does not have to learn again how many events it can handle. The
-/// weight of this prior knowledge halves with every [`HALF_LIFE`](Self::HALF_LIFE) that passes
-/// after a controller last stored its knowledge. New measurements soon outweigh the prior
+/// A program may rebuild its stages, for example after its configuration has changed. The program
+/// should then give the same memory to the old and the new controller. The new controller starts
+/// with the old controller's knowledge of the service times, the capacity and any scarce resource.
+/// A stage that was overloaded therefore does not have to learn again how many events it can
+/// handle. The weight of this prior knowledge halves with every [`HALF_LIFE`](Self::HALF_LIFE) that
+/// passes after a controller last stored its knowledge. New measurements soon outweigh the prior
 /// knowledge.
 ///
 /// Clones share their contents. If several controllers use the same memory, only one of them stores

@@ -30,7 +30,7 @@ use crate::stage::event::Class;
 /// In some stages, the service time alone exceeds the target. Let t be the 90th percentile of the
 /// service time while no resource is scarce. If t exceeds half of the target, the *effective
 /// target* is t plus half of the target. Without this rule, the controller would reject events
-/// because of a target that many services exceed even without load.
+/// because of a target that many responses would miss even without load.
 ///
 /// # Examples
 /// If you do not trust a target yet, observe its effect first:

@@ -39,7 +39,8 @@ const DIFFERENCE_MIN: f64 = 0.5;
 /// Each entry represents at least one event.
 const ITEMS: u64 = 100;
 
-/// Parameters of [`Aspen`]; the defaults are those of the paper.
+/// Parameters of [`Aspen`]; the defaults are those of the paper. The *load* is the number of
+/// servlets that the arrivals keep busy.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AspenConfig {
     /// LOW: the lower bound is the load divided by this number; positive (other values count as 1).
@@ -66,8 +67,8 @@ impl Default for AspenConfig {
     }
 }
 
-/// A controller that holds the number of servlets between two multiples of the number that the
-/// load keeps busy.
+/// A controller that keeps the number of servlets between two bounds. Both bounds depend on the
+/// load, that is, on the number of servlets that the arrivals keep busy.
 #[derive(Debug)]
 pub struct Aspen {
     config: AspenConfig,

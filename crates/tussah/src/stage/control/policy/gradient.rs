@@ -34,7 +34,7 @@ use crate::stage::event::Class;
 /// module documents a difference.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct GradientConfig {
-    /// The initial limit, in queued credits plus events in service.
+    /// The initial limit on the sum of queued credits and events in service.
     pub limit: f64,
     /// The lowest value of the limit; at least 1.
     pub limit_min: f64,
@@ -138,7 +138,7 @@ impl Gradient {
         }
     }
 
-    /// Returns the current limit, in queued credits plus events in service.
+    /// Returns the current limit on the sum of queued credits and events in service.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit_now

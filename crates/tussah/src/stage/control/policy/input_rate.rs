@@ -26,8 +26,8 @@ const CHANGE: f64 = 0.1;
 /// The weight of the newest sample in the mean length of a read.
 const PART: f64 = 0.125;
 
-/// A controller that limits the combined read rate of all sockets. The limit applies to packets per
-/// second, to bytes per second, or to both.
+/// A controller that limits the combined read rate of all sockets in a set. The limit applies to
+/// packets per second, to bytes per second, or to both.
 ///
 /// Pass it to [`Sockets::control_reads`](crate::stage::net::Sockets::control_reads). Unread bytes
 /// stay in the system's buffers; when the buffers are full, the peers stop sending. Connections

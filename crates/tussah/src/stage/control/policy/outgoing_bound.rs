@@ -19,7 +19,8 @@ const INTERVAL_NS: u64 = 20_000_000;
 ///
 /// Pass it to [`Sockets::control_writes`](crate::stage::net::Sockets::control_writes).
 /// [`SocketOptions::when_full`](crate::stage::net::SocketOptions::when_full) determines what
-/// happens when a socket's queue exceeds the bound. By default, the connection is closed.
+/// happens when a buffer would make a write queue exceed the bound. By default, the connection is
+/// closed.
 ///
 /// # Examples
 /// ```
@@ -56,7 +57,8 @@ impl OutgoingBound {
     /// Also bounds the total number of bytes in all write queues. Each socket, including each
     /// listening socket, gets an equal share of the total: at least 16 KiB, and at most the bound
     /// that was passed to [`each`](Self::each). If new sockets reduce this share below the length
-    /// of a queue, the queued data stays, but no further data is queued until there is room.
+    /// of a queue, the queued data stays, but no more data is queued until enough of it has been
+    /// written.
     #[must_use]
     pub fn of_all(self, bytes: u64) -> Self {
         let all = Some(bytes);

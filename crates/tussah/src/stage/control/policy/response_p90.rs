@@ -49,10 +49,11 @@ pub struct ResponseP90Config {
     /// α: the weight of the previous value in the filtered percentile; at least 0 and below 1
     /// (other values count as 0.7).
     pub keep: f64,
-    /// err_d: the error above which the rate is cut; a finite number (other values count as 0).
+    /// err_d: the error, relative to the target, above which the rate is cut; a finite number
+    /// (other values count as 0).
     pub error_cut: f64,
-    /// err_i: the error below which the rate is raised; a finite number (other values count as
-    /// -0.5), at most `error_cut` (higher values are lowered to it).
+    /// err_i: the error, relative to the target, below which the rate is raised; a finite number
+    /// (other values count as -0.5), at most `error_cut` (higher values are lowered to it).
     pub error_raise: f64,
     /// adj_d: the number by which a cut divides the rate; above 1 (other values count as 1.2).
     pub cut: f64,

@@ -28,17 +28,18 @@ use crate::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 /// Parameters of [`SedaBatch`]. The paper specifies no numbers; the defaults are our own.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SedaBatchConfig {
-    /// The time between two checks of the rate, in nanoseconds. Checks are more frequent while the
-    /// stage refuses events.
+    /// The time between two checks of the output rate, in nanoseconds. Checks are more frequent
+    /// while the stage refuses events.
     pub interval_ns: u64,
     /// The maximum number of events in a batch; at least 1. The stage's own bound also applies.
     pub batch_max: usize,
-    /// The weight of a new rate in the average; above 0 and at most 1 (other values count as 0.3).
+    /// The weight of a new output rate in the average; above 0 and at most 1 (other values count as
+    /// 0.3).
     pub weight: f64,
-    /// The rate above which batches shrink, as a share of the highest average. The value must be
-    /// above 0 and at most 1; any other value counts as 0.95.
+    /// The output rate above which batches shrink, as a share of the highest average. The value
+    /// must be above 0 and at most 1; any other value counts as 0.95.
     pub sustained: f64,
-    /// The rate below which the controller assumes a sudden drop, as a share of the highest
+    /// The output rate below which the controller assumes a sudden drop, as a share of the highest
     /// average; at least 0 and below `sustained`. Any other value counts as 0.5, or as `sustained`
     /// if that is lower.
     pub drop: f64,

@@ -36,16 +36,16 @@ impl<E: Send + 'static> StageBuilder<E> {
     ///   fifth of its events while another class sends many times more events than the stage can
     ///   handle.
     /// - After a class starts to send far too many events, the stage may reject events of all
-    ///   classes until it has served several hundred events. This takes about 1 s if the stage
-    ///   serves 800 events/s, and 8 s if it serves 100 events/s.
+    ///   classes until it has served several hundred events. These rejections last about 1 s if the
+    ///   stage serves 800 events/s, and 8 s if it serves 100 events/s.
     /// - A class whose share is at most one hundredth of the total gets more than its share.
     ///
     /// In a keyed stage, the events of a key stay in order, so shares only decide which key is
     /// served next. A whole batch counts against the share of one class: the class of the key's
     /// oldest event.
     ///
-    /// Without a target, one class can fill the queue and leave no room for the others; limit its
-    /// part of the queue with [`class_queue`](Self::class_queue).
+    /// Without a target, events of one class can fill the queue, so that events of other classes
+    /// are refused; limit this class's part of the queue with [`class_queue`](Self::class_queue).
     ///
     /// # Panics
     /// Panics if there are no shares, or more than 8.
