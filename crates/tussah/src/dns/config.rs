@@ -124,7 +124,7 @@ impl ResolverBuilder {
     }
 
     /// Sets the search list: the domains that are appended to incomplete names. Invalid domains,
-    /// and those after the 16th, are ignored.
+    /// and domains after the 16th, are ignored.
     pub fn search<S: Into<String>>(mut self, domains: impl IntoIterator<Item = S>) -> Self {
         self.search = Some(domains.into_iter().map(Into::into).collect());
         self

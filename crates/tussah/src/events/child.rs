@@ -18,8 +18,8 @@ use crate::io_error::context;
 use crate::process::Child;
 use crate::time;
 
-/// Bound, in milliseconds: the polling interval for a child while no pidfd can be opened or epoll
-/// has no room for it (`fs.epoll.max_user_watches`).
+/// Bound, in milliseconds: the polling interval for a child whose pidfd cannot be opened or
+/// registered with epoll (`fs.epoll.max_user_watches`).
 const LOOK_MS: u64 = 20;
 
 /// A child process to wait for: a [`Child`], or the PID of a child that other code started.

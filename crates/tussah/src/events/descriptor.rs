@@ -15,8 +15,8 @@ use crate::net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, 
 use crate::pipe::{Reader, Writer};
 use crate::time;
 
-/// Bound, in milliseconds: the polling interval for a descriptor that epoll has no room for
-/// (`fs.epoll.max_user_watches`).
+/// Bound, in milliseconds: the polling interval for a descriptor that cannot be registered with
+/// epoll (`fs.epoll.max_user_watches`).
 const LOOK_MS: u64 = 20;
 
 /// The types that [`on_readable`] and [`on_writable`] accept: [`TcpStream`], [`TcpListener`],

@@ -10,7 +10,8 @@ use super::{Callback, handle_of};
 use crate::signal::{Signal, Signals};
 use crate::time;
 
-/// Bound, in milliseconds: the polling interval for a signal while epoll has no room for its pipe.
+/// Bound, in milliseconds: the polling interval for a signal whose pipe cannot be registered with
+/// epoll.
 const LOOK_MS: u64 = 20;
 
 /// Calls a callback when a signal is delivered. A runtime has at most one callback for each signal.

@@ -18,7 +18,7 @@ use crate::stage::{Batch as Events, Event, Reason};
 /// item.
 ///
 /// A batch has at most 100 items. The items arrived at the method's port one after the other, with
-/// no item of another port in between. If the method also takes the state of a flow, all items
+/// no item for another port in between. If the method also takes the state of a flow, all items
 /// belong to that flow.
 ///
 /// The method can take any number of items out of the batch; the items that it leaves return to the

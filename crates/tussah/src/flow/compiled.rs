@@ -10,8 +10,8 @@ use super::graph::Graph;
 use super::modules::{Modules, Params};
 
 impl Modules {
-    /// Creates a compiled graph. `self` need not contain the modules that the text uses only in
-    /// other graphs or in tests.
+    /// Creates a compiled graph. `self` need not contain the modules that the Weave text uses only
+    /// in other graphs or in tests.
     ///
     /// Any Rust type is accepted for an argument, because rustc has already checked the arguments.
     /// Only rustc knows whether two spellings, such as a type and its alias, denote the same type.
