@@ -4,8 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// The details of an [`io::Error`] from this crate: the operation, its object, and the system's
-/// error.
+/// The details of an [`io::Error`] that this crate returns: the operation, its object, and the
+/// system's error.
 ///
 /// If a function of this crate returns an [`io::Error`] because a system call failed, the error
 /// contains an `OpError`. A few functions are exceptions, such as the `try_` functions of sockets.

@@ -8,7 +8,7 @@
 //!
 //! # Four ways to write a service
 //!
-//! The four parts below run on one scheduler, and one program can mix them freely.
+//! The following four interfaces use one scheduler, and a program can mix them freely.
 //!
 //! - **Threads** ([`spawn`], [`scope()`]) are `async` computations. A thread runs as a sequence of
 //!   events, each of which extends from one await to the next.
@@ -29,7 +29,8 @@
 //!
 //! - Colors cannot deadlock: a thread leaves its color while it awaits.
 //! - A panic ends only the event in which it happens, and poisons nothing.
-//! - Every queue is bounded. If a queue is full, the caller waits for room or gets the item back.
+//! - Every queue is bounded. If a queue is full, the caller waits for free space or gets the item
+//!   back.
 //!
 //! # A first program
 //! ```
@@ -58,8 +59,8 @@
 //! # Stream adapters
 //! Byte streams implement the traits of `futures_io`, and item streams implement `Stream` of
 //! `futures_core`. Adapters such as `lines`, `BufReader` and `take` come from
-//! [`futures-lite`](https://docs.rs/futures-lite/2) 2. The same crate provides `future::or`, which
-//! races two futures: the first to complete wins, and the other is dropped.
+//! [`futures-lite`](https://docs.rs/futures-lite/2) 2. `futures-lite` also provides `future::or`,
+//! which races two futures: the first to complete wins, and the other is dropped.
 //!
 //! ```
 //! use futures_lite::{AsyncBufReadExt, StreamExt, future, io::BufReader};
@@ -90,8 +91,8 @@
 //! | `cli` | no | the module `flow::cli`: the command line of programs that run graphs in Weave |
 //!
 //! # Other executors
-//! Most futures of this crate also work in another executor, or outside any runtime. Workers of
-//! tussah then call the other executor's wakers, which must therefore not block.
+//! Most futures of this crate also work in another executor, or outside any runtime. The workers of
+//! tussah call the wakers of the other executor, so these wakers must not block.
 //!
 //! # Further reading
 //! The repository contains:

@@ -2,8 +2,8 @@
 //! type.
 //!
 //! These modules use only the public interface, so a program can define its own modules in the same
-//! way. [`standard`] provides the modules to graphs written in Weave. For its own item types, a
-//! program adds the generic modules with [`generic`] and [`by_field`], once for each type.
+//! way. [`standard`] provides the modules to graphs written in Weave. A program adds the generic
+//! modules for its own item types with [`generic`] and [`by_field`], once for each type.
 //!
 //! ```
 //! use tussah::flow::{Out, Params, module};

@@ -35,8 +35,9 @@
 //! # A server with graceful shutdown
 //!
 //! On Ctrl-C or SIGTERM, this server stops accepting, gives its connections up to ten seconds to
-//! finish, and then drops the rest. A second signal skips the wait. A panic in the thread of one
-//! connection aborts all connections, as in every [`scope`](crate::scope()).
+//! finish, and then drops the rest. After a second signal, the server drops the remaining
+//! connections immediately. A panic in the thread of one connection aborts all connections, as in
+//! every [`scope`](crate::scope()).
 //!
 //! ```no_run
 //! use std::io;

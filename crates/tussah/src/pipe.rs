@@ -1,8 +1,8 @@
 //! Pipes: one-way byte streams within one machine.
 //!
-//! Each operation is first tried immediately. If the operation would block, it waits for the
-//! driver. Operations take `&self`, so several threads can share an end. A single [`Writer::write`]
-//! of up to 4,096 bytes is never interleaved with other writes.
+//! Each operation is first tried immediately. If the operation would block, it waits until the
+//! driver reports that the pipe is ready. Operations take `&self`, so several threads can share an
+//! end. A single [`Writer::write`] of up to 4,096 bytes is never interleaved with other writes.
 //!
 //! The piped standard streams of a child process use the types of this module; see
 //! [`process`](crate::process).
@@ -240,7 +240,7 @@ impl Reader {
     ///
     /// # Cancellation
     /// If the future is dropped, the bytes read so far are in the buffer, but their number is lost.
-    /// If you need the number, use [`read`](Self::read).
+    /// To keep track of the number of bytes read, call [`read`](Self::read) in a loop instead.
     ///
     /// # Examples
     /// See [`from_fd`](Self::from_fd).

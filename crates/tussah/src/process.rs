@@ -12,14 +12,15 @@
 //! # No zombies
 //!
 //! After a child exits, it stays in the process table until the parent waits for it. If a [`Child`]
-//! is dropped before this wait, a *reaper* takes over the process. The reaper is an OS thread that
-//! belongs to no runtime, and exists only while it has children to wait for. If a
-//! child has no pidfd, the reaper polls it ten times per second. If this process has no descriptors
-//! left for the reaper's epoll instance, the reaper polls all of its children. If the reaper's OS
-//! thread cannot be started, tussah tries again when the program next starts or drops a child.
+//! is dropped before it has been waited for, a *reaper* waits for the process instead. The reaper
+//! is an OS thread that belongs to no runtime, and exists only while it has children to wait for.
+//! If a child has no pidfd, the reaper polls it ten times per second. If this process has no
+//! descriptors left for the reaper's epoll instance, the reaper polls all of its children. If the
+//! reaper's OS thread cannot be started, tussah tries again when the program next starts or drops a
+//! child.
 //!
-//! The exit status is lost if other code in this process waits for *any* child (`waitpid(-1)`) or
-//! ignores `SIGCHLD`. [`Child::wait`] then returns an error.
+//! A child's exit status is lost if other code in this process waits for *any* child
+//! (`waitpid(-1)`) or ignores `SIGCHLD`. [`Child::wait`] then returns an error.
 
 mod child;
 mod command;

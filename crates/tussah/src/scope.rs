@@ -10,9 +10,9 @@
 //! | [`Nursery`] | no: children run inside the parent | yes | yes |
 //! | [`std::thread::scope`] with [`Handle::block_on`] | yes, one OS thread per child | yes | no: it blocks, so use it outside the workers |
 //!
-//! A scope with all three properties would be unsound. The parent is a future. A program could leak
-//! the parent with `mem::forget`, and then free the values that the running children borrow. For a
-//! blocking scope, use the standard library:
+//! A scope with all three properties would be unsound. Since the parent is a future, a program
+//! could leak it with `mem::forget`, and then free the values that the running children borrow. For
+//! a blocking scope, use the standard library:
 //!
 //! ```
 //! let runtime = tussah::Runtime::builder().workers(2).build()?;
@@ -45,17 +45,17 @@ pub use nursery::Nursery;
 
 /// Runs `body`, which can start child threads, and waits for all of these threads.
 ///
-/// No child outlives the scope: however the body ends, the scope waits for its children before it
-/// returns. If the body or a child fails, the scope drops the body, aborts the other children, and
-/// returns the first error. If a child panics, the scope also drops the body and aborts the other
-/// children, and then resumes the panic.
+/// However the body ends, the scope waits for all of its children before it returns. If the body or
+/// a child fails, the scope drops the body, aborts the other children, and returns the first error.
+/// If a child panics, the scope also drops the body and aborts the other children, and then resumes
+/// the panic.
 ///
 /// Children run in parallel, and must therefore be `'static`. If the children borrow from the
 /// parent, use one of the other scopes that [the module](self) lists.
 ///
 /// # Cancellation
 /// Dropping the scope's future drops the body and aborts all children. Each child ends at its next
-/// await, in an event of its own color. This is the only case in which a child can run slightly
+/// await, in an event of its own color. Only after such a cancellation can a child run slightly
 /// longer than its scope.
 ///
 /// # Errors

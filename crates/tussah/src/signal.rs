@@ -1,8 +1,8 @@
 //! Signals as streams.
 //!
 //! [`signal`] returns a stream of the deliveries of one signal. Any number of streams, in any
-//! number of runtimes, can listen for the same signal. Each of these streams receives every
-//! delivery.
+//! number of runtimes, can listen for the same signal. Each stream receives every delivery of its
+//! signal.
 //!
 //! # Delivery
 //!
@@ -15,7 +15,7 @@
 //!
 //! When the first stream for a signal is created, tussah replaces the signal's previous action,
 //! such as ending the process. The replacement lasts until the process ends. After the last stream
-//! is dropped, the signal has no effect. Handlers that were installed earlier, for example by a
+//! is dropped, tussah ignores the signal. Handlers that were installed earlier, for example by a
 //! library, are still called.
 
 mod number;

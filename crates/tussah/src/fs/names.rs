@@ -164,7 +164,7 @@ pub async fn symlink(target: impl AsRef<Path>, path: impl AsRef<Path>) -> io::Re
     on_both(path, target, "make a symbolic link of", result)
 }
 
-/// Removes a file's name. The system deletes the file itself once it has no other name and no
+/// Removes a file's name. The system deletes the contents once the file has no other name and no
 /// process has it open.
 ///
 /// # Errors
@@ -198,14 +198,14 @@ pub async fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
 /// Removes a directory and everything in it. If the path is a symbolic link, removes only the link.
 ///
 /// # Errors
-/// Returns the first error. Some of the contents may already have been removed.
+/// Returns the first error. After an error, some of the contents may already have been removed.
 ///
 /// # Panics
 /// Panics if polled outside a runtime.
 ///
 /// # Cancellation
-/// If the operation has started, it is completed, unless the runtime's shutdown reaches its
-/// deadline first.
+/// An operation that has started continues after the future is dropped, unless the runtime's
+/// shutdown reaches its deadline first.
 pub async fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     call(path.as_ref(), "remove", |path| {
         std::fs::remove_dir_all(path)
@@ -235,14 +235,14 @@ pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
 /// Creates a directory and all missing parent directories.
 ///
 /// # Errors
-/// Returns the first error. Some of the directories may already have been created.
+/// Returns the first error. After an error, some of the directories may already have been created.
 ///
 /// # Panics
 /// Panics if polled outside a runtime.
 ///
 /// # Cancellation
-/// If the operation has started, it is completed, unless the runtime's shutdown reaches its
-/// deadline first.
+/// An operation that has started continues after the future is dropped, unless the runtime's
+/// shutdown reaches its deadline first.
 ///
 /// # Examples
 /// ```
@@ -304,8 +304,8 @@ pub async fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
 /// Panics if polled outside a runtime.
 ///
 /// # Cancellation
-/// If the operation has started, it is completed, unless the runtime's shutdown reaches its
-/// deadline first.
+/// An operation that has started continues after the future is dropped, unless the runtime's
+/// shutdown reaches its deadline first.
 pub async fn set_permissions(path: impl AsRef<Path>, permissions: u32) -> io::Result<()> {
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;

@@ -67,8 +67,8 @@ impl OpenOptions {
         self
     }
 
-    /// Sets whether the file must be new. If so, [`open`](Self::open) creates it, or fails if it
-    /// already exists. Default: false.
+    /// Sets whether the file must be new. If true, [`open`](Self::open) creates the file, or fails
+    /// if the file already exists. Default: false.
     pub fn create_new(&mut self, create_new: bool) -> &mut Self {
         self.how.create_new = create_new;
         self
@@ -104,8 +104,8 @@ impl OpenOptions {
     /// Panics if polled outside a runtime.
     ///
     /// # Cancellation
-    /// Even after the future is dropped, the system may open the file, and thereby create or
-    /// truncate it. The file is then closed immediately.
+    /// The system may open the file, and thereby create or truncate it, even after the future is
+    /// dropped. In this case, the file is closed immediately.
     pub async fn open(&self, path: impl AsRef<Path>) -> io::Result<File> {
         let path = path.as_ref();
         match file::open(path, &self.how).await {

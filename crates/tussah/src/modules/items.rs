@@ -27,7 +27,7 @@ impl Message {
         Self { bytes, peer }
     }
 
-    /// Returns the bytes as text, with U+FFFD in place of invalid UTF-8.
+    /// Returns the bytes as a string, with U+FFFD in place of invalid UTF-8.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)
@@ -70,8 +70,8 @@ impl Fields for Message {
 
 /// An item that a module failed to process, on its way to [`Retry`](super::Retry) and back.
 ///
-/// A module that can fail to handle an item returns an `Attempt` as its error. The module receives
-/// the items to retry, again as `Attempt`s, at a separate input port.
+/// A module that can fail to handle an item returns an `Attempt` as its error. Such a module
+/// receives the items to retry, also as `Attempt`s, at a separate input port.
 ///
 /// ```
 /// use tussah::flow::module;

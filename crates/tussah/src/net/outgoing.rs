@@ -19,8 +19,8 @@ pub use writer::BreakOff;
 /// A bounded queue of buffers for one peer. A separate thread writes the buffers in order, many at
 /// a time.
 ///
-/// Clones refer to the same queue. After the last clone is dropped, the thread still writes the
-/// queued buffers, and then closes the stream for writing.
+/// Clones refer to the same queue. After the last clone is dropped, the writing thread still writes
+/// the queued buffers, and then closes the stream for writing.
 ///
 /// # Examples
 /// ```
@@ -151,8 +151,8 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     /// Adds a buffer to the queue. If the queue is full, [`OutgoingOptions::when_full`] applies.
     ///
     /// # Cancellation
-    /// Dropping the future while it waits for room drops the buffer. Waiters are served in no
-    /// particular order.
+    /// If the future is dropped while it waits, its buffer is dropped. Waiting callers are served
+    /// in no particular order.
     ///
     /// # Errors
     /// Returns the buffer if [`finish`](Self::finish) was called, if writing has ended, or if the
@@ -239,7 +239,7 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     }
 
     /// Aborts the connection immediately, drops the queued buffers, and rejects new ones. If
-    /// writing has ended, this has no effect.
+    /// writing has ended, the call has no effect.
     pub fn break_off(&self) {
         let kind = io::ErrorKind::ConnectionAborted;
         self.shared

@@ -21,7 +21,7 @@ pub use batch::RecvSlot;
 ///
 /// If a datagram is longer than the buffer, it is truncated, and the rest is lost;
 /// [`recv_batch`](Self::recv_batch) reports the truncation. If no process listens at the other end,
-/// the network may report this with an ICMP message. One of the next operations of a
+/// the network may report this with an ICMP message. A later operation on a
 /// [connected](Self::connect) socket then fails with `ConnectionRefused`. The socket remains
 /// usable.
 ///
@@ -106,8 +106,8 @@ impl UdpSocket {
         self.socket.into_fd().into()
     }
 
-    /// Sets the peer. From then on, [`send`](Self::send) sends to the peer, and the socket receives
-    /// only the peer's datagrams. No packet is exchanged.
+    /// Sets the peer. Once a peer is set, [`send`](Self::send) sends to this peer, and the socket
+    /// receives only datagrams from it. No packet is exchanged.
     ///
     /// If `address` yields several addresses, the first one that the operating system accepts
     /// becomes the peer.
@@ -250,7 +250,8 @@ impl UdpSocket {
     /// Sends a datagram to the peer, or to an address, without waiting.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if there is no room; otherwise, any error from the operating system.
+    /// Returns `WouldBlock` if the send buffer is full; otherwise, any error from the operating
+    /// system.
     pub fn try_send(&self, data: &[u8], address: Option<SocketAddr>) -> io::Result<usize> {
         let address = address.map(Into::into);
         self.socket.send_to(data, address.as_ref())

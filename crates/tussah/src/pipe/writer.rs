@@ -15,8 +15,8 @@ use crate::io_error::context;
 /// The writing end of a pipe. Dropping the writer closes this end. After the last writer is closed,
 /// and the reader has read all bytes, reads return 0.
 ///
-/// The writer also implements `AsyncWrite` of `futures_io`, for use by one thread at a time. The
-/// trait's method `poll_close` closes this end.
+/// The writer also implements `AsyncWrite` of `futures_io`, for use by one thread at a time.
+/// `AsyncWrite::poll_close` closes this end.
 #[derive(Debug)]
 pub struct Writer {
     /// `None` once closed.
@@ -74,8 +74,8 @@ impl Writer {
         self.end.as_ref().map(|end| end.source.as_fd())
     }
 
-    /// Waits for room, writes some or all of `data`, and returns the number of bytes written, which
-    /// is 0 only if `data` is empty.
+    /// Waits until the pipe has free space, and writes some or all of `data`. Returns the number of
+    /// bytes written, which is 0 only if `data` is empty.
     ///
     /// # Errors
     /// Returns `BrokenPipe` if all readers have closed the pipe, and `Other` if the runtime ends.
@@ -105,7 +105,7 @@ impl Writer {
         write.await.map_err(|error| end.write_error(error))
     }
 
-    /// Writes as many bytes as fit, without waiting. Returns `None` if there is no room.
+    /// Writes as many bytes as fit, without waiting. Returns `None` if the pipe is full.
     ///
     /// # Errors
     /// Same as [`write`](Self::write).
@@ -121,11 +121,12 @@ impl Writer {
     /// Writes all of `data`.
     ///
     /// # Errors
-    /// Returns any error from [`write`](Self::write). Some bytes may have been written.
+    /// Returns any error from [`write`](Self::write). After an error, some bytes may have been
+    /// written.
     ///
     /// # Cancellation
-    /// If the future is dropped, some bytes may have been written, but their number is lost. If you
-    /// need the number, use [`write`](Self::write).
+    /// If the future is dropped, some bytes may have been written, but their number is lost. To
+    /// keep track of the number of bytes written, call [`write`](Self::write) in a loop instead.
     ///
     /// # Examples
     /// See [`pipe`](super::pipe()).

@@ -192,10 +192,10 @@ impl Child {
     /// # Errors
     /// Returns `QuotaExceeded` if the child writes more to one output than
     /// [`output_max`](super::Command::output_max) allows, or any error from [`wait`](Self::wait)
-    /// and [`Reader::read`]. After an error, the child is dropped.
+    /// and [`Reader::read`]. After an error, the `Child` is dropped.
     ///
     /// # Cancellation
-    /// Dropping the future drops the child.
+    /// Dropping the future drops the `Child`.
     ///
     /// # Examples
     /// ```

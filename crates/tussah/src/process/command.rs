@@ -121,8 +121,8 @@ impl Command {
         self.change(key.as_ref(), None)
     }
 
-    /// Clears the child's environment. The child inherits no variables, and variables set before
-    /// this call are removed.
+    /// Clears the child's environment. The child inherits no environment variables, and any
+    /// variables that were set before this call are removed.
     pub fn env_clear(&mut self) -> &mut Self {
         self.only_changes = true;
         self.changes.clear();
@@ -172,16 +172,16 @@ impl Command {
         self
     }
 
-    /// Sets the child's process group. With 0, the child gets its own group, so Ctrl-C in the
+    /// Sets the child's process group. With 0, the child gets a new process group, so Ctrl-C in the
     /// terminal does not reach it.
     pub fn process_group(&mut self, group: i32) -> &mut Self {
         self.ids.process_group = Some(group);
         self
     }
 
-    /// Sets whether dropping the [`Child`] kills a process that has not exited. Default: false. The
-    /// setting also applies when a future of [`spawn`](Self::spawn), [`output`](Self::output) or
-    /// [`status`](Self::status) is dropped.
+    /// Sets whether dropping the [`Child`] kills the process if it has not exited. Default: false.
+    /// The setting also applies when a future returned by [`spawn`](Self::spawn),
+    /// [`output`](Self::output) or [`status`](Self::status) is dropped.
     pub fn kill_on_drop(&mut self, kill: bool) -> &mut Self {
         self.kill_on_drop = kill;
         self
@@ -205,8 +205,8 @@ impl Command {
     /// The first poll panics outside a runtime.
     ///
     /// # Cancellation
-    /// Dropping the future cancels the start. If the program is already being started, the
-    /// resulting [`Child`] is dropped.
+    /// Dropping the future cancels a start that has not begun. If the program is already being
+    /// started, the resulting [`Child`] is dropped.
     ///
     /// # Examples
     /// ```

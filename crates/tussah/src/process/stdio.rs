@@ -48,7 +48,7 @@ impl Stdio {
         Self(Kind::Null)
     }
 
-    /// Creates a pipe, whose other end the [`Child`](super::Child) holds.
+    /// Connects the stream to a new pipe; the [`Child`](super::Child) holds the other end.
     #[must_use]
     pub fn piped() -> Self {
         Self(Kind::Piped)

@@ -12,9 +12,9 @@ use tussah_core::quietly;
 ///
 /// Children run only while the parent awaits [`next`](Nursery::next) or [`join`](Nursery::join).
 /// The children run in the parent's color, one at a time. The nursery uses `FuturesUnordered` from
-/// futures-util: after the first poll of a child, it polls the child only when the child has been
-/// woken. To run children in parallel, use [`scope`](crate::scope()), or have each child start a
-/// thread and await the thread's handle.
+/// futures-util, which polls a child again only after the child has been woken. To run children in
+/// parallel, use [`scope`](crate::scope()), or have each child start a thread and await the
+/// thread's handle.
 ///
 /// # Cancellation
 /// Dropping the nursery drops its children. Dropping the future of `next` loses no result.
@@ -49,7 +49,7 @@ impl<'env, T, E> Nursery<'env, T, E> {
         }
     }
 
-    /// Adds a child, which does not run until the nursery is awaited.
+    /// Adds a child, which does not run until the parent awaits `next` or `join`.
     pub fn spawn(&mut self, future: impl Future<Output = Result<T, E>> + Send + 'env) {
         self.children.push(Box::pin(future));
     }

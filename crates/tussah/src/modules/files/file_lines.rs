@@ -22,7 +22,7 @@ use crate::spawn_blocking;
 /// | output `error`, optional | text | the reason why the file could not be read to its end: a system error, or a line that is too long |
 ///
 /// If the file cannot be read to its end, and the output `error` is not connected, the source
-/// fails. The source reads only while the graph has room for more lines.
+/// fails. The source reads only while the graph can accept more lines.
 #[module]
 pub struct FileLines {
     file: Arc<OpenFile>,

@@ -18,7 +18,7 @@ use crate::time::sleep;
 /// | output `out` | `T` | the same items |
 ///
 /// The module delays at most 1,000 items at a time; beyond that, senders wait. By contrast, an edge
-/// with a delay (`after`) drops an item if there is no room for it.
+/// with a delay (`after`) drops new items while it is delaying the maximum number of items.
 #[module]
 pub struct Delay<T> {
     time: Duration,

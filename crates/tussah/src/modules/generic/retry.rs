@@ -13,7 +13,7 @@ use crate::stage::sim::Random;
 use crate::time::sleep;
 
 /// Sends each failed item back for another attempt, after a pause. The pause doubles each time the
-/// item fails.
+/// item fails, up to `longest`.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
@@ -32,7 +32,7 @@ use crate::time::sleep;
 /// | output `lost` | [`Attempt<T>`] | the items that have used up their attempts |
 ///
 /// At most 1,000 items wait for their next attempt at the same time; beyond that, senders wait. A
-/// graph that is draining also waits until these items have been sent.
+/// graph that is draining also waits until all items in this module have been sent.
 ///
 /// The edge back to the failing module closes a cycle, so it needs a queue that sheds when it is
 /// full: `send.failed -> retry -> send.again via queue(1000, when_full: shed)`.

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use crate::flow::{Fields, Key, Out, Value, module};
 
-/// Assigns each item to a flow, which is named by one of the item's fields.
+/// Assigns each item to the flow that is named by one of the item's fields.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
@@ -18,9 +18,9 @@ use crate::flow::{Fields, Key, Out, Value, module};
 /// | output `out` | `T` | the same items, in order; an item without the field belongs to no flow |
 ///
 /// If a new flow raises the number of open flows above `flows`, the module ends the flow that has
-/// been without items for the longest time. Flows stay open when the source ends, so `end` is not
-/// called for them in later modules when the graph is drained. The module handles one item at a
-/// time.
+/// been without items for the longest time. Flows stay open when the source ends. When the graph is
+/// drained, `end` is therefore not called in later modules for the flows of this module. The module
+/// handles one item at a time.
 #[module]
 pub struct Split<T> {
     by: String,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::flow::{AsyncOut, Rate, module};
 use crate::time::{now, sleep_until};
 
-/// Forwards items in order, at a limited rate. Senders wait while they exceed this rate.
+/// Forwards items in order, at a limited rate. Senders that exceed `rate` have to wait.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|

@@ -16,8 +16,8 @@ use crate::time::interval;
 /// |---|---|---|
 /// | output `out` | `u64` | the numbers |
 ///
-/// While the receiver has no room, the timer waits. Once there is room, the timer sends the missed
-/// numbers.
+/// If the receiver cannot accept a number, the timer waits. After such a wait, the timer continues
+/// with the next number, and does not make up for the lost time.
 #[module]
 pub struct Timer {
     every: Duration,

@@ -12,7 +12,7 @@ use crate::net::{TcpStream, UdpSocket};
 use crate::sync::Mutex;
 use crate::time::timeout;
 
-/// The other end of a connection, the sender of a datagram, or no one. A peer is cheap to clone.
+/// The other end of a connection, the sender of a datagram, or no one. A `Peer` is cheap to clone.
 ///
 /// Two peers are equal if they refer to the same connection, or to the same address and the same
 /// UDP socket.

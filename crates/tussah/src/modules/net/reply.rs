@@ -5,9 +5,10 @@ use std::time::Duration;
 use crate::flow::{AsyncOut, module};
 use crate::modules::{Attempt, Message};
 
-/// Sends each message to its peer. If the peer is a connection of [`TcpListen`](super::TcpListen),
-/// the module sends a line or a frame, as the framing of the `TcpListen` demands. If the peer comes
-/// from [`UdpListen`](super::UdpListen), the module sends a datagram from the `UdpListen`'s socket.
+/// Sends each message to its peer. If the peer is a connection that [`TcpListen`](super::TcpListen)
+/// accepted, the module sends a line or a frame, depending on the `framing` of `TcpListen`. If the
+/// peer comes from [`UdpListen`](super::UdpListen), the module sends a datagram from the socket of
+/// `UdpListen`.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
@@ -26,7 +27,8 @@ use crate::modules::{Attempt, Message};
 /// If a connection does not accept a message within `patience`, the module closes the connection.
 /// With a `patience` of zero, the module closes the connection as soon as the system's buffers are
 /// full. The module also closes a connection if a write fails, or if the graph is stopped during a
-/// write. In all of these cases, the peer may already have received part of the message.
+/// write. Whenever the module closes a connection, the peer may already have received part of the
+/// message.
 #[module]
 pub struct Reply {
     patience: Duration,

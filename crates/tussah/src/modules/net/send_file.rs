@@ -38,7 +38,8 @@ impl FilePart {
 }
 
 /// Sends files, or parts of files, over the connections of [`TcpListen`](super::TcpListen), without
-/// copying them through the process ([`TcpStream::send_file`](crate::net::TcpStream::send_file)).
+/// copying the data through the process
+/// ([`TcpStream::send_file`](crate::net::TcpStream::send_file)).
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
@@ -58,8 +59,8 @@ impl FilePart {
 ///
 /// Nothing is sent if the file is missing, is not a regular file, or is shorter than the requested
 /// part. Some bytes may have been sent if the file is truncated during the transfer, if the peer
-/// reads too slowly, or if the graph is stopped. In these three cases, the module closes the
-/// connection, because the peer would mistake the next message for the rest of the file.
+/// reads too slowly, or if the graph is stopped. After an incomplete transfer, the module closes
+/// the connection, because the peer would mistake the next message for the rest of the file.
 #[module]
 pub struct SendFile {
     root: Root,

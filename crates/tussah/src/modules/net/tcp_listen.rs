@@ -33,9 +33,10 @@ use crate::time::{sleep, timeout};
 /// | output `out` | [`Message`] | a received message, whose peer is the connection |
 /// | output `listening`, optional | `SocketAddr` | the address of the listener, sent once |
 ///
-/// While the graph has no room for a connection's messages, the source does not read from that
-/// connection. The flow of a connection ends when the client has finished sending. The connection
-/// stays open for replies as long as a message or a module holds the connection's [`Peer`].
+/// While the graph cannot accept more messages from a connection, the source does not read from
+/// that connection. The flow of a connection ends when the client has finished sending. The
+/// connection stays open for replies as long as a message or a module holds the connection's
+/// [`Peer`].
 #[module]
 pub struct TcpListen {
     listener: Arc<TcpListener>,

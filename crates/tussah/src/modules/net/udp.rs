@@ -27,8 +27,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// | output `out` | [`Message`] | a received datagram, whose peer is the sender |
 /// | output `listening`, optional | `SocketAddr` | the address of the socket, sent once |
 ///
-/// Datagrams belong to no flow. While the graph has no room, the operating system keeps the
-/// datagrams that fit into the socket's buffer, and drops the rest.
+/// Datagrams belong to no flow. While the graph cannot accept datagrams, the operating system keeps
+/// those that fit into the socket's buffer, and drops the rest.
 #[module]
 pub struct UdpListen {
     socket: Arc<UdpSocket>,

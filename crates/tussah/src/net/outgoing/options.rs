@@ -19,7 +19,7 @@ const BUFFERS_MAX: usize = 1024;
 /// [`Wait`](Self::Wait).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// Wait for room. A slow peer then slows down everything that feeds the queue.
+    /// Wait until the buffer fits. A slow peer then slows down everything that feeds the queue.
     #[default]
     Wait,
     /// Return the buffer to the caller, and count it as rejected.
@@ -78,8 +78,8 @@ impl OutgoingOptions {
 
     /// Sets the maximum time for writing the remaining buffers after [`Outgoing::finish`] is called
     /// or the last handle is dropped. When this time has elapsed, the connection is aborted, and
-    /// the remaining buffers are dropped. By default, there is no limit: if a peer does not read,
-    /// the remaining buffers stay in memory for as long as the connection lasts.
+    /// the remaining buffers are dropped. By default, the time is unlimited: if a peer does not
+    /// read, the remaining buffers stay in memory for as long as the connection lasts.
     pub fn finish_max(self, time: Duration) -> Self {
         let finish_max = Some(time);
         Self { finish_max, ..self }

@@ -156,8 +156,9 @@ impl Lost {
 /// The reasons why a connection to a host failed: the error for each address and each lookup.
 ///
 /// If an attempt to connect by name fails, the returned [`io::Error`] contains this error. The
-/// [`io::Error`] has the kind `TimedOut` if the time limit was exceeded. Otherwise, it has the kind
-/// of the last attempt's error or, if no address was found, the kind of the [`dns::Error`].
+/// [`io::Error`] has the kind `TimedOut` if the time limit was exceeded. Otherwise, the
+/// [`io::Error`] has the same kind as the last attempt's error or, if no address was found, as the
+/// [`dns::Error`].
 ///
 /// # Examples
 /// ```

@@ -87,11 +87,11 @@ impl TcpStream {
     /// made.
     ///
     /// # Errors
-    /// If every attempt fails, returns the operating system's error for the last one. For example,
-    /// the error is `ConnectionRefused` if no process listens at the address, and `TimedOut` if the
-    /// peer does not answer within about two minutes. If the target is a host name, the error
-    /// contains a [`ConnectError`](crate::net::ConnectError) with the error for each address.
-    /// Returns `InvalidInput` if the target is neither an address nor a host name.
+    /// If every attempt fails, returns the operating system's error for the last attempt. For
+    /// example, the error is `ConnectionRefused` if no process listens at the address, and
+    /// `TimedOut` if the peer does not answer within about two minutes. If the target is a host
+    /// name, the error contains a [`ConnectError`](crate::net::ConnectError) with the error for
+    /// each address. Returns `InvalidInput` if the target is neither an address nor a host name.
     ///
     /// # Panics
     /// Panics if polled outside a runtime.

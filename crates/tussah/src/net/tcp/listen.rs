@@ -105,8 +105,8 @@ impl ListenOptions {
 
     /// Bound, in connections: sets the maximum number of open accepted streams. When the maximum is
     /// reached, `accept` waits until the number falls, and further clients stay in the system's
-    /// queue. A split stream counts until both halves are dropped. The listeners of
-    /// [`bind_per_worker`](Self::bind_per_worker) share the limit. Default: no limit.
+    /// queue. A split stream counts until both halves are dropped. The listeners that
+    /// [`bind_per_worker`](Self::bind_per_worker) creates share one limit. Default: no limit.
     ///
     /// # Panics
     /// Panics if the number is 0.
@@ -162,7 +162,7 @@ impl ListenOptions {
     ///
     /// The operating system does not consider how busy each listener is. As long as a listener
     /// exists, a thread must therefore accept its connections. A connection queued for one listener
-    /// never moves to another listener, and is reset when its own listener is dropped.
+    /// never moves to another one, and is reset when its listener is dropped.
     ///
     /// # Errors
     /// Same as [`TcpListener::bind`].

@@ -161,9 +161,9 @@ impl TcpListener {
     /// until the number is below the limit.
     ///
     /// The runtime distributes the listener's connections, and thus their events, over the workers
-    /// in rotation, no matter which thread accepts a connection. If each worker has its own
-    /// listener ([`bind_per_worker`](Self::bind_per_worker)), the runtime does not do this: the
-    /// events of a connection stay on the worker where a thread first waits for them.
+    /// in rotation, no matter which thread accepts a connection. If each worker has a separate
+    /// listener ([`bind_per_worker`](Self::bind_per_worker)), the events of a connection stay on
+    /// the worker where a thread first waits for them.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, no connection has been accepted.

@@ -55,8 +55,9 @@ impl Default for KeepAlive {
 /// # std::io::Result::Ok(())
 /// ```
 impl TcpStream {
-    /// Sets whether the system sends all data immediately (`TCP_NODELAY`). By default, it may hold
-    /// back small amounts of data until earlier data is acknowledged (Nagle's algorithm, RFC 896).
+    /// Sets whether the system sends all data immediately (`TCP_NODELAY`). By default, the system
+    /// may hold back small amounts of data until earlier data is acknowledged (Nagle's algorithm,
+    /// RFC 896).
     ///
     /// # Errors
     /// Returns the system's error.

@@ -202,8 +202,8 @@ impl TcpStream {
     }
 
     /// Returns whether the peer has hung up, as defined by [`poll_hangup`](Self::poll_hangup). The
-    /// function makes no system call. It returns false before the first wait on the stream, because
-    /// the driver reports nothing until then.
+    /// function makes no system call. Before the first wait on the stream, the function returns
+    /// false, because the driver has not reported anything yet.
     #[must_use]
     #[inline]
     pub fn has_hung_up(&self, hangup: Hangup) -> bool {

@@ -41,8 +41,8 @@ pub struct FileTruncated {
 }
 
 impl TcpStream {
-    /// Sends `len` bytes of a file, starting at `offset`. The file's own position is neither used
-    /// nor changed.
+    /// Sends `len` bytes of a file, starting at `offset`. The file's current position is neither
+    /// used nor changed.
     ///
     /// The worker does not block on the disk: the blocking pool first reads data that is not in
     /// memory. If sendfile(2) does not support a file, for example one in `/proc`, this function

@@ -24,8 +24,8 @@ pub struct OwnedReadHalf(Arc<TcpStream>);
 
 /// The owned writing half of a stream, returned by [`TcpStream::into_split`].
 ///
-/// Dropping this half shuts down the writing direction of the connection, and the peer then reads
-/// the end of the stream. [`forget`](Self::forget) prevents that.
+/// Dropping this half shuts down the writing direction of the connection, and the peer then sees
+/// end-of-file. [`forget`](Self::forget) prevents that.
 #[derive(Debug)]
 pub struct OwnedWriteHalf {
     stream: Arc<TcpStream>,
@@ -123,8 +123,8 @@ impl OwnedWriteHalf {
         read.reunite(self)
     }
 
-    /// Drops the half without shutting down the writing direction. The peer reads the end of the
-    /// stream only after the other half is dropped.
+    /// Drops the half without shutting down the writing direction. The peer sees end-of-file only
+    /// after the other half is dropped.
     pub fn forget(mut self) {
         self.forgotten = true;
     }

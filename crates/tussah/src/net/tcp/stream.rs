@@ -145,9 +145,9 @@ impl TcpStream {
         }
     }
 
-    /// Shuts down one direction or both. The system still delivers bytes that were written earlier,
-    /// and the peer then reads the end of the stream. Threads that are reading from the stream or
-    /// writing to it are woken.
+    /// Shuts down one direction or both. After the writing direction is shut down, the system still
+    /// delivers the bytes written earlier, and the peer then sees end-of-file. Threads that are
+    /// reading from the stream or writing to it are woken.
     ///
     /// # Errors
     /// Returns `NotConnected` if the connection is already broken; otherwise, any error from the

@@ -9,7 +9,8 @@ use crate::net::socket::Direction;
 
 /// Operations that write.
 impl TcpStream {
-    /// Waits for room and writes as much of `buffer` as fits. Returns the number of bytes written.
+    /// Waits until the send buffer has free space, and writes as much of `buffer` as fits. Returns
+    /// the number of bytes written.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, nothing has been written.
@@ -87,7 +88,8 @@ impl TcpStream {
     /// Writes as much of `buffer` as fits, without waiting.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if there is no room; otherwise, any error from the operating system.
+    /// Returns `WouldBlock` if the send buffer is full; otherwise, any error from the operating
+    /// system.
     pub fn try_write(&self, buffer: &[u8]) -> io::Result<usize> {
         self.socket().send(buffer)
     }

@@ -24,8 +24,8 @@ impl<'a> RecvSlot<'a> {
         Self { buffer, received }
     }
 
-    /// Returns the part of the datagram that fitted into the buffer, or an empty slice if no
-    /// datagram was received.
+    /// Returns the part of the datagram that fit into the buffer, or an empty slice if no datagram
+    /// was received.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         let len = self.received.map_or(0, |(len, ..)| len);
@@ -125,7 +125,8 @@ impl UdpSocket {
     /// If the future is dropped before it completes, nothing has been sent.
     ///
     /// # Errors
-    /// Returns any error from [`send`](Self::send) for the first datagram.
+    /// Returns an error only if the first datagram cannot be sent; [`send`](Self::send) lists the
+    /// errors.
     ///
     /// # Examples
     /// See [`recv_batch`](Self::recv_batch).

@@ -16,7 +16,7 @@ use crate::net::socket::{Direction, Socket};
 use crate::net::tcp::Pauses;
 
 /// A Unix datagram socket. Unlike UDP datagrams, Unix datagrams arrive in order, and none is lost,
-/// because the sender waits for room.
+/// because the sender waits if the queue is full.
 ///
 /// If a datagram is longer than the buffer, it is truncated, and the rest is lost;
 /// [`recv_fds`](Self::recv_fds) reports the truncation.
@@ -80,7 +80,7 @@ impl UnixDatagram {
         }
     }
 
-    /// Creates an unnamed socket. It can send, but not receive: no other socket can address it.
+    /// Creates an unnamed socket, which can send but not receive: no other socket can address it.
     ///
     /// # Errors
     /// Returns the system's error.
@@ -127,8 +127,8 @@ impl UnixDatagram {
         self.socket.into_fd().into()
     }
 
-    /// Sets the peer. From then on, [`send`](Self::send) sends to the peer, and the socket receives
-    /// only the peer's datagrams.
+    /// Sets the peer. Once a peer is set, [`send`](Self::send) sends to this peer, and the socket
+    /// receives only datagrams from it.
     ///
     /// # Errors
     /// Returns `NotFound` if the file does not exist, and `ConnectionRefused` if no socket is bound
@@ -152,7 +152,7 @@ impl UnixDatagram {
         }
     }
 
-    /// Waits for room and sends a datagram to the peer.
+    /// Waits while the peer's queue is full, then sends a datagram to the peer.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, nothing has been sent.
@@ -167,11 +167,11 @@ impl UnixDatagram {
         send.await.map_err(|error| self.failed("send from", error))
     }
 
-    /// Waits for room and sends a datagram to the socket at a path.
+    /// Waits while the receiver's queue is full, then sends a datagram to the socket at a path.
     ///
-    /// The system does not report when a socket other than the peer has room again. `send_to`
-    /// therefore retries, first after 1 ms, then at intervals of up to one second. If this is too
-    /// slow, use a [connected](Self::connect) socket.
+    /// The system does not report when the queue of a socket other than the peer has free space
+    /// again. `send_to` therefore retries, first after 1 ms, then at intervals of up to one second.
+    /// If the retries are too slow, use a [connected](Self::connect) socket.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, nothing has been sent.
@@ -283,7 +283,7 @@ impl UnixDatagram {
     /// Sends a datagram to the peer, or to an address, without waiting.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if there is no room; otherwise, any error from the operating system.
+    /// Returns `WouldBlock` if sending would block; otherwise, any error from the operating system.
     pub fn try_send(&self, data: &[u8], address: Option<&SocketAddr>) -> io::Result<usize> {
         let address = address.map(to_any).transpose()?;
         self.socket.send_to(data, address.as_ref())

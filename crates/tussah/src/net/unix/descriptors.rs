@@ -18,7 +18,7 @@ pub struct ReceivedFds {
     /// The descriptors, in the order in which they were sent.
     pub fds: Vec<OwnedFd>,
     /// True if the peer sent more descriptors than the receiver requested, or more than this
-    /// process was allowed to open. The additional descriptors were closed.
+    /// process was allowed to open. In this case, the system closed the additional descriptors.
     pub fds_lost: bool,
     /// True if a datagram was longer than the buffer, and its end was therefore lost. Always false
     /// for streams.

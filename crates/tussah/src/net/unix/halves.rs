@@ -15,7 +15,7 @@ use super::stream::UnixStream;
 pub struct OwnedReadHalf(Arc<UnixStream>);
 
 /// The owned writing half of a stream, returned by [`UnixStream::into_split`]. Dropping this half
-/// shuts down the writing direction, and the peer then reads the end of the stream.
+/// shuts down the writing direction, and the peer then sees end-of-file.
 #[derive(Debug)]
 pub struct OwnedWriteHalf(Option<Arc<UnixStream>>);
 

@@ -82,8 +82,8 @@ impl UnixStream {
 
     /// Connects to the listener at a path.
     ///
-    /// The system does not report when a full listener queue has room again. If the queue is full,
-    /// `connect` therefore retries, first after 1 ms, then at intervals of up to one second.
+    /// The system does not report when a full listener queue has free space again. If the queue is
+    /// full, `connect` therefore retries, first after 1 ms, then at intervals of up to one second.
     ///
     /// # Cancellation
     /// Dropping the future abandons the attempt.
@@ -266,7 +266,8 @@ impl UnixStream {
         Ok(())
     }
 
-    /// Waits for room and writes as much of `data` as fits. Returns the number of bytes written.
+    /// Waits for free space in the send buffer, and writes as much of `data` as fits. Returns the
+    /// number of bytes written.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, nothing has been written.
@@ -336,7 +337,7 @@ impl UnixStream {
     /// Writes as much of `data` as fits, without waiting.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if there is no room; otherwise, any error from the operating system.
+    /// Returns `WouldBlock` if writing would block; otherwise, any error from the operating system.
     pub fn try_write(&self, data: &[u8]) -> io::Result<usize> {
         self.socket.send(data)
     }

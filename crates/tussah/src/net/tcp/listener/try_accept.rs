@@ -12,7 +12,7 @@ use crate::net::socket::Direction;
 use crate::net::tcp::accept::{Pauses, Verdict};
 
 impl TcpListener {
-    /// Accepts a pending connection without waiting, for callbacks; see
+    /// Accepts a pending connection without waiting, for use in callbacks; see
     /// [`on_readable`](crate::events::on_readable).
     ///
     /// # Errors
