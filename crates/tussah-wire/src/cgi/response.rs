@@ -10,7 +10,7 @@ use crate::malformed::{Found, Malformed};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bound, in bytes: the maximum length of the whole head, including the final empty line; 32
-    /// KiB by default, which leaves room for several 4 KiB cookies. Values over [`HEAD_BYTES_MAX`]
+    /// KiB by default, which is enough for several 4 KiB cookies. Values over [`HEAD_BYTES_MAX`]
     /// are reduced to that limit.
     pub head_bytes_max: usize,
     /// Bound, in fields: the maximum number of field lines in the head; 100 by default, as for a

@@ -15,7 +15,7 @@ pub struct Limits {
     /// above this limit is refused with status 413.
     pub body_bytes_max: u64,
     /// Bound, in bytes: the maximum total length of the chunk extensions of the body; 1 KiB by
-    /// default, because they are rarely used.
+    /// default, because chunk extensions are rarely used.
     pub extension_bytes_max: usize,
     /// Bound, in bytes: the maximum total length of the trailers; 8 KiB by default.
     pub trailer_bytes_max: usize,

@@ -74,8 +74,8 @@ pub fn evaluate(head: &Head, bytes: &[u8], current: Option<&Validators<'_>>) -> 
 /// `If-Range` that does not match the current version (section 13.1.5).
 ///
 /// A date in `If-Range` must equal `Last-Modified` to the second. A date cannot distinguish two
-/// versions that were written within the same second. If versions can change this fast, send an
-/// `ETag`, which clients use instead of the date.
+/// versions that were written within the same second. If a resource can change more than once a
+/// second, send an `ETag`, which clients use instead of the date.
 pub fn range_counts(head: &Head, bytes: &[u8], current: &Validators<'_>) -> bool {
     if head.field(Field::IfRange, bytes).is_none() {
         return true;

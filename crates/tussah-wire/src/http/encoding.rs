@@ -50,9 +50,9 @@ pub struct Codings(u8);
 const CODING_BITS: u32 = 2;
 
 impl Codings {
-    /// Only the identity coding.
+    /// The empty set, which allows only the identity coding.
     pub const NONE: Self = Self(0);
-    /// All codings, starting with the one that usually compresses best.
+    /// All codings except the identity coding, starting with the one that usually compresses best.
     pub const ALL: Self = Self::NONE
         .with(Coding::Brotli)
         .with(Coding::Zstd)

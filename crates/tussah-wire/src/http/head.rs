@@ -27,8 +27,8 @@ pub const METHOD_BYTES_MAX: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bound, in bytes: the maximum length of the whole head, including the final empty line; 16
-    /// KiB by default, which leaves room for three 4 KiB cookies. Values over [`HEAD_BYTES_MAX`]
-    /// are reduced to that limit.
+    /// KiB by default, which is enough for three 4 KiB cookies. Values over [`HEAD_BYTES_MAX`] are
+    /// reduced to that limit.
     pub head_bytes_max: usize,
     /// Bound, in fields: the maximum number of field lines in the head; 100 by default, as in nginx
     /// and Apache.

@@ -51,8 +51,8 @@ impl Web {
 
     /// Adds a route: an async function that answers requests of any method for a path. A path that
     /// ends in `/*` matches all paths with that prefix. A path such as `*.php` matches the paths of
-    /// scripts with that extension. The function receives complete requests, including their
-    /// bodies.
+    /// scripts with that extension. The route's function receives complete requests, including
+    /// their bodies.
     ///
     /// Each route has its own queue and admission control. If more requests arrive than the route
     /// can answer within [`Config::target`], the server rejects the excess requests with status
