@@ -38,8 +38,8 @@ enum Task {
     /// Run every check that a change must pass
     ///
     /// The steps run in the order in which the help of --only lists them, fastest first. A step
-    /// installs a missing toolchain through rustup. If that fails, the step is skipped, and the
-    /// summary gives the reason. The exit status is non-zero if any step failed.
+    /// installs a missing toolchain through rustup; if the installation fails, the step is skipped,
+    /// and the summary gives the reason. The exit status is non-zero if any step failed.
     Ci(ci::Options),
     /// Check the house rules that the compiler and clippy cannot check
     ///
@@ -68,11 +68,11 @@ enum Task {
     /// consequences
     ///
     /// strace injects the error into the N-th matching call of each OS thread (--when). The program
-    /// must then do its work, report what it could not do, or exit with a message and a non-zero
-    /// status. It must never fail silently, stop responding, or give a wrong result. The results
-    /// are printed as a table, and written to record/faults.txt. The traces of runs that reveal a
-    /// defect stay in target/faults. A full sweep takes about 20 minutes. Needs strace, curl and
-    /// openssl.
+    /// under test must then do its work, report what it could not do, or exit with a message and a
+    /// non-zero status. The program must never fail silently, stop responding, or give a wrong
+    /// result. The results are printed as a table, and written to record/faults.txt. The traces of
+    /// runs that reveal a defect stay in target/faults. A full sweep takes about 20 minutes. Needs
+    /// strace, curl and openssl.
     Faults(faults::Options),
     /// Introduce bugs into the core on purpose, and report those that no test detects
     ///
@@ -95,16 +95,17 @@ enum Task {
     /// Count how often the servers wake up when they have nothing to do
     ///
     /// Starts each server and example that waits for clients, lets it answer once, and counts the
-    /// voluntary context switches of its OS threads in 10 s. Too many switches make the exit status
-    /// non-zero. The result goes to record/idle.txt. Takes about two minutes after a build.
+    /// voluntary context switches of its OS threads in 10 s. Too many context switches make the
+    /// exit status non-zero. The result goes to record/idle.txt. Takes about two minutes after a
+    /// build.
     Idle,
     /// Measure tussah and its peers, and write one file for each table
     ///
     /// Builds tussah-bench and runs all variants of its workloads. The runs of tussah and its peers
     /// alternate. Each file contains the command and its output. The measurement takes several
-    /// hours. Run nothing else on the machine during that time. If fio is installed, the workload
-    /// `disk` compares tussah with fio. With many idle pairs, the workload `fifo` needs a high
-    /// limit on open files (ulimit -Hn). If valgrind is installed, the command also counts the
+    /// hours; run nothing else on the machine during the measurement. If fio is installed, the
+    /// workload `disk` compares tussah with fio. With many idle pairs, the workload `fifo` needs a
+    /// high limit on open files (ulimit -Hn). If valgrind is installed, the command also counts the
     /// instructions per thread in the workload `spawn`. With --web, the peers are servers that
     /// scripts/peers installs; the tables name any peer that is missing. Some tables count system
     /// calls or limit memory, which requires root.

@@ -105,8 +105,8 @@ pub struct Options {
     #[arg(long)]
     pub pin: bool,
 
-    /// Run the client on one of the server's CPUs, so that the client benefits from CPU time that
-    /// the server saves (connect, echo, bursts)
+    /// Run the client on one of the server's CPUs; the client can then use CPU time that the server
+    /// saves (connect, echo, bursts)
     #[arg(long)]
     pub share_cpu: bool,
 

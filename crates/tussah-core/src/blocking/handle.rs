@@ -15,8 +15,8 @@ use crate::join_error::JoinError;
 /// A handle to a job on a [`BlockingPool`](super::BlockingPool), and a future that resolves to the
 /// job's result.
 ///
-/// Dropping the handle detaches the job: the job still runs, but its result is dropped. A timeout
-/// or a `select` that drops the handle has the same effect.
+/// Dropping the handle, for example in a timeout or a `select`, detaches the job: the job still
+/// runs, but its result is dropped.
 ///
 /// If a blocking job polls the handle of a queued job, the poll runs the queued job on the same OS
 /// thread, so nested jobs need no additional OS threads. Elsewhere, polling never blocks.
@@ -64,7 +64,7 @@ impl<T> BlockingHandle<T> {
     /// Removes the job from the queue and drops its closure. The handle then returns a cancellation
     /// error.
     ///
-    /// Returns false if the job has already started. In that case, the job runs to completion,
+    /// Returns false if the job is no longer queued. A job that has started runs to completion,
     /// because blocking code cannot be interrupted.
     pub fn abort(&self) -> bool {
         self.pool.abort(self.ticket)

@@ -4,15 +4,14 @@
 //!
 //! *While the queue is not empty, the pool has at least one OS thread. If there are fewer OS
 //! threads without a job than queued jobs, all of these OS threads are awake or about to be woken.
-//! Otherwise, the number of them that are awake or about to be woken is at least the number of
-//! queued jobs.*
+//! Otherwise, at least one OS thread without a job per queued job is awake or about to be woken.*
 //!
 //! - `submit` queues the job and consults the policy under the same lock. If there is no OS thread,
 //!   the policy adds one, regardless of the bound on OS threads. The OS thread is started under the
 //!   lock, so `threads` counts only OS threads that exist. If the system refuses to start the first
 //!   OS thread, `submit` removes the job from the queue and returns its closure to the caller.
-//! - An OS thread ends only while it holds the lock and the queue is empty. This rule also applies
-//!   after the OS thread's idle timeout and during a shutdown.
+//! - Even after its idle timeout and during a shutdown, an OS thread ends only while it holds the
+//!   lock and the queue is empty.
 //! - An OS thread goes to sleep only after it has found the queue empty under the lock, and it
 //!   releases the lock as it falls asleep. A later `submit` therefore knows that this OS thread is
 //!   asleep, and wakes one sleeping OS thread for the new job. An OS thread that wakes or has
@@ -29,31 +28,31 @@
 //! and runs it itself. Every awaited job is therefore running or done. Running a job on its
 //! waiter's stack delays only jobs that wait for it anyway, because each job on a stack awaits the
 //! job above it. Follow the relation "waits for" from any job: without a cycle, the path leads to a
-//! job that waits for nothing. That job is running, and will end.
+//! running job that waits for nothing and therefore ends.
 //!
 //! Polling a handle inside a blocking job counts as waiting, because the poll may run the job: a
-//! `select` over a handle and another future is then blocked until the job has ended. This rule
-//! applies to the jobs of all pools, not only to those of the handle's pool. Otherwise, two pools
-//! with one OS thread each would stall, even without a cycle, if each pool's running job waited for
-//! a job that is queued in the other pool.
+//! `select` over a handle and another future is then blocked until the job has ended. Polling
+//! counts as waiting in the jobs of all pools, not only in those of the handle's pool. Otherwise,
+//! two pools with one OS thread each would stall, even without a cycle, if each pool's running job
+//! waited for a job that is queued in the other pool.
 //!
 //! A file operation on the pool counts as a job. A job that waits for a file operation runs that
 //! operation on the job's own OS thread, together with the operations ahead of it in the file's
 //! queue (`driver/file/order.rs`).
 //!
 //! Deadlocks remain possible in two cases: a cycle of joins, and jobs that wait for a queued job by
-//! means other than its handle, such as a channel or a lock. In the second case, each waiting job
-//! needs its own OS thread; the pool provides up to `threads_max` OS threads.
+//! means other than its handle, such as a channel or a lock. A job that waits for a channel or a
+//! lock occupies an OS thread; the pool provides up to `threads_max` OS threads.
 //!
 //! # Stacks
 //!
 //! One stack holds at most `INLINE_DEPTH_MAX` jobs. A job that is nested more deeply runs on a
-//! separate OS thread. This OS thread does not count against the pool's `threads_max`: it adds no
-//! parallelism, because the OS thread that started it only waits. If there are already
+//! separate OS thread. The separate OS thread does not count against the pool's `threads_max`: it
+//! adds no parallelism, because the OS thread that started it only waits. If there are already
 //! `EXTRA_STACKS_MAX` such OS threads, or if the system refuses to start one, the job does not run
-//! and its join returns an error ([`JoinError::is_too_deep`](crate::JoinError::is_too_deep)). A
-//! join that waited instead could wait forever: in a pool of one OS thread, only the waiter could
-//! run the job.
+//! and its join returns an error ([`JoinError::is_too_deep`](crate::JoinError::is_too_deep)). If a
+//! join waited instead of returning this error, it could wait forever: in a pool of one OS thread,
+//! only the waiter could run the job.
 //!
 //! # Locks
 //!

@@ -33,13 +33,15 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PoolPolicy {
-    /// Bound, in OS threads: the maximum number in the pool. Each costs a stack, and more OS
-    /// threads than the device can serve in parallel bring no gain. Zero counts as 1.
+    /// Bound, in OS threads: the maximum number of OS threads in the pool. Each OS thread costs a
+    /// stack, and more OS threads than the device can serve in parallel bring no gain. Zero counts
+    /// as 1.
     pub threads_max: usize,
     /// The time without a job after which an OS thread ends.
     pub idle_timeout: Duration,
-    /// Bound, in jobs: the maximum number in the queue, because queued closures take memory. If the
-    /// queue is full, submitting a job fails and returns the closure. Zero counts as 1.
+    /// Bound, in jobs: the maximum number of jobs in the queue, because queued closures take
+    /// memory. If the queue is full, submitting a job fails and returns the closure. Zero counts as
+    /// 1.
     pub queue_max: usize,
 }
 

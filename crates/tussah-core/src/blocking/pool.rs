@@ -21,8 +21,8 @@ use crate::join_error::JoinError;
 /// resolution, calls to foreign libraries, and long computations.
 ///
 /// A [`PoolPolicy`] determines when the pool adds and removes OS threads. Jobs start in order of
-/// submission, except that a waiter for a queued job runs that job immediately. Dropping the pool
-/// shuts it down immediately.
+/// submission, except that a queued job runs immediately if `join` or a blocking job waits for it.
+/// Dropping the pool shuts it down immediately.
 ///
 /// # Examples
 /// ```
@@ -69,10 +69,10 @@ pub struct BlockingStats {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[must_use = "jobs may have been dropped"]
 pub struct ShutdownOutcome {
-    /// The number of queued jobs that were dropped without being run. Their handles return a
+    /// The number of queued jobs that were dropped without being run; their handles return a
     /// cancellation error.
     pub cancelled: usize,
-    /// The number of jobs that were still running at the deadline. Their handles return the results
+    /// The number of jobs that were still running at the deadline; their handles return the results
     /// when the jobs end.
     pub running: usize,
 }

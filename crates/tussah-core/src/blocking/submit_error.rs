@@ -43,13 +43,13 @@ impl<F> SubmitError<F> {
         self.f
     }
 
-    /// Returns whether the queue was full. A later attempt may succeed.
+    /// Returns whether the queue was full; if so, a later attempt may succeed.
     #[must_use]
     pub fn is_full(&self) -> bool {
         matches!(self.kind, Kind::Full { .. })
     }
 
-    /// Returns whether the pool has shut down. No later attempt can succeed.
+    /// Returns whether the pool has shut down; if so, no later attempt can succeed.
     #[must_use]
     pub fn is_shut_down(&self) -> bool {
         matches!(self.kind, Kind::ShutDown)

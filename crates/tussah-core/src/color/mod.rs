@@ -22,8 +22,8 @@ pub use reference::ColorRef;
 /// of a connection, the address of a shared structure, or a hash.
 ///
 /// Equal values name the same color, and different values always name different colors. In the
-/// paper, colors were 32-bit numbers that were folded into 1,024 buckets; here, colors are 64-bit
-/// numbers that are never folded.
+/// libasync-smp paper, colors were 32-bit numbers that were folded into 1,024 buckets; here, colors
+/// are 64-bit numbers that are never folded.
 ///
 /// # Examples
 /// ```

@@ -13,9 +13,9 @@ use crate::runtime::Shared;
 /// An event posted through a `ColorRef` needs no look-up of its color. While a `ColorRef` exists,
 /// the runtime does not forget the color. Cloning a `ColorRef` is cheap.
 ///
-/// The runtime can forget a color that is identified by a number, is idle, and has no references.
-/// The color's priority and depth limit are then lost. A runtime keeps up to 4,096 such colors.
-/// Beyond that, it forgets an idle color when the color's last reference is dropped. While the
+/// The runtime can forget a color that is identified by a number, is idle, and has no references. A
+/// forgotten color loses its priority and depth limit. A runtime keeps up to 4,096 unused colors;
+/// if it has more, it forgets an idle color when the color's last reference is dropped. While the
 /// program names new colors, the runtime also searches step by step for other unused colors. A
 /// color that stays idle is forgotten by the time the program has named about as many new colors as
 /// the runtime remembers.

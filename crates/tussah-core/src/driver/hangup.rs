@@ -29,7 +29,7 @@ impl Source {
     /// Waits until the driver reports that the peer has hung up, at least to the extent of
     /// `hangup`.
     ///
-    /// This function detects a hang-up even if there are unread bytes, and tries no operation. This
+    /// This function detects a hang-up even if there are unread bytes, and performs no I/O. This
     /// function shares one waker with [`poll_io`](Self::poll_io) and
     /// [`poll_ready`](Self::poll_ready) in the read direction, so only the last caller of the three
     /// functions is woken. Use this function for connected streams.

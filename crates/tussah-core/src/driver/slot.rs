@@ -23,9 +23,9 @@ use wakers::Wakers;
 /// The direction of the I/O that an operation waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// Waits for data to read, a connection to accept, or the end of the stream.
+    /// Waits for data to read, a connection to accept, or end-of-file.
     Read,
-    /// Waits for room to write, or for the outcome of a connection attempt.
+    /// Waits until data can be written, or for the outcome of a connection attempt.
     Write,
 }
 

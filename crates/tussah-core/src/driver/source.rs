@@ -20,7 +20,7 @@ use crate::worker::Worker;
 
 /// A non-blocking descriptor (such as a socket or a pipe) that threads of a runtime can wait for.
 ///
-/// An operation is a closure. The source calls it immediately, and again whenever the driver
+/// An operation is a closure that the source calls immediately, and again whenever the driver
 /// reports that the operation may succeed. The descriptor is registered with a driver when a thread
 /// first has to wait for it. Any number of threads may wait at the same time; a report wakes all of
 /// them, and they try again. If another executor polls the futures, a worker calls that executor's

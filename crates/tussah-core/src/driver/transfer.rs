@@ -7,7 +7,7 @@ const BYTES_PER_OPERATION: usize = 16 * 1024;
 
 /// Charges the bytes of a large transfer to the current poll's budget, in addition to the charge
 /// for the operation itself. Without this charge, a descriptor that is always ready could starve
-/// others.
+/// other descriptors.
 #[inline]
 pub fn spend_bytes(bytes: usize) {
     if bytes >= BYTES_PER_OPERATION {

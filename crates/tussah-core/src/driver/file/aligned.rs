@@ -12,8 +12,7 @@ const ALIGN_MAX: usize = 2 * 1024 * 1024;
 
 /// A buffer whose address is a multiple of a given power of two, for files opened with `direct`.
 ///
-/// The buffer has a fixed capacity and a length. It dereferences to a slice of the bytes up to the
-/// length.
+/// The buffer has a fixed capacity and a length, and dereferences to a slice of that length.
 ///
 /// # Examples
 /// ```
@@ -37,7 +36,7 @@ unsafe impl Send for AlignedBuf {}
 unsafe impl Sync for AlignedBuf {}
 
 impl AlignedBuf {
-    /// Creates an empty buffer with room for `capacity` bytes.
+    /// Creates an empty buffer that can hold `capacity` bytes.
     ///
     /// # Panics
     /// Panics if `align` is not a power of two up to 2 MiB, or if the capacity is larger than

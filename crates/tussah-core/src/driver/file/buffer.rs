@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 /// Bytes to write.
 ///
-/// An operation owns its buffer until the operation has ended, even if the future is dropped
-/// earlier. In that case, the buffer is dropped when the kernel no longer uses it.
+/// An operation owns its buffer until the operation has ended. If the future is dropped earlier,
+/// the buffer is dropped when the kernel no longer uses it.
 ///
 /// # Safety
 /// While `self` lives and no other method of `self` is called, `bytes` must return the same memory
-/// on every call, even after `self` was moved. The content of the memory must not change during
-/// that time.
+/// on every call, even after `self` was moved. Until another method is called or `self` is dropped,
+/// the content of the memory must not change.
 ///
 /// An operation calls `bytes` once, in its first poll, and keeps the result. Until the operation
 /// ends, it uses this memory, and calls no method of `self`. If `bytes` panics, that poll panics,
@@ -22,18 +22,20 @@ pub unsafe trait IoBuf: Send + Unpin + 'static {
 
 /// Memory to read into.
 ///
-/// An operation owns its buffer until the operation has ended, even if the future is dropped
-/// earlier. In that case, the buffer is dropped when the kernel no longer uses it.
+/// An operation owns its buffer until the operation has ended. If the future is dropped earlier,
+/// the buffer is dropped when the kernel no longer uses it.
 ///
 /// # Safety
 /// While `self` lives and no methods other than `start` and `capacity` are called, these two must
-/// return the same values on every call, even after `self` was moved. During that time, the memory
-/// must be valid for writes of `capacity` bytes, and nothing else may use it.
+/// return the same values on every call, even after `self` was moved. Until another method is
+/// called or `self` is dropped, the memory must be valid for writes of `capacity` bytes, and
+/// nothing else may use it.
 ///
 /// An operation calls both methods before it reads from the page cache, and again if it has to wait
-/// for the device. It keeps the results of the last calls. Until the operation ends, it uses this
-/// memory, and calls no method of `self`. In the poll that returns the result, the operation calls
-/// `set_filled`, unless the result is an error. If a method panics, the poll that called it panics.
+/// for the device. The operation keeps the results of the last calls. Until the operation ends, it
+/// uses this memory, and calls no method of `self`. In the poll that returns the result, the
+/// operation calls `set_filled`, unless the result is an error. If a method panics, the poll that
+/// called it panics.
 pub unsafe trait IoBufMut: Send + Unpin + 'static {
     /// Returns a pointer to the start of the memory.
     fn start(&mut self) -> *mut u8;

@@ -1,4 +1,4 @@
-//! File operations. They use io_uring if the kernel supports it, and otherwise the blocking pool.
+//! File operations, through io_uring if the kernel supports it, and otherwise on the blocking pool.
 //!
 //! ```text
 //!  first poll ─► turn in the file's queue (order.rs; writes only) ─► route (launch.rs)
@@ -17,9 +17,9 @@
 //!
 //! Each worker has its own ring, which is created for the worker's first operation. One system call
 //! submits all operations that the worker's events have pushed. A ring is not private to its
-//! worker: an OS thread outside the runtime may push operations to a ring and flush it, and a peer
-//! takes the completions of a worker that is stuck in a long event. Therefore, no ring is set up
-//! with a flag that ties it to one OS thread.
+//! worker: an OS thread outside the runtime may push operations to a ring and flush it, and another
+//! worker takes the completions of a worker that is stuck in a long event. Therefore, no ring is
+//! set up with a flag that ties it to one OS thread.
 //!
 //! When an OS thread ends, the kernel aborts the operations that this OS thread has submitted
 //! (`ECANCELED`, `EFAULT`). The receiver of such a completion submits the operation again, unless
