@@ -87,10 +87,10 @@
 //! stage has a latency [target](StageBuilder::target), the default controllers also reject events
 //! that would miss it.
 //!
-//! An [`Event`] has a class and a cost, and can have a deadline and a drop callback. Its sender can
-//! [cancel](Event::cancellable) it. With [`ask`](Sender::ask), the sender waits for a value from
-//! the handler. If the sender stops waiting, its event is cancelled. [`Stage::log`] returns the
-//! controllers' decisions and the inputs of these decisions.
+//! An [`Event`] has a class and a cost, and can have a deadline and a drop callback. The sender can
+//! [cancel](Event::cancellable) the event. With [`ask`](Sender::ask), the sender waits for a value
+//! from the handler. If the sender stops waiting, its event is cancelled. [`Stage::log`] returns
+//! the controllers' decisions and the inputs of these decisions.
 //!
 //! # Order
 //! By default, servlets take events of the same sender and class in the order in which they were
@@ -125,7 +125,8 @@
 //! and nothing refers to the stage any longer. The network, [`Stage`] handles, senders and other
 //! edges refer to a stage; idle servlets do not. A network stays alive as long as there is a handle
 //! to the network or to one of its stages. When a network is dropped, its paused stages and its
-//! stages without a handler are closed, because nothing could resume them.
+//! stages without a handler are closed, because no handle remains that could resume them or install
+//! a handler.
 //!
 //! Handlers, and the functions that create them, can hold stages and networks, even in a cycle.
 //! Such a cycle stays in memory until its network is drained or closed, or until the runtime ends.

@@ -1,6 +1,6 @@
 //! The interface between a stage and its controllers: samples in, settings out.
 //!
-//! A controller never sleeps, reads a clock or draws a random number. The stage passes the current
+//! A controller must not sleep, read a clock or draw a random number. The stage passes the current
 //! time and random numbers to its controllers, so a test can choose both. Any OS thread that uses
 //! the stage, for example to queue an event, may call the stage's controllers. This OS thread holds
 //! the stage's lock during the call. A controller must therefore return quickly and must not call
@@ -129,8 +129,8 @@ pub trait Controller: Send + 'static {
         0
     }
 
-    /// Decides whether to admit an arriving event. The stage calls this only on the controller that
-    /// owns [`Owns::ADMISSION`], and only for events that fit into the queue.
+    /// Decides whether to admit an arriving event. The stage calls this method only on the
+    /// controller that owns [`Owns::ADMISSION`], and only for events that fit into the queue.
     ///
     /// A sender of many events may request admission for several events of one class in advance,
     /// and then send fewer. The controller may therefore admit events that never arrive.
@@ -163,8 +163,8 @@ pub trait Controller: Send + 'static {
         false
     }
 
-    /// Decides whether to serve an event that leaves the queue. The stage calls this only on the
-    /// controller that owns [`Owns::ADMISSION`].
+    /// Decides whether to serve an event that leaves the queue. The stage calls this method only on
+    /// the controller that owns [`Owns::ADMISSION`].
     fn on_dequeue(&mut self, _departure: &Departure) -> Verdict {
         Verdict::Serve
     }

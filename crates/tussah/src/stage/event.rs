@@ -136,9 +136,9 @@ impl<E> Event<E> {
     ///
     /// With up to 10,000 events in the queue, an event ends at most 1 ms after its deadline, even
     /// if its stage is paused or busy. With n > 10,000 events, this delay is at most n × 100 ns. A
-    /// late timer adds to it. If a servlet has already taken the event, the event ends when the
-    /// handler reaches it, because the [batch](super::Batch) skips late events. Once the runtime
-    /// has ended, timers no longer fire, and a queued event ends with its stage.
+    /// late timer increases the delay. If a servlet has already taken the event, the event ends
+    /// when the handler reaches it, because the [batch](super::Batch) skips late events. Once the
+    /// runtime has ended, timers no longer fire, and a queued event ends with its stage.
     ///
     /// The deadline still applies if the event is sent to another network. If the runtimes of both
     /// networks have manual clocks, these runtimes must share one clock.

@@ -17,8 +17,8 @@ impl Network {
     /// Paused stages are resumed first, because a paused stage blocks the stages that send to it.
     /// If a stage without a handler ([`Declared`](crate::stage::Declared)) has queued events, the
     /// call waits until the stage gets a handler. A drained stage that has no handler can no longer
-    /// get one. Close and settle [sockets](crate::stage::net) before you call this method, because
-    /// it skips the sockets' own queues.
+    /// get one. Before you call this method, close the network's [sockets](crate::stage::net) and
+    /// wait until they have ended, because the method skips their queues.
     ///
     /// Do not call this method from a handler, because the handler would wait for itself.
     ///

@@ -21,8 +21,8 @@ pub enum Mode {
 /// returns the observations of the controller.
 ///
 /// In any mode other than [`Mode::On`], the stage behaves as if it had no target.
-/// [`AutoServlets`](super::AutoServlets) sets the number of servlets, and the stage rejects only
-/// events that exceed one of its own bounds.
+/// [`AutoServlets`](super::AutoServlets) then sets the number of servlets, and the stage rejects
+/// only events that exceed one of its bounds.
 #[derive(Clone, Debug, Default)]
 pub struct Switch(Arc<Shared>);
 
