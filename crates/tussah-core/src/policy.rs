@@ -6,8 +6,8 @@ use crate::quietly::quietly;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Candidate {
-    /// The color's priority, where larger values are more urgent; 0 for a thread that has its own
-    /// color.
+    /// The color's priority; larger values are more urgent. The color of a thread that has its own
+    /// color has priority 0.
     pub priority: i8,
     /// True if the color was the last to run on this worker, so its data is probably in the cache.
     pub ran_last: bool,

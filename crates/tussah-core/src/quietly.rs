@@ -7,8 +7,7 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs `f` and catches any panic. The panic's payload is dropped; the panic hook has already
-/// printed the message.
+/// Runs `f` and catches any panic. The panic's payload is dropped; the panic hook has already run.
 ///
 /// The payload is a user's value, so its destructor may also panic. If the destructor panics, the
 /// payload of this second panic is leaked, because dropping it could cause yet another panic.

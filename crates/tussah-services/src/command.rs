@@ -80,7 +80,7 @@ async fn any([int, term]: &[Signals; 2]) {
 }
 
 /// A guard for the messages that a program writes to standard error. Dropping the guard waits until
-/// all messages have been written, or until nothing reads them any longer.
+/// all messages have been written, but at most one second for each output stream.
 #[must_use]
 #[derive(Debug)]
 pub struct Messages(Said);
@@ -94,7 +94,7 @@ impl Messages {
     }
 }
 
-/// A guard whose drop waits until all messages have been written, or have no reader.
+/// A guard whose drop waits for the output, as described for [`Messages`].
 #[derive(Debug)]
 struct Said;
 

@@ -16,7 +16,7 @@ impl Handle {
     /// Panics if the future panics. Panics if called inside an event, because the call would block
     /// the worker. Also panics if called inside a closure of [`with`](crate::Colored::with),
     /// `read`, `try_with` or [`with_all`](crate::with_all), on any OS thread, because the future
-    /// may need the closure's color.
+    /// may need the color that the closure has entered.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         assert_may_wait("block_on was called");

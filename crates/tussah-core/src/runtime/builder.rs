@@ -117,9 +117,9 @@ impl Builder {
     }
 
     /// Sets whether [`spawn`](crate::Handle::spawn) puts threads in
-    /// [`Color::DEFAULT`](crate::Color::DEFAULT) instead of giving each its own color. In the
-    /// default color, the threads of a program that was written for one CPU remain correct, and the
-    /// program can adopt colors step by step.
+    /// [`Color::DEFAULT`](crate::Color::DEFAULT) instead of giving each its own color. If all
+    /// threads run in the default color, a program that was written for one CPU remains correct,
+    /// and can adopt other colors step by step.
     pub fn one_color(mut self, one_color: bool) -> Self {
         self.one_color = one_color;
         self

@@ -67,8 +67,8 @@ impl Handle {
     /// long as the runtime's memory. The value must not hold a [`Handle`] or anything else that
     /// keeps the runtime's memory alive: otherwise, the value and that memory may never be freed.
     ///
-    /// If two calls run concurrently before a value exists, both may create one. One of the two
-    /// values is dropped, and both calls return the other value.
+    /// If the first two calls for a type run concurrently, both may create a value. One of the two
+    /// values is then dropped, and both calls return the other value.
     ///
     /// # Examples
     /// ```

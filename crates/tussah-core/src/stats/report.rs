@@ -24,8 +24,8 @@ pub struct Stats {
     pub colors: Vec<ColorStats>,
     /// The maximum speed-up that more CPUs can give, or `None` if nothing was measured. The value
     /// is 1 divided by the share of the first entry of `colors`. Because the events of a color run
-    /// serially, this is Amdahl's law with that color as the serial part (the thesis on
-    /// libasync-mp, §5.2.2: a share of 0.35 gives 2.85).
+    /// serially, the value follows from Amdahl's law, with that color as the serial part (the
+    /// thesis on libasync-mp, §5.2.2: a share of 0.35 gives 2.85).
     pub speedup_max: Option<f64>,
     /// Number of colors that are identified by a number and not yet forgotten; see
     /// [`ColorRef`](crate::ColorRef).
@@ -44,7 +44,7 @@ pub struct WorkerStats {
     pub events: u64,
     /// Number of turns; a turn begins when the worker takes a runnable color from its queue.
     pub turns: u64,
-    /// Number of runnable colors in the queue.
+    /// Number of runnable colors in the worker's queue.
     pub queue_len: usize,
     /// Median duration of the most recent measured turns.
     pub turn_median: Duration,

@@ -31,7 +31,7 @@ const FAR: Duration = Duration::from_secs(FAR_YEARS * 365 * 24 * 60 * 60);
 
 type Hook = Box<dyn Fn() + Send + Sync>;
 
-/// A source of time. Clones are cheap and show the same time.
+/// A source of time. A clone is cheap to create, and shows the same time as the original.
 ///
 /// All timers of a runtime follow its clock. By default, this is the monotonic clock of the
 /// operating system ([`Clock::real`]). With [`Clock::manual`], time stands still until a

@@ -1,9 +1,9 @@
 //! The access log, which records requests and their results.
 //!
 //! Lines are collected in memory, and an OS thread writes them in batches, so that no worker waits
-//! for a disk. If the disk is full or too slow, lines are lost. The diagnostics report this loss
-//! immediately. Once the log can be written again, a line in the log states the number of lost
-//! lines and the reason.
+//! for a disk. If the disk is full or too slow, lines are lost. The diagnostics report the loss of
+//! lines immediately. Once the log can be written again, a line in the log states the number of
+//! lost lines and the reason.
 
 mod line;
 #[cfg(test)]

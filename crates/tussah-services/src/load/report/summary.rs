@@ -213,8 +213,8 @@ pub struct Cpu {
     pub server: Option<ServerCpu>,
     /// The generator's CPU time, in seconds.
     pub generator_s: f64,
-    /// The utilization of the generator's workers: the share of the time during which they were
-    /// busy, from 0 to 1.
+    /// The utilization of the generator's workers: the share of the measurement, from 0 to 1,
+    /// during which the workers were busy.
     pub generator_busy: f64,
 }
 

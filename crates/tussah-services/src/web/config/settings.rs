@@ -60,7 +60,8 @@ pub struct Config {
     pub php: Option<Address>,
     /// The FastCGI applications. The field `php` adds another application, with default limits.
     pub fastcgi: Vec<FastCgi>,
-    /// True to serve the page `/work`, which does the amount of work that the query specifies.
+    /// True to serve the page `/work`. A request for this page computes and waits for as long as
+    /// its query specifies.
     pub work: bool,
     /// The page cache.
     pub cache: Cache,
