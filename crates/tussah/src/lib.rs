@@ -100,7 +100,7 @@
 //! - `crates/tussah/examples`: a stage in 30 lines, a custom scheduler, a proxy in three styles,
 //!   and one colored structure inside a tokio program.
 //! - `docs/guide`: a guide for newcomers, with one program per chapter.
-//! - `docs/promises.md`: the promises of tussah and the tests for them.
+//! - `docs/promises.md`: the promises of tussah and the tests that check them.
 //! - `docs/overload.md`: how stages behave under overload.
 //! - `docs/bounds.md`: all limits.
 #![forbid(unsafe_code)]

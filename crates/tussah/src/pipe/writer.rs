@@ -12,7 +12,7 @@ use tussah_core::io::Direction;
 use super::End;
 use crate::io_error::context;
 
-/// The writing end of a pipe. Dropping the writer closes this end. After the last writer is closed,
+/// The writing end of a pipe. Dropping the writer closes this end. Once the last writer is closed
 /// and the reader has read all bytes, reads return 0.
 ///
 /// The writer also implements `AsyncWrite` of `futures_io`, for use by one thread at a time.

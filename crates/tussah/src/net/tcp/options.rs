@@ -91,11 +91,11 @@ impl TcpStream {
     }
 
     /// Sets what happens to unsent bytes when the stream is dropped. With `None`, the default, the
-    /// operating system continues to send these bytes. With zero, the operating system discards the
-    /// bytes and resets the connection.
+    /// operating system continues to send unsent bytes. With a time of zero, the operating system
+    /// discards unsent bytes and resets the connection.
     ///
-    /// Any other time is rejected, because dropping the stream would block the worker for that
-    /// time.
+    /// A linger time above zero is rejected, because dropping the stream would block the worker for
+    /// that time.
     ///
     /// # Errors
     /// Returns `InvalidInput` for a time other than zero; otherwise, any error from the operating
