@@ -43,8 +43,8 @@ where
 
 /// Starts a thread in a color: the code between two awaits runs as one event of that color.
 ///
-/// While the thread awaits, other events of the color can run. Threads that it spawns and events
-/// that it posts do not inherit this color.
+/// While the thread awaits, other events of the color can run. Threads that the new thread spawns,
+/// and events that it posts, do not inherit its color.
 ///
 /// # Panics
 /// Panics if called outside a runtime, if the runtime is shut down, or if the color belongs to

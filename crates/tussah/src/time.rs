@@ -22,8 +22,8 @@ pub(crate) use tussah_core::time::add;
 
 /// Waits until `duration` has elapsed since this call.
 ///
-/// Dropping the future cancels the timer. The future never completes early. On an idle runtime, it
-/// completes less than a millisecond late.
+/// Dropping the future cancels the timer. The future never completes early. On an idle runtime, the
+/// future completes less than a millisecond late.
 ///
 /// # Panics
 ///

@@ -17,8 +17,8 @@
 //!   ready. Like a thread of a runtime, each servlet keeps its CPU until it waits or its run of
 //!   batches ends. In a blocking stage, servlets are OS threads, and all servlets that need a CPU
 //!   share the CPUs evenly (processor sharing);
-//! - **a color**: *hot* events are handled one at a time, including their waits. While a servlet
-//!   waits for the color, it uses no CPU.
+//! - **a color**: *hot* events are handled one at a time, including their waits. A servlet that
+//!   waits for the color uses no CPU.
 //!
 //! Two runs with the same seed are identical. Runs with the same seed but different controllers
 //! have the same arrivals and planned service times. Only retries, and events of clients in a
@@ -72,7 +72,8 @@ use super::event::Class;
 /// the start of the run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Simulation {
-    /// The end of the run. Events that are queued or in service at this time have no outcome.
+    /// The end of the run. Events that are queued or in service at the end of the run have no
+    /// outcome.
     pub until_ns: u64,
     /// The number of CPUs, which is also the number of workers; at least 1.
     pub workers: usize,
@@ -97,8 +98,8 @@ pub struct Simulation {
     /// The speeds of the CPUs. Each entry holds a start time and the speed that applies from then
     /// on. The initial speed is 1.0; the CPU times in `services` are specified for this speed.
     pub speeds: Vec<(u64, f64)>,
-    /// The number of permits of a resource. Each entry holds a start time and the number that
-    /// applies from then on; before the first entry, there is no limit. The handler
+    /// The number of permits of a resource. Each entry holds a start time and the number of permits
+    /// from then on; before the first entry, permits are unlimited. The handler
     /// [holds](Service::hold) one permit for each event.
     pub permits: Vec<(u64, usize)>,
     /// The CPU time for rejecting or shedding an event, in nanoseconds. Rejections take precedence
@@ -144,9 +145,9 @@ pub struct Arrivals {
     pub rates: Vec<(u64, f64)>,
     /// The bursts. Each entry holds a time and the number of events that arrive at that time.
     pub bursts: Vec<(u64, u32)>,
-    /// The number of clients in a closed loop, whose events arrive in addition to `rates` and
-    /// `bursts`. Each client sends its first event within the first millisecond. After each
-    /// response, the client pauses and then sends its next event.
+    /// The number of clients in a closed loop, whose events arrive in addition to those of `rates`
+    /// and `bursts`. Each client sends its first event within the first millisecond. After each
+    /// response, a client pauses and then sends its next event.
     pub clients: u32,
     /// The time for which a client in a closed loop pauses after a response that is not a
     /// rejection.
@@ -157,7 +158,7 @@ pub struct Arrivals {
     /// `retry_ns`. Once per second, the stage divides the number of events queued and in service by
     /// the number handled in the last second. `Retry-After` is the quotient, rounded up to whole
     /// seconds, but at least 1 and at most 60 seconds. A client waits for a random time between one
-    /// and two times that value.
+    /// and two times `Retry-After`.
     pub told: bool,
     /// The relative frequencies of the classes; entries beyond
     /// [`CLASSES_MAX`](crate::stage::CLASSES_MAX) are ignored.
@@ -190,8 +191,8 @@ impl Default for Arrivals {
 }
 
 impl Arrivals {
-    /// Returns arrivals of a single class. Each entry holds a start time, in nanoseconds, and the
-    /// number of arrivals per second from then on.
+    /// Returns arrivals of a single class. Each entry of `rates` holds a start time, in
+    /// nanoseconds, and the number of arrivals per second from then on.
     #[must_use]
     pub fn steps(rates: &[(u64, f64)]) -> Self {
         Self {
@@ -319,7 +320,7 @@ pub struct Tick {
 
 impl Simulation {
     /// Returns the arrivals and their service times, excluding the events of clients in a closed
-    /// loop. The result depends only on the seed, not on controllers.
+    /// loop. For a given simulation, the result depends only on the seed, not on controllers.
     #[must_use]
     pub fn plan(&self, seed: u64) -> Schedule<'_> {
         Schedule::new(&self.arrivals, &self.services, self.until_ns, seed)

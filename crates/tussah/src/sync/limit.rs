@@ -61,7 +61,7 @@ struct Shared {
 }
 
 impl Limit {
-    /// Creates a limit with `permits` permits. If `permits` is 0, every future waits until
+    /// Creates a limit with `permits` permits. If `permits` is 0, all callers wait until
     /// [`set_permits`](Self::set_permits) adds permits.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, permits: usize) -> Self {
@@ -157,7 +157,7 @@ impl Limit {
     }
 
     /// Takes a permit if one is free, on behalf of a caller in class 0. This call does not overtake
-    /// waiters of its class: while any of them waits, no permit is free.
+    /// waiters of its class: while any of them waits, no permit is available to the class.
     #[must_use]
     pub fn try_acquire(&self) -> Option<LimitPermit> {
         self.try_acquire_in(0)
@@ -174,8 +174,8 @@ impl Limit {
     }
 
     /// Sets the number of permits. Additional permits go to waiters. If more than `permits` permits
-    /// are in use, their holders keep them. Waiters then get no permit until enough permits have
-    /// been returned.
+    /// are in use, their holders keep them. Waiters get no permit until fewer than `permits`
+    /// permits are in use.
     pub fn set_permits(&self, permits: usize) {
         let mut state = self.shared.state.lock();
         state.permits = permits;
@@ -247,7 +247,7 @@ pub struct LimitStats {
     pub name: Arc<str>,
     /// The number of permits.
     pub permits: usize,
-    /// The number of permits in use. After a call to [`Limit::set_permits`], this number can exceed
+    /// The number of permits in use. After a call to [`Limit::set_permits`], `in_use` can exceed
     /// `permits` for a while.
     pub in_use: usize,
     /// The number of futures that wait for a permit.

@@ -16,14 +16,14 @@
 //! | [`mpsc`], [`mpmc`] | a bounded queue | values in order | withdraws a send; a receive loses nothing |
 //! | [`watch`] | the latest value | all at once | loses nothing |
 //!
-//! Unlike colors, all these types can cause deadlocks, as any lock or queue can. Do not hold a
-//! guard of [`std::sync`] across an `await`: the compiler rejects such code in
+//! Unlike colors, all types of this module can cause deadlocks, as any lock or queue can. Do not
+//! hold a guard of [`std::sync`] across an `await`: the compiler rejects such code in
 //! [`spawn`](crate::spawn).
 //!
 //! Some re-exported types have methods that block the OS thread, such as `lock_blocking` and
 //! `recv_blocking`. Do not call such methods in an event or in a closure passed to
-//! [`with`](crate::Colored::with). Unlike [`block_on`](crate::Handle::block_on), such methods do
-//! not panic there, but block the worker.
+//! [`with`](crate::Colored::with). Inside an event or such a closure,
+//! [`block_on`](crate::Handle::block_on) panics, but these methods block the worker.
 
 mod limit;
 pub mod mpmc;

@@ -5,8 +5,8 @@
 //! order, but a newly arriving sender or receiver may overtake them.
 //!
 //! After the last sender is dropped, receivers still get the queued values, and then [`RecvError`].
-//! After the last receiver is dropped, a send returns its value as an error. Values that are still
-//! in the queue are dropped with the last sender.
+//! After the last receiver is dropped, a send returns its value as an error. Values that no
+//! receiver can take any longer are dropped together with the last sender.
 //!
 //! # Cancellation
 //!

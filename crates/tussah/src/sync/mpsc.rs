@@ -44,7 +44,7 @@ pub struct Sender<T> {
 }
 
 impl<T> Sender<T> {
-    /// Waits for room and sends `value`.
+    /// Waits while the queue is full, and then sends `value`.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl<T> Sender<T> {
         self.queue.send(value)
     }
 
-    /// Sends `value` if the queue has room now.
+    /// Sends `value` if the queue is not full.
     ///
     /// # Errors
     ///

@@ -191,7 +191,7 @@ impl<T> Sender<T> {
     }
 
     /// Returns true if no receiver exists. A later call to [`subscribe`](Self::subscribe) can
-    /// create one.
+    /// create a receiver.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.receivers() == 0
@@ -332,7 +332,7 @@ impl<T> Receiver<T> {
         self.shared.read()
     }
 
-    /// Returns a guard like [`borrow`](Self::borrow), and marks the latest value as seen.
+    /// Returns a guard as [`borrow`](Self::borrow) does, and marks the latest value as seen.
     #[must_use]
     pub fn borrow_and_update(&mut self) -> Ref<'_, T> {
         let value = self.shared.read();

@@ -43,9 +43,9 @@ pub(crate) struct Known {
 /// The way in which a stage sends events to another stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EdgeKind {
-    /// The event enters the receiver's queue. If the queue is full, the sender can wait for room.
+    /// The event enters the receiver's queue. A sender can wait while the queue is full.
     Queue,
-    /// The event enters the receiver's queue if there is room; the sender never waits.
+    /// The event enters the receiver's queue unless the queue is full; the sender never waits.
     Offer,
     /// The sending stage calls the handler of the receiving stage.
     Call,

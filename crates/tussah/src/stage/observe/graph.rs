@@ -141,9 +141,9 @@ impl Graph {
     /// Solid arrows are queue edges, dashed arrows are offer edges, and bold arrows with an empty
     /// head are call edges. An edge that passes through a proxy is gray. The label of a stage shows
     /// the numbers of finished and refused events since the stage was created. The label also shows
-    /// how many events were handled in calls, shed, expired or cancelled, but omits zeros. A stage
+    /// the stage's numbers of called, shed, expired and cancelled events, but omits zeros. A stage
     /// is red if it has refused or shed events, or if events have expired. If a stage is closed
-    /// because of its handler, the label shows the reason.
+    /// because of its handler, the stage's label shows the reason.
     #[must_use]
     pub fn to_dot(&self) -> String {
         let mut out = String::new();

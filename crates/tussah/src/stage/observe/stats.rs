@@ -27,8 +27,8 @@ pub struct StageStats {
     /// The number of events in the queue, by class.
     pub queued_by_class: Vec<u64>,
     /// The number of keys that have queued events or are being served; 0 in a stage without keys.
-    /// In the stage of a module with per-flow state, this is the number of flows that are being
-    /// served, or whose items wait for an earlier item of the same flow.
+    /// In the stage of a module with per-flow state, `keys` counts flows instead: those that are
+    /// being served, and those whose items wait for an earlier item of the same flow.
     pub keys: usize,
     /// The size of the queued events in bytes, not including heap memory that they own.
     pub queue_bytes: u64,
@@ -57,15 +57,16 @@ pub struct StageStats {
     pub refused: u64,
     /// The number of events that a controller removed from the queue.
     pub shed: u64,
-    /// The scarce resources, each with the number of events that the admission controller refused
-    /// or shed while the resource was scarce. `refused` and `shed` include these events, and also
-    /// count events that exceeded a bound.
+    /// The resources for lack of which the admission controller refused or shed events, each with
+    /// the number of these events. `refused` and `shed` include these events, and also count events
+    /// that exceeded a bound.
     pub rejected_by: Vec<(Resource, u64)>,
-    /// The number of events that the admission controller would have rejected or shed if it had not
-    /// been [observing](crate::stage::control::Mode::Observe).
+    /// The number of events that the admission controller admitted in the mode
+    /// [`Observe`](crate::stage::control::Mode::Observe), but would have rejected or shed in the
+    /// mode `On`.
     pub would_reject: u64,
-    /// The number of events whose deadline passed before the handler took them. If an expired event
-    /// was in a batch that was created for a call, it also counts as arrived.
+    /// The number of events whose deadline passed before the handler took them. An expired event
+    /// also counts as arrived if its batch was created for a call.
     pub expired: u64,
     /// The number of events that were [cancelled](crate::stage::CancelHandle) before their batch
     /// ended.
@@ -93,10 +94,11 @@ pub struct StageStats {
     /// their batches.
     pub called: u64,
     /// The total duration of batches, including waits. If events of a batch were cancelled, failed
-    /// or [left out](crate::stage::Batch::leave_out), the total excludes their share of the batch's
+    /// or [left out](crate::stage::Batch::leave_out), `service` excludes their share of the batch's
     /// duration.
     pub service: Duration,
-    /// The part of `service` that handlers spent on a worker or, if they block, on their OS thread.
+    /// The part of `service` that handlers spent on a worker or, in a blocking stage, on an OS
+    /// thread.
     pub compute: Duration,
     /// A summary of the response times since the stage was created. A response time is the time
     /// from an event's arrival to the end of its batch. A percentile exceeds the exact value by at

@@ -14,8 +14,8 @@ use crate::stage::network::Network;
 use crate::stage::run::{Gone, Shared};
 use crate::stage::send::here;
 
-/// Bound, in spans: the maximum number of spans that a network keeps. They take about 300 KiB, and
-/// older spans are dropped.
+/// Bound, in spans: the maximum number of spans that a network keeps. This many spans take about
+/// 300 KiB, and older ones are dropped.
 pub const SPANS_MAX: usize = 4096;
 
 /// The first number of the traces that the network chooses itself.
@@ -31,10 +31,10 @@ pub struct Span {
     pub stage: Arc<str>,
     /// The event's class.
     pub class: Class,
-    /// The time at which the event was queued. If the event was passed in a call, this equals
-    /// `begun_ns`.
+    /// The time at which the event was queued. If the event was passed in a call, `queued_ns`
+    /// equals `begun_ns`.
     pub queued_ns: u64,
-    /// The time at which the event's batch began. If no handler took the event, this equals
+    /// The time at which the event's batch began. If no handler took the event, `begun_ns` equals
     /// `ended_ns`.
     pub begun_ns: u64,
     /// The time at which the event's batch ended or the event was dropped.
@@ -64,7 +64,7 @@ pub struct Traces {
 
 impl Network {
     /// Traces one out of every `n` events that enter the network after this call; 0 stops tracing.
-    /// Events enter the network from outside its stages, for example from
+    /// An event enters the network if it comes from outside the network's stages, for example from
     /// [sockets](crate::stage::net) or from the sources of a [graph](crate::flow). Events marked as
     /// [traced](Event::traced) are always traced, whatever the value of `n`.
     ///

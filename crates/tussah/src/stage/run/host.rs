@@ -62,7 +62,7 @@ pub trait Guard: Send {
     fn broke(&mut self);
 
     /// True if the handler's future may be dropped when the only event of its batch is cancelled.
-    /// Dropping the future then does not affect later batches.
+    /// Dropping the future of such a handler does not affect later batches.
     const IS_DROPPED: bool;
 }
 

@@ -21,8 +21,9 @@ use crate::stage::state::{State, Wake};
 /// [`counts_waiting`](Self::counts_waiting) returns true. The manager must admit the servlet again
 /// before the servlet takes more events.
 ///
-/// If a manager panics, the panic is caught and the servlet is admitted. When this servlet is no
-/// longer busy, the stage calls [`leave`](Self::leave) as for any other servlet.
+/// If a manager panics, the panic is caught and the servlet is admitted. Even for a servlet that
+/// was admitted because of a panic, the stage calls [`leave`](Self::leave) once the servlet is no
+/// longer busy.
 ///
 /// # Examples
 /// This manager allows one busy servlet at a time among all stages whose names begin with `b`, and
@@ -59,27 +60,28 @@ use crate::stage::state::{State, Wake};
 /// }
 /// ```
 pub trait ThreadManager: Send + Sync + 'static {
-    /// Returns whether one more servlet of a stage may become busy. If this returns false, the
-    /// manager must [call](Applicant::call) the stage as soon as one more servlet may become busy.
+    /// Returns whether one more servlet of a stage may become busy. If this method returns false,
+    /// the manager must use [`Applicant::call`] as soon as one more servlet of the stage may become
+    /// busy.
     ///
-    /// The stage holds its lock during this call, so an implementation must be fast and must not
-    /// use a stage.
+    /// The stage holds its lock during the call to `enter`, so an implementation must return
+    /// quickly, and must not use a stage or [`Applicant::call`].
     fn enter(&self, stage: &Applicant) -> bool;
 
     /// Records that an admitted servlet is no longer busy. The stage calls this while it holds no
     /// lock, so the manager can use [`Applicant::call`] here.
     fn leave(&self, stage: &Applicant);
 
-    /// Returns whether servlets count as busy while their handlers wait. If this returns true,
-    /// stages can deadlock. For example, servlets that wait for room in another stage's queue can
-    /// use up the limit. The other stage then gets no servlet to empty its queue.
+    /// Returns whether servlets count as busy while their handlers wait. If this method returns
+    /// true, stages can deadlock. For example, if all servlets that may be busy wait for space in
+    /// the queue of another stage, that stage gets no servlet to empty its queue.
     fn counts_waiting(&self) -> bool {
         false
     }
 }
 
-/// A handle to a stage that asks a [`ThreadManager`] whether another servlet may become busy. It is
-/// cheap to clone, and does not keep the stage alive.
+/// A handle to a stage that asks a [`ThreadManager`] whether another servlet may become busy. An
+/// `Applicant` is cheap to clone, and does not keep the stage alive.
 #[derive(Clone)]
 pub struct Applicant {
     name: Arc<str>,

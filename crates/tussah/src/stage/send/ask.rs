@@ -133,11 +133,11 @@ impl fmt::Display for AskError {
 impl std::error::Error for AskError {}
 
 impl<T: Send + 'static, R: Send + 'static> Sender<Ask<T, R>> {
-    /// Sends a value, and waits for the value that the handler returns. If the queue is full, this
-    /// method first waits for room, like [`send`](Self::send).
+    /// Sends a value, and waits for the value that the handler returns. While the queue is full,
+    /// this method waits before it sends, like [`send`](Self::send).
     ///
     /// `value` is a plain value or an [`Event`], which can have a class, a deadline or a cost. This
-    /// method reports every failure in its result, and never calls the event's own drop callback.
+    /// method reports every failure in its result, and never calls the drop callback of the event.
     ///
     /// # Errors
     /// Returns an error if the stage refuses the event, if the event ends without being handled, or
@@ -156,7 +156,7 @@ impl<T: Send + 'static, R: Send + 'static> Sender<Ask<T, R>> {
     }
 
     /// Sends a value and waits for the result, as [`ask`](Self::ask) does. Like
-    /// [`try_send`](Self::try_send), this method never waits for room in the queue.
+    /// [`try_send`](Self::try_send), this method never waits for space in the queue.
     ///
     /// # Errors
     /// Returns the same errors as [`ask`](Self::ask). Also returns an error if the queue is full.

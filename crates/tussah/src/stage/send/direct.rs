@@ -85,12 +85,12 @@ impl<H: DirectHandler> Handler for Directly<H> {
 pub type DirectHost<H> = Arc<Many<Directly<H>>>;
 
 /// An edge that calls a [`DirectHandler`] at the cost of a function call, with no queue and no
-/// admission. [`To::direct`] creates it. It is cheap to clone.
+/// admission. [`To::direct`] creates such an edge. Direct edges are cheap to clone.
 ///
-/// If the handler cannot be called directly, the event goes to the stage's queue instead. This
-/// happens if the handler was replaced, if the event is traced, if the stage is keyed, or if there
-/// is a proxy in front of the stage. Calls can overtake queued events: the handler can process a
-/// call before events that the caller sent earlier.
+/// If the handler cannot be called directly, the event goes to the stage's queue instead. The event
+/// is queued if the handler was replaced, if the event is traced, if the stage is keyed, or if
+/// there is a proxy in front of the stage. Calls can overtake queued events: the handler can
+/// process a call before events that the caller sent earlier.
 ///
 /// As with any call, the caller's stage counts the event and any panic, and is not drained until
 /// the call has ended. The called stage counts the event as
@@ -137,7 +137,7 @@ impl<E: Send + 'static, H: DirectHandler<Event = E>> Direct<E, H> {
 
 impl<E: Send + 'static, H: DirectHandler<Event = E>> To<'_, E, DirectHost<H>> {
     /// Creates an edge that sends an event by calling the handler as a function. If such a call is
-    /// not possible, the event goes to the stage's queue, which gets room for at least `room`
+    /// not possible, the event goes to the stage's queue, whose capacity becomes at least `room`
     /// credits.
     ///
     /// # Errors

@@ -60,7 +60,7 @@ impl Edges<'_> {
     }
 
     /// Returns a [`BuildError::Handler`] with this reason and the stage's name. The function that
-    /// creates the handler can return it.
+    /// creates the handler can return this error.
     ///
     /// # Examples
     /// ```
@@ -96,8 +96,8 @@ impl Edges<'_> {
 }
 
 impl<E: Send + 'static, C> To<'_, E, C> {
-    /// Creates an edge through the stage's queue, which gets room for at least `room` credits.
-    /// Senders can wait for room.
+    /// Creates an edge through the stage's queue, whose capacity becomes at least `room` credits.
+    /// Senders can wait while the queue is full.
     ///
     /// All senders to the stage share the queue.
     ///
@@ -115,19 +115,19 @@ impl<E: Send + 'static, C> To<'_, E, C> {
     }
 
     /// Creates an edge through the stage's queue. The edge's sender never waits, so the edge can be
-    /// part of a cycle. As with [`queue`](Self::queue), the queue gets room for at least `room`
-    /// credits.
+    /// part of a cycle. As with [`queue`](Self::queue), the capacity of the queue becomes at least
+    /// `room` credits.
     ///
-    /// An edge in a cycle gets its own `room` credits in addition to the shared room. Without this
-    /// additional room, new events would refill the queue as fast as it drains, and starve the
-    /// events in the cycle. Make `room` large enough for all events that can return at the same
-    /// time: those in service in this stage and in the other stages of the cycle. If that room is
-    /// not enough, the edge's sender takes room from other senders.
+    /// An edge in a cycle gets `room` credits of its own, in addition to the capacity that all
+    /// senders share. Without these additional credits, new events would refill the queue as fast
+    /// as it drains, and starve the events in the cycle. Make `room` large enough for all events
+    /// that can return at the same time: those in service in this stage and in the other stages of
+    /// the cycle. If `room` is too small, the edge's sender takes capacity from other senders.
     ///
-    /// Events of an `offer` edge in a cycle enter the queue before events whose senders wait for
-    /// room. The [per-class bound](crate::stage::StageBuilder::class_queue) for these events
-    /// includes the room that is reserved for the edge. Controllers never reject such events, but
-    /// can shed them from the queue.
+    /// Events of an `offer` edge in a cycle enter the queue before events of waiting senders. For
+    /// events of such an edge, the [per-class bound](crate::stage::StageBuilder::class_queue)
+    /// includes the credits that are reserved for the edge. Controllers never reject events of such
+    /// an edge, but can shed them from the queue.
     ///
     /// # Errors
     /// Returns an error if the stage is closed or belongs to another network.

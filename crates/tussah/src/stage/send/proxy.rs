@@ -46,11 +46,11 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// change and drop these events, and sends the rest to `to` over an edge of this stage.
     ///
     /// No event is lost, and each sender's events stay in order. But once the proxy is removed,
-    /// calls can overtake events that the proxy has queued. A proxy can serve several pairs of
-    /// stages, and stand between another proxy and its target. Senders pass it events one by one.
+    /// calls can overtake events that the proxy has queued in `to`. A proxy can serve several pairs
+    /// of stages, and stand between another proxy and its target. A proxy gets events one by one.
     ///
     /// # Errors
-    /// Returns an error if `to` is in another network, or if the edge is missing or has a proxy.
+    /// Returns an error if `to` is in another network, or if the edge to it is missing or proxied.
     /// Also returns an error if a cycle would form, or if the handler blocks and `from` calls `to`.
     ///
     /// # Examples
@@ -127,11 +127,11 @@ impl<E: Send + 'static, C> Stage<E, C> {
 }
 
 impl<E: Send + 'static> Between<E> {
-    /// Removes the proxy once it holds no events. Until then, senders that can wait do so, and
+    /// Removes the proxy once it holds no events. Until then, senders that can wait pause, and
     /// their events stay in order. The proxy stays while senders that cannot wait keep it busy.
     ///
     /// # Cancellation
-    /// The proxy stays if the future is dropped. [`Stage::destroy`] ends it but can reorder events.
+    /// The proxy stays if the future is dropped; [`Stage::destroy`] ends it but can reorder events.
     pub async fn remove(self) {
         let target = &self.to.shared;
         let Some((holding, passed)) = self.hold() else {

@@ -14,7 +14,7 @@ use crate::stage::state::How;
 /// The minimum length of a batch that is handed over as a whole instead of event by event.
 const WHOLE_MIN: usize = 16;
 
-/// The sending end of a stage's queue. It is cheap to clone.
+/// The sending end of a stage's queue. A `Sender` is cheap to clone.
 pub struct Sender<E> {
     pub(crate) stage: Arc<Shared<E>>,
     /// The number of the sending stage; 0 for other senders.
@@ -23,7 +23,8 @@ pub struct Sender<E> {
     pub(crate) offers: bool,
 }
 
-/// A sender that never waits, for an edge that can be part of a cycle. It is cheap to clone.
+/// A sender that never waits, for an edge that can be part of a cycle. A `TrySender` is cheap to
+/// clone.
 pub struct TrySender<E>(pub(crate) Sender<E>);
 
 impl<E> Clone for TrySender<E> {
@@ -59,7 +60,7 @@ impl<E> Clone for Sender<E> {
 }
 
 /// A refused event, with the reason for the refusal. This type is `Sync` if the event's value is
-/// `Sync`, even if the drop callback is not. The error therefore converts to
+/// `Sync`, even if the drop callback is not, so a `SendError` converts to
 /// `Box<dyn Error + Send + Sync>`.
 pub struct SendError<E> {
     /// The refused event, unchanged.
@@ -89,8 +90,8 @@ impl<E> fmt::Display for SendError<E> {
 impl<E> std::error::Error for SendError<E> {}
 
 impl<E: Send + 'static> Sender<E> {
-    /// Sends an event if the stage's controllers admit it and the queue has free room. Room counts
-    /// as free only if no other sender waits for it or has
+    /// Sends an event if the stage's controllers admit it and the queue has free capacity. Capacity
+    /// counts as free only if no other sender waits for it or has
     /// [reserved](crate::stage#what-a-handler-sends) it.
     ///
     /// # Errors
@@ -101,17 +102,17 @@ impl<E: Send + 'static> Sender<E> {
             .map_err(|(event, why)| self.refused(event, why.refusal()))
     }
 
-    /// Sends an event, and waits for room if the queue is full.
+    /// Sends an event, and waits if the queue is full.
     ///
-    /// Waiting senders get room in order of arrival, one event at a time. This order does not
-    /// guarantee equal shares: while a sender's OS thread is not scheduled on a CPU, the sender
+    /// Waiting senders proceed in order of arrival, one event at a time. The order of arrival does
+    /// not guarantee equal shares: while a sender's OS thread is not scheduled on a CPU, the sender
     /// cannot begin its next wait.
     ///
-    /// If there is room, the call itself sends the event, and the future completes immediately. If
-    /// the future is dropped, an event that has not been queued is dropped with it. A future that
-    /// is neither polled nor dropped keeps its place among the waiting senders, and any room
-    /// reserved for it, until the stage is drained or closed. If you have several futures, await
-    /// them in the order in which you created them.
+    /// If the queue has free capacity, the call to `send` itself sends the event, and the future
+    /// completes immediately. If the future is dropped, an event that has not been queued is
+    /// dropped with it. A future that is neither polled nor dropped keeps its place among the
+    /// waiting senders, and any capacity reserved for it, until the stage is drained or closed. If
+    /// you have several futures, await them in the order in which you created them.
     ///
     /// # Errors
     /// Returns an error with the event if the stage is closed, or if a controller rejects the
@@ -185,8 +186,7 @@ impl<E: Send + 'static> Sender<E> {
         Sending(Some(Box::new(rest)))
     }
 
-    /// Sends all remaining events of a batch with their metadata. Waits for room while the queue is
-    /// full.
+    /// Sends all remaining events of a batch with their metadata. Waits while the queue is full.
     ///
     /// If no event needs an individual check, the events are handed over without copying. The
     /// fastest way to pass on events is to change them in place ([`Batch::events_mut`]) and then

@@ -46,7 +46,7 @@ use crate::stage::control::Controller;
 /// since the start of the run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct System {
-    /// The end of the run. Requests that are open at this time have no outcome.
+    /// The end of the run. Requests that are open at the end of the run have no outcome.
     pub until_ns: u64,
     /// The number of CPUs, which is also the number of workers; at least 1.
     pub workers: usize,
@@ -54,9 +54,9 @@ pub struct System {
     pub blocking: bool,
     /// The stages. Steps and clients refer to a stage by its index.
     pub stages: Vec<SimStage>,
-    /// The resources. Each entry of a resource holds a start time and the number of permits that
-    /// applies from then on; before the first entry, there is no limit. Steps refer to a resource
-    /// by its index.
+    /// The resources. Each entry of a resource holds a start time and the number of permits from
+    /// then on; before the first entry, permits are unlimited. Steps refer to a resource by its
+    /// index.
     pub resources: Vec<Vec<(u64, usize)>>,
     /// The clients.
     pub clients: Vec<Clients>,
@@ -149,8 +149,8 @@ pub enum Step {
     Hold(usize, Distribution),
     /// Fails the event with this probability. A failed event skips its remaining steps.
     Fail(f64),
-    /// Sends one event to each of these stages, and does not wait for them. An event that a stage
-    /// refuses is lost.
+    /// Sends one event to each of these stages, and does not wait until the events have been
+    /// handled. An event that a stage refuses is lost.
     Send(Vec<usize>),
     /// Forwards the request to this stage, which answers it. If the stage refuses the request, the
     /// client gets a rejection.
@@ -205,9 +205,9 @@ pub struct Clients {
     /// The work of each request in the step [`Serve`](Step::Serve). Each entry holds a start time
     /// and the work of requests that arrive from then on.
     pub services: Vec<(u64, Service)>,
-    /// The time after which a client stops waiting for an answer; `u64::MAX` for never. Stages
-    /// continue to work on the client's request after that time, unless they
-    /// [skip](SimStage::skips_abandoned) such requests.
+    /// The time after which a client stops waiting for an answer; `u64::MAX` for never. After this
+    /// timeout, stages continue to work on the client's request unless they
+    /// [skip](SimStage::skips_abandoned) abandoned requests.
     pub timeout_ns: u64,
     /// The rule for retries after a rejection, a failure or a timeout. A client that has used all
     /// its retries leaves. After a rejection, the client waits for the delay of this rule or for
