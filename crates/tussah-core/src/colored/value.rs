@@ -21,9 +21,9 @@ use crate::worker::{InColor, Worker};
 /// A shared value that only events of one color can access, without a lock.
 ///
 /// Each `Colored` has its own color, which differs from every [`Color`](crate::Color). Clones refer
-/// to the same value. The value is dropped once the last clone of its `Colored` and the last
-/// reference to its color have been dropped: immediately if the color is idle, and otherwise on the
-/// OS thread that runs the color's last event.
+/// to the same value. The value is dropped once all clones of the `Colored` and all references to
+/// its color have been dropped: immediately if the color is idle, and otherwise on the OS thread
+/// that runs the color's last event.
 ///
 /// Access the value by sending closures to it; no reference to the value can leave a closure:
 ///
