@@ -61,7 +61,7 @@ struct Shared {
 }
 
 impl Limit {
-    /// Creates a limit with `permits` permits. If `permits` is 0, all callers wait until
+    /// Creates a limit with `permits` permits. If `permits` is 0, each `acquire` waits until
     /// [`set_permits`](Self::set_permits) adds permits.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, permits: usize) -> Self {
@@ -77,9 +77,9 @@ impl Limit {
     /// sixteenth of the permits, rounded down, is reserved for class 0: the other classes cannot
     /// use that part.
     ///
-    /// The algorithm comes from Goyal, Vin and Cheng, "Start-time fair queueing" (SIGCOMM 1996).
-    /// Where that paper uses the length of a packet, the limit uses the mean time for which a class
-    /// holds a permit.
+    /// The algorithm comes from Goyal, Vin and Cheng, "Start-time fair queueing" (SIGCOMM 1996). In
+    /// place of the length of a packet, a limit uses the mean time for which a class holds a
+    /// permit.
     ///
     /// A share of 0 counts as 1. Only the first [`CLASSES_MAX`](crate::stage::CLASSES_MAX) shares
     /// count. If `shares` is empty, the limit has one class.

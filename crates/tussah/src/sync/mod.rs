@@ -21,7 +21,7 @@
 //! [`spawn`](crate::spawn).
 //!
 //! Some re-exported types have methods that block the OS thread, such as `lock_blocking` and
-//! `recv_blocking`. Do not call such methods in an event or in a closure passed to
+//! `recv_blocking`. Do not call a blocking method in an event or in a closure passed to
 //! [`with`](crate::Colored::with). Inside an event or such a closure,
 //! [`block_on`](crate::Handle::block_on) panics, but these methods block the worker.
 

@@ -19,7 +19,7 @@ pub struct Each<E, F> {
 /// before it takes the next event. The handler skips events that have expired or been
 /// [cancelled](crate::stage::CancelHandle) before it reaches them.
 ///
-/// Several servlets call the closure concurrently. For a serial stage, use [`each_mut`].
+/// Several servlets can call the closure concurrently. For a serial stage, use [`each_mut`].
 ///
 /// # Examples
 /// ```

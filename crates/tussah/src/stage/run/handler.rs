@@ -34,8 +34,8 @@ pub trait Handler: Send + Sync + 'static {
     /// The type of the events.
     type Event: Send + 'static;
 
-    /// Handles one batch. The servlet takes its next batch when the future has completed or been
-    /// dropped.
+    /// Handles one batch. The servlet takes its next batch when the returned future has completed
+    /// or been dropped.
     fn handle(&self, batch: &mut Batch<Self::Event>) -> impl Future<Output = ()> + Send;
 }
 

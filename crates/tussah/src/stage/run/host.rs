@@ -14,7 +14,7 @@ use crate::stage::event::Batch;
 /// An owner of a handler. [`Many`] lets several servlets use the handler concurrently, and [`One`]
 /// lets only one servlet use it at a time. Other crates cannot implement this trait.
 pub trait Host: sealed::Sealed + Send + Sync + 'static {
-    /// The type of the events. This is an associated type, not a type parameter: in an `async`
+    /// The type of the events. `Event` is an associated type, not a type parameter: in an `async`
     /// block, the compiler could not match a type parameter with the events of a handler whose type
     /// contains a lifetime.
     #[doc(hidden)]
