@@ -3,11 +3,11 @@
 /// Limits the number of arenas that the C library's allocator creates.
 ///
 /// By default, glibc may create eight arenas per CPU (`M_ARENA_MAX` in mallopt(3)). Each OS thread
-/// allocates from one arena, and memory freed by another OS thread returns to that arena. If OS
-/// threads pass memory to each other, for example because some of them read files for others, free
-/// memory accumulates in each arena, and OS threads that use other arenas cannot allocate it. The
-/// memory use of a server then keeps growing. Fewer arenas reduce this effect, but OS threads that
-/// allocate a lot then contend for them.
+/// allocates from one arena, and freed memory returns to the arena that it came from, whichever OS
+/// thread frees it. If OS threads pass memory to each other, for example because some of them read
+/// files for others, free memory accumulates in each arena, and OS threads that use other arenas
+/// cannot allocate it. The memory use of a server then keeps growing. Fewer arenas reduce this
+/// effect, but OS threads that allocate a lot then contend for them.
 ///
 /// Call this function at the beginning of `main`. If the process already has a second OS thread, or
 /// uses a C library other than glibc, the function does nothing and returns false. The setting has

@@ -6,7 +6,7 @@ use crate::quietly::quietly;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Candidate {
-    /// The color's priority; larger values are more urgent. The color of a thread that has its own
+    /// The color's priority; larger values are more urgent. If a thread has its own color, that
     /// color has priority 0.
     pub priority: i8,
     /// True if the color was the last to run on this worker, so its data is probably in the cache.
@@ -62,9 +62,9 @@ pub trait Policy: Send {
 ///
 /// The policy chooses the candidate with the largest weight. The weight of a candidate is its
 /// priority, plus one if the color was the last to run on this worker. Among candidates of equal
-/// weight, it chooses the one that became runnable first (the thesis on libasync-mp, §3.4). While
-/// no color of the runtime has a priority, the policy ignores the weights, and the queue is first
-/// in, first out.
+/// weight, the policy chooses the one that became runnable first (the thesis on libasync-mp, §3.4).
+/// While no color of the runtime has a priority, the policy ignores the weights, and the queue is
+/// first in, first out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Priorities;
 

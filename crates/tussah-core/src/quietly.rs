@@ -9,8 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs `f` and catches any panic. The panic's payload is dropped; the panic hook has already run.
 ///
-/// The payload is a user's value, so its destructor may also panic. If the destructor panics, the
-/// payload of this second panic is leaked, because dropping it could cause yet another panic.
+/// The payload comes from user code, so its destructor may also panic. If the destructor panics,
+/// the payload of this second panic is leaked, because dropping it could cause yet another panic.
 pub fn quietly(f: impl FnOnce()) {
     let _ = caught(f);
 }
@@ -35,7 +35,7 @@ fn dispose(payload: Box<dyn Any + Send>) {
     }
 }
 
-/// A user's value that the runtime owns. Panics in its destructor are caught.
+/// A value from user code that the runtime owns. Panics in the value's destructor are caught.
 pub struct Guarded<T>(ManuallyDrop<T>);
 
 impl<T> Guarded<T> {

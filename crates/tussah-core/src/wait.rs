@@ -44,11 +44,11 @@ const WAKE_BATCH: usize = 1;
 ///
 /// `Notify` behaves like `tokio::sync::Notify`:
 ///
-/// - [`notify_one`](Self::notify_one) wakes the thread that has waited longest. If no thread waits,
-///   `notify_one` stores one *permit*, and the next [`notified`](Self::notified) completes
+/// - [`notify_one`](Self::notify_one) wakes the thread that has waited longest. If no thread is
+///   waiting, `notify_one` stores one *permit*, and the next [`notified`](Self::notified) completes
 ///   immediately. A `Notify` never stores more than one permit.
 /// - [`notify_waiters`](Self::notify_waiters) completes every existing [`Notified`] future, polled
-///   or not. It stores no permit.
+///   or not, and stores no permit.
 ///
 /// A woken thread sees everything that happened before the notification.
 ///
@@ -88,7 +88,7 @@ const WAKE_BATCH: usize = 1;
 /// # Leaks
 ///
 /// Leaking a polled [`Notified`] is sound. The leaked future keeps its place in the queue forever,
-/// so one later `notify_one` has no effect.
+/// so one later call to `notify_one` has no effect.
 pub struct Notify {
     state: Mutex<State>,
 }
@@ -159,9 +159,9 @@ impl Notify {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future gives up its place in the queue. If a `notify_one` has already selected
-    /// the future, the notification passes to the next future in the queue. If no future is queued,
-    /// the notification is stored as the permit.
+    /// Dropping the future gives up its place in the queue. If a call to `notify_one` has already
+    /// selected the future, the notification passes to the next future in the queue. If no future
+    /// is queued, the notification is stored as the permit.
     pub fn notified(&self) -> Notified<'_> {
         let broadcasts = self.lock().broadcasts;
         Notified {
@@ -171,7 +171,7 @@ impl Notify {
         }
     }
 
-    /// Wakes the thread that has waited longest, or stores a permit if no thread waits.
+    /// Wakes the thread that has waited longest, or stores a permit if no thread is waiting.
     ///
     /// ```
     /// # mod tussah { pub use tussah_core as sync; }

@@ -125,8 +125,8 @@ pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// which a graph chooses a shard must exist. A call in a graph must not lead to a module that
 /// awaits or blocks. The compiler also checks that the arguments of each instance fit the module's
 /// parameters. A constant must fit into the integer type of its parameter, even if it reaches the
-/// parameter through inner graphs. The compiler's messages point to the faulty place in the Weave
-/// file.
+/// parameter through inner graphs. The compiler's messages point to the location of the error in
+/// the Weave file.
 ///
 /// A parameter of the graph can have a Rust type, such as `server: Arc<Server>`. Rust resolves the
 /// type, including type aliases, at the macro's call site, and `Params::typed` sets the value.
@@ -141,8 +141,8 @@ pub fn weave_file(input: TokenStream) -> TokenStream {
     weave::file(input.into()).into()
 }
 
-/// Compiles Weave graphs that are written inline in the program. In all other respects, works like
-/// `weave_file!`. Errors point to the faulty part of the graph.
+/// Compiles Weave graphs that are written inline in the program. In all other respects, the macro
+/// works like `weave_file!`. Error messages point to the part of the graph that contains the error.
 ///
 /// ```ignore
 /// tussah::flow::weave! {

@@ -5,8 +5,8 @@
 //! until the application has ended the response, or until the caller drops the [`Response`].
 //! Further requests wait in a bounded queue.
 //!
-//! The client sends the request and receives the response at the same time, so that neither blocks
-//! the other. Once the head of the response has arrived, the client reads and sends only while the
+//! The client sends the request and receives the response at the same time, so neither blocks the
+//! other. Once the head of the response has arrived, the client reads and sends only while the
 //! caller polls [`Response::chunk`], so a slow caller slows down the application.
 //!
 //! [`Limit`]: tussah::sync::Limit

@@ -1,8 +1,8 @@
 //! HTTP modules for flow graphs.
 //!
 //! [`HttpListen`] is a source of [`Request`]s, and [`HttpReply`] sends the [`Response`]s that a
-//! graph creates for them. Both handle connections with the code of the
-//! [web server](crate::web).
+//! graph creates for them. Both modules handle connections with the code of the [web
+//! server](crate::web).
 //!
 //! ```
 //! use tussah::flow::{Out, Params, module};

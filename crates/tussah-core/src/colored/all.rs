@@ -77,8 +77,8 @@ all_colored!(A 0, B 1, C 2, D 3);
 /// request was first polled.
 ///
 /// # Cancellation
-/// Cancellation works as in [`Colored::with`]. A cancelled request leaves each queue at the latest
-/// when it reaches the front.
+/// Cancellation works as in [`Colored::with`]. A cancelled request leaves each queue when it
+/// reaches the front of that queue, or earlier.
 ///
 /// # Panics
 /// Panics if two of the values have the same color, or if the values belong to different runtimes.

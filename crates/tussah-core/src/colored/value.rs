@@ -25,7 +25,7 @@ use crate::worker::{InColor, Worker};
 /// its color have been dropped: immediately if the color is idle, and otherwise on the OS thread
 /// that runs the color's last event.
 ///
-/// Access the value by sending closures to it; no reference to the value can leave a closure:
+/// Access the value by sending closures to it; no reference to the value can escape from a closure:
 ///
 /// ```compile_fail
 /// # use tussah_core as tussah;

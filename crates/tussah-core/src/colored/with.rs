@@ -16,8 +16,8 @@ use crate::thread::again;
 use crate::tiny_waker::TinyWaker;
 use crate::worker::{Budget, Worker};
 
-/// An operation on a colored value of type `T` that returns an `R`. Only [`Write`] and [`Read`]
-/// implement this trait.
+/// An operation that takes a colored value of type `T` and returns an `R`. Only [`Write`] and
+/// [`Read`] implement this trait.
 #[allow(private_bounds)]
 pub trait Operation<T, R>: Sealed + Sized {
     /// True if the operation only reads, so that several such operations may run at the same time.

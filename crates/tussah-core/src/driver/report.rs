@@ -5,8 +5,8 @@ use std::fmt;
 use super::file::Files;
 use crate::runtime::Shared;
 
-/// A printable report on a runtime's drivers. It also states whether file operations use io_uring
-/// or the blocking pool, and why.
+/// A printable report on a runtime's drivers. The report also states whether file operations use
+/// io_uring or the blocking pool, and why.
 ///
 /// # Examples
 /// ```

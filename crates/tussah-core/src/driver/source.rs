@@ -22,9 +22,9 @@ use crate::worker::Worker;
 ///
 /// An operation is a closure that the source calls immediately, and again whenever the driver
 /// reports that the operation may succeed. The descriptor is registered with a driver when a thread
-/// first has to wait for it. Any number of threads may wait at the same time; a report wakes all of
-/// them, and they try again. If another executor polls the futures, a worker calls that executor's
-/// wakers, so these wakers must not block.
+/// first has to wait for it. Any number of threads may wait at the same time: when the driver
+/// reports readiness, all of them wake up and try again. If another executor polls the futures, a
+/// worker calls that executor's wakers, so these wakers must not block.
 ///
 /// # Examples
 /// ```
@@ -81,8 +81,8 @@ impl Source {
     }
 
     /// Assigns this descriptor to the next worker in rotation, instead of to the worker that first
-    /// waits for it. Use this for connections that a single worker accepts: all workers then share
-    /// the load from the start, without stealing.
+    /// waits for it. Use this method for connections that are all accepted by one worker: all
+    /// workers then share the load immediately, without stealing.
     #[must_use]
     pub fn spread(mut self) -> Self {
         self.spreads = true;

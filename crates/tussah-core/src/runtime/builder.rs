@@ -201,8 +201,8 @@ impl Builder {
     /// Returns `InvalidInput` if the number of workers is not between 1 and 1,024. With
     /// [`FileDriver::Auto`], also returns `InvalidInput` if `TUSSAH_FILES` has a value other than
     /// `io_uring`, `pool` or the empty string. If io_uring is required but not available, returns
-    /// the kernel's error, which names the call that failed. Returns the system's error if an OS
-    /// thread could not be started.
+    /// an error whose message states the reason. Returns the system's error if an OS thread could
+    /// not be started.
     pub fn build(self) -> io::Result<Runtime> {
         let workers = match self.workers {
             Some(workers) => workers,

@@ -25,7 +25,7 @@ use crate::worker::Worker;
 use crate::world::Network;
 /// A runtime with its workers, colors, timers and blocking pool. Dropping the runtime calls
 /// [`Runtime::shutdown`] with a `drain` of zero. If code that must not block drops the runtime
-/// during a panic, a new OS thread makes this call.
+/// during a panic, a new OS thread performs this shutdown.
 pub struct Runtime {
     handle: Handle,
 }
@@ -37,7 +37,7 @@ pub struct Handle {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// The error of an operation that needs a runtime but runs outside of one.
+/// The error returned by an operation that needs a runtime but is called outside of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoRuntime;
 
@@ -225,7 +225,8 @@ impl Handle {
         }
     }
 
-    /// Returns a reference to a color of this runtime. Posting by reference needs no look-up.
+    /// Returns a reference to a color. Events posted through the reference need no lookup of the
+    /// color.
     pub fn color(&self, color: impl AsColor) -> ColorRef {
         color.reference(&self.shared)
     }
@@ -248,7 +249,7 @@ impl Handle {
         DriverReport::new(&self.shared)
     }
 
-    /// Returns statistics since the runtime's start, including the maximum speed-up from more CPUs.
+    /// Returns the runtime's statistics, including the maximum speed-up that more CPUs can give.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.shared)
     }
@@ -276,8 +277,8 @@ impl Handle {
         worker.is_of(&self.shared).then_some(worker.index)
     }
 
-    /// Changes the number of workers while the runtime runs. A removed worker finishes its current
-    /// event, and hands its colors and timers to the other workers.
+    /// Changes the number of workers while the runtime is running. A removed worker finishes its
+    /// current event, and hands its colors and timers to the other workers.
     ///
     /// # Errors
     /// Returns `InvalidInput` if the number is not between 1 and 1,024, and `Other` if the runtime

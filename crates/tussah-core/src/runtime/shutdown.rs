@@ -111,8 +111,8 @@ pub struct ShutdownReport {
     /// second after the shutdown had asked them to stop.
     ///
     /// If any worker is left behind, queued events and waiting threads are not dropped, except for
-    /// threads that wait for a file. If you join a thread that was not dropped, the join never
-    /// completes. The memory of a runtime that leaves a worker behind is never freed.
+    /// threads that wait for a file. If the shutdown did not drop a waiting thread, joining that
+    /// thread never completes. The memory of a runtime that leaves a worker behind is never freed.
     pub workers_stuck: usize,
 }
 

@@ -27,8 +27,8 @@ pub struct Stats {
     /// serially, the value follows from Amdahl's law, with that color as the serial part (the
     /// thesis on libasync-mp, §5.2.2: a share of 0.35 gives 2.85).
     pub speedup_max: Option<f64>,
-    /// Number of colors that are identified by a number and not yet forgotten; see
-    /// [`ColorRef`](crate::ColorRef).
+    /// Count of numbered colors that the runtime remembers; [`ColorRef`](crate::ColorRef) states
+    /// when it forgets one.
     pub colors_remembered: usize,
     /// Statistics of the blocking pool.
     pub blocking: BlockingStats,

@@ -60,8 +60,8 @@ impl<T> JoinHandle<T> {
         Header::abort(self.thread);
     }
 
-    /// Returns a handle that can only abort the thread. That handle may be cloned, and may outlive
-    /// this one.
+    /// Returns a handle that can only abort the thread. The returned handle can be cloned, and may
+    /// outlive this one.
     pub fn abort_handle(&self) -> AbortHandle {
         self.header().retain();
         AbortHandle {

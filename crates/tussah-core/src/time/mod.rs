@@ -20,10 +20,10 @@
 //!
 //! A worker that is about to park marks itself as parked, issues a `SeqCst` fence and then reads
 //! `Shard::next_tick`. An OS thread whose new entry is due before all others stores the entry's
-//! tick as the earliest, issues a `SeqCst` fence and then calls the shard's unpark hook. The hook
-//! can check whether the worker is parked (`Shard::notify`). At least one of the two, the worker or
-//! that OS thread, sees the other's store, so no worker sleeps past a deadline. (The workers' hook
-//! always unparks the worker, which suffices on its own; see `worker/README.md`.)
+//! tick as the shard's earliest, issues a `SeqCst` fence and then calls the shard's unpark hook.
+//! The hook can check whether the worker is parked (`Shard::notify`). Either the worker sees the OS
+//! thread's store, or the OS thread sees the worker's, so no worker sleeps past a deadline. (The
+//! workers' hook always unparks the worker, which suffices on its own; see `worker/README.md`.)
 
 mod clock;
 mod context;

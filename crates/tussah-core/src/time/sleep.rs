@@ -30,8 +30,8 @@ use super::{
 ///
 /// # Cancellation
 ///
-/// Dropping the future cancels the timer in constant time. The drop waits at most for the lock of
-/// the wheel, which is held only briefly.
+/// Dropping the future cancels the timer in constant time. The destructor may wait for the wheel's
+/// lock, which is held only briefly.
 ///
 /// # Panics
 ///

@@ -43,7 +43,7 @@ impl FromStr for Address {
     }
 }
 
-/// The error for a string that is not an [`Address`].
+/// The error for a string that cannot be parsed as an [`Address`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressError;
 

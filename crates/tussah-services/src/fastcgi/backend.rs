@@ -21,11 +21,12 @@ use super::response::Response;
 /// The limits of a [`Backend`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Bound, in connections: the maximum number that are open at the same time; 5 by default. Even
-    /// an idle connection occupies a process of php-fpm. The number of connections must therefore
-    /// not exceed `pm.max_children` in the configuration of php-fpm, which is 5 on Debian.
+    /// Bound, in connections: at most this many may be open at the same time; 5 by default. Even an
+    /// idle connection occupies a process of php-fpm. The number of connections must therefore not
+    /// exceed `pm.max_children` in the configuration of php-fpm, which is 5 on Debian.
     pub connections: usize,
-    /// Bound, in requests: the maximum number that wait for a connection; 1024 by default.
+    /// Bound, in requests: at most this many may wait for a connection at the same time; 1024 by
+    /// default.
     pub waiting: usize,
     /// The maximum time that a request waits for a free connection; 10 s by default.
     pub queue: Duration,
@@ -99,8 +100,8 @@ impl Backend {
     /// Sends a request with the given variables and body, and waits for the head of the response.
     /// If the body is not empty, the variables must include its length, `CONTENT_LENGTH`.
     ///
-    /// If a reused connection breaks before any byte of the request was sent, the method sends the
-    /// request again on a new connection. A GET or HEAD request without a body is also sent again
+    /// If a reused connection breaks before any byte of the request has been sent, the method sends
+    /// the request on a new connection. A GET or HEAD request without a body is sent a second time
     /// if a reused connection breaks before any byte of the response has arrived (RFC 9110, section
     /// 9.2.2).
     ///

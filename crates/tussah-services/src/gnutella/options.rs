@@ -21,10 +21,11 @@ pub struct Options {
     /// The number of peers to keep. While the router has fewer peers than this, it connects to
     /// further hosts. The range is 0 to 100.
     pub keep: usize,
-    /// Bound, in peers: the maximum number that are connected at the same time. The value must be
-    /// from 1 to 10,000, and at least `keep`.
+    /// Bound, in peers: at most this many may be connected at the same time. The value must be from
+    /// 1 to 10,000, and at least `keep`.
     pub peers_max: usize,
-    /// Bound, in peers: the maximum number per address. The range is 1 to 10,000.
+    /// Bound, in peers: at most this many may be connected from the same address. The range is 1 to
+    /// 10,000.
     pub each_max: usize,
     /// Bound, in bytes: the maximum total length of the packets queued for a peer. The router
     /// disconnects a peer whose queue exceeds the bound. The range is 64 KiB to 1 GiB.
@@ -32,7 +33,7 @@ pub struct Options {
     /// Bound, in hops: the maximum length of a packet's path from its sender to its last receiver.
     /// The range is 1 to 7.
     pub ttl: u8,
-    /// Bound, in routes: the maximum number to remember, separately for pings, queries and
+    /// Bound, in routes: the router remembers at most this many, separately for pings, queries and
     /// servents. The range is 1 to 2^31.
     pub routes: usize,
     /// The time after which the router disconnects a peer that sends nothing; at least 80 ms.

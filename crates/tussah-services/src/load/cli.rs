@@ -27,9 +27,9 @@ use crate::units::show_count;
 ///
 /// Every client uses one connection at a time. In a closed loop, the default, a client sends a
 /// request, waits for the complete response, pauses for --think, and sends the next request. In an
-/// open loop (--rate), requests are due at even intervals whatever the server does. Their latency
-/// is measured from the due time, so that a server stall also counts against the requests that it
-/// delays.
+/// open loop (--rate), requests are due at even intervals whatever the server does. The latency of
+/// a request is then measured from its due time, so a server stall also counts against the requests
+/// that it delays.
 ///
 /// First, all clients connect, a few at a time so that the server's accept queue does not overflow.
 /// Then, for the duration of --warm-up, the clients make requests that do not count. Finally, the

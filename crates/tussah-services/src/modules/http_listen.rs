@@ -42,7 +42,7 @@ use crate::web::{Routes, Running};
 /// of each connection waits.
 ///
 /// The flow of a connection ends when the client disconnects. If a client disconnects before the
-/// graph has accepted its request, the module does not send the request. When the graph stops, the
+/// graph has accepted its request, the module discards the request. When the graph stops, the
 /// module accepts no further connections, and closes each open connection once all requests of that
 /// connection have been answered.
 ///

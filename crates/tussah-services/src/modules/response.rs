@@ -33,7 +33,7 @@ pub enum Body {
     /// The first bytes of a file; the second field is the number of bytes. If the file has become
     /// shorter by the time it is sent, the connection is closed.
     File(Arc<File>, u64),
-    /// Parts of files, which a [`BodySender`](super::BodySender) adds while the response is sent.
+    /// Parts of files; a [`BodySender`](super::BodySender) adds them while the response is sent.
     Parts(Parts),
 }
 

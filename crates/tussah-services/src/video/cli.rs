@@ -33,7 +33,7 @@ pub struct Arguments {
     /// Directory inside DIR that is on a disk of its own, and the rate at which that disk reads
     /// chunks; repeatable
     ///
-    /// If no rate is given for a disk, the server measures the disk's rate at the start. Together,
+    /// If no rate is given for a disk, the server measures the disk's rate at startup. Together,
     /// the admitted streams of a disk never need more than the disk's rate. The path `.` stands for
     /// the disk of DIR itself.
     #[arg(short, long, value_name = "PATH[=RATE]", value_parser = disk)]

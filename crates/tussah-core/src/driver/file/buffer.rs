@@ -13,8 +13,8 @@ use std::sync::Arc;
 /// the content of the memory must not change.
 ///
 /// An operation calls `bytes` once, in its first poll, and keeps the result. Until the operation
-/// ends, it uses this memory, and calls no method of `self`. If `bytes` panics, that poll panics,
-/// and nothing is written.
+/// ends, it uses this memory, and calls no method of `self`. If `bytes` panics, the poll that
+/// called it panics, and nothing is written.
 pub unsafe trait IoBuf: Send + Unpin + 'static {
     /// Returns the bytes to write.
     fn bytes(&self) -> &[u8];

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Each operation has its own source file in `op/`, with a version for the ring, a version for the
-//! pool, and one function that converts the result of either version. The state of an operation is
-//! in `cell.rs`, with the rules that keep memory alive while the kernel may access it.
+//! pool, and one function that converts the result of either version. The file `cell.rs` contains
+//! the state of an operation, and the rules that keep memory alive while the kernel may access it.
 //!
 //! # Rings
 //!

@@ -147,7 +147,7 @@ impl OpenFile {
     }
 
     /// Closes the file if this is its last clone and no operation is in flight. Otherwise, the file
-    /// is closed when its last clone is dropped and its last operation has ended.
+    /// is closed once its last clone has been dropped and its last operation has ended.
     ///
     /// # Errors
     /// Returns any error from close(2). The file is closed even if close(2) returns an error.

@@ -1,11 +1,12 @@
 //! The file set of SPECweb99: names, sizes, contents, and popularity.
 //!
-//! A directory has 36 files in four classes of nine. Each file is 102 to 921,600 bytes long; a
-//! directory has 4.88 MiB in total. The classes get 35, 50, 14 and 1 % of the requests. Within a
-//! class, the popularity follows Zipf's law: file 5 is the most popular, followed by 4, 6, 3, 7, 2,
-//! 8, 9 and 1. The popularity of directories also follows Zipf's law, the first directory being the
-//! most popular. The figures are from Nahum, "Deconstructing SPECweb99", 2002. The frequencies
-//! within a class are those in Nahum's table, from 35.3 % for file 5 to 3.9 % for file 1.
+//! A directory has 36 files in four classes of nine. Each file is 102 to 921,600 bytes long; the
+//! files of a directory take up 4.88 MiB in total. The classes get 35, 50, 14 and 1 % of the
+//! requests. Within a class, the popularity follows Zipf's law: file 5 is the most popular,
+//! followed by 4, 6, 3, 7, 2, 8, 9 and 1. The popularity of directories also follows Zipf's law,
+//! the first directory being the most popular. The figures are from Nahum, "Deconstructing
+//! SPECweb99", 2002. The frequencies within a class are those in Nahum's table, from 35.3 % for
+//! file 5 to 3.9 % for file 1.
 
 mod generate;
 
@@ -65,8 +66,8 @@ impl FileSet {
     /// paper, which is slightly larger than 3.3 GB.
     ///
     /// # Errors
-    /// If the string is not a size, or the size is too small or too large, returns an error message
-    /// that states what was expected.
+    /// If the string is not a size such as `100MB`, or the size is out of range, returns an error
+    /// message that states what was expected.
     pub fn of_size(text: &str) -> Result<Self, String> {
         let bytes = crate::units::size(text)?;
         // 100 MB hold 20 directories of 4.88 MiB, by the usual calculation.
