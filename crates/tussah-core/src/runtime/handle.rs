@@ -225,8 +225,7 @@ impl Handle {
         }
     }
 
-    /// Returns a reference to a color. Events posted through the reference need no lookup of the
-    /// color.
+    /// Returns a reference to a color. Posting events through this reference avoids lookups.
     pub fn color(&self, color: impl AsColor) -> ColorRef {
         color.reference(&self.shared)
     }
