@@ -6,8 +6,8 @@ use std::fmt;
 /// The error for malformed bytes. The error states the position, what was expected, and what was
 /// found.
 ///
-/// After this error, close the connection, because the start of the next message is unknown. If a
-/// function is an exception to this rule, its documentation says so.
+/// Unless the documentation of the function says otherwise, close the connection after this error,
+/// because the start of the next message is unknown.
 ///
 /// ```
 /// use std::num::NonZeroU16;

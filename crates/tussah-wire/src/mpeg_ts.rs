@@ -13,11 +13,11 @@ const TICKS_PER_MS: u64 = 90;
 const WRAP: u64 = 1 << 33;
 
 /// Returns the duration of a stream in milliseconds, from its first and its last bytes. The
-/// duration is the difference between the first and the last clock reference (PCR, section 2.4.3.5)
-/// of the first program clock that is found.
+/// function uses the program clock of the first clock reference (PCR, section 2.4.3.5) in `first`.
+/// The duration is the difference between this reference and the clock's last reference in `last`.
 ///
-/// Returns `None` if the bytes are not a transport stream, or if the last bytes contain no later
-/// reference of that clock. If the clock jumps within the stream, the result is wrong.
+/// Returns `None` if the bytes are not a transport stream, or if `last` contains no later reference
+/// of the same clock. If the clock has a discontinuity within the stream, the result is wrong.
 ///
 /// ```
 /// assert_eq!(tussah_wire::mpeg_ts::duration_ms(b"not a stream", b"of packets"), None);

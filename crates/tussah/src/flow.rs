@@ -83,9 +83,9 @@
 //! # Sending
 //! An output port is an argument: `out: &impl Out<T>` in a plain `fn`, and `out: &impl AsyncOut<T>`
 //! in an `async fn`. The name of the argument is the name of the port. [`Out::send`] never waits
-//! and returns no error. If a receiver has no room, the item stays in the port's outbox. The
-//! sending instance takes its next item only when all of its outboxes are empty.
-//! [`AsyncOut::send`] waits until there is room for the item.
+//! and returns no error. If a receiver cannot accept an item yet, the item stays in the port's
+//! outbox. The sending instance takes its next item only when all of its outboxes are empty.
+//! [`AsyncOut::send`] waits until every receiver can accept the item.
 //!
 //! # Weave
 //! [Weave](tussah_weave) is a language for graphs. [`Modules`] creates a [`Graph`] from source
@@ -96,9 +96,9 @@
 //! Each item has exactly one outcome. If an item is shed or expires, or if the call that handles it
 //! panics or is [stopped](Running::stop), the item becomes a [`Dropped`] and goes to the `dropped`
 //! port of the instance that held it. If `run` returns an error, the error goes to the `failed`
-//! port. Each item is delivered at most once. A send to `dropped` never waits; if the receiver has
-//! no room, the receiver counts the item as refused. An output port without an edge discards its
-//! items.
+//! port. Each item is delivered at most once. A send to `dropped` never waits: if a receiver cannot
+//! accept the item at once, it discards the item and counts it as refused. An output port without
+//! an edge discards its items.
 
 mod args;
 mod batch;

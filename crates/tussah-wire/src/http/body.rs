@@ -11,13 +11,13 @@ use chunked::Chunked;
 /// The limits on a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound, in bytes: the maximum length of the whole decoded body; 1 MiB by default. A body
-    /// above this limit is refused with status 413.
+    /// Bound, in bytes: the length of the whole decoded body; 1 MiB by default. A body above this
+    /// limit is refused with status 413.
     pub body_bytes_max: u64,
-    /// Bound, in bytes: the maximum total length of the chunk extensions of the body; 1 KiB by
-    /// default, because chunk extensions are rarely used.
+    /// Bound, in bytes: the total length of the chunk extensions of the body; 1 KiB by default,
+    /// because chunk extensions are rarely used.
     pub extension_bytes_max: usize,
-    /// Bound, in bytes: the maximum total length of the trailers; 8 KiB by default.
+    /// Bound, in bytes: the total length of the trailers; 8 KiB by default.
     pub trailer_bytes_max: usize,
 }
 
@@ -36,7 +36,7 @@ impl Default for Limits {
 pub struct Step {
     /// Number of bytes consumed.
     pub consumed: usize,
-    /// The range of the next part of the body within the consumed bytes. The range may be empty.
+    /// The next part of the body, as a range within the consumed bytes. The range may be empty.
     pub body: Range<usize>,
     /// True if the body has ended; any bytes after `consumed` then belong to the next message.
     pub done: bool,

@@ -9,7 +9,7 @@ use super::{Method, date};
 pub struct Validators<'a> {
     /// The value of `ETag`: `"..."`, or `W/"..."` for a weak tag.
     pub etag: Option<&'a str>,
-    /// The time of `Last-Modified`, in seconds since 1970.
+    /// The value of `Last-Modified`, in seconds since 1970.
     pub modified: Option<u64>,
 }
 

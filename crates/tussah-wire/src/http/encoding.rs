@@ -115,9 +115,10 @@ impl Accepted {
     /// Parses the values of the `Accept-Encoding` lines.
     ///
     /// If a request has no `Accept-Encoding` line, section 12.5.3 lets a server use any coding.
-    /// However, such a client may understand only the identity coding, so the result accepts no
-    /// other coding. If the lines do not name the identity coding, it ranks below every other
-    /// accepted coding, and `*;q=0` excludes it. Malformed members of the list are ignored.
+    /// However, a client that sends no `Accept-Encoding` line may understand only the identity
+    /// coding, so the result then accepts no other coding. If the lines do not name the identity
+    /// coding, it ranks below every other accepted coding, and `*;q=0` excludes it. Malformed
+    /// members of the list are ignored.
     ///
     /// ```
     /// use tussah_wire::http::encoding::{Accepted, Coding, Codings};

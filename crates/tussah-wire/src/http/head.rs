@@ -15,8 +15,8 @@ pub use scan::Scan;
 /// Offsets in a head therefore fit in 16 bits.
 pub const HEAD_BYTES_MAX: usize = u16::MAX as usize;
 
-/// Bound, in lines: the maximum number of empty lines that are skipped before a request (RFC 9112,
-/// section 2.2).
+/// Bound, in lines: the number of empty lines that are skipped before a request (RFC 9112, section
+/// 2.2).
 pub const EMPTY_LINES_MAX: usize = 4;
 
 /// Bound, in bytes: the longest method name that the parser accepts. No registered name exceeds 17
@@ -26,15 +26,15 @@ pub const METHOD_BYTES_MAX: usize = 32;
 /// The limits on the head of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound, in bytes: the maximum length of the whole head, including the final empty line; 16
-    /// KiB by default, which is enough for three 4 KiB cookies. Values over [`HEAD_BYTES_MAX`] are
-    /// reduced to that limit.
+    /// Bound, in bytes: the length of the whole head, including the final empty line; 16 KiB by
+    /// default, which is enough for three 4 KiB cookies. Values over [`HEAD_BYTES_MAX`] are reduced
+    /// to that limit.
     pub head_bytes_max: usize,
-    /// Bound, in fields: the maximum number of field lines in the head; 100 by default, as in nginx
-    /// and Apache.
+    /// Bound, in fields: the number of field lines in the head; 100 by default, as in nginx and
+    /// Apache.
     pub fields_max: usize,
-    /// Bound, in bytes: the maximum length of the request target; 8 KiB by default. RFC 9112,
-    /// section 3, recommends at least 8000 bytes.
+    /// Bound, in bytes: the length of the request target; 8 KiB by default. RFC 9112, section 3,
+    /// recommends at least 8000 bytes.
     pub target_bytes_max: usize,
 }
 

@@ -11,9 +11,9 @@ use super::condition::{self, Validators};
 use super::head::{Field, Head};
 use super::syntax::list;
 
-/// Bound, in ranges: the maximum number of ranges in one request. The number is limited because
-/// each range adds a part with its own header to the response. If a request asks for more ranges
-/// than this, the whole representation is sent.
+/// Bound, in ranges: the number of ranges in one request. The number is limited because each range
+/// adds a part with its own header to the response. If a request asks for more ranges than this,
+/// the whole representation is sent.
 pub const RANGES_MAX: usize = 32;
 
 /// A range of bytes of a representation, from `first` to `last` inclusive.

@@ -109,8 +109,8 @@ impl Status {
         self.0
     }
 
-    /// Returns whether a response to a request other than HEAD has a body, which may be empty (RFC
-    /// 9112, section 6.3). Responses with status 1xx, 204 or 304 have no body.
+    /// Returns whether a response with this status to a request other than HEAD has a body, which
+    /// may be empty (RFC 9112, section 6.3). Responses with status 1xx, 204 or 304 have no body.
     pub const fn has_body(self) -> bool {
         !matches!(self.0, 100..=199 | 204 | 304)
     }

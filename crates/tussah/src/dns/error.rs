@@ -11,7 +11,8 @@ use hickory_resolver::net::NetError;
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::RecordType;
 
-/// The error of a failed lookup, with the name, the record type, the server and the cause.
+/// The error that a failed lookup returns, with the name, the record type, the server and the
+/// cause.
 ///
 /// This error can be converted into an [`io::Error`] that contains it. The `io::Error` has one of
 /// these kinds:

@@ -55,9 +55,9 @@ impl From<u32> for ChildId {
 /// effects. For a child started by other code, such as [`std::process::Command`], pass the PID, and
 /// make sure that nothing else waits for the child.
 ///
-/// Registering another callback for the same child replaces the previous one, and `None`
-/// unregisters it, as with [`on_readable`](super::on_readable). A registration that names the child
-/// by its PID takes over the [`Child`] that the previous registration owned, if any.
+/// Registering another callback for the same child replaces the previous one; passing `None`
+/// unregisters the callback, as with [`on_readable`](super::on_readable). A registration that names
+/// the child by its PID takes over the [`Child`] that the previous registration owned, if any.
 ///
 /// A registration costs one descriptor (pidfd_open(2)), one thread and one table entry. Normally,
 /// nothing runs until the child exits. If the descriptor cannot be opened, or cannot be registered

@@ -26,7 +26,7 @@ pub trait Descriptor: Sealed + Send + Sync + 'static {}
 
 impl<S: Sealed + Send + Sync + 'static> Descriptor for S {}
 
-/// A descriptor for whose readiness this crate can wait.
+/// A descriptor whose readiness this crate can await.
 pub trait Sealed {
     /// Returns the descriptor's runtime and number, or `None` if the descriptor was closed.
     fn place(&self) -> Option<(Handle, RawFd)>;
@@ -77,8 +77,8 @@ impl Sealed for Writer {
     }
 }
 
-/// Calls a callback whenever data, the end of the stream or an error is pending, so that a read
-/// would not block. For a listener, this means that a connection is waiting to be accepted.
+/// Calls a callback whenever a read would not block: when data, end-of-file or an error is pending.
+/// For a listener, this means that a connection is waiting to be accepted.
 ///
 /// This function corresponds to libasync's `fdcb` (Zeldovich 2002, table 2.1). The callback carries
 /// its color and priority (Zeldovich 2002, section 3.2).
@@ -86,10 +86,11 @@ impl Sealed for Writer {
 /// - The runtime calls the callback repeatedly while the descriptor is readable, even if the
 ///   callback does not read. Each call is a separate event, which joins the end of the color's
 ///   queue.
-/// - The event itself checks for readiness before it calls the callback. If another callback has
-///   read the data in the meantime, the callback is not called.
-/// - Registering another callback for the same descriptor replaces the previous one, and `None`
-///   unregisters it. A descriptor can have one callback for reading and another for writing.
+/// - The event itself checks for readiness before it calls the callback. If the data has been read
+///   in the meantime, the callback is not called.
+/// - Registering another callback for the same descriptor replaces the previous one; passing `None`
+///   unregisters the callback. A descriptor can have one callback for reading and another for
+///   writing.
 /// - If code in the callback's own color unregisters or replaces the callback, the old callback is
 ///   not called again. If code outside this color unregisters or replaces the callback, a call in
 ///   progress completes and is the last call.
@@ -148,8 +149,8 @@ pub fn on_readable<S: Descriptor>(descriptor: &Arc<S>, callback: impl Into<Optio
     on_ready(descriptor, Direction::Read, callback.into());
 }
 
-/// Calls a callback whenever the descriptor's buffer has free space or an error is pending, so that
-/// a write would not block. In all other respects, this function behaves like [`on_readable`].
+/// Calls a callback whenever a write would not block: when the descriptor's buffer has free space
+/// or an error is pending. In all other respects, this function behaves like [`on_readable`].
 ///
 /// A connection is writable nearly all the time, so register this callback only while data waits to
 /// be written.

@@ -16,7 +16,7 @@ use super::{Callback, handle_of};
 /// one call to the callback. Each call is an event of the callback's color.
 ///
 /// When the runtime is shutting down, the callback is no longer called. Registering another
-/// callback replaces the previous one, and `None` unregisters it, as with
+/// callback replaces the previous one; passing `None` unregisters the callback, as with
 /// [`on_readable`](super::on_readable).
 ///
 /// # Panics

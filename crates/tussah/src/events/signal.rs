@@ -22,9 +22,9 @@ const LOOK_MS: u64 = 20;
 /// one call. Unregistering a callback does not restore the signal's default action.
 /// [`crate::signal`] describes both behaviors.
 ///
-/// Registering another callback for the same signal replaces the previous one, and `None`
-/// unregisters it, as with [`on_readable`](super::on_readable). Callbacks of other runtimes are not
-/// affected: each runtime gets every delivery.
+/// Registering another callback for the same signal replaces the previous one; passing `None`
+/// unregisters the callback, as with [`on_readable`](super::on_readable). Callbacks of other
+/// runtimes are not affected: each runtime gets every delivery.
 ///
 /// A registration costs one pipe, one thread and one table entry. Normally, nothing runs between
 /// signals. If the pipe cannot be registered with epoll, the thread checks the pipe every 20 ms.

@@ -22,8 +22,8 @@ use crate::stage::{Batch as Events, Event, Reason};
 /// belong to that flow.
 ///
 /// The method can take any number of items out of the batch; the items that it leaves return to the
-/// head of the queue. If the method takes no item, it is called with the same batch again. Items
-/// that the method sends belong to the flow of the item that it took last.
+/// head of the queue. If the method takes no item out of the batch, it is called with the same
+/// batch again. Items that the method sends belong to the flow of the item that it took last.
 ///
 /// In an `ordered` module, the output of a call follows the output for all earlier items, and
 /// precedes the output for the items that the call has left in its batch.

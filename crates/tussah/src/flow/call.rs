@@ -159,8 +159,8 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Calls<I
 /// The trait does not require `Sync`. A `Sync` bound would cause an additional error at the `type
 /// Call` of a module that is not `Sync`, with type names that users do not know.
 pub trait Plain<I>: Any {
-    /// Handles an item. If there is no room for the items that the module sent, returns a future
-    /// that waits for room.
+    /// Handles an item. If receivers cannot yet accept all items that the module sent, returns a
+    /// future that completes once they have.
     ///
     /// # Errors
     /// Returns the item if another caller is using the module.
@@ -179,8 +179,8 @@ pub trait Called<M: Module>: Plain<M::Item> {
     /// Returns the output ports.
     fn outs(&self) -> &M::Outs;
 
-    /// Handles an item. If there is no room for an item that the module sends, the item goes into
-    /// `held`.
+    /// Handles an item. If a receiver cannot accept an item that the module sends, the item goes
+    /// into `held`.
     ///
     /// # Panics
     /// Panics if the module panics.
@@ -195,8 +195,8 @@ pub trait Called<M: Module>: Plain<M::Item> {
     /// Counts a panic, and creates the module again if it is serial.
     fn broke(&self, guard: &mut Self::Guard<'_>);
 
-    /// Handles an item that arrived along an edge. If there is no room for the items that the
-    /// module sent, returns a future that waits for room.
+    /// Handles an item that arrived along an edge. If receivers cannot yet accept all items that
+    /// the module sent, returns a future that completes once they have.
     #[inline(always)]
     fn run<'a>(
         &'a self,

@@ -14,8 +14,8 @@
 //! | `describe` | prints the manifest of the modules, as JSON |
 //!
 //! # Parameters
-//! The value of a parameter comes from the first place in this list that sets it. The names in the
-//! list are those of the parameter `at_once` of the graph `WebServer`:
+//! The value of a parameter comes from the first place in this list that sets it. As an example,
+//! the list shows the names for the parameter `at_once` of the graph `WebServer`:
 //!
 //! 1. the option `--at-once`
 //! 2. the environment variable `WEB_SERVER_AT_ONCE`

@@ -177,7 +177,7 @@ impl Graph {
     }
 
     /// Creates all instances on the current runtime, and starts the graph. If the graph cannot
-    /// start, everything created so far is removed.
+    /// start, everything that this call has created is removed.
     ///
     /// # Errors
     /// Returns an error if a port is unknown, if a required port has no edge, or if the two ends of
@@ -186,8 +186,8 @@ impl Graph {
     /// created.
     ///
     /// # Panics
-    /// Panics if called outside a runtime, or if creating an instance panics. Before a panic,
-    /// everything created so far is removed.
+    /// Panics if called outside a runtime, or if creating an instance panics. If this method
+    /// panics, everything that it has created is removed.
     #[track_caller]
     pub fn start(self) -> Result<Running, GraphError> {
         let mut running = Running {

@@ -158,7 +158,7 @@ impl Keepers {
     }
 }
 
-/// The number of sends that are waiting for room during one async call.
+/// The number of sends, within one async call, that are waiting for a receiver to accept an item.
 #[derive(Default)]
 pub struct Sends(AtomicUsize);
 

@@ -177,8 +177,8 @@ pub trait Element: Module + Sync {
         async { unreachable!("a module of single items") }
     }
 
-    /// Handles an item. If there is no room for an item that the method sends, that item goes into
-    /// `held`. Returns false if the method failed.
+    /// Handles an item. If a receiver cannot accept an item that the method sends, that item goes
+    /// into `held`. Returns false if the method failed.
     fn call_now<'a, W: Way>(
         &self,
         _item: Self::Item,
@@ -211,8 +211,8 @@ pub trait Serial: Module {
         async { unreachable!("a module of single items") }
     }
 
-    /// Handles an item. If there is no room for an item that the method sends, that item goes into
-    /// `held`. Returns false if the method failed.
+    /// Handles an item. If a receiver cannot accept an item that the method sends, that item goes
+    /// into `held`. Returns false if the method failed.
     fn call_now<'a, W: Way>(
         &mut self,
         _item: Self::Item,
@@ -253,8 +253,8 @@ pub trait PerFlow: Module + Sync {
         async { unreachable!("a module of single items") }
     }
 
-    /// Handles an item. If there is no room for an item that the method sends, that item goes into
-    /// `held`. Returns false if the method failed.
+    /// Handles an item. If a receiver cannot accept an item that the method sends, that item goes
+    /// into `held`. Returns false if the method failed.
     fn call_now<'a, W: Way>(
         &self,
         _state: &mut Option<Self::State>,

@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 
 /// A file opened by an instance of a module.
 ///
-/// Several instances may read the same file, or several may append to it. If two instances would
-/// use a file in any other way, the later attempt fails with an error that names both. Conflicts
-/// are detected only between regular files opened with this type.
+/// Several instances may read the same file, or several may append to it. Any other combination is
+/// a conflict: the later attempt to open the file fails with an error that names both instances.
+/// Conflicts are detected only between regular files opened with this type.
 ///
 /// # Examples
 /// ```

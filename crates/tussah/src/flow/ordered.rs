@@ -25,7 +25,8 @@ pub async fn flush_in_turn(turn: &Flow, held: &mut Held<'_>) {
     hand_over();
 }
 
-/// Awaits a call, and then hands its output over to the receivers, even if the call has panicked.
+/// Awaits a call, and then delivers the items that the call has sent, including those sent before a
+/// panic.
 pub async fn handed_over<T>(call: impl Future<Output = T>) -> T {
     let result = AssertUnwindSafe(call).catch_unwind().await;
     hand_over();

@@ -6,17 +6,18 @@ use super::flows::Key;
 
 /// An output port of a plain `fn`.
 ///
-/// A send never waits and returns no error. If a receiver has no room, the item stays in the port's
-/// outbox; the instance takes its next item only when all of its outboxes are empty. Each item goes
-/// to all edges of the port. An item sent with [`send`](Self::send) belongs to the flow of the item
-/// that the module is handling; the other methods choose another flow.
+/// A send never waits and returns no error. If a receiver cannot accept an item yet, the item stays
+/// in the port's outbox; the instance takes its next item only when all of its outboxes are empty.
+/// Each item goes to all edges of the port. An item sent with [`send`](Self::send) belongs to the
+/// flow of the item that the module is handling; the other methods choose another flow.
 ///
 /// # Panics
-/// A send panics if a receiver has no room for the item while 1024 items from the same call are
-/// already waiting for room. In an `ordered` module, each call to a method of this trait counts as
-/// one waiting item, because its effect is delayed until the module has finished all earlier items.
-/// All items sent before the panic are delivered, and so is the item that caused the panic. A
-/// method that sends an unbounded number of items should be an `async fn` with [`AsyncOut`] ports.
+/// A send panics if a receiver cannot accept the item while 1024 items from the same call are
+/// already waiting in outboxes. In an `ordered` module, each call to a method of this trait counts
+/// as one waiting item, because its effect is delayed until the module has finished all earlier
+/// items. All items sent before the panic are delivered, and so is the item that caused the panic.
+/// A method that sends an unbounded number of items should be an `async fn` with [`AsyncOut`]
+/// ports.
 pub trait Out<T> {
     /// Sends an item.
     fn send(&self, item: T);
@@ -39,8 +40,8 @@ pub trait Out<T> {
 
 /// An output port of an `async fn`.
 ///
-/// A send waits until each edge of the port has room for the item. If the future is dropped, the
-/// item is dropped, unless it was already sent.
+/// A send waits until every receiver can accept the item. If the future is dropped, the item is
+/// dropped, unless it was already sent.
 pub trait AsyncOut<T>: Sync {
     /// Sends an item.
     fn send(&self, item: T) -> impl Future<Output = ()> + Send;

@@ -12,8 +12,8 @@ use super::way::{Along, Way};
 /// should await its sends.
 const OUTBOX_MAX: usize = 1024;
 
-/// The items that calls to a plain `fn` have sent, but for which receivers have no room yet. After
-/// the calls, the instance waits until the receivers have room for these items. An empty `Held`
+/// The items that calls to a plain `fn` have sent and that receivers have not yet accepted. After
+/// the calls, the instance waits until the receivers have accepted these items. An empty `Held`
 /// occupies one word of memory.
 #[derive(Default)]
 pub struct Held<'a>(OnceCell<Box<RefCell<Waiting<'a>>>>);
@@ -42,7 +42,7 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// Waits until there is room for all of the sent items.
+    /// Waits until all of the sent items have been accepted.
     pub async fn flush(&mut self) {
         let waiting = self.0.take().unwrap_or_default().into_inner();
         for wait in waiting.items {
@@ -81,8 +81,8 @@ impl<T: Send + 'static> Outlet<T> {
         self.outbox_by(flow, held, &(), 0)
     }
 
-    /// Returns this port for use in one call to a plain `fn`. The items that the call sends take
-    /// the route `W`. `port` identifies the port in the types that macros generate.
+    /// Returns this port for use in one call to a plain `fn`. `W` is the route by which the items
+    /// leave the port. `port` identifies the port in the types that macros generate.
     #[inline(always)]
     pub fn outbox_by<'a, 'c, W: Way>(
         &'a self,

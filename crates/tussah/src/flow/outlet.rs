@@ -163,8 +163,8 @@ impl<T: Send + 'static> Outlet<T> {
         }
     }
 
-    /// Polls the future of an async call to completion. Drops the future if the graph halts while
-    /// the call waits for anything other than room in a receiver.
+    /// Polls the future of an async call to completion. Drops the future if the graph halts, but
+    /// not while the call is waiting for a receiver to accept an item.
     #[inline]
     pub async fn unless_cancelled<F: Future>(&self, sends: &Sends, call: F) -> Option<F::Output> {
         self.keepers.unless_cancelled(sends, call).await

@@ -17,8 +17,8 @@ use crate::signal::{Signal, signal};
 /// The graph must run with `--control SOCKET`. A tap never makes the graph wait: it skips items
 /// that arrive too fast, and counts the skipped items.
 ///
-/// Exits with 0 on success, with 1 if the graph has no such edge or already serves too many
-/// clients, and with 2 if the connection fails.
+/// Exits with 0 on success, with 1 if the graph has no such edge or already serves 16 clients, and
+/// with 2 if the connection fails.
 #[derive(Args)]
 pub struct TapArguments {
     /// Socket that `run --control` has created

@@ -7,17 +7,18 @@ use crate::sync::Limit;
 
 impl Graph {
     /// Limits the number of items inside a set of instances. The limit counts both queued items and
-    /// items that an instance is handling. If the set is full, an item from outside waits until
-    /// there is room. If the set is full and the edge of an incoming item sheds or drops items, the
-    /// item goes to the receiver's `dropped` port immediately. An item from outside, and all items
-    /// that the instances send for it in any flow, together count as one item until all of them
-    /// have left the set. A call to `tick`, `wake` or `end` also counts as an item from outside. A
-    /// pending alarm does not count.
+    /// items that an instance is handling. If the set is full, an item from outside waits until the
+    /// set is no longer full. If the set is full and the edge of an incoming item sheds or drops
+    /// items, the item goes to the receiver's `dropped` port immediately. An item from outside, and
+    /// all items that the instances send for it in any flow, together count as one item until all
+    /// of them have left the set. A call to `tick`, `wake` or `end` also counts as an item from
+    /// outside. A pending alarm does not count.
     ///
     /// Even with a limit, each cycle inside the set must have an edge that can drop items. An edge
-    /// that closes a cycle drops no items if it has room for `items` items and each module sends at
-    /// most one item for each item that it handles. In Weave, an edge that closes a cycle has at
-    /// least this room, unless its policy is `shed` or `drop_oldest`.
+    /// that closes a cycle drops no items if its capacity is at least `items` and each module sends
+    /// at most one item for each item that it handles. In Weave, the capacity of an edge that
+    /// closes a cycle is at least the limit of its set, unless the policy of the edge is `shed` or
+    /// `drop_oldest`.
     ///
     /// # Errors
     /// Returns an error if an instance does not exist, is already in a set, or has the method
