@@ -1,16 +1,16 @@
 //! File operations that never block a worker. The operations use io_uring or, on kernels without
 //! it, the blocking pool.
 //!
-//! A [`File`] reads and writes at offsets. Each operation owns its buffer until the kernel has
-//! finished with it. A [`Cursor`] adds a position to a file, and implements the traits of
+//! A [`File`] is read and written at byte offsets. Each operation owns its buffer until the kernel
+//! has finished with it. A [`Cursor`] adds a position to a file, and implements the traits of
 //! `futures_io`. The free functions take a path, and work like their counterparts in `std::fs`.
 //! [`Handle::driver`](crate::Handle::driver) reports which backend a runtime uses.
 //!
 //! # Order
 //! The operations that change or flush a [`File`] (`write_at`, `append`, `set_len`, `sync_all`,
 //! `sync_data`) are called *changes* here. The changes to a `File` run one at a time, in the order
-//! in which their futures were first polled. Reads run in no fixed order, and so do operations on
-//! different `File`s with the same path.
+//! in which their futures were first polled. Reads run in no particular order. The same is true of
+//! operations on different `File`s with the same path.
 //!
 //! # Cancellation
 //! Dropping a future discards its result. The operation's buffer is dropped as soon as the kernel

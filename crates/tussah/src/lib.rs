@@ -20,7 +20,8 @@
 //!   child processes.
 //! - **Stages** ([`stage::Network`]) are handlers behind bounded queues. Controllers adjust each
 //!   stage to its load, and reject events that the stage cannot serve in time. A [graph](flow)
-//!   builds stages from modules, and runs each module in parallel as far as its signatures allow.
+//!   builds stages from modules, and runs each module in parallel as far as the signatures of its
+//!   methods allow.
 //!
 //! [`net`], [`fs`], [`process`], [`signal`] and [`time`] provide I/O and timers; [`sync`] provides
 //! locks and channels.

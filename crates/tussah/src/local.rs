@@ -2,8 +2,8 @@
 //! between workers.
 //!
 //! A local is set for one future. While an OS thread polls the future, code on that OS thread sees
-//! the value. Between polls, no code sees the value. Threads that use no locals have no overhead.
-//! Spawned threads do not inherit the locals of their parent.
+//! the value. Between polls, no code sees the value. Locals add no overhead to threads that do not
+//! use them. A spawned thread does not inherit the locals of its parent.
 
 use std::{
     cell::RefCell,

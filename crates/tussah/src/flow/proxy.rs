@@ -32,8 +32,8 @@ impl Running {
     /// same form as for [`tap`](Self::tap), and `name` becomes the name of the proxy.
     ///
     /// The items of a sender keep their order. The proxy handles one item at a time. While the
-    /// proxy waits, the sender waits too, as it does for a full queue. If the proxy panics, or if
-    /// the graph stops while the proxy waits, the proxy's current item goes to the receiver's
+    /// proxy waits, the sender waits too, as it does when a queue is full. If the proxy panics, or
+    /// if the graph stops while the proxy waits, the proxy's current item goes to the receiver's
     /// `dropped` port, provided that the item's type is `Clone`. A proxy whose method takes `&mut
     /// self` closes if it panics more than five times within a minute. All items of the edge then
     /// go to the receiver's `dropped` port until the proxy is removed.

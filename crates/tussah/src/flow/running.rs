@@ -117,7 +117,7 @@ impl Running {
     /// The name of an edge has the form `a -> b.port`, as in Weave. If an output port has only one
     /// edge, the name of that port, such as `a.out`, also identifies the edge. An edge from or to
     /// several shards counts as one edge. The tap shows an item when the item is sent, even if the
-    /// receiver has no room for it at that time. The sending instance formats the items, with their
+    /// receiver cannot accept it at that time. The sending instance formats the items, with their
     /// `Display` or `Debug` implementation.
     ///
     /// # Errors
@@ -163,9 +163,9 @@ impl Running {
     ///
     /// From the start of this call, items sent through an [`Input`] are dropped with the reason
     /// [`ShutDown`](crate::stage::Reason::ShutDown). The method also waits for items on edges with
-    /// a delay. The flows of a source without `run` are closed when the source ends. For other
-    /// flows that are still open when the graph closes, `end` is not called, and alarms no longer
-    /// go off.
+    /// a delay. The flows of a source without `run` are closed when the source ends. If any other
+    /// flow is still open when the graph closes, `end` is not called for that flow, and its alarm
+    /// no longer goes off.
     ///
     /// The future never completes in the following cases; use [`drain_within`](Self::drain_within)
     /// or [`stop`](Self::stop) instead:
@@ -198,14 +198,14 @@ impl Running {
     /// items, items that a method leaves in its batch, and items that a waiting `async fn` is
     /// handling. If the item of a waiting `async fn` is dropped, so is the future of the function.
     ///
-    /// An `async fn` that waits only for room for its output continues, because its receivers close
-    /// later. If an `async fn` waits for anything other than room, then or later, its item is
-    /// dropped with the reason `ShutDown`, even if the function has already sent part of its
-    /// output.
+    /// An `async fn` that waits only for its receivers to accept its output continues, because the
+    /// receivers close later. If an `async fn` waits for anything else after `time` has passed, its
+    /// item is dropped with the reason `ShutDown`, even if the function has already sent part of
+    /// its output.
     ///
     /// If a function that is not `async` has started, this method waits until the function has
-    /// returned and there is room for all of its output. If such a function blocks its OS thread
-    /// forever, or never stops sending items, the future of this method never completes.
+    /// returned and the receivers have accepted all of its output. If such a function blocks its OS
+    /// thread forever, or never stops sending items, the future of this method never completes.
     pub async fn drain_within(&self, time: Duration) {
         if timeout(time, self.drain()).await.is_ok() {
             return;
@@ -350,8 +350,9 @@ impl<T> Clone for Input<T> {
 }
 
 impl<T: Send> Input<T> {
-    /// Waits until there is room for an item, and sends it outside any flow. If the graph is
-    /// draining, the item is dropped with the reason [`ShutDown`](Reason::ShutDown).
+    /// Waits until the receiver can accept an item, and sends the item. The item belongs to no
+    /// flow. If the graph is draining, the item is dropped with the reason
+    /// [`ShutDown`](Reason::ShutDown).
     pub async fn send(&self, item: T) {
         if self.keepers.is_draining() {
             return self.edge.end(Flow::default(), item, Reason::ShutDown);

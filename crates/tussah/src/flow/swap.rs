@@ -35,10 +35,10 @@ impl Running {
     /// This method first waits until all instances that call this instance directly, as in a fused
     /// chain, are idle. If the module is serial or keeps state for each flow, calls to the earlier
     /// module and to the new module must not overlap, so this method also waits for running calls
-    /// to this instance. If the module is neither serial nor keeps state for each flow, calls that
-    /// have started complete in the earlier module. After a swap, calls to this instance are no
-    /// longer inlined, even in a fused chain. If other instances call this instance, its original
-    /// module stays in memory until the graph ends.
+    /// to this instance. If the module is not serial and does not keep state for each flow, calls
+    /// that have already started complete in the earlier module. After a swap, calls to this
+    /// instance are no longer inlined, even in a fused chain. If other instances call this
+    /// instance, its original module stays in memory until the graph ends.
     ///
     /// Do not call this method from a module of the graph: the module could wait for itself.
     ///
@@ -46,10 +46,10 @@ impl Running {
     /// Returns an error if the instance does not exist, has shards, or is closed. A single shard,
     /// such as `pages#0`, counts as an instance. Also returns an error if the modules do not match,
     /// if only one of them blocks its OS thread, if one of them has `start`, or if the new module
-    /// cannot be created. After an error, the earlier module remains.
+    /// cannot be created. After an error, the module has not been replaced.
     ///
     /// # Cancellation
-    /// If the future is dropped, the earlier module remains.
+    /// If the future is dropped before it completes, the module is not replaced.
     ///
     /// # Examples
     /// ```
@@ -185,7 +185,7 @@ fn not_alike(present: &Signature, new: &Signature) -> String {
     format!("expected the ports {present}, but they are {new}")
 }
 
-/// The parts of an instance that remain when its module is swapped.
+/// The parts of an instance that are kept when its module is replaced.
 pub struct Rest<I, O> {
     /// True if the module has the method `start`.
     pub(crate) starts: bool,

@@ -14,7 +14,7 @@ use super::flows::{Flow, Key};
 use super::keepers::Keepers;
 use super::outlet::AnyOutlet;
 
-/// Bound, in items: the maximum number that a tap holds until they are read. The tap skips further
+/// Bound, in items: the maximum number of unread items that a tap holds. The tap skips further
 /// items.
 pub(crate) const HELD_MAX: usize = 256;
 

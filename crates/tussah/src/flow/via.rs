@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-/// Bound, in items: the default room of an edge.
+/// Bound, in items: the default capacity of an edge.
 const ROOM: u64 = 1024;
 
-/// The options of an edge: its kind (queue or call), its capacity, the action to take if the
-/// receiver has no room for an item, and a delay.
+/// The options of an edge: its kind (queue or call), its capacity, the action to take when the
+/// receiver's queue is full, and a delay.
 ///
 /// # Examples
 /// ```
@@ -23,29 +23,29 @@ pub struct Via {
     pub(crate) after: Duration,
 }
 
-/// The action to take if a queue has no room for an item.
+/// The action to take for an item that arrives when the queue is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// Wait for room.
+    /// Wait until the queue has free space.
     Wait,
     /// Drop the item, and send it to the receiver's `dropped` port. An edge with this policy may
     /// close a cycle of edges; part of the queue is then reserved for items of this edge.
     Shed,
-    /// Drop the oldest item in the queue to make room, and send the dropped item to the `dropped`
-    /// port of the receiver. If the receiver keeps state for each flow, the dropped item is the
-    /// oldest one of its flow, but not always the oldest one in the queue. An edge with this policy
-    /// may close a cycle of edges; part of the queue is then reserved for items of this edge.
+    /// Drop the oldest item in the queue, send it to the receiver's `dropped` port, and queue the
+    /// new item. If the receiver keeps state for each flow, the dropped item is instead the oldest
+    /// item of some flow, and not always the oldest one in the queue. An edge with this policy may
+    /// close a cycle of edges; part of the queue is then reserved for items of this edge.
     DropOldest,
 }
 
 impl Via {
-    /// Creates options for an edge that uses the receiver's queue, with room for `room` items; 0
-    /// counts as 1. While the queue is full, senders wait.
+    /// Creates options for an edge that uses the receiver's queue, with a capacity of `room` items;
+    /// 0 counts as 1. While the queue is full, senders wait.
     ///
     /// All edges to a receiver share the receiver's queue, whose capacity is the largest `room` of
-    /// these edges. If an edge closes a cycle and can shed or drop items, the queue has additional
-    /// room for `room` items of that edge.
+    /// these edges. If an edge closes a cycle and can shed or drop items, the queue can hold `room`
+    /// additional items of that edge.
     #[must_use]
     pub fn queue(room: u64) -> Self {
         Self {
@@ -66,16 +66,16 @@ impl Via {
         }
     }
 
-    /// Sets the action to take if there is no room for an item.
+    /// Sets the action to take for an item that arrives when the receiver's queue is full.
     #[must_use]
     pub fn when_full(mut self, when_full: WhenFull) -> Self {
         self.when_full = when_full;
         self
     }
 
-    /// Delays each item by `delay`. The items keep their order. Delayed items also take up room; an
-    /// edge that calls its receiver has room for 1024 delayed items. An item for which there is no
-    /// room goes to the `dropped` port of the receiver.
+    /// Delays each item by `delay`. The items keep their order. An edge with a queue delays at most
+    /// `room` items at a time (see [`queue`](Self::queue)); an edge that calls its receiver delays
+    /// at most 1024. Further items go to the `dropped` port of the receiver.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.after = delay;
@@ -84,7 +84,7 @@ impl Via {
 }
 
 impl Default for Via {
-    /// Returns options for an edge with a queue that has room for 1024 items.
+    /// Returns options for an edge with a queue and a capacity of 1024 items.
     fn default() -> Self {
         Self::queue(ROOM)
     }

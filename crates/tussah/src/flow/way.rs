@@ -16,11 +16,11 @@ use super::outlet::Outs;
 
 /// The route of the items that a plain `fn` sends.
 pub trait Way: Send + Sync + 'static {
-    /// True if some items do not go along the edges.
+    /// True if some items bypass the edges.
     const IS_FUSED: bool;
 
-    /// The callees during a run of calls. A run never waits. The default value has no callees, so
-    /// all items take the edges.
+    /// The instances that can be called directly during a run of calls. A run never waits. The
+    /// default value contains no instances, so all items take the edges.
     type Open<'a>: Default;
 
     /// Begins a run of calls to a module with these ports.

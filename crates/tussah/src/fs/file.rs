@@ -89,7 +89,7 @@ impl File {
     }
 
     /// Reads once at byte offset `offset`, and returns the buffer. The read may return fewer bytes
-    /// than fit into the buffer; 0 bytes mean the end of the file.
+    /// than fit into the buffer, and returns 0 bytes at the end of the file.
     ///
     /// If the buffer is a `Vec`, it is overwritten from its start, up to its capacity, and then
     /// contains exactly the bytes read. After an error, the buffer's contents are unspecified.

@@ -74,8 +74,8 @@ impl OpenOptions {
         self
     }
 
-    /// Sets whether I/O bypasses the page cache (`O_DIRECT`). With direct I/O, the address of each
-    /// buffer, its length, and its offset in the file must be multiples of the file system's
+    /// Sets whether I/O bypasses the page cache (`O_DIRECT`). With direct I/O, the address and
+    /// length of each buffer, as well as the file offset, must be multiples of the file system's
     /// alignment; see [`AlignedBuf`](super::AlignedBuf). Default: false.
     pub fn direct(&mut self, direct: bool) -> &mut Self {
         self.how.direct = direct;

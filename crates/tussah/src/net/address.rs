@@ -27,14 +27,16 @@ pub trait ToAddresses {
     /// Returns the addresses, in the order in which to try them.
     ///
     /// # Errors
-    /// Returns `InvalidInput` if the value is not an address.
+    /// Returns `InvalidInput` if the value does not represent a valid socket address, that is, an
+    /// IP address and a port.
     fn to_addresses(&self) -> io::Result<Addresses>;
 
     /// Returns the addresses, or a host name to look up. The default implementation returns
     /// addresses.
     ///
     /// # Errors
-    /// Returns `InvalidInput` if the value is neither an address nor a host name.
+    /// Returns `InvalidInput` if the value represents neither a valid socket address nor a host
+    /// name with a port.
     fn to_target(&self) -> io::Result<Target> {
         self.to_addresses().map(Target::Addresses)
     }

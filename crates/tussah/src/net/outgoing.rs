@@ -61,7 +61,7 @@ pub struct PushError<B> {
     pub closed: Option<io::Error>,
 }
 
-/// The length and the counters of an [`Outgoing`].
+/// The queue length and the counters of an [`Outgoing`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutgoingStats {
     /// Number of queued bytes that have not been written yet.

@@ -51,9 +51,9 @@ impl UdpSocket {
     ///
     /// # Errors
     /// Returns any error from the operating system, such as `AddrInUse`, `AddrNotAvailable` or
-    /// `PermissionDenied`. Returns `InvalidInput` if `address` is not an address. Host names
-    /// (`localhost:80`) are not accepted; only functions that connect a `TcpStream` look up host
-    /// names.
+    /// `PermissionDenied`. Returns `InvalidInput` if `address` is not a valid socket address, such
+    /// as `127.0.0.1:80`. Host names (`localhost:80`) are not accepted; only functions that connect
+    /// a `TcpStream` look up host names.
     ///
     /// # Panics
     /// Panics if called outside a runtime.
@@ -113,8 +113,8 @@ impl UdpSocket {
     /// becomes the peer.
     ///
     /// # Errors
-    /// Returns the system's error, for example if there is no route. Returns `InvalidInput` if
-    /// `address` is not an address.
+    /// Returns any error from the operating system, for example if there is no route. Returns
+    /// `InvalidInput` if `address` is not a valid socket address, such as `127.0.0.1:80`.
     pub fn connect(&self, address: impl ToAddresses) -> io::Result<()> {
         let mut last = None;
         for &address in address.to_addresses()?.as_slice() {
@@ -167,8 +167,8 @@ impl UdpSocket {
     /// If the future is dropped before it completes, nothing has been sent.
     ///
     /// # Errors
-    /// Returns `InvalidInput` if `address` is not an address, or any error from
-    /// [`send`](Self::send).
+    /// Returns `InvalidInput` if `address` is not a valid socket address, such as `127.0.0.1:80`,
+    /// or any error from [`send`](Self::send).
     pub async fn send_to(&self, data: &[u8], address: impl ToAddresses) -> io::Result<usize> {
         let addresses = address.to_addresses()?;
         let none = || io::Error::new(io::ErrorKind::InvalidInput, "expected an address");

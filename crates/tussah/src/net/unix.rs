@@ -7,7 +7,7 @@
 //!
 //! Binding to a path creates a file. The file remains when the socket is dropped and when the
 //! process ends. Binding to the same path again fails with `AddrInUse`, whether or not a process
-//! still listens there. If a server owns its path, it should remove the file before it binds. If
+//! still listens there. A server that owns its path should remove the file before binding to it. If
 //! another process might be listening, connect first: `ConnectionRefused` means that no process
 //! listens there any longer.
 //!

@@ -25,7 +25,8 @@ use crate::time::sleep;
 /// | output `out` | `T` | the items that are not lost |
 /// | output `lost`, optional | `T` | the lost items |
 ///
-/// The module handles any number of items at a time, but at most 1,000 of them can be delayed.
+/// The module handles any number of items at a time, but delays at most 1,000 of them at the same
+/// time.
 #[module]
 pub struct FaultInjector<T> {
     lose: f64,

@@ -41,8 +41,8 @@ impl<A, B> Default for Waiting<A, B> {
     }
 }
 
-/// Bound, in items: the maximum number that wait for a partner in a flow. All of these items fit
-/// into an outbox when the flow ends.
+/// Bound, in items: the maximum number of items in a flow that wait for a partner. All of these
+/// items fit into an outbox when the flow ends.
 const ROOM_MAX: usize = 1024;
 
 #[module]

@@ -23,7 +23,7 @@ use crate::time::sleep;
 /// | `jitter` | number from 0 to 1, default 0 | the maximum share by which a pause is shortened at random |
 /// | `seed` | count | the seed of the random pauses; random by default, and 0 in virtual time |
 ///
-/// With `jitter`, items that failed at the same time return at different times.
+/// With `jitter`, items that failed at the same time are sent back at different times.
 ///
 /// | port | items | meaning |
 /// |---|---|---|

@@ -18,9 +18,9 @@ use crate::flow::{Fields, Key, Out, Value, module};
 /// | output `out` | `T` | the same items, in order; an item without the field belongs to no flow |
 ///
 /// If a new flow raises the number of open flows above `flows`, the module ends the flow that has
-/// been without items for the longest time. Flows stay open when the source ends. When the graph is
-/// drained, `end` is therefore not called in later modules for the flows of this module. The module
-/// handles one item at a time.
+/// been without items for the longest time. The flows of this module stay open when the source
+/// ends. When the graph is drained, `end` is therefore not called for these flows in later modules.
+/// The module handles one item at a time.
 #[module]
 pub struct Split<T> {
     by: String,
@@ -32,8 +32,8 @@ pub struct Split<T> {
     of: PhantomData<fn(T)>,
 }
 
-/// Bound, in flows: the default maximum number that are open at a time. A flow with state costs
-/// some hundred bytes.
+/// Bound, in flows: the default maximum number of open flows. A flow with state takes a few hundred
+/// bytes.
 const FLOWS_MAX: usize = 10_000;
 
 #[module]

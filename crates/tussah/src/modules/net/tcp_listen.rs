@@ -58,10 +58,10 @@ enum Arrival {
     End(u64),
 }
 
-/// Bound, in connections: the default maximum number that are open at a time.
+/// Bound, in connections: the default maximum number of open connections.
 const CONNECTIONS_MAX: usize = 10_000;
-/// Bound, in arrivals: the maximum number that wait between the readers of connections and the
-/// output port, whose receiver has the queue that counts.
+/// Bound, in arrivals: the maximum number of arrivals queued between the readers of connections and
+/// the output port. Most messages wait in the queue of the port's receiver instead.
 const ARRIVALS_MAX: usize = 16;
 /// Bound, in bytes: the maximum length of one read.
 const READ_MAX: usize = 16 << 10;

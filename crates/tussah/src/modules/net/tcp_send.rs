@@ -33,8 +33,8 @@ use crate::time::timeout;
 /// sends the next.
 ///
 /// If the module waits for answers, a message counts as sent once its answer has arrived.
-/// Otherwise, a message counts as sent once the system has accepted it. The message is nevertheless
-/// lost if the server exits before reading it.
+/// Otherwise, a message counts as sent once the system has accepted it. A message that the system
+/// has accepted is nevertheless lost if the server exits before reading it.
 #[module]
 pub struct TcpSend {
     to: SocketAddr,

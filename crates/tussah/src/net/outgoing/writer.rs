@@ -17,7 +17,8 @@ use crate::io_error;
 use crate::net::{OwnedWriteHalf, TcpStream, UnixStream};
 use crate::time::sleep;
 
-/// Bound, in buffers: the most that one call writes. A larger batch saves hardly anything.
+/// Bound, in buffers: the maximum number of buffers that one call writes. A larger batch saves
+/// hardly anything.
 const BATCH: usize = 64;
 
 /// A writer whose connection can be aborted when the peer is too slow.

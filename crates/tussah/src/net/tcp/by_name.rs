@@ -153,7 +153,7 @@ impl Lost {
     }
 }
 
-/// The reasons why a connection to a host failed: the error for each address and each lookup.
+/// The reasons why connecting to a host failed: the error for each address and each lookup.
 ///
 /// If an attempt to connect by name fails, the returned [`io::Error`] contains this error. The
 /// [`io::Error`] has the kind `TimedOut` if the time limit was exceeded. Otherwise, the

@@ -91,7 +91,8 @@ impl TcpStream {
     /// example, the error is `ConnectionRefused` if no process listens at the address, and
     /// `TimedOut` if the peer does not answer within about two minutes. If the target is a host
     /// name, the error contains a [`ConnectError`](crate::net::ConnectError) with the error for
-    /// each address. Returns `InvalidInput` if the target is neither an address nor a host name.
+    /// each address. Returns `InvalidInput` if the target is neither a valid socket address nor a
+    /// host name with a port.
     ///
     /// # Panics
     /// Panics if polled outside a runtime.
@@ -174,7 +175,7 @@ impl ConnectOptions {
         Self { local, ..self }
     }
 
-    /// Sets a timeout for the whole operation.
+    /// Sets a timeout for connecting, which includes the lookup of a host name.
     pub fn timeout(self, limit: Duration) -> Self {
         let limit = Some(limit);
         Self { limit, ..self }

@@ -76,8 +76,8 @@ impl ListenOptions {
         }
     }
 
-    /// Sets whether an IPv6 listener refuses IPv4 connections. The default is a setting of the
-    /// operating system (`net.ipv6.bindv6only`).
+    /// Sets whether an IPv6 listener refuses IPv4 connections. The default is determined by a
+    /// setting of the operating system (`net.ipv6.bindv6only`).
     pub fn v6only(self, on: bool) -> Self {
         Self {
             v6only: Some(on),
@@ -85,7 +85,7 @@ impl ListenOptions {
         }
     }
 
-    /// Sets the TTL (maximum hops) of packets sent by the listener's connections.
+    /// Sets the TTL (maximum hops) of packets sent on the listener's connections.
     pub fn ttl(self, hops: u32) -> Self {
         Self {
             ttl: Some(hops),
@@ -105,8 +105,8 @@ impl ListenOptions {
 
     /// Bound, in connections: sets the maximum number of open accepted streams. When the maximum is
     /// reached, `accept` waits until the number falls, and further clients stay in the system's
-    /// queue. A split stream counts until both halves are dropped. The listeners that
-    /// [`bind_per_worker`](Self::bind_per_worker) creates share one limit. Default: no limit.
+    /// queue. A split stream counts as open until both of its halves are dropped. The listeners
+    /// that [`bind_per_worker`](Self::bind_per_worker) creates share one limit. Default: no limit.
     ///
     /// # Panics
     /// Panics if the number is 0.

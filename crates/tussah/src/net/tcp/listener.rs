@@ -95,9 +95,9 @@ impl TcpListener {
     ///
     /// # Errors
     /// Returns any error from the operating system, such as `AddrInUse`, `AddrNotAvailable` or
-    /// `PermissionDenied`. Returns `InvalidInput` if `address` is not an address. Host names
-    /// (`localhost:80`) are not accepted; only functions that connect a `TcpStream` look up host
-    /// names.
+    /// `PermissionDenied`. Returns `InvalidInput` if `address` is not a valid socket address, such
+    /// as `127.0.0.1:80`. Host names (`localhost:80`) are not accepted; only functions that connect
+    /// a `TcpStream` look up host names.
     ///
     /// # Panics
     /// Panics if called outside a runtime.
@@ -163,7 +163,7 @@ impl TcpListener {
     /// The runtime distributes the listener's connections, and thus their events, over the workers
     /// in rotation, no matter which thread accepts a connection. If each worker has a separate
     /// listener ([`bind_per_worker`](Self::bind_per_worker)), the events of a connection stay on
-    /// the worker where a thread first waits for them.
+    /// the worker on which a thread first waits for them.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, no connection has been accepted.
@@ -271,7 +271,7 @@ impl TcpListener {
         self.socket.local_address().and_then(internet)
     }
 
-    /// Sets the TTL (maximum hops) of packets sent by the listener's connections.
+    /// Sets the TTL (maximum hops) of packets sent on the listener's connections.
     ///
     /// # Errors
     /// Returns `InvalidInput` for values other than 1 to 255; otherwise, any error from the
@@ -281,7 +281,7 @@ impl TcpListener {
         set.map_err(|error| self.failed("set an option of the listener at", error))
     }
 
-    /// Returns the TTL (maximum hops) of packets sent by the listener's connections.
+    /// Returns the TTL (maximum hops) of packets sent on the listener's connections.
     ///
     /// # Errors
     /// Returns the system's error.

@@ -87,8 +87,8 @@ impl TcpStream {
     /// Reads the available data into `buffer` without waiting.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if no data is available, or if the rate limit is exhausted. Otherwise,
-    /// returns any error from the operating system.
+    /// Returns `WouldBlock` if no data is available, or if the rate limit has been reached.
+    /// Otherwise, returns any error from the operating system.
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.extra() {
             Some(extra) if extra.delay(Direction::Read, false).is_some() => {

@@ -56,9 +56,9 @@ impl TcpStream {
     /// # Errors
     /// If the file ends early, returns an error of the kind `UnexpectedEof` that contains a
     /// [`FileTruncated`]. Returns `InvalidInput` if the file is neither a regular file nor a block
-    /// device, because a read from a pipe or another device can block. Returns any error from
-    /// [`write`](Self::write), and any error that the operating system reports for the file. After
-    /// an error, part of the file may have been sent.
+    /// device, because a read from a pipe or another device can block. Otherwise, returns any error
+    /// from [`write`](Self::write), or any error that the operating system reports for the file.
+    /// After an error, part of the file may have been sent.
     ///
     /// # Examples
     /// ```

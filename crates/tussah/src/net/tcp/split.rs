@@ -67,8 +67,8 @@ impl TcpStream {
         (ReadHalf(self), WriteHalf(self))
     }
 
-    /// Splits the stream into two owned halves, which two threads can use. The connection closes
-    /// when both halves are dropped.
+    /// Splits the stream into two owned halves, which can be moved to different threads. The
+    /// connection closes when both halves are dropped.
     ///
     /// # Examples
     /// ```

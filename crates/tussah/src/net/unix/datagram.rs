@@ -180,7 +180,7 @@ impl UnixDatagram {
     /// Returns `NotFound` if the file does not exist, or any error from [`send`](Self::send).
     ///
     /// # Panics
-    /// Panics if polled outside a runtime while there is no room, because the retries need a timer.
+    /// Panics if polled outside a runtime while the receiver's queue is full: retries need a timer.
     pub async fn send_to(&self, data: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
         let path = path.as_ref();
         let address = of_path(path);
@@ -198,7 +198,7 @@ impl UnixDatagram {
     /// Same as [`send_to`](Self::send_to).
     ///
     /// # Panics
-    /// Panics if polled outside a runtime while there is no room, because the retries need a timer.
+    /// Panics if polled outside a runtime while the receiver's queue is full: retries need a timer.
     pub async fn send_to_addr(&self, data: &[u8], address: &SocketAddr) -> io::Result<usize> {
         let sent = match to_any(address) {
             Ok(any) => self.send_any(data, &any).await,

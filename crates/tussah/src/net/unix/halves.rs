@@ -20,8 +20,8 @@ pub struct OwnedReadHalf(Arc<UnixStream>);
 pub struct OwnedWriteHalf(Option<Arc<UnixStream>>);
 
 impl UnixStream {
-    /// Splits the stream into two owned halves, which two threads can use. The connection closes
-    /// when both halves are dropped.
+    /// Splits the stream into two owned halves, which can be moved to different threads. The
+    /// connection closes when both halves are dropped.
     ///
     /// # Examples
     /// ```

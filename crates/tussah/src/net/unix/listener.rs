@@ -25,7 +25,7 @@ const BACKLOG: i32 = 4096;
 ///
 /// The socket's file still exists after the listener is dropped; see the [module
 /// documentation](super). If no descriptors are left, [`accept`](Self::accept) waits until it can
-/// open one, like [`TcpListener::accept`](crate::net::TcpListener::accept).
+/// open one, as [`TcpListener::accept`](crate::net::TcpListener::accept) does.
 ///
 /// # Examples
 /// ```
