@@ -209,7 +209,7 @@ impl Interval {
 
 /// The behavior of an [`Interval`] after missed ticks.
 ///
-/// A tick is missed if it is already due when [`Interval::tick`] returns the tick before it. A tick
+/// A tick is missed if it is already due when [`Interval::tick`] returns the previous tick. A tick
 /// that is less than one period late causes no missed ticks, and does not shift later ticks.
 ///
 /// The default is `Delay`. A service that has fallen behind is under load, and `Burst` would add to
