@@ -19,8 +19,8 @@
 //! reaper's OS thread cannot be started, tussah tries again when the program next starts or drops a
 //! child.
 //!
-//! A child's exit status is lost if other code in this process waits for *any* child
-//! (`waitpid(-1)`) or ignores `SIGCHLD`. [`Child::wait`] then returns an error.
+//! A child's exit status is lost if other code in this process ignores `SIGCHLD`, or calls
+//! `waitpid(-1)`, which waits for an arbitrary child. [`Child::wait`] then returns an error.
 
 mod child;
 mod command;

@@ -50,13 +50,13 @@ pub use nursery::Nursery;
 /// If a child panics, the scope also drops the body and aborts the other children, and then resumes
 /// the panic.
 ///
-/// Children run in parallel, and must therefore be `'static`. If the children borrow from the
-/// parent, use one of the other scopes that [the module](self) lists.
+/// Children run in parallel, and must therefore be `'static`. If the children have to borrow from
+/// the parent, use another kind of scope from the table in [the module documentation](self).
 ///
 /// # Cancellation
-/// Dropping the scope's future drops the body and aborts all children. Each child ends at its next
-/// await, in an event of its own color. Only after such a cancellation can a child run slightly
-/// longer than its scope.
+/// Dropping the scope's future drops the body and aborts all children. The next event of each
+/// child, which runs in the child's color, drops the child at an await point. Only after such a
+/// cancellation can a child run slightly longer than its scope.
 ///
 /// # Errors
 /// Returns the first error that the body or a child returns.
@@ -243,12 +243,12 @@ impl<E> Clone for Scope<E> {
 /// A future that waits for a child of a scope, and yields the child's value.
 ///
 /// If the child returns `Ok`, the future yields the value inside. If a child fails, the scope fails
-/// as well, and drops its body and the other children. A `Child` that is awaited inside the scope
-/// therefore never yields an error. Dropping a `Child` does not detach it: the scope still waits
-/// for it.
+/// as well, drops its body, and aborts the other children. A `Child` that is awaited inside the
+/// scope therefore never yields an error. Dropping a `Child` does not detach it: the scope still
+/// waits for it.
 ///
 /// # Panics
-/// Panics if the future is awaited outside the scope, and the child fails or is aborted.
+/// Panics if the future is awaited outside the scope and the child fails or is aborted.
 pub struct Child<T, E> {
     thread: JoinHandle<Option<T>>,
     children: Arc<Children<E>>,

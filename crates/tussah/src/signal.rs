@@ -14,9 +14,9 @@
 //! # The default action
 //!
 //! When the first stream for a signal is created, tussah replaces the signal's previous action,
-//! such as ending the process. The replacement lasts until the process ends. After the last stream
-//! is dropped, tussah ignores the signal. Handlers that were installed earlier, for example by a
-//! library, are still called.
+//! such as ending the process. The signal's previous action is never restored. After the last
+//! stream is dropped, tussah ignores the signal. Handlers that were installed earlier, for example
+//! by a library, are still called.
 
 mod number;
 

@@ -107,9 +107,9 @@
 //!
 //! # Shutdown
 //! [`Network::drain`] stops admission, waits until all stages have handled their admitted events,
-//! and closes them. Each stage is drained after the stages that send to it. [`Stage::drain`] drains
-//! a single stage. Before you drain a network, close its [sockets](net), and wait until they have
-//! [ended](net::Sockets::settled).
+//! and then closes the stages. Each stage is drained after the stages that send to it.
+//! [`Stage::drain`] drains a single stage. Before you drain a network, close its [sockets](net),
+//! and wait until all servers and connections have [ended](net::Sockets::settled).
 //!
 //! When a runtime ends, it closes its stages: it drops their queued events, calls the drop
 //! callbacks of these events, and removes the stages from their networks. The runtime's
@@ -149,9 +149,9 @@
 //! A handler that computes for a long time after a send therefore delays the sent event. To avoid
 //! this delay, call [`yield_now`](crate::yield_now) after the send. Until a chunk is handed over,
 //! no counter includes its events, and other senders cannot use the queue capacity reserved for the
-//! chunk. A chunk contains at most 128 events. Events with a deadline, a drop callback, a
-//! cancellation handle, a cost, a cohort, a trace or a [path](StageBuilder::whole_path) are handed
-//! over immediately.
+//! chunk. A chunk contains at most 128 events. An event is handed over immediately if it has a
+//! deadline, a drop callback, a cancellation handle or a trace, if its cost or cohort was set
+//! explicitly, or if it belongs to a [path](StageBuilder::whole_path).
 
 pub mod control;
 mod error;

@@ -187,7 +187,7 @@ impl Child {
         try_wait(child).map_err(|error| context(error, "wait for", &self.program))
     }
 
-    /// Closes `stdin`, reads the piped outputs to their ends, and waits for the child.
+    /// Closes `stdin`, reads the piped outputs to end-of-file, and waits for the child.
     ///
     /// # Errors
     /// Returns `QuotaExceeded` if the child writes more to one output than

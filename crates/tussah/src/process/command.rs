@@ -140,21 +140,22 @@ impl Command {
         self
     }
 
-    /// Sets the child's standard input. Default: inherited, or `/dev/null` for
-    /// [`output`](Self::output).
+    /// Sets the child's standard input. By default, the child inherits this process's standard
+    /// input; [`output`](Self::output) uses `/dev/null` instead.
     pub fn stdin(&mut self, stdin: impl Into<Stdio>) -> &mut Self {
         self.streams[0] = Some(stdin.into());
         self
     }
 
-    /// Sets the child's standard output. Default: inherited, or a pipe for
-    /// [`output`](Self::output).
+    /// Sets the child's standard output. By default, the child inherits this process's standard
+    /// output; [`output`](Self::output) uses a pipe instead.
     pub fn stdout(&mut self, stdout: impl Into<Stdio>) -> &mut Self {
         self.streams[1] = Some(stdout.into());
         self
     }
 
-    /// Sets the child's standard error. Default: inherited, or a pipe for [`output`](Self::output).
+    /// Sets the child's standard error. By default, the child inherits this process's standard
+    /// error; [`output`](Self::output) uses a pipe instead.
     pub fn stderr(&mut self, stderr: impl Into<Stdio>) -> &mut Self {
         self.streams[2] = Some(stderr.into());
         self
@@ -198,14 +199,15 @@ impl Command {
     ///
     /// # Errors
     /// Returns the system's error, for example if the program or directory does not exist, or if
-    /// the system is out of descriptors or processes. Returns `ResourceBusy` if the blocking pool
-    /// is full, and `Other` if the runtime is shut down. After an error, no child process remains.
+    /// the limit on descriptors or processes is reached. Returns `ResourceBusy` if the blocking
+    /// pool is full, and `Other` if the runtime is shut down. After an error, no child process
+    /// remains.
     ///
     /// # Panics
     /// The first poll panics outside a runtime.
     ///
     /// # Cancellation
-    /// Dropping the future cancels a start that has not begun. If the program is already being
+    /// If the start has not begun, dropping the future cancels it. If the program is already being
     /// started, the resulting [`Child`] is dropped.
     ///
     /// # Examples

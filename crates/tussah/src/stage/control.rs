@@ -91,7 +91,7 @@ pub trait Controller: Send + 'static {
     }
 
     /// Returns whether the stage must currently call [`on_dequeue`](Self::on_dequeue). The stage
-    /// checks this once per batch.
+    /// checks this condition once per batch.
     fn looks_at_departures(&self) -> bool {
         true
     }
@@ -100,9 +100,9 @@ pub trait Controller: Send + 'static {
     /// since the process created its first network.
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings;
 
-    /// Returns how the stage treats queued events while the handlers of all its busy servlets wait.
-    /// The stage calls this method initially and after each sample, and only on the controller that
-    /// owns [`Owns::SERVLETS`].
+    /// Returns how the stage treats queued events while the handlers of all its busy servlets are
+    /// waiting. The stage calls this method initially and after each sample, and only on the
+    /// controller that owns [`Owns::SERVLETS`].
     fn while_all_wait(&self) -> WhileAllWait {
         WhileAllWait::Hold
     }
@@ -138,9 +138,9 @@ pub trait Controller: Send + 'static {
         Admission::Admit
     }
 
-    /// Returns the number of events to admit in one step, at most `most`. Each of the `most`
-    /// arriving events costs one credit and has no cohort of its own; `first` describes the first
-    /// of them.
+    /// Returns the number of events to admit in one step, at most `most`. The parameter `most` is
+    /// the number of arriving events, and `first` describes the first of them. Each event costs one
+    /// credit, and its sender has set no cohort.
     ///
     /// The stage calls [`on_enqueue`](Self::on_enqueue) for each of the remaining events. The
     /// default implementation returns 0, so the stage calls `on_enqueue` for every event. The
@@ -155,10 +155,10 @@ pub trait Controller: Send + 'static {
     /// that has been queued for longer must also be overdue.
     ///
     /// The stage calls this method while [`looks_at_departures`](Self::looks_at_departures) returns
-    /// true. Each time a servlet takes events, the stage calls it for the oldest event of every
-    /// class except class 0. At each sample, the stage also calls it with a sojourn time of
-    /// `u64::MAX`. If the call with `u64::MAX` returns true, the stage also checks the oldest event
-    /// of each class every 25 ms. Keyed stages never call this method.
+    /// true. Each time a servlet takes events, the stage calls this method for the oldest event of
+    /// every class except class 0. At each sample, the stage also calls this method with a sojourn
+    /// time of `u64::MAX`. If the call with `u64::MAX` returns true, the stage also checks the
+    /// oldest event of each class every 25 ms. Keyed stages never call this method.
     fn is_overdue(&self, _departure: &Departure) -> bool {
         false
     }
@@ -296,8 +296,8 @@ pub struct Settings {
 }
 
 /// The treatment of queued events while the limit on busy servlets is reached and the handlers of
-/// all busy servlets wait. A handler that has waited counts as waiting until its batch ends. A
-/// handler that waits only for a worker, or for capacity in another stage's queue, does not count
+/// all busy servlets are waiting. A handler that has waited counts as waiting until its batch ends.
+/// A handler that waits only for a worker, or for capacity in another stage's queue, does not count
 /// as waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WhileAllWait {
@@ -305,13 +305,14 @@ pub enum WhileAllWait {
     #[default]
     Hold,
     /// If no event ends for 100 ms, or for eight times the mean service time if that is longer, the
-    /// stage uses servlets beyond the limit. Without these servlets, handlers that wait for queued
-    /// events could wait forever.
+    /// stage uses more servlets than the limit allows. Without the additional servlets, handlers
+    /// that wait for queued events could wait forever.
     BeginLater,
     /// If no event ends for 5 ms, or for eight times the mean computing time if that is longer, the
-    /// stage uses servlets beyond the limit. Choose this variant for a limit that only shares the
-    /// workers, because waiting handlers use no worker. In a blocking stage, `BeginSoon` has the
-    /// same effect as `BeginLater`, because such a stage cannot tell whether its handlers wait.
+    /// stage uses more servlets than the limit allows. Choose this variant if the limit serves only
+    /// to share the workers: a waiting handler occupies no worker. In a blocking stage, `BeginSoon`
+    /// has the same effect as `BeginLater`, because such a stage cannot tell whether its handlers
+    /// wait.
     BeginSoon,
 }
 

@@ -92,9 +92,9 @@
 //!
 //! # Scheduling
 //!
-//! SEDA uses three stages for all sockets (`readStage`, `writeStage`, `listenStage`). Each of these
-//! stages alternates between its queue of requests and the system's queue of readiness events, and
-//! switches after a timeout.
+//! SEDA uses three stages for all sockets (`readStage`, `writeStage`, `listenStage`). Each of
+//! SEDA's three socket stages alternates between its queue of requests and the system's queue of
+//! readiness events, and switches after a timeout.
 //!
 //! In this module, each connection has one thread, which both reads and writes. Each poll starts
 //! with the direction that came second in the previous poll, and both directions share the poll's
@@ -102,8 +102,8 @@
 //! ready at once, they start in random order.
 //!
 //! [`SocketStats`] contains the counts that SEDA's three stages would show. The network's
-//! [graph](super::Network::graph) also contains these counts: it shows the queues of the sockets as
-//! stages, with edges to the stages that receive the events.
+//! [graph](super::Network::graph) also contains the counts in `SocketStats`: it shows the queues of
+//! the sockets as stages, with edges to the stages that receive the events.
 
 mod address;
 mod buffer;

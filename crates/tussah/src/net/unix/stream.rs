@@ -89,8 +89,8 @@ impl UnixStream {
     /// Dropping the future abandons the attempt.
     ///
     /// # Errors
-    /// Returns `NotFound` if the file does not exist, and `ConnectionRefused` if no process listens
-    /// there any longer. Otherwise, returns any error from the operating system.
+    /// Returns `NotFound` if the file does not exist, and `ConnectionRefused` if no process is
+    /// listening there. Otherwise, returns any error from the operating system.
     ///
     /// # Panics
     /// The first poll panics outside a runtime.
@@ -273,9 +273,9 @@ impl UnixStream {
     /// If the future is dropped before it completes, nothing has been written.
     ///
     /// # Errors
-    /// Returns `BrokenPipe` or `ConnectionReset` if the peer no longer exists, or if this end was
-    /// shut down. Returns `TimedOut` after the [write timeout](Self::set_write_timeout). Otherwise,
-    /// returns any error from the operating system.
+    /// Returns `BrokenPipe` or `ConnectionReset` if the peer has closed the connection, or if this
+    /// end was shut down. Returns `TimedOut` after the [write timeout](Self::set_write_timeout).
+    /// Otherwise, returns any error from the operating system.
     pub async fn write(&self, data: &[u8]) -> io::Result<usize> {
         let write = || self.socket.send(data).map(Some);
         transfer(self, Verb::Write, write).await

@@ -44,7 +44,7 @@ use super::{
     policy::{Aspen, AspenConfig, SedaBatch, SedaBatchConfig},
 };
 
-/// Returns the default controllers for a stage; `target` is its latency target, if any.
+/// Returns the default controllers for a stage; `target` is the stage's latency target, if any.
 ///
 /// # Examples
 /// ```
@@ -63,9 +63,8 @@ pub fn auto(target: Option<Duration>) -> Vec<Box<dyn Controller>> {
 /// Returns the default controllers for all settings that are not in `taken`. The settings in
 /// `taken` belong to other controllers.
 ///
-/// If `taken` contains servlets but not admission, or admission but not servlets, a separate
-/// controller owns the other setting: [`AutoServlets`] owns servlets, and [`Predict`] owns
-/// admission if there is a target.
+/// If `taken` contains admission but not servlets, [`AutoServlets`] owns servlets. If `taken`
+/// contains servlets but not admission, and there is a target, [`Predict`] owns admission.
 ///
 /// # Examples
 /// ```
@@ -141,14 +140,14 @@ const WINDOW: u64 = 200;
 const FINISHED_MIN: u64 = 10;
 
 /// A controller that sets the number of servlets. If the stage's handlers wait, the controller uses
-/// Aspen's rule. If the handlers mostly use a CPU, the controller provides one servlet per worker,
-/// or more if the handlers also wait.
+/// Aspen's rule. If the handlers mostly compute, the controller provides one servlet per worker, or
+/// more if the handlers also wait.
 ///
 /// A blocking stage always counts as waiting, because its OS threads occupy no workers. For a
 /// non-blocking stage, the controller compares the time that batches spend on workers with the
-/// total time of these batches. The controller starts with one servlet per worker, so that waiting
-/// for a worker does not count as waiting for something else. After a yield, a handler waits only
-/// for a worker, so this wait does not count either.
+/// total time of these batches. The controller starts with one servlet per worker, because with
+/// more servlets, time spent waiting for a worker would count as waiting for something else. After
+/// a yield, a handler waits only for a worker, so this wait is not counted.
 #[derive(Debug)]
 pub struct AutoServlets {
     /// Aspen for servlets that are tussah threads, and for servlets that are OS threads.

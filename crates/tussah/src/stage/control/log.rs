@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::{LimitUse, Order, Rule, Sample, Settings, Why};
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Bound, in decisions per stage: the maximum length of the log, which takes about 64 KiB; older
-/// decisions are dropped.
+/// Bound, in decisions per stage: the length of the log. A full log takes about 64 KiB, and drops
+/// its oldest decision for each new one.
 pub const DECISIONS_MAX: usize = 256;
 
 /// The most recent controller decisions of one stage.
@@ -146,7 +146,8 @@ pub struct Inputs {
     pub servlets_busy: usize,
     /// The limit on busy servlets before the decision.
     pub servlets: usize,
-    /// The number of busy servlets whose handlers have waited since their batch began.
+    /// The number of busy servlets whose handlers have waited at least once since their batch
+    /// began.
     pub waiting: usize,
     /// The part of the interval in which events were queued or in service, in nanoseconds.
     pub busy_ns: u64,

@@ -18,8 +18,8 @@ pub struct StageLoad<'a> {
     pub name: &'a str,
     /// The stage's priority; 0 is the highest.
     pub priority: u8,
-    /// True if the stage's events free resources that other stages consume, for example because the
-    /// stage writes responses, closes connections or returns buffers.
+    /// True if handling the stage's events frees resources that other stages consume, for example
+    /// because the stage writes responses, closes connections or returns buffers.
     pub frees_resources: bool,
     /// The number of busy servlets.
     pub busy: usize,
@@ -27,8 +27,8 @@ pub struct StageLoad<'a> {
     pub wanted: usize,
     /// The number of credits in the stage's queue.
     pub queue_len: u64,
-    /// True if the stage is overloaded. Signs of overload since the last plan are: a longer queue,
-    /// events that were refused, shed or expired, and senders that wait for capacity in the queue.
+    /// True if the stage is overloaded: its queue is longer than at the last plan, it has refused
+    /// or dropped events since then, or senders are waiting for capacity in its queue.
     pub growing: bool,
     /// The utilisation of the stage's servlets since the last plan; from 0 to 1. The utilisation is
     /// the busy time of the servlets, divided by the elapsed time and by the number of servlets

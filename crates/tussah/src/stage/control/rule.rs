@@ -10,8 +10,8 @@ pub enum Rule {
     /// All events are admitted.
     #[default]
     All,
-    /// All events are admitted, after the stage's degradation hook has reduced the work that they
-    /// need.
+    /// Every event is admitted, after the stage's degradation hook has reduced the work that the
+    /// event requires.
     Degraded,
     /// Events are admitted if they can be answered in time, according to the controller's
     /// prediction.

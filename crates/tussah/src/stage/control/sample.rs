@@ -1,7 +1,7 @@
 //! The input of a controller.
 
 /// The activity of a stage since the last sample, and its current state. Queue lengths are in
-/// credits, that is, in events if each event costs one credit.
+/// credits; if each event costs one credit, a queue length is the number of events in the queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample<'a> {
     /// The time since the last sample or, for the first sample, since the stage was created; in
@@ -63,9 +63,9 @@ pub struct Sample<'a> {
     /// The counts of busy and parked servlets, the current limit on busy servlets, and the maximum
     /// of this limit.
     pub servlets: Servlets,
-    /// The number of busy servlets whose handlers have waited since their batch began. A yield does
-    /// not count as waiting, and servlets that are waiting for capacity in another stage's queue
-    /// are not counted.
+    /// The number of busy servlets whose handlers have waited at least once since their batch
+    /// began. A yield does not count as waiting, and servlets that are waiting for capacity in
+    /// another stage's queue are not counted.
     pub waiting: usize,
     /// The number of servlets that can compute at the same time, which is the number of the
     /// runtime's workers.

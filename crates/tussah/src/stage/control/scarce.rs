@@ -6,8 +6,8 @@ use std::sync::Arc;
 /// A scarce resource that causes a stage to reject events.
 ///
 /// When a stage rejects an event, the stage names the resource that its handlers wait for. The
-/// stage sees the waits of the handlers themselves, but not the waits of threads that the handlers
-/// have spawned.
+/// stage notices when a handler itself waits, but not when a thread that the handler has spawned
+/// waits.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 #[non_exhaustive]
 pub enum Resource {
@@ -46,11 +46,11 @@ pub struct LimitUse {
     pub name: Arc<str>,
     /// The number of permits of the limit, or the maximum number of busy servlets of the stage.
     pub permits: usize,
-    /// The number of permits in use by all callers together. For a stage: the number of busy
-    /// servlets.
+    /// For a limit, the number of permits in use by all callers together; for a stage, the number
+    /// of busy servlets.
     pub in_use: usize,
-    /// The number of futures, of all callers together, that wait for a permit. For a stage: the
-    /// number of queued events.
+    /// For a limit, the number of futures, of all callers together, that are waiting for a permit;
+    /// for a stage, the number of queued events.
     pub waiting: usize,
 }
 

@@ -27,10 +27,10 @@ pub(crate) type Chunk<E> = VecDeque<Event<E>>;
 /// ([`retain`](Self::retain)), or combine several into one.
 ///
 /// Events that the handler does not take return to the head of the queue. A handler can leave more
-/// events than it received. The queue accepts additional events up to its capacity, and
-/// [sheds](Reason::Shed) the rest. If the handler created an event or set its deadline, the time
-/// until the deadline counts from the event's arrival in the queue. A batch skips events that are
-/// [cancelled](crate::stage::CancelHandle) or whose deadline has passed.
+/// events in the batch than it received. The queue accepts additional events up to its capacity,
+/// and [sheds](Reason::Shed) the rest. If the handler created an event or set its deadline, the
+/// time until the deadline counts from the event's arrival in the queue. A batch skips events that
+/// are [cancelled](crate::stage::CancelHandle) or whose deadline has passed.
 ///
 /// If the handler panics, the events that it has not taken return to the head of the queue. The
 /// batch calls the drop callbacks of taken events, except those that were [settled](Self::settle).
@@ -116,7 +116,7 @@ impl<E> Default for Batch<E> {
 }
 
 impl<E> Batch<E> {
-    /// Creates a batch of these events, for example to pass it in a call.
+    /// Creates a batch from the given events, for example to pass it in a call.
     pub fn of(events: impl IntoIterator<Item = impl Into<Event<E>>>) -> Self {
         let head: Chunk<E> = events.into_iter().map(Into::into).collect();
         Self {

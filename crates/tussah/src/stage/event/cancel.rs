@@ -125,9 +125,10 @@ impl Cancel {
 /// | already ended | None. |
 ///
 /// Cancelling an event does not stop threads or blocking jobs that its handler has started. If the
-/// event is cancelled before its batch ends or is [settled](crate::stage::Batch::settle), it counts
-/// as [`cancelled`](crate::stage::observe::StageStats::cancelled), not as finished. The time of a
-/// cancelled event is excluded from every mean and percentile and hidden from controllers.
+/// event is cancelled before it is [settled](crate::stage::Batch::settle) and before its batch
+/// ends, it counts as [`cancelled`](crate::stage::observe::StageStats::cancelled), not as finished.
+/// The time of a cancelled event is excluded from every mean and percentile and hidden from
+/// controllers.
 ///
 /// To cancel a request when the caller stops waiting for the response, use
 /// [`Sender::ask`](crate::stage::Sender::ask).
@@ -196,7 +197,7 @@ impl fmt::Debug for CancelHandle {
 /// A token that shows whether an event has been cancelled. A token is cheap to clone, and can
 /// outlive the event. [`Event::cancellation`] and
 /// [`Batch::cancellation`](crate::stage::Batch::cancellation) create tokens. If the event has no
-/// [`CancelHandle`], its tokens are never cancelled.
+/// [`CancelHandle`], its tokens never report a cancellation.
 ///
 /// If a handler receives only values, as a [`DirectHandler`](crate::stage::DirectHandler) does, put
 /// a token into the value.

@@ -1,7 +1,7 @@
 //! The classes of events.
 
-/// Bound, in classes: the maximum number of classes in one stage. Each event stores its class in
-/// one byte, and the stage fills an array of this length for each sample.
+/// Bound, in classes: the number of classes of one stage. Each event stores its class in one byte,
+/// and the stage fills an array of this length for each sample.
 pub const CLASSES_MAX: usize = 8;
 
 /// The class of an event within its stage; 0 is served first, unless the classes have shares.

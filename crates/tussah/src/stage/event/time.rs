@@ -4,9 +4,9 @@ use std::sync::LazyLock;
 
 use tussah_core::time::Clock;
 
-/// The clock of stages. The clock starts when the process creates its first network; a manual clock
-/// starts when it is created. A deadline therefore denotes the same moment in all networks with the
-/// same clock.
+/// The clock of stages. The real clock starts when the process creates its first network; a manual
+/// clock starts when it is created. A deadline therefore denotes the same moment in all networks
+/// with the same clock.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Time {

@@ -87,7 +87,7 @@ impl Default for SocketOptions {
 }
 
 impl SocketOptions {
-    /// Bound, in connections: the maximum number of simultaneous connections, including connection
+    /// Bound, in connections: the number of simultaneous connections, including connection
     /// attempts; 10,000 by default, at least 1. At the bound, new clients wait in the system's
     /// accept queue, and outgoing connection attempts fail.
     pub fn connections_max(mut self, connections: usize) -> Self {
@@ -95,22 +95,21 @@ impl SocketOptions {
         self
     }
 
-    /// Bound, in bytes: the maximum length of a packet; 16,384 by default, which is also the upper
-    /// limit.
+    /// Bound, in bytes: the length of a packet; 16,384 by default, which is also the largest
+    /// allowed value.
     pub fn packet_max(mut self, bytes: usize) -> Self {
         self.packet_max = bytes.clamp(1, PACKET_MAX);
         self
     }
 
-    /// Bound, in bytes: the maximum length of a connection's write queue; 256 KiB by default. A
-    /// buffer that is longer than this maximum is accepted only if the queue is empty.
+    /// Bound, in bytes: the length of a connection's write queue; 256 KiB by default. A buffer that
+    /// is longer than this bound is accepted only if the queue is empty.
     pub fn outgoing_bytes_max(mut self, bytes: usize) -> Self {
         self.outgoing = self.outgoing.bytes_max(bytes);
         self
     }
 
-    /// Bound, in buffers: the maximum length of a connection's write queue; 1024 by default, at
-    /// least 1.
+    /// Bound, in buffers: the length of a connection's write queue; 1024 by default, at least 1.
     pub fn outgoing_buffers_max(mut self, buffers: usize) -> Self {
         self.outgoing = self.outgoing.buffers_max(buffers);
         self
@@ -172,7 +171,7 @@ impl SocketOptions {
     }
 
     /// Sets a function that maps the number of a connection to the color of its thread. By default,
-    /// each thread has its own color.
+    /// each connection's thread has its own color.
     pub fn color(mut self, color: impl Fn(u64) -> Color + Send + Sync + 'static) -> Self {
         self.color = Some(Arc::new(color));
         self

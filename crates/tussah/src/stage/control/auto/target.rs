@@ -15,16 +15,16 @@ use crate::stage::event::Class;
 /// A controller that sets the number of servlets and controls admission, so that responses meet a
 /// latency target.
 ///
-/// If the stage's handlers use a CPU most of the time, [`AutoServlets`] sets the number of
-/// servlets, and [`Predict`] admits as many events as these servlets can serve in time. If the
-/// handlers wait, or if no measurements exist yet, the stage serves every event immediately. As an
-/// exception, if the handlers wait for a scarce resource, the controller allows just enough events
-/// in service to keep this resource busy. Other events wait in the queue, and `Predict` admits as
-/// many as the scarce resource can serve in time.
+/// If the stage's handlers compute most of the time, [`AutoServlets`] sets the number of servlets,
+/// and [`Predict`] admits as many events as these servlets can serve in time. If the handlers wait,
+/// or if no measurements exist yet, the stage serves every event immediately. As an exception, if
+/// the handlers wait for a scarce resource, the controller allows just enough events in service to
+/// keep this resource busy. Other events wait in the queue, and `Predict` admits as many as the
+/// scarce resource can serve in time.
 ///
 /// To detect a scarce resource, the controller varies the number of events in service, and compares
 /// the resulting throughputs. The comparison takes a few dozen completions and about three service
-/// times. If fewer than about 20 events complete within a time as long as the target, the result
+/// times. If fewer than about 20 events complete in a period as long as the target, the result
 /// comes too late to help much.
 ///
 /// In some stages, the service time alone exceeds the target. Let t be the 90th percentile of the

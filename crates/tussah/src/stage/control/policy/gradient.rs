@@ -105,7 +105,8 @@ impl GradientConfig {
 }
 
 /// A controller that limits the number of events in the stage, and rejects further events. The
-/// limit follows the ratio of the long-term mean response time to the current one (the gradient).
+/// limit follows the ratio of the long-term mean response time to the mean response time of the
+/// last interval (the gradient).
 #[derive(Debug)]
 pub struct Gradient {
     config: GradientConfig,

@@ -23,8 +23,8 @@ pub struct RedConfig {
     /// The average queue length up to which every event is admitted, in credits; from 0 to 10^18
     /// (other values count as 50).
     pub queue_min: f64,
-    /// The average queue length from which every event is rejected, in credits; at least one more
-    /// than `queue_min`.
+    /// The average queue length at or above which every event is rejected, in credits; at least one
+    /// more than `queue_min`.
     pub queue_max: f64,
     /// p_max: the probability of a rejection just below `queue_max`; above 0 and at most 1 (other
     /// values count as 0.02).

@@ -68,8 +68,8 @@ pub struct ResponseP90Config {
     /// The time for which a class can accumulate unused admissions, in nanoseconds. Every class can
     /// accumulate at least one admission.
     pub burst_ns: u64,
-    /// True if the stage degrades its quality before it rejects events. If the stage has no
-    /// degradation hook, this field has no effect.
+    /// True if the stage degrades the quality of its service before it rejects events. If the stage
+    /// has no degradation hook, this field has no effect.
     pub degrade: bool,
 }
 

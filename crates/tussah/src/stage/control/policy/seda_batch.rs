@@ -43,8 +43,8 @@ pub struct SedaBatchConfig {
     /// average; at least 0 and below `sustained`. Any other value counts as 0.5, or as `sustained`
     /// if that is lower.
     pub drop: f64,
-    /// The latency target of an event, in nanoseconds, if there is a target; at least 1. The
-    /// controller aims for batches that take at most half of this time.
+    /// The latency target for an event, in nanoseconds, if there is a target; at least 1. The
+    /// controller aims for batches that take at most half of the target.
     pub target_ns: Option<u64>,
     /// The relative change of the batch size in one step; above 0 and at most 1 (other values count
     /// as 0.1). A step is at least one event.

@@ -10,10 +10,10 @@ pub(super) struct Marked {
 }
 
 impl<E> Batch<E> {
-    /// Excludes the times of the `events` most recently taken events from every mean and
-    /// percentile, and hides these times from controllers. The events still count as finished. Use
-    /// this method for events whose times depend on something outside the service, such as a client
-    /// that sends slowly.
+    /// Excludes the times of the most recently taken events from every mean and percentile, and
+    /// hides these times from controllers; `events` is the number of events to exclude. The
+    /// excluded events still count as finished. Use this method for events whose times depend on
+    /// something outside the service, such as a client that sends slowly.
     pub fn leave_out(&mut self, events: u64) {
         let left_out = self.untime(events);
         self.left_out += left_out;
@@ -21,10 +21,11 @@ impl<E> Batch<E> {
         self.forget_served(left_out);
     }
 
-    /// Marks the `events` most recently taken events as failed, for example because of an error or
-    /// a timeout. They count as [`failed`](crate::stage::observe::StageStats::failed). The times of
-    /// failed events are excluded from every mean and percentile and hidden from controllers,
-    /// because failures do not show how fast the stage can be.
+    /// Marks the most recently taken events as failed, for example because of an error or a
+    /// timeout; `events` is the number of events to mark. The marked events count as
+    /// [`failed`](crate::stage::observe::StageStats::failed). The times of failed events are
+    /// excluded from every mean and percentile and hidden from controllers, because failures do not
+    /// show how fast the stage can be.
     pub fn fail(&mut self, events: u64) {
         let timed = self.untime(events);
         let failed = timed + self.keep_left_out(events - timed);
