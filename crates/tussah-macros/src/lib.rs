@@ -116,8 +116,8 @@ pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `modules() -> Modules` | the modules that the graph uses |
 /// | `graph(&Params) -> Result<Graph, WeaveError>` | the graph with these values of its parameters |
 ///
-/// Other graphs and the tests in the file may use modules that `modules()` does not return. The
-/// macro does not compile the tests; `tussah::flow::run_tests` runs them.
+/// The file's other graphs and its tests may use modules that a graph's `modules()` does not
+/// return. The macro does not compile the tests; `tussah::flow::run_tests` runs them.
 ///
 /// Rust resolves the paths of modules at the macro's call site. The compiler checks that the ports
 /// of every edge exist, and that both ends have the same type. At least one edge must lead to each
@@ -129,7 +129,8 @@ pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// the Weave file.
 ///
 /// A parameter of the graph can have a Rust type, such as `server: Arc<Server>`. Rust resolves the
-/// type, including type aliases, at the macro's call site, and `Params::typed` sets the value.
+/// type, including type aliases, at the macro's call site, and `Params::typed` sets the parameter's
+/// value.
 ///
 /// ```ignore
 /// tussah::flow::weave_file!("web.weave");

@@ -2,8 +2,8 @@
 //!
 //! The graph follows the design of the packet router in section 5.2 of Welsh, Culler and Brewer,
 //! "SEDA" (SOSP 2001): a server that talks to the peers, a router, and a catcher that keeps the
-//! node connected. The router forwards pings and queries to all other peers, and returns pongs,
-//! query hits and pushes along the paths of the packets that they answer. `docs/gnutella.md`
+//! node connected. The router forwards pings and queries to all other peers, and returns pushes,
+//! pongs and query hits along the paths of the packets that they answer. `docs/gnutella.md`
 //! describes the limits and the treatment of misbehaving peers.
 
 mod catcher;

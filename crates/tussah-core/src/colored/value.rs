@@ -22,8 +22,8 @@ use crate::worker::{InColor, Worker};
 ///
 /// Each `Colored` has its own color, which differs from every [`Color`](crate::Color). Clones refer
 /// to the same value. The value is dropped once all clones of the `Colored` and all references to
-/// its color have been dropped: immediately if the color is idle, and otherwise on the OS thread
-/// that runs the color's last event.
+/// its color have been dropped: immediately if the color is idle, and otherwise after the color's
+/// last event, on the OS thread that ran this event.
 ///
 /// Access the value by sending closures to it; no reference to the value can escape from a closure:
 ///
@@ -96,8 +96,9 @@ impl<T: Send + 'static> Colored<T> {
     /// Runs a closure on the value and returns its result.
     ///
     /// If the color is idle, the closure runs immediately, on this OS thread and without
-    /// allocation, at the cost of an uncontended lock. Otherwise the closure is queued as an event
-    /// of the color. The future completes with the closure's result. No OS thread blocks.
+    /// allocation. This costs about as much as an uncontended lock. Otherwise the closure is queued
+    /// as an event of the color. The future completes with the closure's result. No OS thread
+    /// blocks.
     ///
     /// Requests run in the order in which they were first polled. Each closure runs in the
     /// `tracing` span that was current when its future was first polled, even if the closure was

@@ -15,8 +15,8 @@ use crate::units::{size, some_duration};
 /// Route packets of the Gnutella network.
 ///
 /// The router accepts peers, and connects to further hosts while it has fewer than four peers (see
-/// --keep). The router forwards pings and queries to all other peers, and returns pongs, query hits
-/// and pushes along the paths of the packets that they answer.
+/// --keep). The router forwards pings and queries to all other peers, and returns pushes, pongs and
+/// query hits along the paths of the packets that they answer.
 ///
 /// With --share, the router answers queries for the files in a directory, and serves these files
 /// over HTTP. /search?q=WORDS sends a query, and shows the files that were found. /status shows the

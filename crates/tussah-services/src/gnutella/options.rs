@@ -27,11 +27,11 @@ pub struct Options {
     /// Bound, in peers: at most this many may be connected from the same address. The range is 1 to
     /// 10,000.
     pub each_max: usize,
-    /// Bound, in bytes: the maximum total length of the packets queued for a peer. The router
-    /// disconnects a peer whose queue exceeds the bound. The range is 64 KiB to 1 GiB.
+    /// Bound, in bytes: the total length of the packets queued for a peer. The router disconnects a
+    /// peer whose queue exceeds the bound. The range is 64 KiB to 1 GiB.
     pub queue: usize,
-    /// Bound, in hops: the maximum length of a packet's path from its sender to its last receiver.
-    /// The range is 1 to 7.
+    /// Bound, in hops: the length of a packet's path from its sender to its last receiver. The
+    /// range is 1 to 7.
     pub ttl: u8,
     /// Bound, in routes: the router remembers at most this many, separately for pings, queries and
     /// servents. The range is 1 to 2^31.

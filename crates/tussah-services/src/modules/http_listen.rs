@@ -38,8 +38,8 @@ use crate::web::{Routes, Running};
 /// Each request gets exactly one answer: the response from [`HttpReply`](super::HttpReply), or an
 /// automatic response if the request is dropped (see [`Request`]). The module sends the next
 /// request of a connection into the graph only after the previous one has been answered, so
-/// pipelined requests are answered in order. While the graph does not accept requests, one request
-/// of each connection waits.
+/// pipelined requests are answered in order. While the graph does not accept requests, at most one
+/// request of each connection waits.
 ///
 /// The flow of a connection ends when the client disconnects. If a client disconnects before the
 /// graph has accepted its request, the module discards the request. When the graph stops, the
