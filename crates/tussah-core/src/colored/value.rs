@@ -96,9 +96,9 @@ impl<T: Send + 'static> Colored<T> {
     /// Runs a closure on the value and returns its result.
     ///
     /// If the color is idle, the closure runs immediately, on this OS thread and without
-    /// allocation. This costs about as much as an uncontended lock. Otherwise the closure is queued
-    /// as an event of the color. The future completes with the closure's result. No OS thread
-    /// blocks.
+    /// allocation. The call then costs about as much as an uncontended lock. Otherwise the closure
+    /// is queued as an event of the color. The future completes with the closure's result. No OS
+    /// thread blocks.
     ///
     /// Requests run in the order in which they were first polled. Each closure runs in the
     /// `tracing` span that was current when its future was first polled, even if the closure was
