@@ -78,8 +78,8 @@ enum Task {
     ///
     /// Each mutant in xtask/mutants.toml replaces one piece of text in one file. The command
     /// applies the mutant to a copy of the tree, under target. At least one of the tests listed for
-    /// the mutant must then fail. A mutant that survives makes the exit status non-zero, unless the
-    /// table explains why it survives. The result goes to record/mutants.txt. Each mutant takes
+    /// the mutant must then fail. A mutant that survives makes the exit status non-zero, unless its
+    /// field `survives` gives the reason. The result goes to record/mutants.txt. Each mutant takes
     /// about a minute.
     Mutants(mutants::Options),
     /// Stress all features of the scheduler at the same time, for minutes or hours

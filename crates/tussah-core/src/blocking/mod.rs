@@ -2,9 +2,10 @@
 //!
 //! # No job is forgotten
 //!
-//! *While the queue is not empty, the pool has at least one OS thread. If there are fewer OS
-//! threads without a job than queued jobs, all of these OS threads are awake or about to be woken.
-//! Otherwise, at least one OS thread without a job per queued job is awake or about to be woken.*
+//! *While the queue is not empty, the pool has at least one OS thread. Call an OS thread free if it
+//! has no job. If there are more queued jobs than free OS threads, all free OS threads are awake or
+//! about to be woken. Otherwise, at least as many free OS threads as there are queued jobs are
+//! awake or about to be woken.*
 //!
 //! - `submit` queues the job and consults the policy under the same lock. If there is no OS thread,
 //!   the policy adds one, regardless of the bound on OS threads. The OS thread is started under the

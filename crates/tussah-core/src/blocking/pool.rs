@@ -78,7 +78,7 @@ pub struct ShutdownOutcome {
 }
 
 impl BlockingPool {
-    /// Creates a pool without OS threads; the first job starts one. OS threads are named
+    /// Creates a pool without OS threads; the first job starts one. The pool's OS threads are named
     /// `<name>-blocking-<number>`.
     ///
     /// # Panics

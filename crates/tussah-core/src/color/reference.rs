@@ -15,10 +15,10 @@ use crate::runtime::Shared;
 ///
 /// The runtime can forget a color that is identified by a number, is idle, and has no references. A
 /// forgotten color loses its priority and depth limit. A runtime keeps up to 4,096 unused colors;
-/// if it has more, it forgets an idle color when the color's last reference is dropped. While the
-/// program names new colors, the runtime also searches step by step for other unused colors. A
-/// color that stays idle is forgotten by the time the program has named about as many new colors as
-/// the runtime remembers.
+/// if it has more, it forgets an idle color when the color's last reference is dropped. As the
+/// program looks up colors, the runtime also searches step by step for other unused colors to
+/// forget. If a color stays idle while the program names about as many new colors as the runtime
+/// remembers, the runtime forgets the idle color.
 pub struct ColorRef {
     cell: NonNull<ColorCell>,
     /// Declared after the cell's pointer and released after its handle, because the cell uses its
@@ -51,7 +51,7 @@ impl ColorRef {
 
     /// Sets the color's priority; see [`Policy`](crate::Policy).
     ///
-    /// A priority influences the order among colors. It never reorders events within a color.
+    /// A priority influences the order among colors, but never reorders the events within a color.
     pub fn set_priority(&self, priority: i8) {
         self.get().set_priority(priority);
     }
