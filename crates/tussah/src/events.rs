@@ -74,8 +74,8 @@ pub fn post<F: FnOnce() + Send + 'static>(f: F) -> Result<(), PostError<F>> {
 /// only that event ends, and the panic is counted.
 ///
 /// # Examples
-/// This handler consists of two events with different colors. The second event has exclusive access
-/// to the table:
+/// This handler consists of two events with different colors. The second event belongs to the color
+/// of a table, so it has exclusive access to this table:
 /// ```
 /// use tussah::{Color, post_in};
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;

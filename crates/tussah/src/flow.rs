@@ -66,8 +66,8 @@
 //! ```
 //!
 //! # Parallelism
-//! The signatures of a module's methods determine how many items the module handles concurrently.
-//! The borrow checker ensures that this concurrency is free of data races:
+//! The borrow checker ensures that modules are free of data races. The signatures of a module's
+//! methods determine how many items the module handles concurrently:
 //!
 //! | receiver and arguments | parallelism |
 //! |---|---|

@@ -11,16 +11,16 @@ mod scan;
 pub use parse::parse;
 pub use scan::Scan;
 
-/// Bound, in bytes: the longest head that can be received; a higher `head_bytes_max` has no effect.
-/// Offsets in a head therefore fit in 16 bits.
+/// Bound, in bytes: the length of the longest head that can be received; a higher `head_bytes_max`
+/// has no effect. Offsets in a head therefore fit in 16 bits.
 pub const HEAD_BYTES_MAX: usize = u16::MAX as usize;
 
 /// Bound, in lines: the number of empty lines that are skipped before a request (RFC 9112, section
 /// 2.2).
 pub const EMPTY_LINES_MAX: usize = 4;
 
-/// Bound, in bytes: the longest method name that the parser accepts. No registered name exceeds 17
-/// bytes.
+/// Bound, in bytes: the length of the longest method name that the parser accepts. No registered
+/// name exceeds 17 bytes.
 pub const METHOD_BYTES_MAX: usize = 32;
 
 /// The limits on the head of a message.

@@ -152,8 +152,8 @@ pub fn on_readable<S: Descriptor>(descriptor: &Arc<S>, callback: impl Into<Optio
 /// Calls a callback whenever a write would not block: when the descriptor's buffer has free space
 /// or an error is pending. In all other respects, this function behaves like [`on_readable`].
 ///
-/// A connection is writable nearly all the time, so register this callback only while data waits to
-/// be written.
+/// A connection is writable nearly all the time, so register this callback only while data is
+/// waiting to be written.
 ///
 /// # Panics
 /// Same as [`on_readable`].

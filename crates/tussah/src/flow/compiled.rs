@@ -182,8 +182,8 @@ pub const fn wrong_argument(params: &[ParamSpec], given: &Given) -> Option<Messa
     }
 }
 
-/// Returns an error if an instance lacks a required argument. The first `before` arguments are
-/// positional.
+/// Returns an error if an instance lacks a required argument. `before` is the number of positional
+/// arguments, which come first.
 #[must_use]
 pub const fn missing_arguments(
     params: &[ParamSpec],

@@ -313,8 +313,8 @@ pub trait HasInput<const PORT: u64, At> {
     type Item;
 }
 
-/// A module with the parameter `PARAM`, given as its position or as a hash of its name. `At` names
-/// the argument in error messages.
+/// A module with the parameter that `PARAM` identifies by its position or by a hash of its name.
+/// `At` names the argument in error messages.
 #[diagnostic::on_unimplemented(message = "the module `{Self}` has no parameter `{At}`")]
 pub trait HasParam<const PARAM: u64, At> {
     /// The type of the argument.

@@ -43,7 +43,7 @@ impl<'o> HeadWriter<'o> {
         Self { out }
     }
 
-    /// Continues a head that already has its status line and possibly further lines.
+    /// Creates a writer that continues a head whose status line has already been written.
     pub fn go_on(out: &'o mut Vec<u8>) -> Self {
         Self { out }
     }
