@@ -4,10 +4,10 @@
 //! is the running process.
 //!
 //! Starting a process can take a long time, because the operating system reads the program from
-//! disk, and may have to copy this process. The runtime therefore starts processes on the blocking
-//! pool. To wait for the exit of a child, the runtime waits until the child's pidfd is readable
-//! (pidfd_open(2)). Without a pidfd, the runtime instead waits for the child on an OS thread of the
-//! blocking pool.
+//! disk, and may have to copy the page tables of this process. The runtime therefore starts
+//! processes on the blocking pool. To wait for the exit of a child, the runtime waits until the
+//! child's pidfd is readable (pidfd_open(2)). Without a pidfd, the runtime instead waits for the
+//! child on an OS thread of the blocking pool.
 //!
 //! # No zombies
 //!

@@ -29,8 +29,8 @@ pub(crate) type Chunk<E> = VecDeque<Event<E>>;
 /// Events that the handler does not take return to the head of the queue. A handler can leave more
 /// events in the batch than it received. The queue accepts additional events up to its capacity,
 /// and [sheds](Reason::Shed) the rest. If the handler created an event or set its deadline, the
-/// time until the deadline counts from the event's arrival in the queue. A batch skips events that
-/// are [cancelled](crate::stage::CancelHandle) or whose deadline has passed.
+/// deadline is relative to the event's arrival in the queue. A batch skips events that are
+/// [cancelled](crate::stage::CancelHandle) or whose deadline has passed.
 ///
 /// If the handler panics, the events that it has not taken return to the head of the queue. The
 /// batch calls the drop callbacks of taken events, except those that were [settled](Self::settle).
