@@ -8,9 +8,10 @@ use std::io;
 /// system's error.
 ///
 /// If a function of this crate returns an [`io::Error`] because a system call failed, the error
-/// contains an `OpError`. A few functions are exceptions, such as the `try_` functions of sockets.
-/// The [`io::Error`] has the same [`kind`](io::Error::kind) as the system's error. The error number
-/// is in the `OpError`, because an [`io::Error`] cannot carry both a number and a message.
+/// contains an `OpError`. A few functions, such as the `try_` functions of sockets, return errors
+/// without an `OpError`. The [`io::Error`] has the same [`kind`](io::Error::kind) as the system's
+/// error. The error number is in the `OpError`, because an [`io::Error`] cannot carry both a number
+/// and a message.
 ///
 /// # Examples
 /// ```

@@ -53,9 +53,9 @@ impl Way for Along {
 /// of the chain.
 ///
 /// The type only predicts that the port's edge is a call to an instance of `M`. If the edge is not
-/// a call to an instance of `M`, all items of a run take the edge. Items also take the edge if the
-/// edge is tapped, or if the instance has a proxy, was swapped or is closed. A wrong prediction
-/// therefore costs time, but does not change the result.
+/// a call to an instance of `M`, all items of a run of calls take the edge. Items also take the
+/// edge if the edge is tapped, or if the instance has a proxy, has been swapped, or is closed. A
+/// wrong prediction therefore costs time, but does not change the result.
 pub struct Fuse<const PORT: u64, Head, M, W>(PhantomData<fn(Head, M, W)>);
 
 impl<const PORT: u64, Head: Module, M: Module, W: Way> Fuse<PORT, Head, M, W> {

@@ -264,8 +264,8 @@ impl File {
         Ok(self.metadata().await?.len)
     }
 
-    /// Closes the file if no clone is left and no operation is in progress. Otherwise, the file is
-    /// closed when its last clone has been dropped and its last operation has ended.
+    /// Closes the file if no other clone is left and no operation is in progress. Otherwise, the
+    /// file is closed when its last clone has been dropped and its last operation has ended.
     ///
     /// # Errors
     /// Returns any error from close(2); on some file systems, such an error means that an earlier

@@ -16,8 +16,8 @@ use crate::time::interval;
 /// |---|---|---|
 /// | output `out` | `u64` | the numbers |
 ///
-/// If the receiver cannot accept a number, the timer waits. After such a wait, the timer continues
-/// with the next number, and does not make up for the lost time.
+/// If the receiver cannot accept a number, the timer waits. After waiting for the receiver, the
+/// timer continues with the next number, and does not make up for the lost time.
 #[module]
 pub struct Timer {
     every: Duration,

@@ -103,10 +103,11 @@ impl ListenOptions {
         }
     }
 
-    /// Bound, in connections: sets the maximum number of open accepted streams. When the maximum is
-    /// reached, `accept` waits until the number falls, and further clients stay in the system's
-    /// queue. A split stream counts as open until both of its halves are dropped. The listeners
-    /// that [`bind_per_worker`](Self::bind_per_worker) creates share one limit. Default: no limit.
+    /// Bound, in connections: sets the maximum number of accepted streams that are open at the same
+    /// time. When the maximum is reached, `accept` waits until the number falls, and further
+    /// clients stay in the system's queue. A split stream counts as open until both of its halves
+    /// are dropped. The listeners that [`bind_per_worker`](Self::bind_per_worker) creates share one
+    /// limit. Default: no limit.
     ///
     /// # Panics
     /// Panics if the number is 0.

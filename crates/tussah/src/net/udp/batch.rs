@@ -46,7 +46,7 @@ impl<'a> RecvSlot<'a> {
 }
 
 impl UdpSocket {
-    /// Waits for a datagram, then receives all queued datagrams, at most one per slot. Returns the
+    /// Waits for a datagram, then receives the queued datagrams, at most one per slot. Returns the
     /// number of datagrams received. If receiving fails after the first datagram, the next
     /// operation reports the error.
     ///
@@ -125,8 +125,8 @@ impl UdpSocket {
     /// If the future is dropped before it completes, nothing has been sent.
     ///
     /// # Errors
-    /// Returns an error only if the first datagram cannot be sent; [`send`](Self::send) lists the
-    /// errors.
+    /// Returns an error only if the first datagram cannot be sent; see [`send`](Self::send) for the
+    /// possible errors.
     ///
     /// # Examples
     /// See [`recv_batch`](Self::recv_batch).
