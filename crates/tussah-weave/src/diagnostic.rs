@@ -13,9 +13,9 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// The message, as one line without a position.
     pub message: String,
-    /// The faulty part of the text.
+    /// The part of the text to which the message refers.
     pub span: Span,
-    /// A short label for the faulty part; empty if the message is sufficient.
+    /// A short label for the text at `span`; empty if the message is sufficient.
     pub label: String,
     /// Other places in the text that help to explain the diagnostic.
     pub others: Vec<Label>,

@@ -19,7 +19,7 @@ mod svg;
 
 /// Draws a graph as SVG: the instances from left to right, with their queues.
 ///
-/// With `modules`, the drawing also shows the parallelism of each module.
+/// If `modules` is given, the drawing also shows the parallelism of each module.
 #[must_use]
 pub fn svg(graph: &Graph, modules: Option<&Modules>) -> String {
     let scene = scene(graph, modules);

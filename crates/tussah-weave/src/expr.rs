@@ -104,7 +104,7 @@ impl BinaryOp {
 /// The error for an expression that cannot be evaluated, or whose kind cannot be determined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvalError {
-    /// The faulty part of the expression.
+    /// The part of the expression that causes the error.
     pub span: Span,
     /// The cause.
     pub cause: EvalCause,

@@ -29,7 +29,7 @@ pub struct Graph {
     pub sheds: Vec<Shed>,
     /// The limits, each of which bounds the number of items inside a set of instances.
     pub limits: Vec<Limit>,
-    /// The edges from the graph's own inputs. A graph with inputs can only be used inside other
+    /// The edges from the graph's own inputs. A graph with inputs can be used only inside other
     /// graphs.
     pub inputs: Vec<Boundary>,
     /// The edges to the graph's own outputs.
@@ -41,8 +41,8 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Returns the kinds that a parameter can have if it accepts this value as an argument. The
-    /// value's own kind comes first. The list is empty if the value's kind cannot be determined.
+    /// Returns the kinds of parameters that can accept this value as an argument. The value's own
+    /// kind comes first. The list is empty if the value's kind cannot be determined.
     #[must_use]
     pub fn kinds(&self, value: &Expr) -> Vec<Kind> {
         let param = |name: &str| self.params.iter().find(|param| param.name == name);
@@ -347,8 +347,8 @@ pub enum Step {
     Drain(Span),
 }
 
-/// A port to which a test sends items, or at which it expects items. A place refers to a node by
-/// name, because a condition can choose between several nodes of the same name.
+/// A port to which a test sends items, or at which it expects items. The node of the port is given
+/// by name, because a condition can choose between several nodes of the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// An input of a node.

@@ -29,7 +29,7 @@ pub struct Comment {
 /// Splits source text into tokens.
 ///
 /// A macro can use this function for a single literal or for adjacent punctuation characters. A
-/// macro that does so must set the spans of the resulting tokens itself.
+/// macro that uses this function must set the spans of the resulting tokens itself.
 #[must_use]
 pub fn lex(text: &str) -> Lexed {
     let mut lexer = Lexer {

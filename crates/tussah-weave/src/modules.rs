@@ -11,7 +11,7 @@ use crate::value::Kind;
 pub struct Modules {
     /// The signatures, keyed by the full path of each module.
     pub signatures: BTreeMap<String, Signature>,
-    /// The field names of each item type. Each key is a type as `Display` formats it.
+    /// The field names of each item type, keyed by the type in its `Display` form.
     #[cfg_attr(feature = "serde", serde(default))]
     pub items: BTreeMap<String, Vec<String>>,
 }
@@ -135,7 +135,7 @@ fn can_clone() -> bool {
     true
 }
 
-/// The parallelism of a module: the items that it may handle at the same time.
+/// The parallelism of a module: which items it may handle at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",

@@ -16,7 +16,7 @@ pub struct File {
     pub graphs: Vec<Definition>,
     /// The tests.
     pub tests: Vec<TestCase>,
-    /// True if part of the file did not parse. The tree of such a file may lack names that the file
+    /// True if part of the file did not parse, in which case the tree may lack names that the file
     /// uses.
     pub is_broken: bool,
 }
@@ -106,7 +106,7 @@ pub struct Definition {
     pub params: Vec<Param>,
     /// The statements.
     pub body: Vec<Statement>,
-    /// True if part of the graph did not parse. The definition of such a graph may lack parameters
+    /// True if part of the graph did not parse, in which case the definition may lack parameters
     /// and edges.
     pub is_broken: bool,
     /// The names of the instances whose statements did not parse.
@@ -281,7 +281,7 @@ pub enum TestStep {
     },
     /// `send end value, value`
     Send {
-        /// The input port, or the output of a source.
+        /// The input that receives the items, or the output from which they appear to come.
         to: End,
         /// The items.
         values: Vec<Expr>,

@@ -18,7 +18,7 @@ pub struct Type {
     pub args: Vec<Type>,
 }
 
-/// The error for a string that is not a type.
+/// The error for a string that [`Type::parse`] does not accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeError {
     text: String,
@@ -48,7 +48,8 @@ impl Type {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is anything else, such as a function pointer.
+    /// Returns an error if the text is not a type in a supported form. For example, function
+    /// pointers are not supported.
     ///
     /// ```
     /// use tussah_weave::Type;
@@ -70,8 +71,8 @@ impl Type {
         })
     }
 
-    /// Returns whether two spellings can denote the same type. One spelling may contain more parts
-    /// of a path than the other.
+    /// Returns whether two spellings can denote the same type. One spelling may omit leading
+    /// segments of a path, such as module names.
     ///
     /// ```
     /// use tussah_weave::Type;

@@ -19,7 +19,8 @@ pub enum Kind {
     Flag,
     /// A non-negative integer.
     Count,
-    /// A number, possibly with a fraction or a sign. Counts and percentages are valid numbers.
+    /// A number, possibly with a fraction or a sign. Where a number is expected, a count or a
+    /// percentage is accepted.
     Number,
     /// A number of bytes.
     Size,
@@ -51,7 +52,7 @@ impl Kind {
         Kind::Address,
     ];
 
-    /// Returns the name of the kind. For every Rust type, the function returns
+    /// Returns the name of the kind. The name of a [`Rust`](Self::Rust) kind is always
     /// `value of a Rust type`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
@@ -130,7 +131,7 @@ pub enum Value {
     Rust(String),
 }
 
-/// The error for a string or a value that does not fit a kind.
+/// The error for a string or a value that cannot be converted to the expected kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueError {
     message: String,
@@ -168,8 +169,8 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// Returns an error if the value cannot be converted to `kind`, for example because a string is
-    /// not an address.
+    /// Returns an error if the value cannot be converted to `kind`, for example because a string
+    /// does not consist of a host and a port.
     pub fn convert(self, kind: &Kind) -> Result<Self, ValueError> {
         match (self, kind) {
             (Self::Count(count), Kind::Number) => Ok(Self::Number(count as f64)),
@@ -195,7 +196,7 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not a value of this kind.
+    /// Returns an error if the text is not a valid value of this kind.
     ///
     /// ```
     /// use tussah_weave::{Kind, Value};

@@ -14,20 +14,21 @@ pub struct Options {
     pub root: PathBuf,
     /// The address to listen on; port 0 selects a free port.
     pub listen: SocketAddr,
-    /// The disks that hold parts of the directory. Files outside the directories of these disks
-    /// belong to the disk of `root`.
+    /// The disks that hold parts of the directory. Files outside the directories of the listed
+    /// disks belong to the disk that contains `root`.
     pub disks: Vec<DiskOptions>,
     /// The rate of videos whose files do not state one, in bytes per second; at least 1,000.
     pub rate: u64,
     /// The length of the part of a video that is sent immediately.
     pub ahead: Duration,
-    /// The length of each chunk that is read and sent after the first part of a video, and the time
-    /// between two chunks. The length must be greater than zero, and at most `ahead`.
+    /// The playing time of each chunk that the server sends after the first part of a video, and
+    /// also the time between two chunks. The value of `chunk` must be greater than zero, and at
+    /// most `ahead`.
     pub chunk: Duration,
-    /// Bound, in streams: the maximum number per client address.
+    /// Bound, in streams: the maximum number of simultaneous streams per client address.
     pub each: usize,
-    /// Bound, in connections: the maximum number that are open at the same time. The range is 1 to
-    /// 1,000,000.
+    /// Bound, in connections: the maximum number of connections that are open at the same time. The
+    /// value must be between 1 and 1,000,000.
     pub connections: usize,
     /// The time after which the server disconnects a client that reads nothing.
     pub patience: Duration,
@@ -35,7 +36,7 @@ pub struct Options {
     pub drain: Duration,
     /// The number of workers; `None` means one per CPU.
     pub workers: Option<usize>,
-    /// True to limit each disk to its stated rate. A measurement can then use a single fast disk in
+    /// True to limit each disk to its rate, so that a measurement can use a single fast disk in
     /// place of several.
     pub simulate_disks: bool,
 }
@@ -89,7 +90,7 @@ impl std::error::Error for RateError {}
 /// `bit`, `kbit`, `Mbit`, `Gbit` or a unit of size such as `MB`, each followed by `/s`.
 ///
 /// # Errors
-/// Returns an error if the string is not a rate, or if the rate is less than 8 kbit/s.
+/// Returns an error if the string is not a valid rate, or if the rate is less than 8 kbit/s.
 ///
 /// ```
 /// use tussah_services::video::read_rate;

@@ -85,9 +85,9 @@ impl Video {
         })
     }
 
-    /// Runs the server in its own runtime until SIGTERM or Ctrl-C. The server then stops accepting
-    /// connections, and lets streams continue for up to [`Options::drain`]. A second signal makes
-    /// the server quit immediately.
+    /// Runs the server in its own runtime until SIGTERM or Ctrl-C, and then shuts the server down.
+    /// During the shutdown, the server accepts no connections, and lets streams continue for up to
+    /// [`Options::drain`]. A second signal makes the server quit immediately.
     ///
     /// # Errors
     /// Returns the same errors as [`start`](Self::start).

@@ -140,7 +140,7 @@ impl AccessLog {
     }
 
     /// Reopens the log at its path, as required after log rotation. Later lines go to the newly
-    /// opened file. If the file cannot be opened, the log continues in the old one.
+    /// opened file. If the file cannot be opened, the log continues in the old file.
     pub fn reopen(&self) {
         let mut pending = self.shared.pending.lock();
         pending.reopen_at = Some(pending.lines.len());

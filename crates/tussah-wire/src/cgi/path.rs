@@ -3,8 +3,8 @@
 /// Splits a decoded path into the name of a script and the rest of the path.
 ///
 /// The function splits the path before the last slash that directly follows `extension`. At least
-/// one byte must precede `extension`, and at least one must follow the slash. If there is no such
-/// slash, the whole path is the name of the script. nginx splits paths in the same way with
+/// one byte must precede `extension`, and at least one must follow the slash. If the path has no
+/// such slash, the whole path is the name of the script. nginx splits paths in the same way with
 /// `fastcgi_split_path_info ^(.+\.php)(/.+)$`. Unlike this function, nginx may fail to split a path
 /// that contains a line feed.
 ///

@@ -30,11 +30,11 @@ impl Default for Limits {
 /// The head of a CGI response.
 ///
 /// A head stores offsets into the parsed buffer, not the text itself. The accessors that return
-/// text take this buffer as an argument, and panic if it is shorter than the head.
+/// text take the parsed buffer as an argument, and may panic if it is shorter than the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CgiHead {
-    /// The status to send to the client: the value of the `Status` field. Without `Status`, the
-    /// status is 302 if there is a `Location` field, and otherwise 200.
+    /// The status to send to the client: the value of the `Status` field. Without a `Status` field,
+    /// the status is 302 if there is a `Location` field, and otherwise 200.
     pub status: Status,
     /// `Content-Length`.
     pub content_length: Option<u64>,

@@ -42,7 +42,7 @@ pub enum Event<'b> {
 /// The end of a request (section 5.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndRequest {
-    /// The exit status of the application, like the exit status of a CGI program.
+    /// The exit status of the application, with the same meaning as that of a CGI program.
     pub app_status: u32,
     /// The reason why the request ended.
     pub status: ProtocolStatus,

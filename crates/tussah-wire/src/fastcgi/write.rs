@@ -102,7 +102,8 @@ pub fn push_begin_request(out: &mut Vec<u8>, id: NonZeroU16, role: Role, keep_co
     out.extend_from_slice(&[0, role as u8, keep_conn.into(), 0, 0, 0, 0, 0]);
 }
 
-/// Appends `ABORT_REQUEST` (section 5.4). The request continues until the application ends it.
+/// Appends `ABORT_REQUEST` (section 5.4). The aborted request remains open until the application
+/// ends it.
 pub fn push_abort_request(out: &mut Vec<u8>, id: NonZeroU16) {
     out.extend_from_slice(&header(Record::AbortRequest, id.get(), 0));
 }

@@ -97,7 +97,7 @@ impl Kind {
 /// The header of a descriptor, without the length of its payload (section 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The identifier. A response has the identifier of its request.
+    /// The identifier. A response has the same identifier as its request.
     pub id: Guid,
     /// The kind of descriptor.
     pub kind: Kind,
@@ -110,8 +110,8 @@ pub struct Header {
 /// The reason why a descriptor is not forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dropped {
-    /// The TTL and the number of hops are both 0. Ignore such a descriptor, because no correct
-    /// servent sends one.
+    /// The TTL and the number of hops are both 0. Ignore the descriptor, because no correct servent
+    /// sends these values.
     Invalid,
     /// The descriptor is meant only for the servent that received it.
     Local,
@@ -130,7 +130,7 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// Returns the reason if the descriptor must not be forwarded.
+    /// If the descriptor must not be forwarded, returns the reason as the error.
     pub fn forwarded(self, life_max: u8) -> Result<Self, Dropped> {
         if self.kind.is_local() {
             return Err(Dropped::Local);
@@ -191,8 +191,8 @@ impl<'b> Descriptor<'b> {
     /// # Errors
     ///
     /// If the announced length of the payload exceeds the limit, returns an error as soon as the
-    /// header has arrived. After such an error, close the connection, because the sender is
-    /// probably out of sync (section 3.1).
+    /// header has arrived. After an error, close the connection, because the sender is probably out
+    /// of sync (section 3.1).
     pub fn parse(bytes: &'b [u8], limits: &Limits) -> Result<Option<Self>, Malformed> {
         let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
             return Ok(None);

@@ -62,7 +62,7 @@ impl<'b> Results<'b> {
     /// # Errors
     ///
     /// Returns an error if there are more than 255 results, because their number has to fit in a
-    /// byte. Also returns an error if `bytes` is not a sequence of results.
+    /// byte. Also returns an error if `bytes` is not a valid sequence of encoded results.
     pub fn new(bytes: &'b [u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(bytes);
         let mut count: u8 = 0;

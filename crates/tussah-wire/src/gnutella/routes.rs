@@ -85,14 +85,15 @@ impl<P> Routes<P> {
         self.entries.is_empty()
     }
 
-    /// Returns the peer from which `id` arrived, unless the entry is too old.
+    /// Returns the peer from which `id` arrived, or `None` if there is no entry or the entry is too
+    /// old.
     pub fn get(&self, id: &Guid, now: u64) -> Option<&P> {
         let entry = &self.entries[*self.places.get(id)? as usize];
         (!self.is_old(entry, now)).then_some(&entry.peer)
     }
 
-    /// Adds an entry, unless the table already has one for `id`. Returns whether the entry was
-    /// added.
+    /// Adds an entry, unless the table already has an entry for `id` that is not too old. Returns
+    /// whether the entry was added.
     pub fn insert(&mut self, id: Guid, peer: P, now: u64) -> bool {
         let is_new = self.get(&id, now).is_none();
         if is_new {

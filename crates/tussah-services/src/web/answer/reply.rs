@@ -59,7 +59,7 @@ impl Reply {
     }
 
     /// Creates a plain-text response with the given status. The body consists of the status code
-    /// and the name of the status.
+    /// and its reason phrase.
     #[must_use]
     pub fn status(status: Status) -> Self {
         Self {
@@ -96,8 +96,9 @@ pub enum ReplyBody {
 ///
 /// If no [length](Self::with_len) is announced, the server sends the body in the chunked transfer
 /// coding of HTTP/1.1. For an HTTP/1.0 client, the server marks the end of the body by closing the
-/// connection. A response to HEAD or with a status such as 204 has no body. For such a response,
-/// the server polls the stream only until the stream ends or yields its first byte.
+/// connection. A response to a HEAD request has no body, nor does a response with a status such as
+/// 204. For a response without a body, the server polls the stream only until the stream ends or
+/// yields its first byte.
 ///
 /// # Cancellation
 /// If the client disconnects, the server drops the stream, whatever the request's method.

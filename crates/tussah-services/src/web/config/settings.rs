@@ -60,8 +60,8 @@ pub struct Config {
     pub php: Option<Address>,
     /// The FastCGI applications. The field `php` adds another application, with default limits.
     pub fastcgi: Vec<FastCgi>,
-    /// True to serve the page `/work`. A request for this page computes and waits for as long as
-    /// its query specifies.
+    /// True to serve the page `/work`. For each request to `/work`, the server computes and then
+    /// waits, each for the time that the query specifies.
     pub work: bool,
     /// The page cache.
     pub cache: Cache,
@@ -222,7 +222,8 @@ pub struct Limits {
     /// Bound, in percent of the workers' time: the maximum share that rejections for overload may
     /// take, 25 by default; `None` for no bound. Beyond this share, a client that retries early has
     /// to wait until the server has time for another rejection, but no longer than `Retry-After`
-    /// specified. Beyond this share, the server also accepts connections more slowly.
+    /// specified. When rejections exceed their share, the server also accepts connections more
+    /// slowly.
     pub rejecting: Option<usize>,
 }
 
@@ -247,18 +248,20 @@ pub struct Timeouts {
     pub head: Duration,
     /// The time limit for receiving the whole body of a request. The total time for a streamed body
     /// is unlimited. Instead, the server adds up the time that it spends waiting for a streamed
-    /// body. When the sum of these times reaches the limit, the server checks how much has arrived
-    /// since the last check, and starts a new sum. The server stops reading the body if nothing has
-    /// arrived, or if the average rate is below [`rate`](Self::rate).
+    /// body. Whenever the total waiting time reaches the limit, the server checks how much of the
+    /// body has arrived since the last check, and resets the total. The server stops reading the
+    /// body if nothing has arrived since the last check, or if the average rate is below
+    /// [`rate`](Self::rate).
     pub body: Duration,
     /// The time for which a connection may be idle between a response and the next request.
     pub idle: Duration,
     /// The time after which the server resets the connection of a client that stalls while reading
     /// a response.
     pub write: Duration,
-    /// The minimum rate, in bytes per second, at which a client must read a response (averaged over
-    /// `write`) or send a streamed body (averaged over `body`, not counting chunk sizes, chunk
-    /// extensions and trailers). `None` means no minimum.
+    /// The minimum rate, in bytes per second, at which a client must read a response or send a
+    /// streamed body; `None` means no minimum. The server averages the rate of a response over
+    /// `write`, and the rate of a streamed body over `body`, not counting chunk sizes, chunk
+    /// extensions and trailers.
     pub rate: Option<u64>,
     /// The time for which the server continues to read from a client after closing its own side of
     /// the connection. During a shutdown, the server also keeps idle connections open for this
@@ -371,8 +374,8 @@ pub struct Status {
     /// behind a [trusted](Config::trusted_proxies) proxy is identified by the address that the
     /// proxy specifies. Clients behind an untrusted proxy do not see the page if the proxy adds
     /// `X-Forwarded-For` or `Forwarded`. If an untrusted proxy adds neither field, the server takes
-    /// the proxy itself for a client. If that proxy runs on this machine, all of its clients can
-    /// see the page by default.
+    /// the proxy itself for a client. If an untrusted proxy on this machine adds neither
+    /// `X-Forwarded-For` nor `Forwarded`, all of its clients can see the page by default.
     pub from: Vec<Peers>,
 }
 

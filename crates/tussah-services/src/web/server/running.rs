@@ -146,8 +146,8 @@ impl Running {
     }
 
     /// Applies a new configuration to new connections. Each open connection ends after its current
-    /// request; an idle connection serves at most one more request. The number of workers stays the
-    /// same.
+    /// request; an idle connection serves at most one more request. A reload does not change the
+    /// number of workers.
     ///
     /// # Errors
     /// Returns the same errors as [`Web::start`](super::serve::Web::start). If the reload fails,

@@ -79,8 +79,8 @@ impl Web {
     }
 
     /// Lists a limited resource on the status page. For each listed resource, the page shows how
-    /// many requests use it, how many wait for it, and how long requests have waited. A later limit
-    /// with the same name replaces an earlier one.
+    /// many requests use it, how many wait for it, and how long requests have waited. If two limits
+    /// have the same name, the page shows only the one that was added last.
     #[must_use]
     pub fn limit(mut self, limit: &Limit) -> Self {
         self.routes = self.routes.limit(limit);

@@ -24,7 +24,7 @@ pub enum Found {
     },
     /// A directory whose path in the request lacks the final slash.
     Redirect {
-        /// The percent-encoded path with the final slash. This location has exactly one leading
+        /// The percent-encoded path with the final slash. The location has exactly one leading
         /// slash, so it never names another host. The caller must append the query of the request.
         location: String,
     },

@@ -34,7 +34,7 @@ pub struct SiteOptions {
     /// The index files of a directory, in order of preference; the paths are relative to the
     /// directory. Index files may be [scripts](Self::scripts).
     pub index: Vec<String>,
-    /// True to list directories that have no index file. Otherwise, a directory without an index
+    /// True to list directories that have no index file. If false, a directory without an index
     /// file counts as missing.
     pub listing: bool,
     /// The symbolic links to follow.

@@ -21,7 +21,7 @@ pub(super) enum Wait {
     Allowed,
 }
 
-/// The method by which a site opens files beneath its root. The choice depends on what the kernel
+/// The method by which a site opens files beneath its root. The method depends on what the kernel
 /// supports and permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beneath {

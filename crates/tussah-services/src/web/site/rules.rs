@@ -31,8 +31,8 @@ pub struct FieldRule {
 
 impl FieldRule {
     /// Creates a rule for all paths that match a pattern. In a pattern, `*` stands for any sequence
-    /// of characters, including slashes, and `?` for any single character. An empty value removes a
-    /// field that an earlier rule set.
+    /// of characters, including slashes, and `?` for any single character. A field with an empty
+    /// value is omitted from the response, even if an earlier rule has set that field.
     ///
     /// # Errors
     /// Returns an error if the pattern cannot match any path, if a name or a value is invalid, or

@@ -44,7 +44,7 @@ pub enum RetryAfter {
 /// The head of a response.
 ///
 /// A head stores offsets into the parsed buffer, not the text itself. The accessors that return
-/// text take this buffer as an argument, and panic if it is shorter than the head.
+/// text take the parsed buffer as an argument, and may panic if it is shorter than the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseHead {
     /// The framing of the body.
