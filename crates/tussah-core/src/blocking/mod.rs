@@ -15,8 +15,8 @@
 //!   lock and the queue is empty.
 //! - An OS thread goes to sleep only after it has found the queue empty under the lock, and it
 //!   releases the lock as it falls asleep. A later `submit` therefore knows that this OS thread is
-//!   asleep, and wakes one sleeping OS thread for the new job. An OS thread that wakes or has
-//!   finished its job checks the queue before it sleeps or ends, even if its idle timeout has just
+//!   asleep, and wakes one sleeping OS thread for the new job. An OS thread that wakes up or
+//!   finishes its job checks the queue before it sleeps or ends, even if its idle timeout has just
 //!   expired.
 //!
 //! Jobs leave the queue in order of submission. A job therefore waits forever only if every OS
@@ -57,7 +57,8 @@
 //!
 //! # Locks
 //!
-//! The pool's lock and a slot's lock are never held together, and no user code runs under either.
+//! The pool's lock and a slot's lock are never held at the same time, and no user code runs under
+//! either.
 
 mod handle;
 mod nesting;

@@ -16,7 +16,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The bounds within which a blocking pool grows and shrinks.
 ///
 /// If a job finds no idle OS thread, the pool starts one, up to `threads_max`. SEDA's pools (Welsh,
-/// Culler, Brewer, SOSP 2001, section 3.4) add an OS thread only when the queue is long. Those
+/// Culler, Brewer, SOSP 2001, section 3.4) add an OS thread only when the queue is long. SEDA's
 /// pools run the handlers of one stage, where another OS thread helps only if work accumulates.
 /// Jobs of a blocking pool, in contrast, are unrelated and block in the kernel, so no job has a
 /// reason to wait behind another.

@@ -50,8 +50,8 @@ pub enum ColorName {
     Value {
         /// The type of the value.
         type_name: &'static str,
-        /// The position of the value among all colored values of the runtime, in order of creation
-        /// and counted from 0.
+        /// The position of the value among all colored values of the runtime, in order of creation,
+        /// counted from 0.
         number: u64,
     },
 }
