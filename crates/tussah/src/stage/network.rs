@@ -37,8 +37,9 @@ pub(crate) use self::table::{ALWAYS, Known};
 /// A network of stages. Clones of a `Network` are cheap, and refer to the same network.
 ///
 /// A network keeps its stages until they are [destroyed](Stage::destroy), the network is
-/// [closed](Self::close), or its runtime ends. The [documentation of the
-/// module](super#when-a-handler-is-dropped) describes what happens when the last handle is dropped.
+/// [closed](Self::close), or its runtime ends. The [documentation of the module
+/// `stage`](super#when-a-handler-is-dropped) describes what happens when the last handle is
+/// dropped.
 #[derive(Clone)]
 pub struct Network {
     pub(crate) inner: Arc<Inner>,

@@ -80,7 +80,7 @@ pub struct Simulation {
     /// True if the stage is blocking: its servlets are OS threads.
     pub blocking: bool,
     /// True if the stage is keyed by color. In a keyed stage, while a hot event is in service,
-    /// servlets take only events that are not hot, so handlers never wait for each other.
+    /// servlets take only events that are not hot, so no servlet waits for the color.
     pub keyed: bool,
     /// The initial limit on the number of busy servlets; at least 1.
     pub servlets: usize,
@@ -215,7 +215,7 @@ pub struct Service {
     /// The time for which the handler holds a permit for each event, between `compute` and `wait`.
     /// The handler uses no CPU while it holds the permit. Permits are granted in order of request.
     pub hold: Distribution,
-    /// The share of events for which the handler waits for the time `wait`, in addition to its CPU
+    /// The share of events for which the handler also waits, as `wait` specifies, after the CPU
     /// time.
     pub wait_share: f64,
     /// The share of hot events. Hot events are handled one at a time.

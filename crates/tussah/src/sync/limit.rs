@@ -19,14 +19,14 @@ use crate::time::now;
 
 use self::state::{Line, State};
 
-/// A limit on concurrent use of a scarce resource, such as a pool of connections or another server.
+/// A limit on concurrent use of a resource, such as a pool of connections or another server.
 ///
 /// A limit has a name, and counts the permits in use and the futures that wait for a permit. Clones
 /// share the permits.
 ///
 /// Waiters get permits in order of arrival: a returned permit goes to the future that has waited
 /// longest. In contrast, waiters of a [`Semaphore`](super::Semaphore) may be overtaken. In a limit
-/// [with shares](Self::with_shares), this order applies within each class.
+/// [with shares](Self::with_shares), the order of arrival applies only within each class.
 ///
 /// A limit works on any executor and across runtimes. A limit measures times with the clock of the
 /// runtime in which its caller runs ([`now`]).
@@ -77,9 +77,9 @@ impl Limit {
     /// sixteenth of the permits, rounded down, is reserved for class 0: the other classes cannot
     /// use that part.
     ///
-    /// The algorithm comes from Goyal, Vin and Cheng, "Start-time fair queueing" (SIGCOMM 1996). In
-    /// place of the length of a packet, a limit uses the mean time for which a class holds a
-    /// permit.
+    /// The algorithm comes from Goyal, Vin and Cheng, "Start-time fair queueing" (SIGCOMM 1996).
+    /// Where the algorithm uses the length of a packet, a limit uses the mean time for which a
+    /// class holds a permit.
     ///
     /// A share of 0 counts as 1. Only the first [`CLASSES_MAX`](crate::stage::CLASSES_MAX) shares
     /// count. If `shares` is empty, the limit has one class.
@@ -254,8 +254,8 @@ pub struct LimitStats {
     pub waiting: usize,
     /// The number of permits acquired so far.
     pub acquired: u64,
-    /// A histogram of the times for which futures waited for their permits. A future that found a
-    /// free permit counts as a wait of zero. Futures that were dropped before they got a permit are
+    /// A histogram of the times for which futures waited for their permits. If a permit was free
+    /// immediately, the wait counts as zero. Futures that were dropped before they got a permit are
     /// not counted.
     pub wait: Digest,
     /// A histogram of the times for which permits were held. A permit is counted only after it has

@@ -277,7 +277,8 @@ impl<T> Receiver<T> {
     /// Waits until the latest value satisfies `condition`, and marks that value as seen. Completes
     /// immediately if the current value satisfies the condition.
     ///
-    /// `condition` runs while the value is locked against senders, so it should return quickly.
+    /// Senders cannot change the value while `condition` runs, so `condition` should return
+    /// quickly.
     ///
     /// # Errors
     ///

@@ -73,8 +73,8 @@ impl Network {
     ///   without io_uring.
     ///
     /// # Errors
-    /// Returns an error if one of the names is taken, for example by an earlier call. In this case,
-    /// the network shows none of the queues.
+    /// Returns an error if one of the names is taken, for example by an earlier call. If this
+    /// method returns an error, it adds no queues to the network.
     ///
     /// # Examples
     /// ```

@@ -78,10 +78,10 @@ impl Sockets {
         self.listen_apart(listener, to, to)
     }
 
-    /// Accepts connections for two stages. The first stage receives
-    /// [`Accepted`](SocketEvent::Accepted) and the other events of the server. The second stage
-    /// receives the packets and all other events of the connections. The order of events across the
-    /// two stages is undefined.
+    /// Accepts connections, and divides the resulting events between two stages. The first stage
+    /// receives [`Accepted`](SocketEvent::Accepted) and the other events of the server. The second
+    /// stage receives the packets and all other events of the connections. The order of events
+    /// across the two stages is undefined.
     ///
     /// # Errors
     /// Returns the same errors as [`listen`](Self::listen).
@@ -203,15 +203,15 @@ impl Sockets {
     /// handles with other options.
     ///
     /// The controller can own [`Owns::PACE`]: the minimum time between one read and the next,
-    /// across all connections. The connections wait in a queue for their turn to read. The
-    /// controller receives a sample after each packet, and regularly while connections wait. The
-    /// fields of its [`Sample`] are:
+    /// across all connections. Connections wait in a queue until they may read. The controller
+    /// receives a sample after each packet, and regularly while connections wait. The fields of its
+    /// [`Sample`] are:
     ///
     /// | field | value |
     /// |---|---|
     /// | `arrived`, `finished` | packets that were read |
     /// | `bytes` | bytes in these packets |
-    /// | `queue_len` | connections that wait for their turn |
+    /// | `queue_len` | connections that wait until they may read |
     /// | `servlets.target` | all sockets, including servers |
     /// | `pace_ns` | current minimum time between two reads |
     ///

@@ -7,15 +7,15 @@ pub struct IoStats {
     /// The number of waiting operations.
     pub queued: u64,
     /// The maximum number of waiting operations, which grows with the number of sockets. The value
-    /// is 0 if the queue has no maximum, like the queue of requested connections.
+    /// is 0 if the queue has no maximum, as is the case for the queue of requested connections.
     pub queue_max: u64,
-    /// The number of bytes in the waiting operations.
+    /// The number of bytes that the waiting operations will transfer.
     pub queued_bytes: u64,
     /// The number of operations in progress.
     pub in_service: u64,
     /// The number of operations that succeeded.
     pub finished: u64,
-    /// The number of bytes in the operations that succeeded.
+    /// The number of bytes that the successful operations transferred.
     pub bytes: u64,
     /// The number of operations that were refused, by a controller or because the queue was full.
     pub refused: u64,

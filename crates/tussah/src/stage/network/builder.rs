@@ -39,7 +39,7 @@ pub(crate) const OS_THREADS_MAX: usize = 20;
 /// Bound, in events: the default maximum of one key's queue.
 const KEY_DEPTH_MAX: usize = 128;
 
-/// A builder for a stage. [`Network::stage`] returns it, and [`handler`](Self::handler),
+/// A builder for a stage. [`Network::stage`] returns a builder, and [`handler`](Self::handler),
 /// [`direct`](Self::direct), [`serial`](Self::serial), [`blocking`](Self::blocking) or
 /// [`declare`](Self::declare) creates the stage.
 #[must_use = "a stage is made by giving it a handler"]
@@ -139,9 +139,9 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// Sets the maximum number of busy servlets; at least 1. The default is 1000, or 20 for a stage
     /// whose handler blocks. A serial stage has one servlet.
     ///
-    /// The stage starts no further events while it has two busy servlets per worker whose handlers
-    /// have so far only yielded (`yield_now`), and never waited. A handler must therefore not wait
-    /// for another event of its stage by yielding in a loop.
+    /// While two busy servlets per worker have handlers that have only yielded (`yield_now`) so far
+    /// and never waited, no further event of the stage enters service. A handler must therefore not
+    /// wait for another event of its stage by yielding in a loop.
     pub fn servlets(mut self, servlets: usize) -> Self {
         self.servlets_max = Some(servlets.max(1));
         self
@@ -151,12 +151,11 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// batch.
     ///
     /// With a target, the default controllers reject events that would miss it, and keep batches
-    /// short enough to meet it. If handlers wait, see
-    /// [`AutoTarget`](crate::stage::control::AutoTarget) for the effect of the target. Without a
-    /// target, the stage refuses only events that exceed a bound of its queue. If you add a
-    /// [controller](Self::controller), the target does not affect that controller. The controller
-    /// replaces the default controllers for the settings that it owns. The target has no effect in
-    /// a [manual](Self::manual) stage.
+    /// short enough to meet it. [`AutoTarget`](crate::stage::control::AutoTarget) describes the
+    /// effect of the target if handlers wait. Without a target, the stage refuses only events that
+    /// exceed a bound of its queue. If you add a [controller](Self::controller), the target does
+    /// not affect that controller. The controller replaces the default controllers for the settings
+    /// that it owns. The target has no effect in a [manual](Self::manual) stage.
     pub fn target(mut self, target: Duration) -> Self {
         self.target = Some(target);
         self
@@ -212,9 +211,9 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// cost nothing.
     ///
     /// `key_of` and the key's `Hash` and `Eq` run under the stage's lock, so these functions must
-    /// be fast and must not use the stage. If one of them panics, the event ends, and the panic
-    /// propagates to the sender or caller. If one of them panics while a handler returns an event
-    /// to the queue, the event keeps its previous key.
+    /// be fast and must not use the stage. If one of these functions panics, the event ends, and
+    /// the panic propagates to the sender or caller. If one of these functions panics while a
+    /// handler returns an event to the queue, the event keeps its previous key.
     pub fn keyed_by<K>(mut self, key_of: impl Fn(&E) -> K + Send + 'static) -> Self
     where
         K: Hash + Eq + Clone + Send + 'static,
@@ -230,8 +229,8 @@ impl<E: Send + 'static> StageBuilder<E> {
         self
     }
 
-    /// Sets a callback that receives each event that ends in the queue, together with the reason.
-    /// The callback runs before the event's own drop callback, while no lock is held.
+    /// Sets a callback that receives each event that ends while it is queued, together with the
+    /// reason. The callback runs before the event's own drop callback, while no lock is held.
     pub fn on_drop(mut self, f: impl Fn(E, Reason) + Send + Sync + 'static) -> Self {
         self.on_drop = Some(Guarded::new(Box::new(f)));
         self

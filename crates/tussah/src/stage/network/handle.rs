@@ -109,7 +109,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
     ///
     /// A paused stage resumes. If the stage has queued events but no handler yet
     /// ([`Declared`](crate::stage::Declared)), this method waits until the stage gets a handler,
-    /// which may never happen. [`destroy`](Self::destroy) does not wait for a handler.
+    /// which may never happen. [`destroy`](Self::destroy) waits only for a limited time.
     ///
     /// Do not call this method from the stage's own handler, because the handler would wait for
     /// itself. [`Network::drain`] drains all stages.

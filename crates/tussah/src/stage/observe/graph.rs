@@ -142,8 +142,9 @@ impl Graph {
     /// head are call edges. An edge that passes through a proxy is gray. The label of a stage shows
     /// the numbers of finished and refused events since the stage was created. The label also shows
     /// the stage's numbers of called, shed, expired and cancelled events, but omits zeros. A stage
-    /// is red if it has refused or shed events, or if events have expired. If a stage is closed
-    /// because of its handler, the stage's label shows the reason.
+    /// is red if it has refused or shed events, or if events have expired. If a stage was closed
+    /// because its handler panicked too often or could not be created again, the stage's label
+    /// shows the reason.
     #[must_use]
     pub fn to_dot(&self) -> String {
         let mut out = String::new();

@@ -90,7 +90,7 @@ impl Network {
 }
 
 impl<W> Recording<W> {
-    /// Writes a last row per stage, stops the recording, and returns the writer.
+    /// Writes one last row per stage, stops the recording, and returns the writer.
     ///
     /// # Errors
     /// Returns the writer's error if a failed write ended the recording.

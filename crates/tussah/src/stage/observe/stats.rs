@@ -57,16 +57,17 @@ pub struct StageStats {
     pub refused: u64,
     /// The number of events that a controller removed from the queue.
     pub shed: u64,
-    /// The resources for lack of which the admission controller refused or shed events, each with
-    /// the number of these events. `refused` and `shed` include these events, and also count events
-    /// that exceeded a bound.
+    /// The number of events that the admission controller refused or shed, by the resource that
+    /// limited the stage. `refused` and `shed` include the events in `rejected_by`, and also count
+    /// events that exceeded a bound.
     pub rejected_by: Vec<(Resource, u64)>,
     /// The number of events that the admission controller admitted in the mode
     /// [`Observe`](crate::stage::control::Mode::Observe), but would have rejected or shed in the
     /// mode `On`.
     pub would_reject: u64,
-    /// The number of events whose deadline passed before the handler took them. An expired event
-    /// also counts as arrived if its batch was created for a call.
+    /// The number of events whose deadline passed before the handler took them. An event that
+    /// expires in a batch created for a call also counts as arrived, unlike the handled events of
+    /// such a batch.
     pub expired: u64,
     /// The number of events that were [cancelled](crate::stage::CancelHandle) before their batch
     /// ended.

@@ -14,8 +14,8 @@ use crate::stage::network::Network;
 use crate::stage::run::{Gone, Shared};
 use crate::stage::send::here;
 
-/// Bound, in spans: the maximum number of spans that a network keeps. This many spans take about
-/// 300 KiB, and older ones are dropped.
+/// Bound, in spans: the most recent spans that a network keeps, which take about 300 KiB. The
+/// network drops older spans.
 pub const SPANS_MAX: usize = 4096;
 
 /// The first number of the traces that the network chooses itself.

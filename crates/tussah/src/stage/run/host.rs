@@ -50,8 +50,8 @@ pub trait Home: Send + Sync {
     fn fail(&self, why: &str);
 }
 
-/// A guard that gives access to a handler. If a panic drops the guard, the handler is not used
-/// again.
+/// A guard that gives access to a handler. If the guard of a serial handler is dropped during a
+/// panic, the handler is not used again.
 #[doc(hidden)]
 pub trait Guard: Send {
     type Event;
@@ -239,7 +239,7 @@ impl<H: SerialHandler> Guard for Entered<'_, H> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gone;
 
-/// A host of a handler whose type is erased.
+/// A type-erased [`Host`].
 #[doc(hidden)]
 pub trait AnyHost<E>: Send + Sync {
     fn call<'a>(

@@ -125,9 +125,9 @@ impl<E: Send + 'static, C> To<'_, E, C> {
     /// the cycle. If `room` is too small, the edge's sender takes capacity from other senders.
     ///
     /// Events of an `offer` edge in a cycle enter the queue before events of waiting senders. For
-    /// events of such an edge, the [per-class bound](crate::stage::StageBuilder::class_queue)
-    /// includes the credits that are reserved for the edge. Controllers never reject events of such
-    /// an edge, but can shed them from the queue.
+    /// events of such an edge, the [per-class bound](crate::stage::StageBuilder::class_queue) is
+    /// raised by the credits reserved for all `offer` edges in cycles to this stage. Controllers
+    /// never reject events of an `offer` edge in a cycle, but can shed them from the queue.
     ///
     /// # Errors
     /// Returns an error if the stage is closed or belongs to another network.

@@ -43,15 +43,15 @@ pub struct Between<E> {
 impl<E: Send + 'static, C> Stage<E, C> {
     /// Inserts this stage as a proxy between two running stages: events that `from` sends to `to`,
     /// or passes to it in a call, go to this stage instead. This stage's handler can inspect,
-    /// change and drop these events, and sends the rest to `to` over an edge of this stage.
-    ///
-    /// No event is lost, and each sender's events stay in order. But once the proxy is removed,
-    /// calls can overtake events that the proxy has queued in `to`. A proxy can serve several pairs
-    /// of stages, and stand between another proxy and its target. A proxy gets events one by one.
+    /// change and drop these events, and sends the rest to `to` over an edge of this stage. No
+    /// event is lost, and each sender's events stay in order. But after the proxy is removed, calls
+    /// to `to` can overtake events that the proxy queued there. A proxy gets events one by one. A
+    /// proxy can serve several pairs of stages, and stand between another proxy and its target.
     ///
     /// # Errors
-    /// Returns an error if `to` is in another network, or if the edge to it is missing or proxied.
-    /// Also returns an error if a cycle would form, or if the handler blocks and `from` calls `to`.
+    /// Returns an error if `to` is in another network, if `from` has no edge to `to`, or if this
+    /// edge already has a proxy. Also returns an error if a cycle would form, or if the proxy's
+    /// handler blocks and `from` has a call edge to `to`.
     ///
     /// # Examples
     /// ```
@@ -127,11 +127,11 @@ impl<E: Send + 'static, C> Stage<E, C> {
 }
 
 impl<E: Send + 'static> Between<E> {
-    /// Removes the proxy once it holds no events. Until then, senders that can wait pause, and
-    /// their events stay in order. The proxy stays while senders that cannot wait keep it busy.
+    /// Removes the proxy once it holds no events. Until then, senders that can wait are held back,
+    /// so their events stay in order. The proxy stays while senders that cannot wait keep it busy.
     ///
     /// # Cancellation
-    /// The proxy stays if the future is dropped; [`Stage::destroy`] ends it but can reorder events.
+    /// The proxy stays if the future is dropped. [`Stage::destroy`] ends it but can reorder events.
     pub async fn remove(self) {
         let target = &self.to.shared;
         let Some((holding, passed)) = self.hold() else {

@@ -102,7 +102,7 @@ pub struct SimStage {
     /// priority.
     pub class_shares: Vec<u32>,
     /// True if the stage is keyed by color. In a keyed stage, while a hot event is in service,
-    /// servlets take only events that are not hot, so handlers never wait for each other.
+    /// servlets take only events that are not hot, so no servlet waits for the color.
     pub keyed: bool,
     /// The factor by which degradation multiplies the CPU time of an event. Use 1.0 for a stage
     /// without a degradation function.

@@ -32,9 +32,9 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// too many. In simulations whose handlers never wait, each class gets the capacity due to it,
     /// to within 8 %. The division is less exact in three cases:
     ///
-    /// - If handlers wait for a scarce resource, a class that needs most of its share loses up to a
-    ///   fifth of its events while another class sends many times more events than the stage can
-    ///   handle.
+    /// - If handlers wait for a limited resource, a class that needs most of its share can lose up
+    ///   to a fifth of its events. This happens while another class sends many times as many events
+    ///   as the stage can handle.
     /// - After a class starts to send far too many events, the stage may reject events of all
     ///   classes until it has served several hundred events. These rejections last about 1 s if the
     ///   stage serves 800 events/s, and 8 s if it serves 100 events/s.
@@ -44,14 +44,15 @@ impl<E: Send + 'static> StageBuilder<E> {
     /// served next. A whole batch counts against the share of one class: the class of the key's
     /// oldest event.
     ///
-    /// Without a target, events of one class can fill the queue, so that events of other classes
-    /// are refused; limit this class's part of the queue with [`class_queue`](Self::class_queue).
+    /// Without a target, events of one class can fill the queue, and the stage then refuses events
+    /// of other classes. To prevent this, limit the number of queued events of the class with
+    /// [`class_queue`](Self::class_queue).
     ///
     /// # Panics
     /// Panics if there are no shares, or more than 8.
     ///
     /// # Examples
-    /// Paying customers get three quarters of the capacity, if they need it:
+    /// In this example, paying customers get three quarters of the capacity, if they need it:
     /// ```
     /// use std::time::Duration;
     /// use tussah::stage::{BuildError, Handler, Network};
@@ -74,7 +75,7 @@ impl<E: Send + 'static> StageBuilder<E> {
     }
 
     /// Sets the maximum number of queued events of one class; by default, only the queue's bound
-    /// applies. If the stage does not have the class, this has no effect.
+    /// applies. If the stage does not have the class, this method has no effect.
     pub fn class_queue(mut self, class: Class, events: u64) -> Self {
         if let Some(max) = self.class_max.get_mut(usize::from(class.0)) {
             *max = events.max(1);
