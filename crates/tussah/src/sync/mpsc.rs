@@ -1,7 +1,7 @@
 //! A bounded queue with many senders and one receiver.
 //!
-//! This is the queue of [`mpmc`], except that the receiver cannot be cloned: a single receiver gets
-//! every value. Order, closing and cancellation work as in [`mpmc`].
+//! The queue is the same as in [`mpmc`], except that its receiver cannot be cloned: a single
+//! receiver gets every value. Order, closing and cancellation work as in [`mpmc`].
 
 use std::fmt;
 

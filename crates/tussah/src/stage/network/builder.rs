@@ -254,10 +254,10 @@ impl<E: Send + 'static> StageBuilder<E> {
     }
 
     /// Sets how often the stage may create its serial handler again after a panic; five times per
-    /// minute by default. This limit also applies to a handler that was
+    /// minute by default. The limit on restarts also applies to a handler that was
     /// [swapped](Stage::swap_serial) in.
     ///
-    /// A panic beyond this limit closes the stage ([`on_close`](Self::on_close)). If the
+    /// A panic beyond the limit on restarts closes the stage ([`on_close`](Self::on_close)). If the
     /// stage must survive any number of panics, catch them in its handler.
     pub fn restarts(mut self, restarts: Restarts) -> Self {
         self.restarts = restarts;
@@ -367,8 +367,8 @@ impl<E: Send + 'static> StageBuilder<E> {
             .with_blocking(pool, make)
     }
 
-    /// Creates the stage without a handler; events can already be sent to it. Use this to create
-    /// stages that send to each other.
+    /// Creates the stage without a handler; events can already be sent to it. Use this method to
+    /// create stages that send to each other.
     ///
     /// # Errors
     /// Returns an error if the name is taken, or if a controller owns a setting that stages do not

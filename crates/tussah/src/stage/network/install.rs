@@ -239,8 +239,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// at a time. The stage then has one servlet.
     ///
     /// The swap waits until no batch is running. If the old handler is serial, the swap also waits
-    /// for running calls to it. Otherwise, running calls to the old handler continue concurrently
-    /// with the new handler.
+    /// for running calls to it. If the old handler is not serial, running calls to it continue
+    /// concurrently with the new handler.
     ///
     /// # Errors
     /// Returns the same errors as [`swap`](Self::swap).

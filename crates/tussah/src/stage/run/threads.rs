@@ -68,8 +68,8 @@ pub trait ThreadManager: Send + Sync + 'static {
     /// quickly, and must not use a stage or [`Applicant::call`].
     fn enter(&self, stage: &Applicant) -> bool;
 
-    /// Records that an admitted servlet is no longer busy. The stage calls this while it holds no
-    /// lock, so the manager can use [`Applicant::call`] here.
+    /// Records that an admitted servlet is no longer busy. The stage calls `leave` while it holds
+    /// no lock, so an implementation can use [`Applicant::call`].
     fn leave(&self, stage: &Applicant);
 
     /// Returns whether servlets count as busy while their handlers wait. If this method returns
@@ -104,7 +104,7 @@ impl Applicant {
     }
 
     /// Makes the stage call [`ThreadManager::enter`] again if the stage still needs another
-    /// servlet. Do not call this while holding a lock that [`ThreadManager::enter`] takes.
+    /// servlet. Do not call this method while you hold a lock that [`ThreadManager::enter`] takes.
     pub fn call(&self) {
         if let Some(stage) = self.stage.upgrade() {
             stage.apply();
@@ -186,7 +186,7 @@ impl Permits {
     }
 
     /// Counts servlets as busy even while their handlers wait. [`ThreadManager::counts_waiting`]
-    /// describes how this can deadlock.
+    /// describes how this setting can cause a deadlock.
     #[must_use]
     pub fn counting_waiting(mut self) -> Self {
         self.counts_waiting = true;

@@ -12,8 +12,8 @@ use crate::stage::network::EdgeKind;
 use crate::stage::run::{Handler, Many, Shared};
 
 /// A handler that takes one event at a time and never waits: it neither awaits nor blocks. Other
-/// stages can [call](To::direct) it directly. The handler also processes the events in its stage's
-/// queue, as any other handler does.
+/// stages can [call](To::direct) the handler directly. The handler also processes the events in its
+/// stage's queue, as any other handler does.
 ///
 /// # Examples
 /// ```

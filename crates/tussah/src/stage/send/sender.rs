@@ -392,7 +392,8 @@ impl<E: Send + 'static> Drop for Waiting<'_, E> {
     }
 }
 
-/// Drops the event and calls its drop callback. Use this as a policy for [`Sender::send_or`].
+/// Drops the event and calls its drop callback. Use this function as a policy for
+/// [`Sender::send_or`].
 pub fn shed<E>(event: Event<E>, _why: Refusal) {
     event.end(Reason::Shed);
 }
