@@ -310,9 +310,8 @@ pub enum WhileAllWait {
     BeginLater,
     /// If no event ends for 5 ms, or for eight times the mean computing time if that is longer, the
     /// stage uses more servlets than the limit allows. Choose this variant if the limit serves only
-    /// to share the workers: a waiting handler occupies no worker. In a blocking stage, `BeginSoon`
-    /// has the same effect as `BeginLater`, because such a stage cannot tell whether its handlers
-    /// wait.
+    /// to share the workers: a waiting handler occupies no worker. In a blocking stage, the time is
+    /// always 5 ms, because such a stage cannot measure how long its handlers compute.
     BeginSoon,
 }
 

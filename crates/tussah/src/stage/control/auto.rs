@@ -12,10 +12,7 @@
 //! have.
 //!
 //! While all servlets wait and events are queued, their number doubles, because the averages do not
-//! show the new waits yet. In a blocking stage, every busy servlet counts as waiting. Without a
-//! target, however, a stage decides only after ten arrivals. If few events have arrived for a long
-//! time, a blocking stage has one servlet left, which handles the first events of a burst one after
-//! the other.
+//! show the new waits yet. In a blocking stage, every busy servlet counts as waiting.
 //!
 //! These numbers come from events that have ended, and say nothing about events that have just
 //! begun to wait. If no event ends while all servlets wait, the stage therefore begins further

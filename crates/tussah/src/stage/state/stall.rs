@@ -42,10 +42,11 @@ impl<E> State<E> {
     #[inline]
     pub(crate) fn watch_stall(&mut self, now_ns: impl FnOnce() -> u64) {
         if self.watch.stall_ns == NEVER && self.is_stuck() {
-            let (stall_ns, event_ns) = if self.begins_soon() {
-                (STALL_SOON_NS, self.mean_ns)
-            } else {
-                (STALL_NS, self.service_mean_ns)
+            let (stall_ns, event_ns) = match self.kind {
+                _ if !self.begins_soon() => (STALL_NS, self.service_mean_ns),
+                Kind::Async => (STALL_SOON_NS, self.mean_ns),
+                // The computing time of these handlers is unknown.
+                Kind::Blocking => (STALL_SOON_NS, 0.0),
             };
             let stall_ns = stall_ns.max((STALL_EVENTS * event_ns) as u64);
             self.watch.stall_ns = now_ns().saturating_add(stall_ns);
@@ -67,7 +68,7 @@ impl<E> State<E> {
     }
 
     fn begins_soon(&self) -> bool {
-        self.while_all_wait == WhileAllWait::BeginSoon && self.kind == Kind::Async
+        self.while_all_wait == WhileAllWait::BeginSoon
     }
 
     /// Gives back servlets when a handler has ended: the others that wait still need theirs.

@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
+use tussah::stage::control::Settings;
 use tussah::stage::{Batch, BuildError, Event, Network, Reason};
 use tussah::{BlockingPool, PoolPolicy};
 
-use super::support::{Noted, adds_up, each};
-use crate::runtime;
+use super::support::{Noted, adds_up, each, until};
+use crate::{by_hand, idle, runtime};
 
 #[test]
 fn a_handler_that_blocks_has_os_threads_of_its_own() -> Result<(), BuildError> {
@@ -38,6 +39,45 @@ fn a_handler_that_blocks_has_os_threads_of_its_own() -> Result<(), BuildError> {
         assert!(!threads.contains(&std::thread::current().id()));
         adds_up(&stage);
         assert!(stage.stats().servlets.busy <= 2);
+        Ok(())
+    })
+}
+
+#[test]
+fn further_events_begin_while_all_os_threads_block() -> Result<(), BuildError> {
+    let (clock, runtime) = by_hand();
+    runtime.block_on_spawned(async move {
+        let network = Network::new("blocking");
+        let target = Duration::from_secs(1);
+        let stages = [
+            network.stage("without a target"),
+            network.stage("with one").target(target),
+        ];
+        for stage in stages {
+            // Four events that wait for each other.
+            let all = Barrier::new(4);
+            let few = Settings {
+                servlets: Some(1),
+                ..Settings::default()
+            };
+            let stage = stage.batch(1).settings(few).blocking(move |_| {
+                Ok(move |batch: &mut Batch<u32>| {
+                    batch.next();
+                    all.wait();
+                })
+            })?;
+            for n in 0..4 {
+                stage.sender().try_send(n).expect("there is capacity");
+            }
+            for busy in 1..4 {
+                until(&stage, |stats| stats.servlets.busy == busy).await;
+                idle().await;
+                clock.advance(Duration::from_millis(5));
+            }
+            stage.drain().await;
+            adds_up(&stage);
+            assert_eq!(stage.stats().finished, 4);
+        }
         Ok(())
     })
 }
