@@ -3,9 +3,8 @@
 //! # No job is forgotten
 //!
 //! *While the queue is not empty, the pool has at least one OS thread. Call an OS thread free if it
-//! has no job. If there are more queued jobs than free OS threads, all free OS threads are awake or
-//! about to be woken. Otherwise, at least as many free OS threads as there are queued jobs are
-//! awake or about to be woken.*
+//! has no job, and active if it is awake or about to be woken. Let q be the number of queued jobs,
+//! and f the number of free OS threads. Of the free OS threads, at least min(q, f) are active.*
 //!
 //! - `submit` queues the job and consults the policy under the same lock. If there is no OS thread,
 //!   the policy adds one, regardless of the bound on OS threads. The OS thread is started under the

@@ -42,7 +42,7 @@ const VERSION_MIN: (u8, u8) = (0, 6);
 /// One part of a handshake: a request to connect, or an answer.
 ///
 /// This type stores offsets into the parsed buffer, not the text itself. The accessors that return
-/// text take the parsed buffer as an argument, and may panic if it is shorter than the part.
+/// text take the parsed buffer as an argument. They may panic if they are given a shorter buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handshake {
     /// The status of an answer, or `None` for a request to connect.

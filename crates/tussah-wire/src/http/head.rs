@@ -11,8 +11,8 @@ mod scan;
 pub use parse::parse;
 pub use scan::Scan;
 
-/// Bound, in bytes: the length of the longest head that can be received; a higher `head_bytes_max`
-/// has no effect. Offsets in a head therefore fit in 16 bits.
+/// Bound, in bytes: the maximum length of a head; a higher `head_bytes_max` has no effect. Offsets
+/// in a head therefore fit in 16 bits.
 pub const HEAD_BYTES_MAX: usize = u16::MAX as usize;
 
 /// Bound, in lines: the number of empty lines that are skipped before a request (RFC 9112, section

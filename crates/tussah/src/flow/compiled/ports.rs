@@ -23,9 +23,9 @@ pub struct OutputSpec {
 }
 
 /// Returns an error if no edge leads to an instance, or if one of its required outputs lacks an
-/// edge. `connected` lists the outputs that edges name. If an edge names an output that does not
-/// exist, this function reports no missing outputs, because the name may be a misspelling of a
-/// required one. An edge with such a name causes a separate error.
+/// edge. `connected` lists the name of the output at which each edge begins. If an edge begins at
+/// an output that does not exist, this function reports no missing outputs: the name may be a
+/// misspelling of a required one. Such an edge causes a separate error.
 #[must_use]
 pub const fn unconnected(
     inputs: &[InputSpec],

@@ -9,8 +9,8 @@ pub enum Why {
     /// The controller gave no reason, because the numbers in the log already show it.
     #[default]
     Unsaid,
-    /// The controller tests whether fewer events in service achieve the same throughput. If fewer
-    /// events suffice, a resource that handlers wait for is scarce.
+    /// The controller tests whether the throughput stays the same with fewer events in service. If
+    /// it does, a resource that handlers wait for is scarce.
     TriesFewer,
     /// The controller tests whether more events in service increase the throughput. If the
     /// throughput increases, no resource is scarce.

@@ -92,8 +92,9 @@ impl Network {
     /// overload. The new governor replaces any earlier governor.
     ///
     /// The governor makes a plan at most once every 10 ms while stages are active, and makes no
-    /// plans while the network is idle. The plan limits the servlets of each stage, in addition to
-    /// the stage's own controllers and its [`ThreadManager`](crate::stage::control::ThreadManager).
+    /// plans while the network is idle. The plan limits the servlets of each stage. The
+    /// stage's own controllers and its [`ThreadManager`](crate::stage::control::ThreadManager)
+    /// limit them as well.
     /// Normally, the number of busy servlets does not exceed the larger of the governor's bound and
     /// the number of stages. If a plan moves servlets from one stage to another, the second stage
     /// gets them when the first stage has finished its batches. As an exception, a new stage gets
