@@ -6,8 +6,8 @@
 /// The size of a cache line, in bytes.
 const LINE: usize = 64;
 
-/// Bound, in bytes: the prefetched part of one object. A processor has at most about ten memory
-/// requests in flight.
+/// The length, in bytes, of the prefetched part of one object. A processor has at most about ten
+/// memory requests in flight.
 const BYTES_MAX: usize = 5 * LINE;
 
 /// Prefetches the line at any address. It has no visible effect.

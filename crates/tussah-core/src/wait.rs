@@ -32,7 +32,7 @@ use self::{
 use crate::loom::{Mutex, MutexGuard};
 use crate::tiny_waker::TinyWaker;
 
-/// Bound, in wakers: a broadcast takes this many at a time, which bounds its stack and how long it
+/// The number of wakers that a broadcast takes at a time, which bounds its stack and how long it
 /// holds the lock.
 #[cfg(not(loom))]
 const WAKE_BATCH: usize = 32;

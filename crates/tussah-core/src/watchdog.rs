@@ -99,9 +99,8 @@ struct Orders {
 /// The watchdog's interval between two looks while anything runs, if the limit is not short.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Bound, in parks of workers between two looks: with this many or fewer, the watchdog sleeps if
-/// all workers are parked. More frequent events need not wake it. Waking it costs as much as a
-/// look.
+/// With this many parks of workers or fewer between two looks, the watchdog sleeps if all workers
+/// are parked. More frequent events need not wake it. Waking it costs as much as a look.
 const FEW_PARKS: u64 = 8;
 
 /// Returns the interval between two looks while anything runs, which is the precision of the

@@ -3,9 +3,11 @@
 use crate::diagnostic::Diagnostic;
 use crate::token::{Punct, Span, Token, TokenKind};
 
-/// Bound, in bytes: a longer source was not written by a person.
+/// Bound, in bytes: the maximum length of a source; a longer source is an error, since it was not
+/// written by a person.
 const TEXT_LEN_MAX: usize = 1 << 20;
-/// Bound, in errors: a source with more errors is not Weave.
+/// Bound, in errors: the maximum number that are reported for one source. A source with more errors
+/// is not Weave.
 pub(crate) const ERRORS_MAX: usize = 100;
 
 /// The result of splitting source text into tokens.

@@ -18,7 +18,7 @@ mod import;
 mod statement;
 mod test;
 
-/// Bound, in levels: the parser recurses, and no graph is nested this deeply by hand.
+/// Bound, in levels: the maximum depth of nesting; more is an error, since the parser recurses.
 const DEPTH_MAX: usize = 32;
 
 /// The result of parsing a file.

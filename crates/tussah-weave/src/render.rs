@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::token::Span;
 
-/// Bound, in characters: a longer line is cut around the place.
+/// Bound, in characters: the maximum length of a line that is shown with an error. A longer line is
+/// cut around the place of the error.
 const LINE_LEN_MAX: usize = 160;
 /// The characters that a cut line shows before the place.
 const BEFORE_PLACE: usize = 60;

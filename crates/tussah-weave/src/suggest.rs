@@ -1,9 +1,9 @@
 //! Suggestions of known names for a misspelled name.
 
-/// Bound, in bytes: no one misspells a name of this length, and comparing takes quadratic time.
+/// The maximum length of a name for which one is suggested, in bytes. No one misspells a longer
+/// name, and comparing takes quadratic time.
 const NAME_LEN_MAX: usize = 64;
-/// Bound, in names: the maximum number of names that are compared. A file with more names was not
-/// written by hand.
+/// The maximum number of names that are compared. A file with more names was not written by hand.
 const COMPARED_MAX: usize = 1000;
 
 /// Returns the known name that is most similar to a misspelt one, if any is similar.
@@ -48,7 +48,7 @@ pub fn help<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<
     }
 }
 
-/// Bound, in names: a longer list does not help.
+/// Bound, in names: the maximum number that an error lists as known; a longer list does not help.
 const LISTED_MAX: usize = 12;
 
 /// Returns the names with backticks, separated by commas.

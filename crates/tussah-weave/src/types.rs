@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
-/// Bound, in levels: deeper types are not written by hand, and the parser recurses.
+/// Bound, in levels: the maximum depth of a type; a deeper one is an error. Deeper types are not
+/// written by hand, and the parser recurses.
 const DEPTH_MAX: usize = 32;
 
 /// A Rust type: a name and its type arguments.

@@ -112,7 +112,8 @@ fn real(number: &str) -> Result<f64, String> {
     }
 }
 
-/// Bound, in digits: values have 64 bits, so that more digits are zeros or are lost.
+/// Bound, in digits: the maximum number after the point; more are an error. Values have 64 bits, so
+/// further digits are zeros or are lost.
 const DIGITS_MAX: usize = 20;
 
 /// Multiplies a decimal number with a factor, without rounding.

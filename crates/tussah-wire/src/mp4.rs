@@ -7,8 +7,8 @@
 use std::io;
 use std::ops::Range;
 
-/// Bound, in boxes: the maximum number of boxes of one level that the parser examines. A file needs
-/// about ten.
+/// Bound, in boxes: the maximum number of boxes of one level that the parser examines; it ignores
+/// further ones. A file needs about ten.
 const BOXES_MAX: usize = 256;
 
 /// The duration and the structure of an MP4 file.

@@ -103,7 +103,7 @@
 //! - `docs/guide`: a guide for newcomers, with one program per chapter.
 //! - `docs/promises.md`: the promises of tussah and the tests that check them.
 //! - `docs/overload.md`: how stages behave under overload.
-//! - `docs/bounds.md`: all limits.
+//! - `docs/bounds.md`: the limits that users can meet or set.
 #![forbid(unsafe_code)]
 
 // The expansions of the macros use this name for the crate, also in `modules`.

@@ -36,8 +36,9 @@ use tussah_core::{AbortHandle, Handle};
 use crate::io_error::context;
 pub use number::Signal;
 
-/// Bound, in deliveries: for each delivery, the handler writes one byte into a pipe of one page.
-/// When the pipe is full, further deliveries are merged with the pending ones.
+/// Bound, in deliveries: the maximum number that are pending. For each of them, the handler has
+/// written one byte into a pipe of one page. When the pipe is full, further deliveries are merged
+/// with the pending ones.
 const PENDING_MAX: usize = 4096;
 
 /// Starts listening for a signal in the current runtime.

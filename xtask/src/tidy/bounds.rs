@@ -63,9 +63,10 @@ pub(super) fn collect(tree: &Tree, graphs: &[(String, String)]) -> (Vec<Bound>, 
 pub(super) fn page(bounds: &[Bound]) -> String {
     let mut page = String::from(
         "# Bounds\n\n\
-         Everything in tussah is bounded. This page lists the bounds of the libraries and servers,\n\
-         each with its unit and its reason, from the documentation of the items that hold them. A\n\
-         bound without a value is a field or a type, and its documentation says what sets it.\n\n\
+         Everything in tussah is bounded. This page lists the bounds that a user of the libraries\n\
+         and commands can meet or set, each with its unit and its reason, from the documentation of\n\
+         the items that hold them. A bound without a value is a field or a type, and its\n\
+         documentation says what sets it. Internal limits are documented only in the code.\n\n\
          `cargo xtask tidy --bless` writes this page, and `cargo xtask tidy` compares it with the\n\
          code. It is not edited by hand.\n",
     );

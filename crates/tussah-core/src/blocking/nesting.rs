@@ -4,12 +4,13 @@ use std::cell::Cell;
 
 use crate::color::held::may_wait;
 
-/// Bound, in jobs on one stack: each of them can use 32 KiB of the 2 MiB that an OS thread has by
-/// default.
+/// Bound, in jobs: the maximum number nested on one stack, so that each of them can use 32 KiB of
+/// the 2 MiB that an OS thread has by default. Further ones run on a separate OS thread.
 pub(super) const INLINE_DEPTH_MAX: usize = 64;
 
-/// Bound, in OS threads per pool: enough for 4,096 nested joins. Deeper nesting counts as runaway
-/// recursion.
+/// Bound, in OS threads per pool: the most that run jobs nested too deeply for one stack, enough
+/// for 4,096 nested joins. Deeper nesting counts as runaway recursion, and its join returns an
+/// error.
 pub(super) const EXTRA_STACKS_MAX: usize = 64;
 
 thread_local! {

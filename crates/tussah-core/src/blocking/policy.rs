@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-/// Bound, in OS threads: enough to keep a disk or a name server busy. More OS threads would only
-/// wait for the same device.
+/// Bound, in OS threads: the default maximum of a pool, enough to keep a disk or a name server
+/// busy. More OS threads would only wait for the same device.
 const THREADS_MAX: usize = 64;
 
-/// Bound, in jobs: at 100 µs per job on 64 OS threads, the last job starts after a tenth of a
-/// second.
+/// Bound, in jobs: the default maximum length of a pool's queue. At 100 µs per job on 64 OS
+/// threads, the last job starts after a tenth of a second.
 const QUEUE_MAX: usize = 65_536;
 
 /// The idle time after which an OS thread ends; SEDA's value (SOSP 2001, figure 8).

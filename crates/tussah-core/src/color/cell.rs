@@ -63,8 +63,8 @@ pub(super) const READER: usize = 1 << 48;
 pub(super) const READERS: usize = !(READER - 1);
 pub(super) const INBOX: usize = !(READERS | 0b111);
 
-/// Bound, in simultaneous readers of one color: the width of the count. Further readers wait in the
-/// queue.
+/// Bound, in simultaneous readers of one color: the maximum that the width of the count
+/// allows. Further readers wait in the queue.
 pub(super) const READERS_MAX: usize = (1 << 15) - 1;
 
 type State = *mut Node;

@@ -3,8 +3,8 @@
 use super::cell::ColorCell;
 use crate::loom::atomic::{AtomicU32, Ordering};
 
-/// Bound, in events: the posts queued in one color, unless its options set another limit. It is
-/// enough for a burst, and is reached well before memory runs out.
+/// Bound, in events: the posts queued in one color, unless its options set another limit; a further
+/// post fails. The bound is enough for a burst, and is reached well before memory runs out.
 pub(crate) const DEPTH_MAX: u32 = 1 << 20;
 
 /// Two wrapping counters whose sum is the number of queued posts. Separate counters spare the

@@ -59,7 +59,7 @@ use crate::loom::{Mutex, lock};
 use crate::queue::List;
 use crate::worker::Worker;
 
-/// Bound, in cancelled requests in the queue of a color with fewer live requests: enough to make a
+/// The number of cancelled requests, in the queue of a color with fewer live requests, that makes a
 /// walk worth its cost.
 const PRUNE_AT: u32 = if cfg!(loom) { 1 } else { 64 };
 

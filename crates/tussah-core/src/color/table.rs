@@ -41,8 +41,8 @@ use crate::runtime::Shared;
 /// Number of locks in the table: enough that posters rarely contend.
 const SHARDS: usize = 64;
 
-/// Bound, in unused colors of a shard: naming a remembered color again costs less than creating it
-/// anew.
+/// The maximum number of unused colors that a shard keeps. Naming a remembered color again costs
+/// less than creating it anew.
 const IDLE_MAX: usize = 64;
 
 /// Number of buckets per step of the walk.

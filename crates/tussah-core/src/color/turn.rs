@@ -18,7 +18,7 @@ const EVENTS_MAX: u32 = 128;
 /// become longer.
 const TURN_NS: u64 = 100_000;
 
-/// Bound, in events: the length of a color's turn before any of its events has been measured.
+/// The length of a color's turn, in events, before any of its events has been measured.
 const EVENTS_UNKNOWN: u32 = 8;
 
 /// The function table of every cell. It is a static because this address lets a worker distinguish

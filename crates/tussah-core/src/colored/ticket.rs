@@ -30,7 +30,7 @@ use crate::slab::Kind;
 use crate::tiny_waker::TinyWaker;
 use crate::worker::Worker;
 
-/// Bound, in colors: the most that one request can name.
+/// Bound, in colors: the most that one request can name. The interface accepts no more.
 pub(super) const COLORS_MAX: usize = 4;
 
 pub(super) type Cells = [Option<NonNull<ColorCell>>; COLORS_MAX];

@@ -14,8 +14,8 @@ use super::outage::{self, Outage};
 use crate::loom::atomic::{AtomicUsize, Ordering};
 use crate::named::named;
 
-/// Bound, in events: one look at a driver takes no more, so that timers and colors get their turn
-/// soon.
+/// The maximum number of events that one look at a driver takes, so that timers and colors get
+/// their turn soon.
 const EVENTS_MAX: usize = 256;
 
 /// A wait with a time limit of at least this length is accurate to a millisecond: the worker wakes

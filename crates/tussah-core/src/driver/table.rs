@@ -16,8 +16,8 @@ const FIRST: u32 = 64;
 /// eighth of the slots is unused.
 const STEPS: u32 = 8;
 
-/// Bound, in chunks: they hold 2^26 slots, more than the descriptors that the system gives to a
-/// process (`fs.nr_open` is 2^20).
+/// The maximum number of chunks. They hold 2^26 slots, more than the descriptors that the system
+/// gives to a process (`fs.nr_open` is 2^20).
 const CHUNKS_MAX: usize = 136;
 
 /// The table of slots. Slots are never freed, only reused: the table keeps as many as the largest

@@ -2,7 +2,7 @@
 
 use crate::worker::Worker;
 
-/// Bound, in bytes: a transfer of this size uses as much of a poll's budget as one small operation.
+/// A transfer of this many bytes uses as much of a poll's budget as one small operation.
 const BYTES_PER_OPERATION: usize = 16 * 1024;
 
 /// Charges the bytes of a large transfer to the current poll's budget, in addition to the charge

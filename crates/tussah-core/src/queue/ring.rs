@@ -78,16 +78,16 @@ mod tests;
 /// small in models, which grow the ring.
 const CAPACITY_START: usize = if cfg!(loom) { 2 } else { 256 };
 
-/// Bound, in slots: 2 GiB of pointers. Each pointer leads to a live color or thread, which takes
-/// many times that memory.
+/// Bound, in slots: the length of a worker's run queue, 2 GiB of pointers; adding one more item
+/// panics. Each pointer leads to a live color or thread, which takes many times that memory.
 const CAPACITY_MAX: usize = 1 << 28;
 
-/// Bound, in items: one steal takes no more. Moving more items would cost more than the steal
-/// itself, and the batch is on the thief's stack.
+/// The maximum number of items that one steal takes. Moving more items would cost more than the
+/// steal itself, and the batch is on the thief's stack.
 const STEAL_MAX: usize = 128;
 
-/// Bound, in attempts: after this many lost races for one victim, its queue is being served well,
-/// and the thief looks elsewhere.
+/// After this many lost races for one victim, its queue is being served well, and the thief looks
+/// elsewhere.
 const STEAL_ATTEMPTS: usize = if cfg!(loom) { 2 } else { 4 };
 
 /// A worker's run queue of pointers. The module's documentation explains the algorithm.

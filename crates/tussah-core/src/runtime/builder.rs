@@ -12,8 +12,8 @@ use crate::time::Clock;
 use crate::watchdog::{Report, Stuck, Watchdog};
 use crate::world::{Network, World};
 
-/// Bound, in workers: the largest number of CPUs of any known machine. Each place costs a pointer
-/// until it is used.
+/// Bound, in workers: the maximum of a runtime, and the largest number of CPUs of any known
+/// machine. Each place costs a pointer until it is used.
 const WORKERS_MAX: usize = 1024;
 
 /// The length of an event after which the watchdog reports it.

@@ -3,26 +3,27 @@
 use super::Kind;
 use std::alloc::Layout;
 
-/// Bound, in classes: 64 steps of 8 bytes and 8 steps in each of the 5 doublings from 512 bytes to
-/// 16 KiB.
+/// The number of classes: 64 steps of 8 bytes and 8 steps in each of the 5 doublings from 512 bytes
+/// to 16 KiB.
 pub(super) const CLASSES: usize = SMALL_CLASSES + 5 * STEPS;
 
-/// Bound, in bytes: a quarter of a span, so that a span holds at least three slots beside its
+/// The largest slot, a quarter of a span, so that a span holds at least three slots beside its
 /// header.
 pub(super) const SLOT_BYTES_MAX: usize = 16 * 1024;
 
-/// Bound, in bytes: a cache line. A larger alignment is so rare that the object gets its own span.
-/// The first slot of a span has this alignment, and so do all slots whose size is a multiple of it.
+/// The largest alignment of a slot, a cache line. A larger alignment is so rare that the object
+/// gets its own span. The first slot of a span has this alignment, and so do all slots whose size
+/// is a multiple of it.
 pub(super) const SLOT_ALIGN_MAX: usize = 64;
 
-/// Bound, in slots: spreads the cost of the depot's lock over this many allocations, so that each
-/// pays less than a nanosecond.
+/// The maximum number of slots of a batch. The cost of the depot's lock is spread over this many
+/// allocations, so that each pays less than a nanosecond.
 const BATCH_SLOTS_MAX: usize = 64;
 
-/// Bound, in slots: a pair of large objects does not take the lock twice.
+/// The minimum number of slots of a batch. A pair of large objects does not take the lock twice.
 const BATCH_SLOTS_MIN: usize = 2;
 
-/// Bound, in bytes: the memory that one batch may withhold from other workers, half of an L1 cache.
+/// The memory, in bytes, that one batch may withhold from other workers: half of an L1 cache.
 const BATCH_BYTES: usize = 16 * 1024;
 
 const SMALL_BYTES_MAX: usize = 512;

@@ -32,10 +32,10 @@ struct ClassSpans {
     /// The first span became partial last and so has the fewest free slots. Filling it first gives
     /// the other spans the chance to become empty.
     partial: Partial,
-    /// Bound, in spans: one per class, so that a load that varies around the size of a span maps no
-    /// memory.
+    /// At most one empty span per class, so that a load that varies around the size of a span maps
+    /// no memory.
     empty: *mut Span,
-    /// Bound, in magazines: one per class. A full magazine that was given back is the next to be
+    /// At most one full magazine per class. A full magazine that was given back is the next to be
     /// taken. If one OS thread allocates what another one frees, no slot goes back into its span.
     full: Link,
 }

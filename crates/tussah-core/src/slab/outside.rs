@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use super::{Kind, Magazines, Slab};
 
-/// Bound, in sets of magazines: OS threads beyond this number share one.
+/// The number of sets of magazines. OS threads beyond this number share one.
 const PLACES: usize = 16;
 
 /// The magazines of all places.

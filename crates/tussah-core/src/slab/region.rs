@@ -17,14 +17,14 @@ use parking_lot::Mutex;
 
 use super::span::SPAN_BYTES;
 
-/// Bound, in bytes: the address space that is mapped at a time; unused parts of it take no RAM.
+/// The address space, in bytes, that is mapped at a time; unused parts of it take no RAM.
 const REGION_BYTES: usize = 4 * 1024 * 1024;
 
-/// Bound, in spans: 1 MiB that is kept in RAM, so that a fluctuating load need not fault its pages
-/// in every time.
+/// The maximum number of spans that are kept in RAM (1 MiB), so that a fluctuating load need not
+/// fault its pages in every time.
 const WARM_MAX: usize = if cfg!(any(miri, slab_guard)) { 0 } else { 16 };
 
-/// Bound, in spans: as many as at the peak. Each entry stands for address space without RAM.
+/// The free spans, as many as at the peak. Each entry stands for address space without RAM.
 struct Pool {
     /// Spans whose pages are in RAM.
     warm: Vec<NonNull<u8>>,

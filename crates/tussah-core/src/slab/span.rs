@@ -18,8 +18,8 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bound, in bytes: large enough for three slots of the largest class, small enough to become empty
-/// again.
+/// The size of a span, in bytes: large enough for three slots of the largest class, small enough to
+/// become empty again.
 pub(super) const SPAN_BYTES: usize = 64 * 1024;
 
 const HEADER_BYTES: usize = size_of::<Span>();

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use super::Site;
 use crate::color::ColorName;
 
-/// Bound, in colors: the size of a worker's profile. It contains any color with more than 1/64 of
-/// the time.
+/// Bound, in colors: the size of a worker's profile. The profile contains any color with more than
+/// 1/64 of the time; lighter colors may be missing.
 const COLORS_KEPT: usize = 64;
 
 /// One worker's sketch.

@@ -10,7 +10,7 @@ use crate::color::ColorName;
 use crate::loom::atomic::Ordering;
 use crate::runtime::Shared;
 
-/// Bound, in colors: the length of a report.
+/// Bound, in colors: the length of a report, which lists those that took the most time.
 const COLORS_LISTED: usize = 16;
 
 /// A runtime's activity since its start. The times and shares of colors are estimates from sampled

@@ -23,8 +23,7 @@ const MANUAL_TICK_NS: u64 = 1_000;
 /// The nanoseconds in a tick.
 const TICK_NS: u64 = 1 << TICK_SHIFT;
 
-/// Bound, in years: a deadline that `Instant` cannot hold becomes this far away, longer than any
-/// process lives.
+/// The distance, in years, of a deadline that `Instant` cannot hold, longer than any process lives.
 const FAR_YEARS: u64 = 100;
 
 const FAR: Duration = Duration::from_secs(FAR_YEARS * 365 * 24 * 60 * 60);

@@ -40,8 +40,7 @@ pub use sleep::Sleep;
 
 use std::time::{Duration, Instant};
 
-/// Bound, in years: a deadline that `Instant` cannot hold becomes this far away, longer than any
-/// process lives.
+/// The distance, in years, of a deadline that `Instant` cannot hold, longer than any process lives.
 const FAR_YEARS: u64 = 100;
 
 const FAR: Duration = Duration::from_secs(FAR_YEARS * 365 * 24 * 60 * 60);

@@ -14,12 +14,12 @@ use super::{
 use crate::loom::atomic::{AtomicU64, Ordering, fence};
 use crate::quietly::quietly;
 
-/// Bound, in entries: one hold of the lock fires or moves no more, so that a peer or a cancellation
-/// waits for only a few microseconds.
+/// The maximum number of entries that one hold of the lock fires or moves, so that a peer or a
+/// cancellation waits for only a few microseconds.
 const BATCH: usize = 32;
 
-/// Bound, in entries: one call of `fire` fires or moves no more, so that a turn stays short when
-/// very many entries are due at once.
+/// The maximum number of entries that one call of `fire` fires or moves, so that a turn stays short
+/// when very many entries are due at once.
 const CALL: usize = 1024;
 
 /// The result of [`Shard::register`].

@@ -20,11 +20,11 @@ use crate::loom::UnsafeCell;
 const DIGIT_BITS: u32 = 6;
 const SLOTS_PER_LEVEL: usize = 1 << DIGIT_BITS;
 
-/// Bound, in levels: 64^8 ticks of 131 µs are 1170 years, more than a 64-bit nanosecond clock can
-/// show.
+/// The number of levels. 64^8 ticks of 131 µs are 1170 years, more than a 64-bit nanosecond clock
+/// can show.
 const LEVELS: usize = 8;
 
-/// Bound, in ticks: the range of the levels; a later tick counts as this one.
+/// The range of the levels, in ticks; a later tick counts as this one.
 pub(crate) const MAX_TICK: u64 = (1 << (DIGIT_BITS * LEVELS as u32)) - 1;
 
 /// The list of entries whose tick had passed when they were inserted. It comes after the slots.

@@ -9,7 +9,7 @@ const PARKED: u32 = 1;
 /// A worker searches, or is parked with a time limit.
 const WATCHED: u32 = 2;
 
-/// Bound, in time limits: how long a watch that had to be woken continues after the last worker
+/// The number of time limits for which a watch that had to be woken continues after the last worker
 /// went to sleep. With events every millisecond, no event then needs to wake a watch, and an idle
 /// runtime soon costs nothing.
 const GRACE: u32 = if cfg!(loom) { 0 } else { 2 };

@@ -4,7 +4,7 @@
 /// completions of files about this often.
 const INTERVAL_NS: u64 = 50_000;
 
-/// Bound, in events: the length of an interval. With the shortest events, of 12 ns, an interval
+/// The maximum length of an interval, in events. With the shortest events, of 12 ns, an interval
 /// lasts 12 µs, and a look of 0.1 µs costs 1 %.
 const EVENTS_MAX: u64 = 1024;
 

@@ -20,21 +20,21 @@ use crate::quietly::{Guarded, quietly};
 use crate::runtime::Shared;
 use crate::time::TimerContext;
 
-/// Bound, in turns: on average one turn in this many is measured, and more if turns are long.
+/// On average one turn in this many is measured, and more if turns are long.
 const TURNS_PER_SAMPLE_MAX: u64 = 64;
 
 /// The number of turns after which a busy worker asks its driver, at its next look at the clock.
 const TURNS_PER_LOOK: u64 = 16;
 
-/// Bound, in nanoseconds: after this time a look at the clock includes the driver.
+/// The time, in nanoseconds, after which a look at the clock includes the driver.
 const LOOK_NS: u64 = 500_000;
 
-/// Bound, in colors: a worker with this many to run takes few reports, at most one per two turns.
-/// The others wait in the driver, so that data read for a report is cached when its event runs.
+/// A worker with this many colors to run takes few reports, at most one per two turns. The others
+/// wait in the driver, so that data read for a report is cached when its event runs.
 const QUEUE_FULL: usize = 64;
 
-/// Bound, in rounds over all workers: how long a searcher spins before it sleeps. The second value
-/// is for a worker with a driver, which does not see its reports while it spins.
+/// The number of rounds over all workers for which a searcher spins before it sleeps. The second
+/// value is for a worker with a driver, which does not see its reports while it spins.
 const SEARCH_ROUNDS: [u32; 2] = if cfg!(loom) { [1; 2] } else { [32, 2] };
 
 /// The longest sleep of a worker if the kernel has not taken all of its file operations.

@@ -26,7 +26,7 @@ pub struct Options {
     /// exceed `pm.max_children` in the configuration of php-fpm, which is 5 on Debian.
     pub connections: usize,
     /// Bound, in requests: at most this many may wait for a connection at the same time; 1024 by
-    /// default.
+    /// default. A further request fails immediately.
     pub waiting: usize,
     /// The maximum time that a request waits for a free connection; 10 s by default.
     pub queue: Duration,

@@ -11,8 +11,7 @@ use tussah::net::{TcpStream, UnixStream};
 
 use super::address::Address;
 
-/// Bound, in bytes: the maximum length of one read of a response, in the buffer that each
-/// connection has.
+/// The maximum length, in bytes, of one read of a response, in the buffer that each connection has.
 const INPUT_BYTES: usize = 32 * 1024;
 
 /// A connection for one request at a time, because neither php-fpm nor fcgiwrap accepts more.

@@ -17,11 +17,10 @@ use super::backend::Pool;
 use super::connection::Connection;
 use super::failure::Failure;
 
-/// Bound, in bytes: the maximum length of one read of the request's body.
+/// The maximum length of one read of the request's body, in bytes.
 const BODY_BYTES: usize = 32 * 1024;
 
-/// Bound, in bytes: the maximum length of the first read of the body, since most requests have
-/// none.
+/// The maximum length of the first read of the body, in bytes, since most requests have none.
 const FIRST_BODY_BYTES: usize = 512;
 
 /// Bound, in bytes: the maximum length of a line of the application's messages; a longer line is

@@ -20,7 +20,8 @@ use super::why::Why;
 
 /// Bound, in bytes: the maximum length of the file with hosts. The rest is not read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// Bound, in time: the maximum duration of an attempt to connect, before the handshake.
+/// Bound, in time: the maximum duration of an attempt to connect, before the handshake. A longer
+/// attempt fails.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A host to connect to, as `HOST:PORT`.

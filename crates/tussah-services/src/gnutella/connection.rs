@@ -14,9 +14,9 @@ use super::node::Node;
 use super::peer::Peer;
 use super::why::Why;
 
-/// Bound, in bytes: the maximum length of one read, and so of the packets of a peer that are in the
-/// graph at a time. A peer that floods the router therefore takes turns with the others. The
-/// longest packet fits.
+/// The maximum length of one read, in bytes, and so of the packets of a peer that are in the graph
+/// at a time. A peer that floods the router therefore takes turns with the others. The longest
+/// packet fits.
 const READ_MAX: usize = HEADER_BYTES + PAYLOAD_BYTES_MAX;
 
 /// An event of a connection.

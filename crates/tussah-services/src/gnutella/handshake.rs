@@ -15,11 +15,13 @@ use super::hosts::is_believed;
 use super::node::{Node, Seat};
 use super::why::Why;
 
-/// Bound, in time: the maximum duration of a handshake.
+/// Bound, in time: the maximum duration of a handshake. The router ends a connection whose
+/// handshake takes longer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Bound, in hosts: the maximum number that the router names to a peer that gets no seat.
+/// Bound, in hosts: the maximum number of other hosts that the router names to a peer that gets no
+/// seat.
 const TRY_MAX: usize = 10;
-/// Bound, in characters: the maximum length of the part of a peer's name that is kept.
+/// Bound, in characters: the maximum length of the part of a peer's name that is kept and shown.
 const AGENT_MAX: usize = 64;
 /// The name of this router.
 const AGENT: &str = concat!("tussah/", env!("CARGO_PKG_VERSION"));

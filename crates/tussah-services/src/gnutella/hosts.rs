@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
-/// Bound, in hosts: the maximum number of known hosts. The address of a host needs about 100 bytes.
+/// Bound, in hosts: the maximum number of known hosts. A further host replaces one with failures,
+/// or is not added. The address of a host needs about 100 bytes.
 const HOSTS_MAX: usize = 1_000;
 /// The pause after the first failure. Each further failure doubles it.
 const PAUSE: Duration = Duration::from_secs(1);

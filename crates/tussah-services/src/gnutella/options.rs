@@ -21,11 +21,11 @@ pub struct Options {
     /// The number of peers to keep. While the router has fewer peers than this, it connects to
     /// further hosts. The range is 0 to 100.
     pub keep: usize,
-    /// Bound, in peers: at most this many may be connected at the same time. The value must be from
-    /// 1 to 10,000, and at least `keep`.
+    /// Bound, in peers: at most this many may be connected at the same time; a further one is
+    /// rejected. The value must be from 1 to 10,000, and at least `keep`.
     pub peers_max: usize,
-    /// Bound, in peers: at most this many may be connected from the same address. The range is 1 to
-    /// 10,000.
+    /// Bound, in peers: at most this many may be connected from the same address; a further one is
+    /// rejected. The range is 1 to 10,000.
     pub each_max: usize,
     /// Bound, in bytes: the total length of the packets queued for a peer. The router disconnects a
     /// peer whose queue exceeds the bound. The range is 64 KiB to 1 GiB.
@@ -109,13 +109,14 @@ impl Options {
     }
 }
 
-/// Bound, in peers: the largest value of `keep`, and so the attempts to connect at a time.
+/// Bound, in peers: the largest value of `keep`, and so of the attempts to connect at a time.
 const KEEP_MAX: usize = 100;
-/// Bound, in peers: the largest number of peers. A broadcast touches each of them.
+/// Bound, in peers: the largest value of `limit-peers` and `limit-each`. A broadcast touches each
+/// of them.
 const PEERS_MAX: usize = 10_000;
 /// The smallest value of `queue`, in bytes: about the longest packet.
 const QUEUE_MIN: usize = 64 << 10;
-/// Bound, in bytes: the largest value of `queue`, which each slow peer may need.
+/// Bound, in bytes: the largest value of `limit-queue`, which each slow peer may need.
 const QUEUE_MAX: usize = 1 << 30;
 /// The shortest time for which a peer may send nothing.
 const SILENCE_MIN: Duration = Duration::from_millis(80);

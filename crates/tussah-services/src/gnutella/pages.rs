@@ -18,9 +18,11 @@ use crate::graph_status::is_allowed;
 use crate::modules::{Body, BodySender, Request, Response};
 use crate::web::site::{Missing, Opened, is_exhausted};
 
-/// Bound, in hits: the maximum number that one query of the operator collects.
+/// Bound, in hits: the maximum number that one query of the operator collects. Its parameter `hits`
+/// cannot be larger.
 const HITS_MAX: usize = 1_000;
-/// Bound, in seconds: the maximum time for which a query of the operator waits.
+/// Bound, in seconds: the maximum time for which a query of the operator waits. Its parameter
+/// `wait` cannot be larger.
 const WAIT_S_MAX: u64 = 60;
 /// The time for which such a query waits, if the request does not say.
 const WAIT_S: u64 = 2;

@@ -19,10 +19,10 @@ use super::why::Why;
 /// Bound, in connections: the maximum number of handshakes with peers that connected to the router,
 /// in addition to the peers that have a seat. Further connections wait in the system's queue.
 const HANDSHAKES_MAX: usize = 64;
-/// Bound, in events: the maximum number that wait between the connections and the router, whose
-/// queue is the one that counts.
+/// The maximum number of events that wait between the connections and the router, whose queue is
+/// the one that counts.
 const EVENTS_MAX: usize = 16;
-/// Bound, in connections: the maximum number that this router has opened but does not serve yet.
+/// The maximum number of connections that this router has opened but does not serve yet.
 const CONNECTED_MAX: usize = 16;
 /// The pause after an error of accepting, so that a lasting one does not take a whole CPU.
 const PAUSE: Duration = Duration::from_millis(10);

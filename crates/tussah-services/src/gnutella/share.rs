@@ -10,9 +10,11 @@ use tussah_wire::http::encoding::Codings;
 use super::running::GnutellaError;
 use crate::web::site::{Found, Missing, Opened, Site, SiteOptions};
 
-/// Bound, in files: the maximum number of shared files. Each needs about 200 bytes.
+/// Bound, in files: the maximum number of shared files; further files are not shared. Each needs
+/// about 200 bytes.
 const FILES_MAX: usize = 100_000;
-/// Bound, in entries: the maximum number of directory entries that the router examines.
+/// Bound, in entries: the maximum number of directory entries that the router examines to find the
+/// files that it shares.
 const ENTRIES_MAX: usize = 1_000_000;
 /// Bound, in words: the maximum number in a query. Further words are ignored.
 const WORDS_MAX: usize = 16;

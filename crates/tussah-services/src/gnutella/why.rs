@@ -53,7 +53,7 @@ impl Why {
         }
     }
 
-    /// Bound, in reasons: the number of reasons, for an array of counters.
+    /// The number of reasons, for an array of counters.
     pub(super) const COUNT: usize = 13;
 
     /// The names with their meanings, in the order of [`number`](Self::number).

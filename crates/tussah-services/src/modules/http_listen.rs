@@ -53,11 +53,13 @@ pub struct HttpListen {
     begun: Mutex<Option<(Running, Receiver<Arrival>)>>,
 }
 
-/// Bound, in connections: the default maximum number that are open at a time.
+/// Bound, in connections: the default maximum number that are open at a time. At the maximum, a new
+/// connection replaces an idle one, or gets status 503.
 const CONNECTIONS: usize = 10_000;
-/// Bound, in connections: the largest value of `connections`.
+/// Bound, in connections: the largest value of `connections`. The module does not start with a
+/// larger one.
 const CONNECTIONS_MAX: usize = 1_000_000;
-/// Bound, in bytes: the largest value of `head`.
+/// Bound, in bytes: the largest value of `head`. The module does not start with a larger one.
 const HEAD_MAX: u64 = u16::MAX as u64;
 
 #[module]

@@ -15,8 +15,8 @@ use tussah::time::{now, sleep_until};
 use super::library::{Library, Title};
 use crate::modules::BodySender;
 
-/// Bound, in bytes: the maximum length of the part of a chunk that is read at a time, and that is
-/// then in memory.
+/// The maximum length, in bytes, of the part of a chunk that is read at a time, and that is then in
+/// memory.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A chunk of a video to read.

@@ -26,11 +26,12 @@ use crate::web::site::{Codings, Found, Meta, Missing, Opened, Site, SiteOptions}
 const KNOWN_MAX: usize = 10_000;
 
 /// Bound, in bytes: the maximum length of each of the two parts of a transport stream, at its
-/// beginning and its end, that are searched for its clock. A stream has a clock reference every 100
-/// ms, which is 250 KB at 20 Mbit/s.
+/// beginning and its end, that are searched for its clock. A stream without a clock there gets the
+/// rate of `--rate`. A clock reference comes every 100 ms, which is 250 KB at 20 Mbit/s.
 const CLOCK_BYTES: u64 = 256 << 10;
 
-/// Bound, in bytes: the maximum length of the file that states the rate of a video.
+/// Bound, in bytes: the maximum length of the file that states the rate of a video. The rest of a
+/// longer file is not read.
 const SIDECAR_BYTES: u64 = 64;
 
 /// The videos of a server, with their disks.

@@ -25,7 +25,8 @@ pub struct Options {
     /// also the time between two chunks. The value of `chunk` must be greater than zero, and at
     /// most `ahead`.
     pub chunk: Duration,
-    /// Bound, in streams: the maximum number of simultaneous streams per client address.
+    /// Bound, in streams: the maximum number of simultaneous streams per client address; a further
+    /// request gets status 429.
     pub each: usize,
     /// Bound, in connections: the maximum number of connections that are open at the same time. The
     /// value must be between 1 and 1,000,000.

@@ -24,7 +24,7 @@ pub(super) struct Seats {
     /// The rate of each disk, in bytes per second.
     disks: Vec<u64>,
     ahead: Duration,
-    /// Bound, in seats: the maximum for each client address.
+    /// The maximum number of seats for each client address.
     each: usize,
     /// The seats that are taken, by number.
     taken: Mutex<(u64, BTreeMap<u64, Taken>)>,

@@ -34,7 +34,8 @@ const PENDING_BYTES_MAX: usize = 1 << 20;
 /// it.
 const BATCH_MS: u64 = 100;
 
-/// Bound, in seconds: the maximum time for which closing a log waits for a disk.
+/// Bound, in seconds: the maximum time for which closing a log waits for a disk. Lines that are not
+/// written by then are lost.
 const CLOSE_SECONDS: u64 = 5;
 
 /// An access log. Dropping the log writes the remaining lines, within the time limit of

@@ -92,8 +92,8 @@ pub(crate) struct Shared {
     memories: Arc<Memories>,
 }
 
-/// Bound, in routes: the maximum number whose history the server remembers across configurations.
-/// Beyond it, the server forgets what it has learned about all routes.
+/// Bound, in routes: the maximum number whose history the server remembers across
+/// configurations. Beyond it, the server forgets the history of all routes.
 const MEMORIES_MAX: usize = 1024;
 
 /// The knowledge of the controllers of routes, by the names of their stages.
@@ -164,7 +164,7 @@ impl Server {
         memories.entry(stage.to_owned()).or_default().clone()
     }
 
-    /// Bound, in requests: the maximum number in the network at the same time, one per connection,
+    /// Returns the maximum number of requests in the network at the same time, one per connection,
     /// including connections that are leaving. A queue with this room is never full.
     pub(crate) fn room(&self) -> u64 {
         (self.config.limits.connections + LEAVING_MAX) as u64

@@ -12,7 +12,8 @@ use crate::token::Span;
 use crate::tree::{Choice, Definition, Instance, LimitRule, Name, ShedRule, Statement};
 use crate::value::{Kind, Value};
 
-/// Bound, in instances, edges and rules: graphs inside graphs multiply.
+/// Bound, in instances and edges: the maximum of a graph with all graphs inside it. A larger graph
+/// is an error, because graphs inside graphs multiply.
 pub(super) const PARTS_MAX: usize = 4096;
 
 /// A graph while it is built.

@@ -14,10 +14,12 @@ use crate::token::Span;
 use crate::tree::{Instance, TypeRef};
 use crate::value::{Kind, Value};
 
-/// Bound, in operators and operands: arguments multiply in graphs inside graphs.
+/// Bound, in operators and operands: the maximum size of an expression inside a graph. A larger one
+/// is an error, because arguments multiply in graphs inside graphs.
 const EXPR_SIZE_MAX: usize = 500;
 
-/// Bound, in shards: each shard of an instance is a stage with its own memory.
+/// Bound, in shards: the maximum of an instance, because each shard is a stage with its own
+/// memory. More are an error.
 pub(crate) const SHARDS_MAX: u64 = 4096;
 
 impl<'a> Checker<'a> {

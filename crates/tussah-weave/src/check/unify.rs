@@ -214,7 +214,8 @@ fn has_variable(ty: &Type) -> bool {
     ty.name.starts_with(VARIABLE) || ty.args.iter().any(has_variable)
 }
 
-/// Bound, in levels: a deeper type grows without limit, as in `T = Vec<T>`.
+/// Bound, in levels: the maximum depth of two types that are unified. Deeper types do not match,
+/// because they grow without limit, as in `T = Vec<T>`.
 const DEPTH_MAX: usize = 64;
 
 /// Type variables, with the types that are known for them (Robinson's unification).

@@ -6,7 +6,8 @@
 
 use super::{Scene, Style};
 
-/// Bound, in places that arrows take in layers: drawings of larger graphs are not readable anyway.
+/// Bound, in places that arrows take in layers: the maximum that is laid out. Further arrows may
+/// cross cards, but drawings of larger graphs are not readable anyway.
 const WAYPOINTS_MAX: usize = 4000;
 /// The sweeps over all layers; more do not improve the graphs of the tests.
 const SWEEPS: usize = 12;

@@ -165,7 +165,8 @@ fn real(value: &Value) -> f64 {
     }
 }
 
-/// Bound, in seconds: a duration fits into 64 bits of nanoseconds.
+/// Bound, in seconds: the longest duration that an expression may have, because it has to fit into
+/// 64 bits of nanoseconds. A longer one is an error.
 const SECONDS_MAX: f64 = 1.8e10;
 
 fn of_real(kind: &Kind, real: f64) -> Option<Value> {

@@ -7,7 +7,8 @@ use crate::token::{Punct, Span, TokenKind};
 use crate::unit::{self, Unit};
 use crate::value::Value;
 
-/// Bound, in operators of one expression: walks of its tree recurse.
+/// Bound, in operators: the maximum number in one expression; more are an error, because walks of
+/// its tree recurse.
 const OPERATORS_MAX: usize = 100;
 
 /// The precedence of a sum, which excludes comparisons.

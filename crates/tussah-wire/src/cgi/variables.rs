@@ -113,7 +113,7 @@ const CONTENT_TYPE: &str = "CONTENT_TYPE";
 /// The variables for which there is room at once: those of a browser's request.
 const VARIABLES: usize = 40;
 
-/// Bound, in bytes: the maximum length of an address without its port.
+/// The maximum length of an address without its port, in bytes.
 const IP_BYTES_MAX: usize = 45;
 
 /// Returns the variables that do not come from fields, and a place for the type of the content.

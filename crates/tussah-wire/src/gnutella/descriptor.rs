@@ -18,8 +18,8 @@ pub const LIFE_MAX: u8 = 7;
 /// The limits on descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound, in bytes: the maximum length of the payload of a descriptor; 64 KiB by default.
-    /// Values over [`PAYLOAD_BYTES_MAX`] are reduced to that limit.
+    /// Bound, in bytes: the maximum length of a descriptor's payload; 64 KiB by default. Values
+    /// over [`PAYLOAD_BYTES_MAX`] are reduced to that limit.
     pub payload_bytes_max: usize,
     /// Bound, in bytes: the maximum length of the payload of a ping or a query; 4 KiB by default,
     /// because a router sends such a descriptor to all of its peers.

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub const LEN: usize = 29;
 
 /// Bound, in seconds since 1970: the last second that an HTTP date can express, at the end of the
-/// year 9999.
+/// year 9999. Later times are formatted as this one.
 const SECONDS_MAX: u64 = 253_402_300_799;
 
 /// Formats `unix_seconds` as an HTTP date, such as `Sun, 06 Nov 1994 08:49:37 GMT`.

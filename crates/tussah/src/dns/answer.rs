@@ -5,8 +5,9 @@ use std::ops::Deref;
 use std::time::Duration;
 use std::{fmt, slice, vec};
 
-/// Bound, in seconds: the longest validity, one day. It is also the validity of results that did
-/// not come from a server, such as literal addresses.
+/// Bound, in seconds: the longest time for which a result is valid, one day. A longer time to live
+/// in an answer is reduced to it. Results that did not come from a server, such as literal
+/// addresses, are valid for this time, too.
 pub(super) const TTL_MAX: u32 = 24 * 60 * 60;
 
 /// The addresses of a name, in the order in which to try them.

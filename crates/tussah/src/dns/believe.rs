@@ -5,7 +5,7 @@ use hickory_resolver::proto::rr::rdata::CNAME;
 use hickory_resolver::proto::rr::{Name, RData, Record};
 
 /// Bound, in aliases: the most that are followed within one answer. A longer chain counts as a loop
-/// (as in BIND).
+/// (as in BIND), and the lookup fails.
 const ALIASES_MAX: usize = 16;
 
 /// Bound, in records: the most that are taken from one answer, so that a single name cannot fill

@@ -28,7 +28,8 @@ use crate::time::now;
 /// per process.
 const QUESTIONS_MAX: usize = 128;
 
-/// Bound, in answers: the most that are needed to resolve a chain of aliases.
+/// Bound, in answers: the most that are requested to resolve a chain of aliases. A lookup that
+/// would need more fails.
 const HOPS_MAX: usize = 8;
 
 /// Bound, in bytes: the largest answer in memory that is cached, about fifty addresses. Larger

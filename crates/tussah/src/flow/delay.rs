@@ -24,7 +24,8 @@ pub(crate) struct Delayed<T> {
 struct Shared<T> {
     edge: Arc<dyn Push<T>>,
     after: Duration,
-    /// Bound, in items: the maximum number of delayed items.
+    /// Bound, in items: the maximum number of delayed items, as set by the capacity of the
+    /// edge. Further items are shed.
     room: usize,
     line: Mutex<Line<T>>,
     keepers: Arc<Keepers>,

@@ -310,7 +310,7 @@ struct Offers<E>(Sender<E>);
 struct Evicts<E>(Sender<E>);
 
 /// Bound, in items: the maximum number of the oldest items that are dropped to make room for one
-/// newer item. Waiting senders may get the room of the first item.
+/// newer item. Waiting senders may get the room; beyond the bound, the newer item is rejected.
 const EVICTED_MAX: usize = 16;
 
 impl<S, I, W> To<S, I, W> {

@@ -8,8 +8,8 @@ use super::out::Out;
 use super::outlet::Outlet;
 use super::way::{Along, Way};
 
-/// Bound, in items: the maximum number in an outbox; a call that sends more items without room
-/// should await its sends.
+/// Bound, in items: the maximum number in an outbox, which holds the items for which there was no
+/// room. A call that sends more of them panics, and should await its sends instead.
 const OUTBOX_MAX: usize = 1024;
 
 /// The items that calls to a plain `fn` have sent and that receivers have not yet accepted. After

@@ -15,8 +15,8 @@ use tussah_core::file::{self, FileType};
 
 use crate::io_error::context;
 
-/// Bound, in entries (about 20 KB): the maximum number of entries that one job of the blocking pool
-/// fetches. One job per entry would cost more than the entry itself.
+/// The maximum number of entries that one job of the blocking pool fetches, about 20 KB. One job
+/// per entry would cost more than the entry itself.
 const BATCH: usize = 128;
 
 /// The entries of a directory, returned by [`read_dir`]. This type also implements `Stream`.

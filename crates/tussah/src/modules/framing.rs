@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Bound, in bytes: the default maximum length of a message. A reader holds as much memory.
+/// Bound, in bytes: the default maximum length of a message. A connection holds a buffer of up to
+/// this size.
 pub(super) const LONGEST: u64 = 64 << 10;
 
 /// How messages follow one another.

@@ -7,8 +7,8 @@ use std::io;
 use super::tcp::{Limited as _, Verb, transfer};
 use super::{TcpStream, UnixStream};
 
-/// Bound, in bytes: the largest packet (SEDA, SOSP 2001, section 4.1). After that many bytes of one
-/// socket, another socket gets its turn.
+/// Bound, in bytes: the largest packet that a stage receives (SEDA, SOSP 2001, section 4.1). After
+/// that many bytes of one socket, another socket gets its turn.
 pub(crate) const PACKET_MAX: usize = 16 * 1024;
 
 thread_local! {

@@ -57,12 +57,12 @@ use tussah_core::{Handle, Network};
 
 use run::run;
 
-/// Bound, in bytes: the most that one attempt moves, about 50 µs of copying, so that a fast peer
-/// does not occupy a worker.
+/// Bound, in bytes: the most that one attempt to read or write moves, about 50 µs of copying, so
+/// that a fast peer does not occupy a worker. The next attempt moves the rest.
 pub(crate) const TRANSFER_MAX: usize = 256 * 1024;
 
-/// Bound, in buffers: the most that one vectored system call takes (`IOV_MAX`). The next call takes
-/// the rest.
+/// Bound, in buffers: the most that one vectored read or write uses (`IOV_MAX`). The next call
+/// takes the rest.
 const BUFFERS_MAX: usize = 1024;
 
 /// A non-blocking socket of any carrier.

@@ -24,7 +24,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::child::try_wait;
 
-/// Bound, in children: the most exits handled after one epoll call. The next call reports the rest.
+/// The maximum number of exits handled after one epoll call. The next call reports the rest.
 const EVENTS_MAX: usize = 64;
 
 /// The polling interval for children without a pidfd.

@@ -7,7 +7,8 @@ use std::{fmt, slice};
 
 use super::buffer::{IoBuf, IoBufMut};
 
-/// Bound, in bytes: the largest alignment. No device requires more than a huge page.
+/// Bound, in bytes: the largest alignment of a buffer; a larger one panics. No device requires more
+/// than a huge page.
 const ALIGN_MAX: usize = 2 * 1024 * 1024;
 
 /// A buffer whose address is a multiple of a given power of two, for files opened with `direct`.

@@ -13,8 +13,8 @@ use rustix::io::Errno;
 
 use super::buffer::Memory;
 
-/// Bound, in bytes: no attempt is made to fill a larger buffer, so that the copy does not delay the
-/// worker's other events.
+/// No attempt is made to fill a buffer of more than this many bytes, so that the copy does not
+/// delay the worker's other events.
 const ROOM_MAX: usize = 128 * 1024;
 
 /// True if an attempt is worthwhile for a file.

@@ -48,9 +48,9 @@ use crate::quietly::quietly;
 use crate::runtime::Handle;
 use crate::tiny_waker::TinyWaker;
 
-/// Bound, in tries: how often an operation that the kernel has given up is submitted again without
-/// progress. The OS thread that resubmits it is awake, so one try is enough unless that OS thread
-/// ends, too.
+/// The maximum number of times that an operation that the kernel has given up is submitted again
+/// without progress. The OS thread that resubmits it is awake, so one try is enough unless that OS
+/// thread ends, too.
 const RETRIES_MAX: u8 = 16;
 
 /// An operation; see the module's documentation.

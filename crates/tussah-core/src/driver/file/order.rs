@@ -25,7 +25,7 @@ use crate::runtime::Handle;
 
 /// The queued writes of one file, and the current one.
 ///
-/// Bound, in operations: one for each future, because dropping a future removes its operation.
+/// At most one operation for each future, because dropping a future removes its operation.
 #[derive(Default)]
 pub(super) struct Order {
     inner: Mutex<Inner>,

@@ -30,24 +30,24 @@ use super::operation::Operate;
 use super::slots::{Key, Slots};
 use crate::runtime::Shared;
 
-/// Bound, in operations: the submission queue of a ring. A full queue is flushed immediately.
+/// The length of the submission queue of a ring. A full queue is flushed immediately.
 const SUBMISSIONS_MAX: u32 = 256;
 
-/// Bound, in operations: a ring's operations in the kernel, including long waits such as reads of a
-/// terminal: about 32 MiB of kernel memory. Further operations wait in the backlog.
+/// Bound, in operations: a worker's file operations in the kernel, including long waits such as
+/// reads of a terminal: about 32 MiB of kernel memory. Further operations wait in the backlog.
 const IN_FLIGHT_MAX: usize = 65_536;
 
-/// Bound, in completions: the completion queue of a ring. The kernel keeps the overflow.
+/// The length of the completion queue of a ring. The kernel keeps the overflow.
 const COMPLETIONS_MAX: u32 = 4096;
 
 /// Bound, in OS threads of the kernel: submissions of one OS thread that may block at once, such as
-/// opening a FIFO. The kernel's own bound, four per processor, suits disks.
+/// opening a FIFO; further ones wait. The kernel's own bound, four per processor, suits disks.
 const BLOCKED_MAX: u32 = 256;
 
-/// Bound, in completions: one `reap` takes no more, so that a worker soon returns to its colors.
+/// The most completions that one `reap` takes, so that a worker soon returns to its colors.
 const REAP_MAX: usize = 256;
 
-/// Bound, in tries: how often a flush retries if the kernel lacks memory or room for completions.
+/// The number of retries of a flush if the kernel lacks memory or room for completions.
 const FLUSH_TRIES_MAX: usize = 8;
 
 /// The user data of a cancellation request. Its own completion is ignored.

@@ -24,10 +24,11 @@ impl Key {
     }
 }
 
-/// Bound, in slots: slots are reused, so there are as many as the largest number of operations that
-/// were ever in flight at once. That is one for each future, and those whose future was dropped:
-/// cancelled operations that the kernel still has, at most `IN_FLIGHT_MAX`; writes, one for each
-/// open file; closes and operations that change names, which only their users limit.
+/// The slots of the operations in flight. Slots are reused, so there are as many as the largest
+/// number of operations that were ever in flight at once. That is one for each future, and those
+/// whose future was dropped: cancelled operations that the kernel still has, at most
+/// `IN_FLIGHT_MAX`; writes, one for each open file; closes and operations that change names, which
+/// only their users limit.
 #[derive(Default)]
 pub(super) struct Slots {
     slots: Vec<Slot>,

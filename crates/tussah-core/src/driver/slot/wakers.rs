@@ -44,8 +44,7 @@ impl Wakers {
     }
 }
 
-/// Bound, in reports: the calls lag this far behind the reports, so that the targets have reached
-/// the cache.
+/// The number of reports by which the calls lag behind, so that the targets have reached the cache.
 const BEHIND: usize = 4;
 
 /// The wakers of the last reports, which are called a little later.

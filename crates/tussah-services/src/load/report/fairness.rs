@@ -4,8 +4,8 @@
 /// unfairness.
 const COMPLETIONS: f64 = 20.0;
 
-/// Bound, in windows: the maximum number of parts of a run with separate counts for each client.
-/// Later completions count only for the whole run.
+/// Bound, in windows: the maximum number of parts of a run with separate counts for each
+/// client. Later completions count only for the whole run.
 const SLOTS_MAX: u64 = 3600;
 
 /// The equal parts of a run in which completions are counted. A window consists of consecutive

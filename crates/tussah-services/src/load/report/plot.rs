@@ -6,7 +6,7 @@ use tussah_plot::{Axis, Line, Panel};
 use super::summary::{Second, Summary};
 use crate::units::{show_count, show_ns};
 
-/// Bound, in points: the maximum number of points of a curve. More are not visible.
+/// The maximum number of points of a curve. More are not visible.
 const POINTS_MAX: usize = 200;
 
 /// The last percentile on the axis is 99.999.

@@ -9,10 +9,11 @@ use crate::load::run::fault::Fault;
 /// Bound, in seconds: longer times are recorded as this value.
 const LATENCY_S_MAX: u64 = 3600;
 
-/// Bound, in seconds: the maximum length of the part of a run with a number for each second.
+/// Bound, in seconds: the maximum length of the part of a run with a number for each second. Later
+/// seconds count only for the whole run.
 const SECONDS_MAX: usize = 24 * 3600;
 
-/// Bound, in statuses: the number of statuses from 100 to 999.
+/// The number of statuses from 100 to 999.
 const STATUSES: usize = 900;
 
 /// Returns a histogram of times in nanoseconds, exact to three digits.

@@ -1,6 +1,7 @@
 //! The number of open files that a run needs.
 
-/// Bound, in descriptors: the maximum number that the process needs in addition to its connections.
+/// Bound, in descriptors: the maximum number that the process needs in addition to its
+/// connections. A run does not start if the hard limit is too low for both.
 const BESIDE_MAX: u64 = 64;
 
 /// Raises the soft limit to the hard limit.

@@ -17,7 +17,7 @@ use crate::load::report::tally::Outcome;
 /// The size of the read buffer, in bytes.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Bound, in buffers: the maximum number in one write. More would rarely be filled.
+/// The maximum number of buffers in one write. More would rarely be filled.
 const BUFFERS_MAX: usize = 64;
 
 thread_local! {

@@ -36,7 +36,8 @@ const RANKS: [u32; PER_CLASS] = [9, 6, 4, 2, 1, 3, 5, 7, 8];
 /// The number of directories in the set of the SEDA paper (SOSP 2001), section 5.1: "3.31 GB".
 const DIRECTORIES_SEDA: usize = 678;
 
-/// Bound, in directories: their number has five digits.
+/// Bound, in directories: the maximum of a set of files, because the number of a directory has five
+/// digits.
 const DIRECTORIES_MAX: usize = 100_000;
 
 /// A set of files.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 
-/// Bound, in bytes: the shortest buffer. Short buffers are kept, too: with the C library's
+/// The length of the shortest buffer, in bytes. Short buffers are kept, too: with the C library's
 /// allocator, memory that the OS threads of *disk* allocate and workers free is not available to
 /// others.
 const BYTES_MIN: usize = 512;
@@ -16,7 +16,8 @@ const BYTES_MIN: usize = 512;
 /// The number of sizes in each doubling, so that at most a fifth of a buffer is unused.
 const STEPS: usize = 4;
 
-/// Bound, in bytes: longer buffers are not kept, nor more than this in buffers of one size.
+/// The length, in bytes, above which buffers are not kept, and the maximum length of all kept
+/// buffers of one size.
 const BYTES_MAX: usize = 1024 * 1024;
 
 /// The ratio of the cache's size to the size of all spare buffers; one of the longest buffers is
@@ -24,7 +25,7 @@ const BYTES_MAX: usize = 1024 * 1024;
 /// each size alone, the total would grow to the sum of all maxima.
 const CACHE_RATIO: u64 = 16;
 
-/// Bound, in buffers: the maximum number of spare buffers of one size.
+/// The maximum number of spare buffers of one size.
 const SPARE_MAX: usize = 64;
 
 /// Spare buffers by size.

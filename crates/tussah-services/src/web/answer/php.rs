@@ -24,7 +24,8 @@ use crate::fastcgi::{Backend, Failure, Response};
 use crate::web::config::{Config, FastCgi, FastCgiPaths};
 use crate::web::site::{Codings, Found, Missing, Site, SiteError, is_exhausted};
 
-/// Bound, in bytes: a response whose body has arrived completely is sent whole up to this length.
+/// Bound, in bytes: a response whose body has arrived completely is sent whole, with its length, up
+/// to this length. A longer response is streamed.
 const WHOLE_BYTES: usize = 64 * 1024;
 
 /// The applications of a configuration, with their pools of connections.

@@ -15,11 +15,11 @@ use tussah_wire::http::Status;
 use super::reply::Reply;
 use super::route::{Request, Routes};
 
-/// Bound, in milliseconds: the longest time to compute or to wait in one request.
+/// Bound, in milliseconds: the longest time to compute or to wait in one request for `/work`.
 const TIME_MS_MAX: u64 = 10_000;
 
-/// Bound, in microseconds: the maximum computing time between yields. A page then delays other
-/// ready requests by little more than a millisecond.
+/// The maximum computing time between yields, in microseconds. A page then delays other ready
+/// requests by little more than a millisecond.
 const TURN_US: u64 = 400;
 
 /// The size of the response: 8 KB, as in the paper.

@@ -24,11 +24,11 @@ use super::state::Connection;
 const REFUSED_MAX: usize = 1000;
 
 /// Bound, in connections: the maximum number that gave up their places and are about to end, in
-/// addition to those that have a place. A few of them may first have to respond to a request.
+/// addition to those that have a place; further connections get a 503. A few of them may first have
+/// to respond to a request.
 pub(crate) const LEAVING_MAX: usize = 1000;
 
-/// Bound, in places: the maximum number examined to find a place that can be given up, which takes
-/// about 10 µs.
+/// The maximum number of places examined to find one that can be given up, which takes about 10 µs.
 const LOOKS_MAX: usize = 128;
 
 /// The connections of a process.

@@ -13,16 +13,16 @@ use super::state::Connection;
 use crate::web::answer::request_body::RequestBody;
 use crate::web::server::counts::OTHER;
 
-/// Bound, in bytes: the maximum length of the first read of a request, which is enough for the
-/// requests of browsers. The buffer grows for a longer head.
+/// The maximum length of the first read of a request, in bytes, which is enough for the requests of
+/// browsers. The buffer grows for a longer head.
 const INPUT_BYTES: usize = 4096;
 
-/// Bound, in bytes: the maximum size of the buffer for a response's own bytes that a spare exchange
+/// The maximum size, in bytes, of the buffer for a response's own bytes that a spare exchange
 /// keeps, which is enough for small dynamic pages.
 const OWN_BYTES_MAX: usize = 16 << 10;
 
-/// Bound, in exchanges: the maximum number of spare exchanges of a worker, about a megabyte. This
-/// is the number of connections that a driver can report at once.
+/// The maximum number of spare exchanges of a worker, about a megabyte. This is the number of
+/// connections that a driver can report at once.
 const SPARE_MAX: usize = 256;
 
 /// A request and its response. One stage at a time owns it, and with it the connection.

@@ -7,7 +7,8 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
-/// Bound, in bytes: the thread reads no more of a body while this much of it waits for the handler.
+/// Bound, in bytes: the server reads no more of a streamed body while this much of it waits for the
+/// handler.
 const BYTES: usize = 64 * 1024;
 
 /// A pipe. The thread writes, and the handler reads.

@@ -11,7 +11,7 @@ use tussah_wire::http::Status;
 use super::source::Source;
 use crate::web::answer::page::Page;
 
-/// Bound, in pieces: the maximum number in one system call.
+/// The maximum number of pieces in one system call.
 pub(crate) const SLICES_MAX: usize = 8;
 
 /// A response.

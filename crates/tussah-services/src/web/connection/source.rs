@@ -8,11 +8,12 @@ use std::task::{Context, Poll, ready};
 
 use crate::web::answer::reply::{Chunk, ReplyStream};
 
-/// Bound, in bytes: the maximum total length of the ready chunks that are sent together. A longer
-/// chunk is sent alone.
+/// The maximum total length, in bytes, of the ready chunks that are sent together. A longer chunk
+/// is sent alone.
 const TOGETHER_BYTES: usize = 64 * 1024;
 
-/// Bound, in chunks taken in one poll: a stream of endless empty chunks may not hold its worker.
+/// The maximum number of chunks taken in one poll. A stream of endless empty chunks may not hold
+/// its worker.
 const TOGETHER_CHUNKS: usize = 1024;
 
 /// The part of a body that has not been made.

@@ -24,7 +24,7 @@ pub(crate) use tls::Tls;
 use crate::web::answer::route::Ends;
 use crate::web::diagnostics::Seldom;
 
-/// Bound, in bytes: the maximum length of one read of a file if the system cannot send it directly.
+/// The maximum length, in bytes, of one read of a file if the system cannot send it directly.
 const COPY_BYTES: u64 = 64 * 1024;
 
 /// Logs an error that neither the peer nor the network caused, such as a lack of memory. It ends

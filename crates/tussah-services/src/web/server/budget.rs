@@ -27,8 +27,8 @@ const OUTLIER: f64 = 4.0;
 /// request to writing the response. The server also waits for the connection and reads the request.
 const WHOLE: f64 = 2.0;
 
-/// Bound, in nanoseconds: the maximum time for which the server continues to read from clients
-/// after the budget is used up. A timer costs about as much as the rejections of a shorter time.
+/// The maximum time, in nanoseconds, for which the server continues to read from clients after the
+/// budget is used up. A timer costs about as much as the rejections of a shorter time.
 const BURST_NS: u64 = 2_000_000;
 
 /// Bound, in nanoseconds: the longest wait before the server accepts another connection. The routes

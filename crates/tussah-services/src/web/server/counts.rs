@@ -37,8 +37,7 @@ pub(crate) enum Count {
     Checked,
 }
 
-/// Bound, in counters: the number of counters of each route and OS thread, up to the last of
-/// [`Count`].
+/// The number of counters of each route and OS thread, up to the last of [`Count`].
 const COUNTS: usize = Count::Checked as usize + 1;
 
 /// The counters of a route on some OS threads, aligned so that no two of them share a cache line.

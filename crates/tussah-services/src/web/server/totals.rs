@@ -18,7 +18,7 @@ use crate::web::answer::route::Routes;
 pub(crate) const RECENT_S: u64 = 10;
 
 /// Bound, in applications: the maximum number of FastCGI applications of a configuration that have
-/// their own counts.
+/// their own counts. Requests to further ones count as other requests.
 const APPLICATIONS_MAX: usize = 8;
 
 /// The networks of a process, and the counts of those that have ended.

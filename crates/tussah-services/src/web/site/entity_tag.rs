@@ -5,8 +5,8 @@ use std::io::Write;
 
 use rustix::fs::Stat;
 
-/// Bound, in bytes: three numbers of 64 bits in hexadecimal, with their separators. The tag is
-/// stored in its owner.
+/// The maximum length of a tag, in bytes: three numbers of 64 bits in hexadecimal, with their
+/// separators. The tag is stored in its owner.
 const TAG_MAX: usize = 3 * 16 + 4;
 
 /// A strong entity tag, including its quotes. The tag of a file consists of the time of its last

@@ -10,7 +10,7 @@ use super::options::Symlinks;
 use super::walk::{self, RootNames};
 
 /// Bound, in attempts: the maximum number of attempts to resolve one path while directories are
-/// being renamed.
+/// being renamed, after which the request fails.
 const ATTEMPTS_MAX: usize = 16;
 
 /// The permission to wait for a disk.

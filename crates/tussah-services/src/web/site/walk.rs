@@ -13,11 +13,11 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, openat, readlinkat};
 use rustix::io::Errno;
 
 /// Bound, in links: the maximum number followed for one path, as in the kernel
-/// (path_resolution(7)).
+/// (path_resolution(7)). A path with more links is not found.
 const LINKS_MAX: usize = 40;
 
 /// Bound, in components: the maximum number walked for one path and its links, each of which holds
-/// a descriptor.
+/// a descriptor. A longer path is not found.
 const COMPONENTS_MAX: usize = 256;
 
 /// Opens a relative path, and never anything outside of the root. An absolute link continues at the

@@ -5,7 +5,7 @@ use crate::http::refusal::{Kind, Refusal};
 use crate::http::syntax::{TOKEN, is, is_blank, is_text};
 
 /// Bound, in digits: the maximum number in the size of a chunk, including leading zeros; as many as
-/// a `u64` needs.
+/// a `u64` needs. A longer size is refused.
 const SIZE_DIGITS_MAX: u8 = 16;
 
 /// The state of the decoder: what it expects next.

@@ -32,21 +32,24 @@ use crate::net::{UnixListener, UnixStream};
 use crate::sync::mpmc::{Receiver, Sender, channel};
 use crate::time::{sleep, timeout};
 
-/// Bound, in clients: the maximum number of clients of a control socket at a time; each client may
-/// hold 256 items.
+/// Bound, in clients: the maximum number of clients of a control socket at a time; a further client
+/// gets an error. Each client may hold 256 items.
 const CLIENTS_MAX: usize = 16;
 
-/// Bound, in bytes: the maximum length of the line that a client sends.
+/// Bound, in bytes: the maximum length of the line that a client sends. The rest of a longer line
+/// is ignored.
 const REQUEST_MAX: usize = 4096;
 
-/// Bound, in time: the maximum wait for the line that a client sends, and for clients at the end.
+/// Bound, in time: the maximum wait for the line that a client sends, after which the client is
+/// disconnected, and for clients that are still reading when the program ends.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The pause between two looks at a tap, so that formatting items costs the graph little: a tap
 /// shows at most 256 items a pause.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Bound, in connections: the maximum number that wait to be accepted.
+/// Bound, in connections: the maximum number that wait until the control socket accepts
+/// them. Further clients wait in `connect`.
 const BACKLOG: i32 = 16;
 
 /// A control socket. Its file disappears with this value.

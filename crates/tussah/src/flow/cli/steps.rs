@@ -14,11 +14,12 @@ use crate::{Clock, Handle, ManualClock, Runtime};
 /// The minimum step of virtual time. By default, a step is a thousandth of the whole time.
 const STEP_MIN: Duration = Duration::from_millis(1);
 
-/// Bound, in hours of virtual time: a graph that has not handled its items by then never will.
+/// Bound, in hours of virtual time: the longest time in which a graph must handle its items after
+/// its sources have stopped. A test whose graph needs longer fails.
 const DRAIN_HOURS: u64 = 1;
 
-/// Bound, in attempts of 10 ms each: the maximum number for items that files or sockets delay,
-/// because virtual time does not include these delays.
+/// Bound, in attempts of 10 ms each: the maximum wait of a test for items that files or sockets
+/// delay, because virtual time does not include these delays.
 const LATE_ATTEMPTS: u32 = 100;
 
 /// The reason why a test failed.

@@ -33,8 +33,9 @@ pub struct TapArguments {
     json: bool,
 }
 
-/// Bound, in bytes: the maximum length of a line of the answer. An item and its flow are shown with
-/// up to 4096 bytes each, and JSON needs up to six bytes for each of them.
+/// Bound, in bytes: the maximum length of a line of the answer; the command `tap` rejects a longer
+/// one. An item and its flow are shown with up to 4096 bytes each, and JSON needs up to six bytes
+/// for each of them.
 pub(super) const LINE_MAX: usize = 64 << 10;
 
 /// The reason why the command ends early.

@@ -29,7 +29,7 @@ pub struct FileLines {
     longest: u64,
 }
 
-/// Bound, in bytes: the maximum length of one read.
+/// The maximum length of one read, in bytes.
 const READ_MAX: usize = 64 << 10;
 
 #[module]

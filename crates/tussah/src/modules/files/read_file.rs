@@ -37,7 +37,7 @@ pub struct ReadFile {
     longest: u64,
 }
 
-/// Bound, in bytes: the default maximum size of a file.
+/// Bound, in bytes: the default maximum size of a file. Reading a larger file fails.
 const FILE_MAX: u64 = 16 << 20;
 
 #[module(blocking)]

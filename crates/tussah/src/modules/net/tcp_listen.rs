@@ -58,12 +58,12 @@ enum Arrival {
     End(u64),
 }
 
-/// Bound, in connections: the default maximum number of open connections.
+/// Bound, in connections: the default maximum number of open connections; further ones wait.
 const CONNECTIONS_MAX: usize = 10_000;
-/// Bound, in arrivals: the maximum number of arrivals queued between the readers of connections and
-/// the output port. Most messages wait in the queue of the port's receiver instead.
+/// The maximum number of arrivals queued between the readers of connections and the output port.
+/// Most messages wait in the queue of the port's receiver instead.
 const ARRIVALS_MAX: usize = 16;
-/// Bound, in bytes: the maximum length of one read.
+/// The maximum length of one read, in bytes.
 const READ_MAX: usize = 16 << 10;
 /// The pause after an error of accepting, so that a lasting one does not take a whole CPU.
 const PAUSE: Duration = Duration::from_millis(10);

@@ -11,7 +11,7 @@ use crate::modules::{Attempt, Message};
 use crate::net::UdpSocket;
 use crate::time::sleep;
 
-/// Bound, in bytes: the maximum length of a datagram. UDP does not allow longer ones.
+/// The maximum length of a datagram, in bytes. UDP does not allow longer ones.
 const DATAGRAM_MAX: usize = 65_535;
 /// The pause after an error of receiving, so that a lasting one does not take a whole CPU.
 const PAUSE: Duration = Duration::from_millis(10);

@@ -17,8 +17,7 @@ use crate::io_error;
 use crate::net::{OwnedWriteHalf, TcpStream, UnixStream};
 use crate::time::sleep;
 
-/// Bound, in buffers: the maximum number of buffers that one call writes. A larger batch saves
-/// hardly anything.
+/// The maximum number of buffers that one call writes. A larger batch saves hardly anything.
 const BATCH: usize = 64;
 
 /// A writer whose connection can be aborted when the peer is too slow.

@@ -14,11 +14,12 @@ use tussah_core::io::spend_bytes;
 
 use super::{Socket, TRANSFER_MAX};
 
-/// Bound, in datagrams: the most that one attempt sends, so that the headers fit on the stack. The
-/// next attempt sends the rest.
+/// Bound, in datagrams: the most that one call sends, so that the headers fit on the stack. The
+/// call returns the number sent, and the next call sends the rest.
 pub(crate) const BATCH_MAX: usize = 32;
 
-/// Bound, in descriptors: the most that the system allows in one message (`SCM_MAX_FD`).
+/// Bound, in descriptors: the most that one message can carry. The system allows no more
+/// (`SCM_MAX_FD`).
 pub(crate) const DESCRIPTORS_MAX: usize = 253;
 
 /// A received message.

@@ -14,8 +14,8 @@ use crate::time::{now, timeout};
 /// long.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 
-/// Bound, in milliseconds: the longest pause, so that resources freed by other processes are soon
-/// noticed.
+/// Bound, in milliseconds: the longest pause of a listener that lacks descriptors or memory, so
+/// that resources freed by other processes are soon noticed.
 const PAUSE_MS_MAX: u64 = 1000;
 
 /// The meaning of an accept error.

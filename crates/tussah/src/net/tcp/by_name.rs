@@ -19,7 +19,8 @@ use crate::time::{add, now, timeout_at};
 /// tries a single address.
 const LIMIT_SECONDS: u64 = 120;
 
-/// Bound, in milliseconds: the minimum attempt delay (RFC 8305, section 5).
+/// Bound, in milliseconds: the minimum attempt delay (RFC 8305, section 5). Shorter delays are
+/// increased to it.
 const ATTEMPT_DELAY_MS_MIN: u64 = 10;
 
 impl ConnectOptions {

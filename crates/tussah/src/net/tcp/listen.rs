@@ -13,9 +13,9 @@ use crate::io_error::context;
 use crate::net::ToAddresses;
 use crate::net::socket::{Socket, family};
 
-/// Bound, in connections: the default maximum length of the system's queue of pending connections.
-/// It is enough for a burst of clients while the acceptor is busy. The system's own limit
-/// (`net.core.somaxconn`) also applies.
+/// Bound, in connections: the default maximum length of the system's queue of pending
+/// connections. The queue is long enough for a burst of clients while the acceptor is busy. The
+/// system's own limit (`net.core.somaxconn`) also applies.
 const BACKLOG: u32 = 1024;
 
 /// Options for listening, created by [`TcpListener::builder`].
@@ -48,9 +48,9 @@ impl Default for ListenOptions {
 }
 
 impl ListenOptions {
-    /// Bound, in connections: sets the maximum length of the system's queue of pending connections.
-    /// Default: 1024. When the queue is full, the operating system makes further clients wait, or
-    /// refuses them.
+    /// Bound, in connections: sets the maximum length of the system's queue of pending
+    /// connections. Default: 1024. When the queue is full, the operating system makes further
+    /// clients wait, or refuses them.
     pub fn backlog(self, connections: u32) -> Self {
         Self {
             backlog: connections,

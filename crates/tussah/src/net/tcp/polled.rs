@@ -17,8 +17,8 @@ use tussah_core::Guarded;
 use super::transfer::Pace;
 use crate::time::now;
 
-/// Bound, in milliseconds: the maximum time after its timer at which a thread may still poll and
-/// continue its wait. On a busy worker, threads run late.
+/// The maximum time, in milliseconds, after its timer at which a thread may still poll and continue
+/// its wait. On a busy worker, threads run late.
 const LATE_MS_MAX: u64 = 1000;
 
 /// The timer of one direction.

@@ -23,8 +23,8 @@ use super::stream::TcpStream;
 use super::transfer::{Limited as _, Verb};
 use crate::net::socket::TRANSFER_MAX;
 
-/// Bound, in bytes: the maximum size of the buffer for reading a part of a file into the page
-/// cache, or for copying it.
+/// The maximum size, in bytes, of the buffer for reading a part of a file into the page cache, or
+/// for copying it.
 const SCRATCH_BYTES: usize = 64 * 1024;
 
 /// The error returned when a file ends before all requested bytes have been sent. The file was

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use rustix::net::{SocketAddrAny, SocketAddrUnix};
 
-/// Bound, in bytes: the maximum length of an address in memory (`sizeof(struct sockaddr_un)`).
+/// The maximum length of an address in memory, in bytes (`sizeof(struct sockaddr_un)`).
 const ADDRESS_LEN_MAX: usize = 2 + 108;
 
 /// Converts an address to the system's form.

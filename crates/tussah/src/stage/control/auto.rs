@@ -126,8 +126,8 @@ const SPARE: f64 = 2.0;
 /// rarely busy, if they are not few.
 const CHEAP_LOW: f64 = 0.5;
 
-/// Bound, in nanoseconds: the shortest time between two decisions. If events take less than a
-/// microsecond, ten arrivals are too few to pay for a decision.
+/// The shortest time between two decisions, in nanoseconds. If events take less than a microsecond,
+/// ten arrivals are too few to pay for a decision.
 const INTERVAL_NS: u64 = 100_000;
 
 /// The number of events in the sums of times, of which the older half is then dropped.

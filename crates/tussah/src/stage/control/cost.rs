@@ -4,7 +4,7 @@
 //! Weighted least squares over the samples estimate the two slopes. The weights account for the
 //! larger variance of samples with many events.
 
-/// Bound, in samples: after this many, the weight of earlier samples is halved. This is enough to
+/// The number of samples after which the weight of earlier samples is halved. This is enough to
 /// distinguish the slopes from the noise of exponential times.
 const WINDOW: f64 = 256.0;
 

@@ -71,12 +71,11 @@ const FULL: f64 = 0.6;
 /// be idle whenever a servlet is between two events.
 const SLACK: (f64, f64) = (1.0 / 32.0, 1.0 / 8.0);
 
-/// Bound, in unloaded times: after this time without a waiting event, and after a target if that is
-/// longer, nothing is considered scarce.
+/// Nothing is considered scarce after this many unloaded times without a waiting event, and after a
+/// target if that is longer.
 const CALM_SERVICES: f64 = 4.0;
 
-/// Bound, in windows of [`RATE`] completions: the pause after an unsuccessful trial, the first
-/// pause and the longest.
+/// The first pause after an unsuccessful trial and the longest, in windows of [`RATE`] completions.
 const REST_MIN: f64 = 2.0;
 const REST_MAX: f64 = 64.0;
 

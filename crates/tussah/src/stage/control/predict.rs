@@ -47,16 +47,16 @@ use super::{
 };
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Bound, in events: the maximum number of places that the senders on each worker may have reserved
-/// in advance. Reserved places count as queued.
+/// The maximum number of places that the senders on each worker may have reserved in advance.
+/// Reserved places count as queued.
 const RESERVED_MAX: f64 = 128.0;
 
-/// Bound, in nanoseconds: the shortest time between two samples. The controller's own cost stays
-/// below one percent.
+/// The shortest time between two samples, in nanoseconds. The controller's own cost stays below one
+/// percent.
 const SLOT_NS_MIN: u64 = 50_000;
 
-/// Bound, in nanoseconds: the longest time between two samples of an active stage. It is too short
-/// for a person to notice.
+/// The longest time between two samples of an active stage, in nanoseconds. It is too short for a
+/// person to notice.
 const SLOT_NS_MAX: u64 = 10_000_000;
 
 /// A controller that, under overload, rejects or sheds the events that could not be served within a

@@ -56,8 +56,8 @@ pub(crate) use cell::Left;
 
 use super::Event;
 
-/// Bound, in events of a class or key per cancelled event: if there are this many or fewer, the
-/// cancelled values are removed. A sweep costs at most this many checks for each of them.
+/// The cancelled values of a class or key are removed if there are this many events or fewer for
+/// each of them. A sweep costs at most this many checks for each of them.
 pub(crate) const BURIED_PART: usize = 8;
 
 /// A stage, for callers that cancel an event in its queue.

@@ -11,8 +11,8 @@ use crate::time::sleep;
 /// twice as long.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 
-/// Bound, in milliseconds: the longest pause, so that the sender soon notices when the controller
-/// admits events again.
+/// Bound, in milliseconds: the longest pause before a rejected event is sent again, so that the
+/// sender soon notices when the controller admits events again.
 const PAUSE_MS_MAX: u64 = 100;
 
 /// A sender to a stage. It waits while the stage's queue is full.

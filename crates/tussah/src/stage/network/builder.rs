@@ -24,8 +24,8 @@ use crate::stage::run::{
 use crate::stage::send::{DirectHandler, DirectHost, Directly, Edges};
 use crate::stage::state::{Kind, Numbers};
 
-/// Bound, in credits: the default room of a queue. It is large enough for a few batches, and small
-/// enough that events do not wait for long.
+/// Bound, in credits: the default capacity of a queue. It is large enough for a few batches, and
+/// small enough that events do not wait for long.
 const QUEUE_MAX: u64 = 1024;
 /// Bound, in events: the default maximum of a batch. For a hundred events, the cost of the batch
 /// itself is hardly noticeable.

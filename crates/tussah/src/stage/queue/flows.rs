@@ -24,8 +24,8 @@ use super::{KeyFull, Keyed, Lanes, pick};
 use crate::stage::control::Order;
 use crate::stage::event::{Chunk, Classes, Event};
 
-/// Bound, in events: the maximum number that a share takes from one flow while events of other
-/// flows may wait in the lane behind them. Further events of the flow are set aside.
+/// The maximum number of events that a share takes from one flow while events of other flows may
+/// wait in the lane behind them. Further events of the flow are set aside.
 const FLOW_SHARE_MAX: usize = 32;
 
 /// A queue by flow. `flow_of` returns the number of an event's flow, and the place in which the

@@ -19,12 +19,11 @@ use super::{KeyFull, is_due, pick};
 use crate::stage::control::Order;
 use crate::stage::event::{Batch, Chunk, Classes, Event};
 
-/// Bound, in entries of a list for each stale entry: when a list has this many or fewer, its stale
-/// entries are removed.
+/// The stale entries of a list are removed when it has this many entries or fewer for each of them.
 const STALE_PART: usize = 8;
-/// Bound, in lists: the maximum number of empty lists of events that are kept for later keys.
+/// The maximum number of empty lists of events that are kept for later keys.
 const SPARE_MAX: usize = 128;
-/// Bound, in events: the maximum capacity of a list that is kept.
+/// The maximum capacity of a list that is kept, in events.
 const SPARE_ROOM_MAX: usize = 8;
 
 /// A queue by key, for any type of key.

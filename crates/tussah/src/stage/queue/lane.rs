@@ -7,11 +7,11 @@ use super::{is_due, pick};
 use crate::stage::control::Order;
 use crate::stage::event::{Batch, Chunk, Classes, Event};
 
-/// Bound, in events: the maximum length of a chunk. A chunk is long enough that a lock or an
-/// allocation per chunk costs almost nothing, and short enough that a chunk of small events stays
-/// in the first-level cache.
+/// The maximum length of a chunk, in events. A chunk is long enough that a lock or an allocation
+/// per chunk costs almost nothing, and short enough that a chunk of small events stays in the
+/// first-level cache.
 pub(crate) const CHUNK_MAX: usize = 128;
-/// Bound, in chunks: the maximum number of empty chunks that a queue keeps for the next senders.
+/// The maximum number of empty chunks that a queue keeps for the next senders.
 const SPARE_MAX: usize = 4;
 
 pub(crate) struct Lanes<E> {

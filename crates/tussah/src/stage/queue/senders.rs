@@ -22,7 +22,7 @@ pub(crate) const PATIENCE: usize = 4;
 /// Replaces [`PATIENCE`] while the stage has enough to do but does not compute, because the stage
 /// may be waiting for the sender's next action.
 pub(crate) const PATIENCE_LONG: usize = 128;
-/// Bound, in turns: the maximum for any number of senders, which takes a millisecond or two.
+/// The maximum number of yields for any number of senders, which take a millisecond or two.
 pub(crate) const PATIENCE_MAX: usize = 8192;
 
 /// The kind of room that a sender waits for.

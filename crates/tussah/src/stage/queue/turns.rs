@@ -24,7 +24,7 @@ struct Line {
     charged: f64,
 }
 
-/// Bound, in charges: the value from which the charges begin at 0 again, so that they stay exact.
+/// The value from which the charges begin at 0 again, so that they stay exact.
 const CHARGED_MAX: f64 = 1024.0;
 
 impl Turns {

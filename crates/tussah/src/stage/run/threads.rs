@@ -167,7 +167,7 @@ pub struct Permits {
 struct PermitState {
     max: usize,
     busy: usize,
-    /// Bound, in stages: each stage that asks is in this list at most once.
+    /// The stages that wait for a permit. Each stage that asks is in this list at most once.
     waiting: Vec<Applicant>,
 }
 

@@ -8,7 +8,7 @@ use crate::stage::event::Path;
 use crate::stage::state::{Awaited, Waiting, Waits};
 use crate::sync::Limit;
 
-/// Bound, in stages: one poll of a servlet collects events for this many stages at a time. Events
+/// The maximum number of stages for which one poll of a servlet collects events at a time. Events
 /// for other stages are handed over immediately.
 const OPEN_MAX: usize = 8;
 

@@ -17,8 +17,7 @@ use crate::stage::event::{Class, Event, NotTaken, queued_ns};
 use crate::stage::run::Shared;
 use crate::stage::state::{EXACT_NS, How};
 
-/// Bound, in events: after a chunk of at least this many events, the events of a source may share a
-/// time stamp.
+/// After a chunk of at least this many events, the events of a source may share a time stamp.
 const PACED_MIN: usize = 16;
 
 /// The events that a worker has collected for a stage.

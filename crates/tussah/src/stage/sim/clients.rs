@@ -9,7 +9,7 @@ use super::{EventEnd, Outcome, Planned, Schedule};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Bound, in seconds: the longest time that a `Retry-After` names, as in `tussah web`.
+/// Bound, in seconds: the longest time that a `Retry-After` states, as in `tussah web`.
 const RETRY_AFTER_S_MAX: u64 = 60;
 
 /// The clients of one kind.

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-/// Bound, in parts of a power of two: a percentile is at most 1/16 too high.
+/// Bound, in parts of a power of two: the resolution of a distribution. A percentile is at most
+/// 1/16 too high.
 const PARTS: u32 = 16;
 const PART_BITS: u32 = PARTS.trailing_zeros();
 const BUCKETS: usize = ((64 - PART_BITS + 1) * PARTS) as usize;

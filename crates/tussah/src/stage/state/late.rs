@@ -12,14 +12,15 @@ use crate::stage::control::Departure;
 use crate::stage::event::{Class, Event, NEVER, Reason, Watch};
 use crate::stage::queue::Queue;
 
-/// Bound, in nanoseconds: the shortest time between two checks of a queue for deadlines. A caller
-/// that waits for a response does not notice it.
+/// Bound, in nanoseconds: the shortest time between two checks of a queue for deadlines, and so the
+/// delay with which an event may end. A caller that waits for a response does not notice it.
 const PAUSE_NS: u64 = 1_000_000;
 /// Bound, in nanoseconds for each queued event: the shortest time between two checks of a long
-/// queue. A check takes a few nanoseconds per event, so it costs a few percent of a worker's time.
+/// queue for deadlines. A check takes a few nanoseconds per event, so it costs a few percent of a
+/// worker's time.
 const PAUSE_EVENT_NS: u64 = 100;
-/// Bound, in nanoseconds: the maximum time between two checks for overdue events in an overload.
-/// With the delay of a busy worker, a client gets its rejection within 50 ms.
+/// Bound, in nanoseconds: the maximum time between two checks for overdue events in an
+/// overload. With the delay of a busy worker, a client gets its rejection within 50 ms.
 const SWEEP_NS: u64 = 25_000_000;
 
 impl<E> State<E> {

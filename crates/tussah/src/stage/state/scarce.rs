@@ -8,11 +8,12 @@ use super::{Counts, Now};
 use crate::stage::control::{LimitUse, Resource};
 use crate::sync::Limit;
 
-/// Bound, in limits and stages: a stage remembers this many of those that its events wait for. It
-/// does not name further ones.
+/// Bound, in limits and stages: the most that a stage remembers of those that its events wait
+/// for. Statistics and reasons do not name further ones.
 const LIMITS_MAX: usize = 16;
 
-/// Bound, in resources: rejections for lack of further ones count as for an unknown resource.
+/// Bound, in resources: the most whose rejections a stage counts separately. Rejections for lack of
+/// further ones count as for an unknown resource.
 const RESOURCES_MAX: usize = 32;
 
 /// The weight of each sample in the mean number of events that wait for a limit, and the mean from

@@ -9,8 +9,8 @@ use super::{Kind, State};
 use crate::stage::control::WhileAllWait;
 use crate::stage::event::NEVER;
 
-/// Bound, in nanoseconds: the shortest stall, if handlers wait for a scarce resource and otherwise.
-/// Controllers are sampled more often than the first.
+/// Bound, in nanoseconds: the shortest stall after which a stage gets further servlets, if handlers
+/// wait for a scarce resource and otherwise. Controllers are sampled more often than the first.
 const STALL_NS: u64 = 100_000_000;
 const STALL_SOON_NS: u64 = 5_000_000;
 

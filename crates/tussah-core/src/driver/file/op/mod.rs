@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use io_uring::types::Fd;
 
-/// Bound, in bytes: the most that one system call reads or writes. It is Linux's `MAX_RW_COUNT` for
+/// The maximum number of bytes that one system call reads or writes: Linux's `MAX_RW_COUNT` for
 /// pages of 4 KiB.
 const TRANSFER_MAX: usize = 0x7fff_f000;
 

@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tussah::Clock;
 
-/// Bound, in seconds: the maximum time for which the path of a script is remembered.
+/// Bound, in seconds: the maximum time for which the path of a script is remembered, and so for
+/// which a script that was moved may still be called.
 const TIME: Duration = Duration::from_secs(1);
 
-/// Bound, in scripts: the maximum number whose paths are remembered.
+/// Bound, in scripts: the maximum number whose paths are remembered; the paths of further scripts
+/// are looked up for each request.
 const SCRIPTS_MAX: usize = 256;
 
 /// The paths of the scripts that were found lately, by the names under which they were found.

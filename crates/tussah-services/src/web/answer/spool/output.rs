@@ -12,14 +12,14 @@ use super::super::request_body::RequestBody;
 use super::temporary;
 use crate::fastcgi::{Failure, Response};
 
-/// Bound, in parts: the maximum number that wait for the client. A chunk has at most 32 KiB.
+/// The maximum number of parts that wait for the client. A chunk has at most 32 KiB.
 const PARTS: usize = 8;
 
 /// Bound, in bytes: the maximum length of the temporary file of a response. Beyond it, the
 /// application waits for the client. It is the default of nginx's `fastcgi_max_temp_file_size`.
 const FILE_BYTES: u64 = 1 << 30;
 
-/// Bound, in bytes: the maximum length of one read of the file.
+/// The maximum length of one read of the file, in bytes.
 const READ_BYTES: u64 = 64 * 1024;
 
 /// A part of the body, or its end.

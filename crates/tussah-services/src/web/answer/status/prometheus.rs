@@ -10,7 +10,7 @@ use tussah::sync::{LimitClassStats, LimitStats};
 use super::report::{Report, Source, allowed, kind_of};
 use crate::web::server::counts::Count;
 
-/// Bound, in milliseconds: the upper ends of the histogram's buckets.
+/// The upper ends of the histogram's buckets, in milliseconds.
 const BUCKETS_MS: [u64; 14] = [
     1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000,
 ];

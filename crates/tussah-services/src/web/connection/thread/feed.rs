@@ -17,7 +17,7 @@ use crate::web::connection::exchange::{Exchange, Input};
 use crate::web::connection::pipe::Pipe;
 use crate::web::connection::stream::Stream;
 
-/// Bound, in bytes: the maximum length of one read of a body.
+/// The maximum length of one read of a body, in bytes.
 const READ_BYTES: usize = 32 * 1024;
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";

@@ -15,8 +15,8 @@ use crate::web::connection::response::{Response, SLICES_MAX};
 use crate::web::connection::stream::{More, Stream, is_in_memory, read_file};
 use crate::web::server::Server;
 
-/// Bound, in bytes: the maximum amount of a file's data that is sent at once, which takes about 70
-/// µs, before other threads get a turn and the client's rate is checked.
+/// The maximum amount of a file's data that is sent at once, in bytes, which takes about 70 µs,
+/// before other threads get a turn and the client's rate is checked.
 const PIECE_BYTES: u64 = 256 * 1024;
 
 /// Sends the rest of a response, and records how much of it was sent.
@@ -177,8 +177,8 @@ struct Room {
     is_unreported: bool,
 }
 
-/// Bound, in attempts: the maximum number without a report in the time for which a client may read
-/// nothing. An attempt that finds room restarts this time.
+/// The maximum number of attempts without a report in the time for which a client may read nothing.
+/// An attempt that finds room restarts this time.
 const ATTEMPTS: u32 = 8;
 
 impl Room {

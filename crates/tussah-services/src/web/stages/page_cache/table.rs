@@ -13,12 +13,12 @@ use crate::web::connection::exchange::Exchange;
 /// The index that stands for no entry.
 const NONE: u32 = u32::MAX;
 
-/// Bound, in bytes: the estimated cost of an entry in addition to its page: its place here, and the
+/// The estimated cost of an entry, in bytes, in addition to its page: its place here, and the
 /// allocator's overhead.
 const ENTRY_BYTES: usize = 256;
 
-/// Bound, in bytes: the cost of an open file, so that 200 MB of them leave descriptors for
-/// connections if a process may have 1024.
+/// Bound, in bytes: the part of the cache's size that an open file takes, so that 200 MB of them
+/// leave descriptors for connections if a process may have 1024.
 const FILE_BYTES: usize = 512 << 10;
 
 /// A shard's pages.

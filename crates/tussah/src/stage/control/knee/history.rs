@@ -5,8 +5,7 @@ use std::collections::VecDeque;
 use crate::stage::control::Sample;
 use crate::stage::control::predict::waiting;
 
-/// Bound, in marks: the maximum number kept, for four unloaded times or four targets, whichever is
-/// longer.
+/// The maximum number of marks kept, for four unloaded times or four targets, whichever is longer.
 const MARKS_MAX: usize = 64;
 
 /// In a flood, this many times as many events begin as end, and this many standard deviations more.

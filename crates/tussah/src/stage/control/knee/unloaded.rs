@@ -17,8 +17,8 @@ const WORKERS_FULL: f64 = 0.75;
 /// The number of standard errors of a mean above which a difference is not due to chance.
 const ERRORS: f64 = 2.0;
 
-/// Bound, in batches: the maximum number that counts as the basis of the estimate, since old
-/// batches are gradually forgotten.
+/// The maximum number of batches that counts as the basis of the estimate, since old batches are
+/// gradually forgotten.
 const KNOWN_MAX: f64 = 256.0;
 
 /// The load counts as near zero while working off the excess takes less than this share of the

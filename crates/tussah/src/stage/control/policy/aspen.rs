@@ -35,8 +35,8 @@ const EXPONENT_MAX: f64 = 2.0;
 /// A difference of less than half a servlet from the average counts as none.
 const DIFFERENCE_MIN: f64 = 0.5;
 
-/// Bound, in events: the maximum number over which the service time is averaged, as in the paper.
-/// Each entry represents at least one event.
+/// The maximum number of events over which the service time is averaged, as in the paper. Each
+/// entry represents at least one event.
 const ITEMS: u64 = 100;
 
 /// Parameters of [`Aspen`]; the defaults are those of the paper. The *load* is the number of

@@ -36,7 +36,7 @@ use crate::stage::event::{CLASSES_MAX, Class};
 /// is the smallest part of a class that can be rejected.
 pub const COHORTS: usize = 128;
 
-/// Bound, in arrivals: the length of the window of the distribution of priorities. The counts cover
+/// The length of the window of the distribution of priorities, in arrivals. The counts cover
 /// between half a window and a whole one.
 const WINDOW: u32 = 1000;
 

@@ -72,8 +72,8 @@ const FADING: f64 = 1e-10;
 /// The minimum time between two checks while the stage refuses events, in nanoseconds.
 const LOOK_NS: u64 = 1_000_000;
 
-/// Bound, in events: the minimum number over which the rate is averaged. The rate of exponential
-/// services is then accurate to 2 %.
+/// The minimum number of events over which the rate is averaged. The rate of exponential services
+/// is then accurate to 2 %.
 const EVENTS: f64 = 4000.0;
 
 /// The number of events that must have ended before their rate can count as a sudden drop.

@@ -15,12 +15,12 @@ use super::super::cost::Cost;
 /// The number of events that must have finished before there is an estimate.
 const FINISHED_MIN: f64 = 16.0;
 
-/// Bound, in events: the length of the window of service times. The counts are halved when they
-/// exceed it, so the mean covers between half a window and a whole one. With this many events, the
-/// mean of exponential times is accurate to 3 %.
+/// The length of the window of service times, in events. The counts are halved when they exceed it,
+/// so the mean covers between half a window and a whole one. With this many events, the mean of
+/// exponential times is accurate to 3 %.
 const WINDOW: f64 = 2048.0;
 
-/// Bound, in events: the length of the window of events that finished while others waited.
+/// The length of the window of events that finished while others waited.
 const BACKLOG_WINDOW: f64 = 256.0;
 
 /// The number of events that must have finished while others waited before they count, and the

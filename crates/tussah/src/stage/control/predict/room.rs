@@ -38,7 +38,7 @@ const WAIT_SHARE_CLUMPS: f64 = 0.9;
 /// arrives even later: one exponential service in thirty takes longer.
 const SERVICES_LEFT_CLASSES: f64 = 3.5;
 
-/// Bound, in events: the length of the window for the share of the capacity that a class takes.
+/// The length of the window for the share of the capacity that a class takes, in events.
 const TAKEN_WINDOW: f64 = 64.0;
 
 impl Predict {
