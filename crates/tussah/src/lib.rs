@@ -131,7 +131,7 @@ pub use events::{
     Callback, HandleExt, PostOptions, Refused, TimerHandle, after, every, post, post_in, post_with,
 };
 pub use io_error::OpError;
-pub use scope::{Child, Nursery, Scope, scope, scope_in};
+pub use scope::{Nursery, Scope, ScopedJoinHandle, scope, scope_in};
 pub use thread::{named, spawn, spawn_blocking, spawn_in, thread_name, try_spawn_blocking};
 pub use tussah_core::colored;
 pub use tussah_core::heap;

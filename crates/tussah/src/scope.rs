@@ -175,7 +175,7 @@ impl<E: Send + 'static> Scope<E> {
     /// # Panics
     /// Panics if the runtime is shut down or the scope has ended.
     #[track_caller]
-    pub fn spawn<T, F>(&self, future: F) -> Child<T, E>
+    pub fn spawn<T, F>(&self, future: F) -> ScopedJoinHandle<T, E>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, E>> + Send + 'static,
@@ -189,7 +189,7 @@ impl<E: Send + 'static> Scope<E> {
     /// Panics if the runtime is shut down, if the scope has ended, or if the color belongs to
     /// another runtime.
     #[track_caller]
-    pub fn spawn_in<T, F>(&self, color: impl AsColor, future: F) -> Child<T, E>
+    pub fn spawn_in<T, F>(&self, color: impl AsColor, future: F) -> ScopedJoinHandle<T, E>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, E>> + Send + 'static,
@@ -208,14 +208,14 @@ impl<E: Send + 'static> Scope<E> {
         &self,
         future: F,
         spawn: impl FnOnce(&Handle, Running<F, E>) -> JoinHandle<Option<T>>,
-    ) -> Child<T, E>
+    ) -> ScopedJoinHandle<T, E>
     where
         F: Future<Output = Result<T, E>>,
     {
         let (running, key) = Children::enter(&self.children, future);
         let thread = spawn(&self.handle, running);
         self.children.started(key, thread.abort_handle());
-        Child {
+        ScopedJoinHandle {
             thread,
             children: self.children.clone(),
             is_lost: false,
@@ -243,20 +243,20 @@ impl<E> Clone for Scope<E> {
 /// A future that waits for a child of a scope, and yields the child's value.
 ///
 /// If the child returns `Ok`, the future yields the value inside. If a child fails, the scope fails
-/// as well, drops its body, and aborts the other children. A `Child` that is awaited inside the
-/// scope therefore never yields an error. Dropping a `Child` does not detach it: the scope still
-/// waits for it.
+/// as well, drops its body, and aborts the other children. A handle that is awaited inside the
+/// scope therefore never yields an error. Dropping a handle does not detach the child: the scope
+/// still waits for it.
 ///
 /// # Panics
 /// Panics if the future is awaited outside the scope and the child fails or is aborted.
-pub struct Child<T, E> {
+pub struct ScopedJoinHandle<T, E> {
     thread: JoinHandle<Option<T>>,
     children: Arc<Children<E>>,
     /// True if the child ended without a result.
     is_lost: bool,
 }
 
-impl<T, E> Child<T, E> {
+impl<T, E> ScopedJoinHandle<T, E> {
     /// Returns whether the child has ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
@@ -264,7 +264,7 @@ impl<T, E> Child<T, E> {
     }
 }
 
-impl<T, E> Future for Child<T, E> {
+impl<T, E> Future for ScopedJoinHandle<T, E> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
@@ -282,9 +282,9 @@ impl<T, E> Future for Child<T, E> {
     }
 }
 
-impl<T, E> fmt::Debug for Child<T, E> {
+impl<T, E> fmt::Debug for ScopedJoinHandle<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Child")
+        f.debug_struct("ScopedJoinHandle")
             .field("finished", &self.is_finished())
             .finish_non_exhaustive()
     }

@@ -262,7 +262,7 @@ async fn a_failed_child_that_is_awaited_outside_panics_when_the_scope_has_ended(
     let (begun, has_begun) = oneshot::async_channel();
     let (go, wait) = mpsc::channel::<()>();
     let outside = spawn(async move {
-        let mut child: tussah::Child<(), &str> = take.await.expect("the body sends");
+        let mut child: tussah::ScopedJoinHandle<(), &str> = take.await.expect("the body sends");
         while !child.is_finished() {
             yield_now().await;
         }

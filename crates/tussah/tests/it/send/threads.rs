@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tussah::sync::{Limit, mpsc, watch};
 use tussah::time::{self, Duration, Interval};
-use tussah::{Child, Handle, Nursery, local::LocalKey, scope, scope_in};
+use tussah::{Handle, Nursery, ScopedJoinHandle, local::LocalKey, scope, scope_in};
 
 use super::futures;
 
@@ -20,7 +20,7 @@ futures! {
     "scope::scope_in" (handle: Handle) {
         let _ = scope_in(&handle, async |_scope| Ok::<&'static str, &'static str>("static")).await;
     }
-    "scope::Child" (child: Child<&'static str, &'static str>) { child.await }
+    "scope::ScopedJoinHandle" (child: ScopedJoinHandle<&'static str, &'static str>) { child.await }
     "scope/nursery::next" (text: String) {
         let mut nursery = Nursery::<'_, &str, &'static str>::new();
         nursery.spawn(async { Ok(text.as_str()) });
