@@ -1,11 +1,11 @@
 //! Observability of a network: statistics, graphs, recordings and traces.
 
-mod graph;
+mod network_graph;
 mod record;
 mod stats;
 mod trace;
 
-pub use self::graph::{Graph, Node};
+pub use self::network_graph::{NetworkGraph, Node};
 pub use self::record::{COLUMNS, Recording};
 pub use self::stats::{Responses, StageStats};
 pub use self::trace::{SPANS_MAX, Span, SpanEnd, Traces};

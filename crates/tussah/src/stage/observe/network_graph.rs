@@ -1,4 +1,4 @@
-//! A drawing of a network's stages.
+//! The graph of a network: its stages and edges, for a drawing.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ use crate::stage::state::Digest;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Graph {
+pub struct NetworkGraph {
     /// The network's name.
     pub network: String,
     /// The stages, in the order in which they were created.
@@ -52,7 +52,7 @@ pub struct Graph {
     pub edges: Vec<Edge>,
 }
 
-/// A stage in a [`Graph`].
+/// A stage in a [`NetworkGraph`].
 #[derive(Clone, Debug)]
 pub struct Node {
     /// The stage's name.
@@ -66,14 +66,14 @@ pub struct Node {
 impl Network {
     /// Returns the stages with their statistics, and the edges between them.
     #[must_use]
-    pub fn graph(&self) -> Graph {
+    pub fn graph(&self) -> NetworkGraph {
         let (stages, edges) = self.known();
         let nodes = stages.iter().map(|known| Node {
             name: Arc::clone(&known.name),
             event: known.event,
             stats: Arc::clone(&known.stage).stats(),
         });
-        Graph {
+        NetworkGraph {
             network: self.name().to_owned(),
             nodes: nodes.collect(),
             edges,
@@ -134,7 +134,7 @@ impl Network {
     }
 }
 
-impl Graph {
+impl NetworkGraph {
     /// Renders the graph in [DOT](https://graphviz.org/doc/info/lang.html), the language of
     /// Graphviz.
     ///
