@@ -74,11 +74,11 @@
 //! A call edge works like a function call: the callee runs in the caller's servlet, on the caller's
 //! batch, without a queue and without admission. One method call chooses the kind of edge:
 //! `edges.to(&next).queue(100)` or `edges.to(&next).call()`. If the callee is a [`DirectHandler`],
-//! [`direct`](To::direct) costs no more than a function call.
+//! [`direct`](EdgeBuilder::direct) costs no more than a function call.
 //!
 //! A cycle of awaited sends and calls can deadlock. A network therefore rejects an edge that would
-//! close such a cycle. At least one edge of every cycle must be an [`offer`](To::offer), which
-//! never waits.
+//! close such a cycle. At least one edge of every cycle must be an [`offer`](EdgeBuilder::offer),
+//! which never waits.
 //!
 //! # Overload
 //! If a queue is full, [`send`](Sender::send) waits, [`try_send`](Sender::try_send) returns the
@@ -175,8 +175,8 @@ pub use self::network::{Declared, Network, Stage, StageBuilder};
 pub use self::run::{Handler, Restarts, SerialHandler, each, each_mut};
 pub(crate) use self::run::{Shared, collected};
 pub use self::send::{
-    AnyCall, Ask, AskError, Between, Call, CallError, Direct, DirectHandler, Edges, ReplySender,
-    SendError, Sender, Sending, To, TrySender, shed,
+    AnyCall, Ask, AskError, Between, Call, CallError, Direct, DirectHandler, EdgeBuilder, Edges,
+    ReplySender, SendError, Sender, Sending, TrySender, shed,
 };
 pub(crate) use self::send::{hand_over, trace, wait_for};
 

@@ -13,7 +13,7 @@ mod sender;
 pub use self::ask::{Ask, AskError, ReplySender};
 pub use self::call::{AnyCall, Call, CallError};
 pub use self::direct::{Direct, DirectHandler, DirectHost, Directly};
-pub use self::edges::{Edges, To};
+pub use self::edges::{EdgeBuilder, Edges};
 pub use self::proxy::Between;
 pub use self::sender::{SendError, Sender, Sending, TrySender, shed};
 

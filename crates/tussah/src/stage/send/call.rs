@@ -8,7 +8,7 @@ use crate::stage::run::{Gone, Guard, Host, Present, Shared};
 
 /// A call edge to a stage. `C` is the type of the host that owns the stage's handler. Calls need no
 /// queue, no admission and no separate servlet. A panic in the callee also counts as a panic in the
-/// caller. [`To::call`](crate::stage::To::call) creates the edge.
+/// caller. [`EdgeBuilder::call`](crate::stage::EdgeBuilder::call) creates the edge.
 ///
 /// A call to a serial stage waits while another caller or the stage's own servlet uses the handler.
 /// A call to a keyed stage waits while an event with the same key is in service.

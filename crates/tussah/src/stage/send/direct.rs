@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::edges::To;
+use super::edges::EdgeBuilder;
 use super::here;
 use super::sender::{SendError, Sender};
 use crate::stage::error::BuildError;
@@ -12,8 +12,8 @@ use crate::stage::network::EdgeKind;
 use crate::stage::run::{Handler, Many, Shared};
 
 /// A handler that takes one event at a time and never waits: it neither awaits nor blocks. Other
-/// stages can [call](To::direct) the handler directly. The handler also processes the events in its
-/// stage's queue, as any other handler does.
+/// stages can [call](EdgeBuilder::direct) the handler directly. The handler also processes the
+/// events in its stage's queue, as any other handler does.
 ///
 /// # Examples
 /// ```
@@ -85,7 +85,7 @@ impl<H: DirectHandler> Handler for Directly<H> {
 pub type DirectHost<H> = Arc<Many<Directly<H>>>;
 
 /// An edge that calls a [`DirectHandler`] at the cost of a function call, with no queue and no
-/// admission. [`To::direct`] creates such an edge. Direct edges are cheap to clone.
+/// admission. [`EdgeBuilder::direct`] creates such an edge. Direct edges are cheap to clone.
 ///
 /// If the handler cannot be called directly, the event goes to the stage's queue instead. The event
 /// is queued if the handler was replaced, if the event is traced, if the stage is keyed, or if
@@ -135,7 +135,7 @@ impl<E: Send + 'static, H: DirectHandler<Event = E>> Direct<E, H> {
     }
 }
 
-impl<E: Send + 'static, H: DirectHandler<Event = E>> To<'_, E, DirectHost<H>> {
+impl<E: Send + 'static, H: DirectHandler<Event = E>> EdgeBuilder<'_, E, DirectHost<H>> {
     /// Creates an edge that sends an event by calling the handler as a function. If such a call is
     /// not possible, the event goes to the stage's queue, whose capacity becomes at least `room`
     /// credits.

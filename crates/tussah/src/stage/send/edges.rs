@@ -21,12 +21,11 @@ pub struct Edges<'a> {
     pub(crate) making: u32,
 }
 
-/// An edge to a stage, before the kind of the edge is chosen.
-///
-/// A method of this type chooses the kind of the edge: `edges.to(&next).queue(100)` creates a queue
-/// edge, and `edges.to(&next).call()` a call edge.
+/// A builder for an edge to a stage. [`Edges::to`] returns a builder, and [`queue`](Self::queue),
+/// [`offer`](Self::offer), [`call`](EdgeBuilder::call) or [`direct`](EdgeBuilder::direct) creates
+/// an edge of that kind: `edges.to(&next).queue(100)` creates a queue edge.
 #[must_use = "an edge is made by `queue`, `offer`, `call` or `direct`"]
-pub struct To<'a, E, C = Any> {
+pub struct EdgeBuilder<'a, E, C = Any> {
     pub(crate) edges: &'a Edges<'a>,
     /// The network of the stage.
     network: Network,
@@ -47,10 +46,13 @@ impl Edges<'_> {
         self.network.inherit(self.id, self.making);
     }
 
-    /// Starts building an edge to a stage of the same network. A method of [`To`] then chooses the
-    /// kind of the edge and creates it.
-    pub fn to<'a, E: Send + 'static, C: Clone>(&'a self, stage: &Stage<E, C>) -> To<'a, E, C> {
-        To {
+    /// Starts building an edge to a stage of the same network. A method of [`EdgeBuilder`] then
+    /// chooses the kind of the edge and creates it.
+    pub fn to<'a, E: Send + 'static, C: Clone>(
+        &'a self,
+        stage: &Stage<E, C>,
+    ) -> EdgeBuilder<'a, E, C> {
+        EdgeBuilder {
             edges: self,
             network: stage.network.clone(),
             stage: Arc::clone(&stage.shared),
@@ -90,12 +92,12 @@ impl Edges<'_> {
     ///
     /// # Errors
     /// Returns an error if there is no such stage, or if the stage takes events of another type.
-    pub fn named<E: Send + 'static>(&self, name: &str) -> Result<To<'_, E>, BuildError> {
+    pub fn named<E: Send + 'static>(&self, name: &str) -> Result<EdgeBuilder<'_, E>, BuildError> {
         Ok(self.to(&self.network.find::<E>(name)?))
     }
 }
 
-impl<E: Send + 'static, C> To<'_, E, C> {
+impl<E: Send + 'static, C> EdgeBuilder<'_, E, C> {
     /// Creates an edge through the stage's queue, whose capacity becomes at least `room` credits.
     /// Senders can wait while the queue is full.
     ///
@@ -163,7 +165,7 @@ impl<E: Send + 'static, C> To<'_, E, C> {
     }
 }
 
-impl<E: Send + 'static, H: Host<Event = E>> To<'_, E, Arc<H>> {
+impl<E: Send + 'static, H: Host<Event = E>> EdgeBuilder<'_, E, Arc<H>> {
     /// Creates a call edge: the stage's handler runs in the caller's servlet, on the caller's
     /// batch.
     ///
@@ -180,7 +182,7 @@ impl<E: Send + 'static, H: Host<Event = E>> To<'_, E, Arc<H>> {
     }
 }
 
-impl<E: Send + 'static> To<'_, E, Any> {
+impl<E: Send + 'static> EdgeBuilder<'_, E, Any> {
     /// Creates a call edge: the stage's handler runs in the caller's servlet, on the caller's
     /// batch.
     ///
