@@ -123,7 +123,7 @@ mod udp;
 pub mod unix;
 
 pub use address::{Addresses, Target, ToAddresses};
-pub use outgoing::{BreakOff, Outgoing, OutgoingOptions, OutgoingStats, PushError, WhenFull};
+pub use outgoing::{BreakOff, Outgoing, OutgoingOptions, OutgoingStats, OverflowPolicy, PushError};
 pub(crate) use packet::PACKET_MAX;
 pub use rate::RateLimit;
 pub use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, SocketAddrV4, SocketAddrV6};

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use tussah::net::{Outgoing, OutgoingOptions, OwnedWriteHalf, WhenFull};
+use tussah::net::{Outgoing, OutgoingOptions, OverflowPolicy, OwnedWriteHalf};
 use tussah::sync::Notify;
 use tussah_wire::gnutella::{Bye, Guid, Payload, push_descriptor};
 
@@ -48,7 +48,7 @@ impl Peer {
             .bytes_max(options.queue)
             // A router that is not busy queues packets one by one.
             .buffers_max(options.queue / 64)
-            .when_full(WhenFull::Close)
+            .when_full(OverflowPolicy::Close)
             .finish_max(FINISH)
             .start(write);
         Self {

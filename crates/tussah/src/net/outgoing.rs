@@ -13,7 +13,7 @@ use tussah_core::Notify;
 
 use crate::io_error;
 
-pub use options::{OutgoingOptions, WhenFull};
+pub use options::{OutgoingOptions, OverflowPolicy};
 pub use writer::BreakOff;
 
 /// A bounded queue of buffers for one peer. A separate thread writes the buffers in order, many at
@@ -24,7 +24,7 @@ pub use writer::BreakOff;
 ///
 /// # Examples
 /// ```
-/// use tussah::net::{Outgoing, OutgoingOptions, TcpListener, TcpStream, WhenFull};
+/// use tussah::net::{Outgoing, OutgoingOptions, OverflowPolicy, TcpListener, TcpStream};
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
 /// # runtime.block_on(runtime.spawn(async move {
 /// # let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -33,7 +33,7 @@ pub use writer::BreakOff;
 /// let (read, write) = server.into_split();
 /// let outgoing: Outgoing<&str> = OutgoingOptions::default()
 ///     .bytes_max(64 * 1024)
-///     .when_full(WhenFull::Close)
+///     .when_full(OverflowPolicy::Close)
 ///     .start(write);
 /// outgoing.push("hello, ").await.expect("there is room");
 /// outgoing.try_push("peer").expect("there is room");
@@ -156,7 +156,7 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     ///
     /// # Errors
     /// Returns the buffer if [`finish`](Self::finish) was called, if writing has ended, or if the
-    /// queue is full and the action for this case is not [`WhenFull::Wait`].
+    /// queue is full and the action for this case is not [`OverflowPolicy::Wait`].
     pub async fn push(&self, buffer: B) -> Result<(), PushError<B>> {
         let unbounded = || usize::MAX;
         self.push_numbered(buffer, unbounded).await.map(drop)
@@ -169,7 +169,7 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
         buffer: B,
         bytes_max: impl Fn() -> usize,
     ) -> Result<u64, PushError<B>> {
-        if self.shared.options.when_full != WhenFull::Wait {
+        if self.shared.options.when_full != OverflowPolicy::Wait {
             return self.try_push_numbered(buffer, bytes_max());
         }
         let mut buffer = buffer;
@@ -184,7 +184,7 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     }
 
     /// Adds a buffer to the queue without waiting. If the queue is full, returns the buffer even
-    /// with [`WhenFull::Wait`].
+    /// with [`OverflowPolicy::Wait`].
     ///
     /// # Errors
     /// Returns the buffer if the queue is full, if [`finish`](Self::finish) was called, or if
@@ -205,7 +205,7 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
             result => return result,
         };
         self.shared.lock().stats.refused += 1;
-        if self.shared.options.when_full == WhenFull::Close {
+        if self.shared.options.when_full == OverflowPolicy::Close {
             let slow = "the peer is too slow: the queue is full";
             let slow = io::Error::new(io::ErrorKind::TimedOut, slow);
             error.closed = Some(io_error::again(&slow));
@@ -221,8 +221,8 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     /// If the future is dropped, the writing thread still writes the queued buffers.
     ///
     /// # Errors
-    /// Returns the error that stopped the writing thread early. With [`WhenFull::Close`], the error
-    /// is `TimedOut` if a buffer did not fit into the queue. The error is also `TimedOut` if
+    /// Returns the error that stopped the writing thread early. With [`OverflowPolicy::Close`], the
+    /// error is `TimedOut` if a buffer did not fit into the queue. The error is also `TimedOut` if
     /// writing the remaining buffers took longer than [`finish_max`](OutgoingOptions::finish_max).
     /// After [`break_off`](Self::break_off), the error is `ConnectionAborted`.
     pub async fn finish(&self) -> io::Result<()> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, setrlimit};
 use tussah::net::{
-    RateLimit, Shutdown, TcpListener, TcpStream, UnixListener, UnixStream, WhenFull,
+    OverflowPolicy, RateLimit, Shutdown, TcpListener, TcpStream, UnixListener, UnixStream,
 };
 use tussah::stage::control::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
 use tussah::stage::host::Any;
@@ -116,7 +116,7 @@ fn a_hundred_connections_echo_in_order() {
         let echo = network.stage("echo").queue(50).keyed_by(SocketEvent::id);
         let echo = echo.handler(|_| Ok(Echo)).expect("the name is free");
         let options = SocketOptions::default()
-            .when_full(WhenFull::Drop)
+            .when_full(OverflowPolicy::Drop)
             .outgoing_bytes_max(usize::MAX)
             .outgoing_buffers_max(usize::MAX);
         let sockets = Sockets::new(&network, "sockets")
@@ -387,13 +387,13 @@ fn a_sender_may_be_told_that_a_peer_is_slow() {
         let (stage, mut events) = told(&network, 100);
         let sockets = Sockets::new(&network, "sockets").expect("the name is free");
         let options = SocketOptions::default().outgoing_buffers_max(5);
-        let drops = sockets.with(options.clone().when_full(WhenFull::Drop));
+        let drops = sockets.with(options.clone().when_full(OverflowPolicy::Drop));
         let (connection, _theirs) = pair(&drops, &stage);
         assert_eq!(flood(&connection).await, (5, None));
         connection.break_off();
         next!(events, SocketEvent::Closed(_, CloseReason::BrokenOff) => ());
 
-        let waits = sockets.with(options.when_full(WhenFull::Wait));
+        let waits = sockets.with(options.when_full(OverflowPolicy::Wait));
         let (connection, theirs) = pair(&waits, &stage);
         let sender = spawn(async move {
             for number in 1..=100 {

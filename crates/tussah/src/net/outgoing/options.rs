@@ -18,7 +18,7 @@ const BUFFERS_MAX: usize = 1024;
 /// The action to take when a buffer does not fit into an outgoing queue. Default:
 /// [`Wait`](Self::Wait).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenFull {
+pub enum OverflowPolicy {
     /// Wait until the buffer fits. A slow peer then slows down everything that feeds the queue.
     #[default]
     Wait,
@@ -38,7 +38,7 @@ pub enum WhenFull {
 pub struct OutgoingOptions {
     pub(super) bytes_max: usize,
     pub(crate) buffers_max: usize,
-    pub(super) when_full: WhenFull,
+    pub(super) when_full: OverflowPolicy,
     pub(super) finish_max: Option<Duration>,
 }
 
@@ -47,7 +47,7 @@ impl Default for OutgoingOptions {
         Self {
             bytes_max: BYTES_MAX,
             buffers_max: BUFFERS_MAX,
-            when_full: WhenFull::default(),
+            when_full: OverflowPolicy::default(),
             finish_max: None,
         }
     }
@@ -71,8 +71,8 @@ impl OutgoingOptions {
         }
     }
 
-    /// Sets the action to take when a buffer does not fit. Default: [`WhenFull::Wait`].
-    pub fn when_full(self, when_full: WhenFull) -> Self {
+    /// Sets the action to take when a buffer does not fit. Default: [`OverflowPolicy::Wait`].
+    pub fn when_full(self, when_full: OverflowPolicy) -> Self {
         Self { when_full, ..self }
     }
 

@@ -174,8 +174,8 @@ impl Connection {
     }
 
     /// Queues bytes for writing, and returns the number of the packet. If
-    /// [`WhenFull::Wait`](crate::net::WhenFull::Wait) is set, this method waits until the queue has
-    /// enough free space.
+    /// [`OverflowPolicy::Wait`](crate::net::OverflowPolicy::Wait) is set, this method waits until
+    /// the queue has enough free space.
     ///
     /// A servlet that waits here serves no other peer in the meantime, so slow peers can block the
     /// stage indefinitely. In a serial stage, one slow peer is enough.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tussah_core::Color;
 
-use crate::net::{OutgoingOptions, PACKET_MAX, RateLimit, WhenFull};
+use crate::net::{OutgoingOptions, OverflowPolicy, PACKET_MAX, RateLimit};
 
 /// Bound, in connections: the default maximum number of simultaneous connections. Each has a
 /// descriptor and takes about 3 KB.
@@ -74,7 +74,7 @@ impl Default for SocketOptions {
             connections_max: CONNECTIONS_MAX,
             packet_max: PACKET_MAX,
             outgoing: OutgoingOptions::default()
-                .when_full(WhenFull::Close)
+                .when_full(OverflowPolicy::Close)
                 .finish_max(Duration::from_secs(FINISH_S_MAX)),
             linger: Duration::from_secs(LINGER_S_MAX),
             limit_each: None,
@@ -117,9 +117,9 @@ impl SocketOptions {
 
     /// Sets the action to take if a buffer does not fit into a connection's write queue. By default
     /// the connection is closed, because slow peers could otherwise exhaust the memory (SEDA, SOSP
-    /// 2001, section 5.2.2). With [`WhenFull::Drop`], the sender gets an error. With
-    /// [`WhenFull::Wait`], the sender can wait until the buffer fits.
-    pub fn when_full(mut self, when_full: WhenFull) -> Self {
+    /// 2001, section 5.2.2). With [`OverflowPolicy::Drop`], the sender gets an error. With
+    /// [`OverflowPolicy::Wait`], the sender can wait until the buffer fits.
+    pub fn when_full(mut self, when_full: OverflowPolicy) -> Self {
         self.outgoing = self.outgoing.when_full(when_full);
         self
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use futures_lite::AsyncReadExt;
-use tussah::net::{Outgoing, OutgoingOptions, PushError, TcpStream, WhenFull};
+use tussah::net::{Outgoing, OutgoingOptions, OverflowPolicy, PushError, TcpStream};
 use tussah::{Color, OpError, spawn};
 
 use super::{narrow_pair, pair, pattern, run, until};
@@ -69,7 +69,7 @@ fn fill(outgoing: &Outgoing<Vec<u8>>) -> (u64, tussah::net::PushError<Vec<u8>>) 
 fn a_full_queue_gives_the_buffer_back() {
     // The test is a thread of the only worker, so that nothing is written before it waits.
     let test = async {
-        for when_full in [WhenFull::Wait, WhenFull::Drop] {
+        for when_full in [OverflowPolicy::Wait, OverflowPolicy::Drop] {
             let (stream, peer) = pair().await?;
             let options = OutgoingOptions::default()
                 .buffers_max(10)
@@ -78,7 +78,7 @@ fn a_full_queue_gives_the_buffer_back() {
             let (pushed, error) = fill(&outgoing);
             assert_eq!((pushed, closed(&error)), (10, None));
             assert_eq!(error.buffer, [10; 1000]);
-            if when_full == WhenFull::Drop {
+            if when_full == OverflowPolicy::Drop {
                 assert!(outgoing.push(vec![0]).await.is_err());
             }
             assert!(outgoing.stats().refused > 0);
@@ -100,7 +100,7 @@ fn a_connection_to_a_slow_peer_is_aborted() {
         let (read, write) = stream.into_split();
         let options = OutgoingOptions::default()
             .bytes_max(50_000)
-            .when_full(WhenFull::Close);
+            .when_full(OverflowPolicy::Close);
         let outgoing = options.start(write);
         let reader = spawn(async move { read.read(&mut [0; 16]).await });
         // The thread takes what fits into the system's buffers, and waits then.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tussah::net::WhenFull;
+use tussah::net::OverflowPolicy;
 use tussah::stage::control::log::Change;
 use tussah::stage::control::{
     Cadence, Controller, Owns, Sample, Settings,
@@ -156,7 +156,7 @@ fn memory_for_slow_peers_is_divided_among_the_connections() {
             let bound = OutgoingBound::each(200 * KIB as u64).of_all(256 * KIB as u64);
             sockets.control_writes(bound).expect("nothing decides it");
             let drops = SocketOptions::default().outgoing_bytes_max(1024 * KIB);
-            let drops = sockets.with(drops.when_full(WhenFull::Drop));
+            let drops = sockets.with(drops.when_full(OverflowPolicy::Drop));
             let tick = || clock.advance(Duration::from_millis(100));
             // The bytes fit into the peer's queue; the system takes none, since the thread has no
             // turn.
