@@ -25,12 +25,12 @@ pub(super) const TTL_MAX: u32 = 24 * 60 * 60;
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Addresses {
+pub struct IpAddresses {
     list: Vec<IpAddr>,
     ttl_seconds: u32,
 }
 
-impl Addresses {
+impl IpAddresses {
     pub(super) fn new(list: Vec<IpAddr>, ttl_seconds: u32) -> Self {
         let ttl_seconds = ttl_seconds.min(TTL_MAX);
         Self { list, ttl_seconds }
@@ -79,7 +79,7 @@ impl Addresses {
     }
 }
 
-impl IntoIterator for Addresses {
+impl IntoIterator for IpAddresses {
     type Item = IpAddr;
     type IntoIter = vec::IntoIter<IpAddr>;
 
@@ -88,7 +88,7 @@ impl IntoIterator for Addresses {
     }
 }
 
-impl<'a> IntoIterator for &'a Addresses {
+impl<'a> IntoIterator for &'a IpAddresses {
     type Item = &'a IpAddr;
     type IntoIter = slice::Iter<'a, IpAddr>;
 
@@ -126,7 +126,7 @@ impl<T> Records<T> {
         self
     }
 
-    /// Returns the time for which the records remain valid, like [`Addresses::ttl`].
+    /// Returns the time for which the records remain valid, like [`IpAddresses::ttl`].
     #[must_use]
     pub fn ttl(&self) -> Duration {
         Duration::from_secs(self.ttl_seconds.into())

@@ -9,7 +9,7 @@ use futures_util::future::join;
 use hickory_resolver::proto::op::Query;
 use hickory_resolver::proto::rr::{Name, Record, RecordType};
 
-use super::answer::{Addresses, TTL_MAX};
+use super::answer::{IpAddresses, TTL_MAX};
 use super::client::Client;
 use super::config::{ResolverBuilder, Settings};
 use super::error::{Error, Reason, type_name};
@@ -56,7 +56,7 @@ impl Core {
         })
     }
 
-    pub(super) async fn addresses(&self, name: &str) -> Result<Addresses, Error> {
+    pub(super) async fn addresses(&self, name: &str) -> Result<IpAddresses, Error> {
         let ready = self.ready_for(name, RecordType::A).await?;
         let families = families(ready.settings.strategy);
         let (first, second) = match *families {
@@ -87,7 +87,11 @@ impl Core {
         Err(failed.expect("a name has a candidate"))
     }
 
-    pub(super) async fn family(&self, name: &str, family: RecordType) -> Result<Addresses, Error> {
+    pub(super) async fn family(
+        &self,
+        name: &str,
+        family: RecordType,
+    ) -> Result<IpAddresses, Error> {
         let ready = self.ready_for(name, family).await?;
         if let Some(addresses) = ready.known(name, &[family])? {
             return Ok(addresses);
@@ -113,14 +117,14 @@ impl Ready {
         &self,
         name: &str,
         families: &[RecordType],
-    ) -> Result<Option<Addresses>, Error> {
+    ) -> Result<Option<IpAddresses>, Error> {
         if let Ok(address) = name.parse::<IpAddr>() {
             let family = match address {
                 IpAddr::V4(_) => RecordType::A,
                 IpAddr::V6(_) => RecordType::AAAA,
             };
             let wanted = families.contains(&family);
-            return Ok(wanted.then(|| Addresses::new(vec![address], TTL_MAX)));
+            return Ok(wanted.then(|| IpAddresses::new(vec![address], TTL_MAX)));
         }
         let Ok(full) = super::names::parse(name) else {
             return Ok(None);
@@ -131,7 +135,7 @@ impl Ready {
             Some(addresses_of(lookup.answers(), TTL_MAX))
         };
         let found = families.iter().filter_map(|&family| in_file(family));
-        let found = found.reduce(Addresses::join);
+        let found = found.reduce(IpAddresses::join);
         let has_other = || {
             [RecordType::A, RecordType::AAAA]
                 .into_iter()
@@ -181,7 +185,7 @@ impl Ready {
         name: &str,
         full: &Name,
         family: RecordType,
-    ) -> Result<Addresses, Error> {
+    ) -> Result<IpAddresses, Error> {
         let (records, ttl) = self.ask(name, full, family).await?;
         Ok(addresses_of(&records, ttl))
     }
@@ -206,7 +210,7 @@ impl Ready {
     }
 }
 
-fn addresses_of(records: &[Record], ttl: u32) -> Addresses {
+fn addresses_of(records: &[Record], ttl: u32) -> IpAddresses {
     let addresses = records.iter().filter_map(|record| record.data.ip_addr());
-    Addresses::new(addresses.collect(), ttl)
+    IpAddresses::new(addresses.collect(), ttl)
 }

@@ -32,7 +32,7 @@ mod plan;
 mod provider;
 mod resolver;
 
-pub use answer::{Addresses, Mx, Records, Srv, Txt};
+pub use answer::{IpAddresses, Mx, Records, Srv, Txt};
 pub use config::{IpStrategy, ResolverBuilder, ServerOrder};
 pub use error::Error;
 pub(crate) use plan::{FullName, Plan};

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use hickory_resolver::proto::rr::{Name, RecordType};
 
-use super::answer::Addresses;
+use super::answer::IpAddresses;
 use super::config::IpStrategy;
 use super::error::Error;
 use super::resolver::Resolver;
@@ -69,7 +69,7 @@ impl Resolver {
         host: &str,
         name: &FullName,
         AddressType(family): AddressType,
-    ) -> Result<Addresses, Error> {
+    ) -> Result<IpAddresses, Error> {
         let full = name.name.clone();
         self.run(host, move |core, host| async move {
             let ready = core.ready_for(&host, family).await?;

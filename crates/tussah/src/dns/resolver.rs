@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use tussah_core::{Handle, JoinHandle};
 
-use super::answer::{Addresses, Mx, Records, Srv, Txt};
+use super::answer::{IpAddresses, Mx, Records, Srv, Txt};
 use super::config::ResolverBuilder;
 use super::core::Core;
 use super::error::{Error, Reason};
@@ -152,7 +152,7 @@ impl Resolver {
     /// # Errors
     /// See [`Resolver`]. If the lookup of only one family fails, the addresses of the other family
     /// are returned.
-    pub async fn lookup_ip(&self, name: &str) -> Result<Addresses, Error> {
+    pub async fn lookup_ip(&self, name: &str) -> Result<IpAddresses, Error> {
         self.run(
             name,
             |core, name| async move { core.addresses(&name).await },
@@ -164,7 +164,7 @@ impl Resolver {
     ///
     /// # Errors
     /// See [`Resolver`].
-    pub async fn lookup_a(&self, name: &str) -> Result<Addresses, Error> {
+    pub async fn lookup_a(&self, name: &str) -> Result<IpAddresses, Error> {
         self.one_family(name, RecordType::A).await
     }
 
@@ -172,7 +172,7 @@ impl Resolver {
     ///
     /// # Errors
     /// See [`Resolver`].
-    pub async fn lookup_aaaa(&self, name: &str) -> Result<Addresses, Error> {
+    pub async fn lookup_aaaa(&self, name: &str) -> Result<IpAddresses, Error> {
         self.one_family(name, RecordType::AAAA).await
     }
 
@@ -243,7 +243,7 @@ impl Resolver {
         .await
     }
 
-    async fn one_family(&self, name: &str, family: RecordType) -> Result<Addresses, Error> {
+    async fn one_family(&self, name: &str, family: RecordType) -> Result<IpAddresses, Error> {
         self.run(name, move |core, name| async move {
             core.family(&name, family).await
         })

@@ -166,7 +166,7 @@ pub fn tcp_connect_with(
 /// use tussah::{Callback, Color, dns};
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
 /// # let (done, wait) = std::sync::mpsc::channel();
-/// let resolved = Callback::new_in(&runtime, Color(7), move |found: Result<dns::Addresses, dns::Error>| {
+/// let resolved = Callback::new_in(&runtime, Color(7), move |found: Result<dns::IpAddresses, dns::Error>| {
 /// #   done.send(found.is_ok_and(|found| found.iter().any(|address| address.is_loopback()))).expect("the example listens");
 /// });
 /// resolve("localhost", resolved);
@@ -177,7 +177,7 @@ pub fn tcp_connect_with(
 #[track_caller]
 pub fn resolve(
     host: impl Into<String>,
-    callback: Callback<Result<crate::dns::Addresses, crate::dns::Error>>,
+    callback: Callback<Result<crate::dns::IpAddresses, crate::dns::Error>>,
 ) -> CallHandle {
     let host = host.into();
     call_with(callback, async move {

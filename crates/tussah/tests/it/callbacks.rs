@@ -657,7 +657,7 @@ fn connections_and_names_come_by_callback() {
 
     let (found, addresses) = mpsc::channel();
     let resolved = Callback::new_in(&runtime, Color(1), move |answer: Result<_, _>| {
-        let answer: tussah::dns::Addresses = answer.expect("everybody has it");
+        let answer: tussah::dns::IpAddresses = answer.expect("everybody has it");
         let here = answer.iter().all(|address| address.is_loopback());
         found.send(here).expect("the test listens");
     });
