@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use clap_complete::Shell;
-use tussah::flow::cli::{self, Others, Program};
+use tussah::flow::cli::{GraphCommand, Others, Program};
 use tussah_services::Messages;
 use tussah_services::gnutella;
 use tussah_services::load;
@@ -31,7 +31,7 @@ enum Command {
     Gnutella(Box<gnutella::Arguments>),
     Load(Box<load::cli::Arguments>),
     #[command(flatten)]
-    Graph(cli::Command),
+    Graph(GraphCommand),
     New(new::Arguments),
     /// Print a script for shell completion.
     ///
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
         Command::Load(arguments) => load::cli::run(*arguments),
         Command::Graph(command) => {
             // `Logger` and other modules log.
-            let _messages = matches!(command, cli::Command::Run(_)).then(Messages::to_stderr);
+            let _messages = matches!(command, GraphCommand::Run(_)).then(Messages::to_stderr);
             command.run(&Program {
                 name: "tussah".to_owned(),
                 modules: tussah_services::modules::standard(),

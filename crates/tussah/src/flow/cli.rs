@@ -82,7 +82,7 @@ pub enum Others {
 
 /// The commands for graphs, as `clap` subcommands.
 #[derive(Subcommand)]
-pub enum Command {
+pub enum GraphCommand {
     #[doc(hidden)]
     Run(run::RunArguments),
     #[doc(hidden)]
@@ -99,7 +99,7 @@ pub enum Command {
     Describe,
 }
 
-impl Command {
+impl GraphCommand {
     /// Runs the command.
     #[must_use]
     pub fn run(&self, program: &Program) -> ExitCode {
@@ -121,7 +121,7 @@ impl Command {
 /// known only at run time.
 #[must_use]
 pub fn main(name: &str, modules: Modules) -> ExitCode {
-    let command = Command::augment_subcommands(clap::Command::new(name.to_owned()))
+    let command = GraphCommand::augment_subcommands(clap::Command::new(name.to_owned()))
         .about("Runs, checks and draws graphs in Weave")
         .subcommand_required(true)
         .arg_required_else_help(true);
@@ -131,7 +131,7 @@ pub fn main(name: &str, modules: Modules) -> ExitCode {
         modules,
         others: Others::Refused,
     };
-    match Command::from_arg_matches(&matches) {
+    match GraphCommand::from_arg_matches(&matches) {
         Ok(command) => command.run(&program),
         Err(error) => error.exit(),
     }
