@@ -1,4 +1,4 @@
-//! Line plots as SVG.
+//! Line plots as SVG, and the escapes of text in SVG and HTML.
 //!
 //! A picture consists of panels, one below the other. Each panel has two axes, a set of lines, and
 //! a legend to the right of the lines.
@@ -6,11 +6,13 @@
 #![forbid(unsafe_code)]
 
 mod axis;
+mod escaped;
 
 use std::fmt::{Arguments, Write as _};
 
 pub use axis::Axis;
 use axis::Scale;
+pub use escaped::Escaped;
 
 /// One plot, with its lines.
 #[derive(Clone, Debug)]
@@ -78,7 +80,7 @@ pub fn svg(title: &str, panels: &[Panel]) -> String {
     ));
     picture.add(format_args!(
         r#"<text x="{LEFT}" y="20" font-size="14">{}</text>"#,
-        escaped(title)
+        Escaped(title)
     ));
     for (at, panel) in panels.iter().enumerate() {
         let frame = Frame::of(panel, TOP + at as f64 * (HEIGHT + BETWEEN));
@@ -132,7 +134,7 @@ impl Frame {
                 r##"<path d="M{at:.1} {:.1}V{bottom:.1}" stroke="#eee"/><text x="{at:.1}" y="{:.1}" text-anchor="middle">{}</text>"##,
                 self.top,
                 bottom + 14.0,
-                escaped(text)
+                Escaped(text)
             ));
         }
         for (y, text) in &self.y.ticks {
@@ -141,7 +143,7 @@ impl Frame {
                 r##"<path d="M{LEFT} {at:.1}H{right}" stroke="#ddd"/><text x="{:.1}" y="{:.1}" text-anchor="end">{}</text>"##,
                 LEFT - 6.0,
                 at + 4.0,
-                escaped(text)
+                Escaped(text)
             ));
         }
         picture.add(format_args!(
@@ -152,12 +154,12 @@ impl Frame {
             r#"<text x="{:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
             (LEFT + right) / 2.0,
             bottom + 28.0,
-            escaped(&panel.x.name)
+            Escaped(&panel.x.name)
         ));
         picture.add(format_args!(
             r#"<text transform="translate(14 {:.1}) rotate(-90)" text-anchor="middle">{}</text>"#,
             self.top + HEIGHT / 2.0,
-            escaped(&panel.y.name)
+            Escaped(&panel.y.name)
         ));
     }
 
@@ -187,17 +189,10 @@ impl Frame {
                 r#"<path d="M{x} {y:.1}h16" stroke="{color}" stroke-width="3"/><text x="{}" y="{:.1}">{}</text>"#,
                 x + 22.0,
                 y + 4.0,
-                escaped(&line.name)
+                Escaped(&line.name)
             ));
         }
     }
-}
-
-/// Escapes text for SVG.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ mod descriptors;
 pub mod fastcgi;
 pub mod gnutella;
 mod graph_status;
-mod html;
 pub mod load;
 pub mod modules;
 pub mod new;

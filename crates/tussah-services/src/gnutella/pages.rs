@@ -16,7 +16,7 @@ use super::node::Node;
 use super::router::{Hit, OwnQuery};
 use crate::graph_status::is_allowed;
 use crate::modules::{Body, BodySender, Request, Response};
-use crate::web::site::{Missing, Opened, is_exhausted};
+use crate::web::site::{Missing, Opened, is_exhausted, percent_encode};
 
 /// Bound, in hits: the maximum number that one query of the operator collects. Its parameter `hits`
 /// cannot be larger.
@@ -200,7 +200,8 @@ fn show(hit: &Hit) -> serde_json::Value {
         size,
         name,
     } = hit;
-    let path = escape(name);
+    let mut path = String::new();
+    percent_encode(name.as_bytes(), false, &mut path);
     json!({
         "name": name,
         "bytes": size,
@@ -208,30 +209,9 @@ fn show(hit: &Hit) -> serde_json::Value {
     })
 }
 
-/// Returns a name as a segment of a path: each byte that is no letter, digit or `-._~` is escaped
-/// (RFC 3986, section 2.3).
-fn escape(name: &str) -> String {
-    let mut path = String::new();
-    for byte in name.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                path.push(byte.into());
-            }
-            other => path.push_str(&format!("%{other:02X}")),
-        }
-    }
-    path
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_escaped() {
-        assert_eq!(escape("a-b_c.d~1"), "a-b_c.d~1");
-        assert_eq!(escape("ä /%"), "%C3%A4%20%2F%25");
-    }
 
     #[test]
     fn queries_of_the_operator() {

@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering;
 use serde_json::{Map, json};
 use tussah::flow::{Out, module};
 use tussah::stage::observe::StageStats;
+use tussah_plot::Escaped;
 
 use super::graph::TEXT;
 use super::node::Node;
 use crate::graph_status;
-use crate::html::Escaped;
 use crate::modules::{Request, Response};
 use crate::units::show_bytes;
 use crate::web::answer::status::{html_page, json_stage};

@@ -249,6 +249,9 @@ fn write_text(out: &mut String, card: &Card, rect: &Rect) {
 }
 
 /// Escapes a string for XML. Control characters, which XML forbids, are left out.
+///
+/// `tussah_plot::Escaped` does the same, but every user of the macros compiles this crate, so it
+/// depends on no crate of the workspace.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

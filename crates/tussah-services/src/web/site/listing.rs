@@ -5,11 +5,11 @@ use std::fmt::Write;
 use jiff::Timestamp;
 use rustix::fs::{Dir, FileType, OFlags, fstat};
 use rustix::io::Errno;
+use tussah_plot::Escaped;
 
 use super::found::Missing;
 use super::path::{SitePath, can_be_asked_for, is_hidden_name, percent_encode};
 use super::root::{Root, Wait};
-use crate::html::Escaped;
 use crate::units::show_len;
 
 /// The media type of a page that lists a directory.

@@ -153,6 +153,17 @@ mod tests {
     }
 
     #[test]
+    fn a_slash_stays_only_in_a_path() {
+        let check = |in_path, expected: &str| {
+            let mut encoded = String::new();
+            percent_encode("a-b_c.d~1 ä/%".as_bytes(), in_path, &mut encoded);
+            assert_eq!(encoded, expected);
+        };
+        check(true, "a-b_c.d~1%20%C3%A4/%25");
+        check(false, "a-b_c.d~1%20%C3%A4%2F%25");
+    }
+
+    #[test]
     fn hidden_paths_and_paths_without_an_extension() {
         let table = [
             ("/a/b", false, true),

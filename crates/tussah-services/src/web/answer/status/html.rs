@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tussah::stage::observe::{Digest, StageStats};
 use tussah::sync::LimitStats;
+use tussah_plot::Escaped;
 
 use super::report::{Report, Source, allowed};
-use crate::html::Escaped;
 use crate::web::server::counts::Count;
 
 pub(super) fn page(report: &Report) -> String {
