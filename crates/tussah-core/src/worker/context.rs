@@ -285,6 +285,8 @@ impl Worker {
     }
 
     /// Returns a number that differs from call to call (xorshift64, Marsaglia 2003).
+    ///
+    /// The core does not depend on fastrand for these three lines; see docs/decisions/0031.
     pub(crate) fn random(&self) -> u64 {
         let mut x = self.random.get();
         x ^= x << 13;

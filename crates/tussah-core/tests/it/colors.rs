@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::task::{Context, Waker};
 
+use fastrand::Rng;
 use tussah_core::{Candidate, Color, Colored, Policy, Runtime, with_all};
 
 use crate::runtime;
@@ -67,12 +68,9 @@ fn transfers_keep_the_sum() {
         .map(|seed| {
             let accounts = accounts.clone();
             runtime.spawn(async move {
-                let mut x = seed + 1;
+                let mut random = Rng::with_seed(seed);
                 for _ in 0..500 {
-                    x = x
-                        .wrapping_mul(6364136223846793005)
-                        .wrapping_add(1442695040888963407);
-                    let (from, to) = ((x >> 33) as usize % 10, (x >> 40) as usize % 10);
+                    let (from, to) = (random.usize(..10), random.usize(..10));
                     if from != to {
                         with_all((&accounts[from], &accounts[to]), |from, to| {
                             *from -= 1;
@@ -80,7 +78,7 @@ fn transfers_keep_the_sum() {
                         })
                         .await;
                     }
-                    if x & 7 == 0 {
+                    if random.u8(..8) == 0 {
                         tussah_core::yield_now().await;
                     }
                 }

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Barrier, Once, Weak, mpsc};
 use std::time::Duration;
 
+use fastrand::Rng;
 use parking_lot::Mutex;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 use tussah_core::time::{Clock, ManualClock};
@@ -222,7 +223,7 @@ fn start(program: &Program, clock: &Clock) -> Runtime {
     let builder = match program.choice {
         Choice::Default => builder,
         Choice::Newest => builder.policy(|| Newest),
-        Choice::Wild(seed) => builder.policy(move || Wild(seed)),
+        Choice::Wild(seed) => builder.policy(move || Wild(Rng::with_seed(seed))),
     };
     builder.build().expect("workers start")
 }
@@ -235,20 +236,15 @@ impl Policy for Newest {
     }
 }
 
-/// A random choice (Knuth's linear congruential generator). Now and then it is out of range, or a
-/// panic.
-struct Wild(u64);
+/// A random choice. Now and then it is out of range, or a panic.
+struct Wild(Rng);
 
 impl Policy for Wild {
     fn choose(&mut self, candidates: &[Candidate]) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        if self.0 >> 60 == 0 {
+        if self.0.u8(..16) == 0 {
             std::panic::resume_unwind(Box::new("no choice"));
         }
-        (self.0 >> 33) as usize % (candidates.len() + 1)
+        self.0.usize(..=candidates.len())
     }
 }
 

@@ -7,6 +7,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tussah::AbortHandle;
 use tussah::flow::{Args, AsyncOut, Dropped, Graph, Module, Out, Running, Via, WhenFull, module};
+use tussah::stage::sim::Random;
 use tussah::sync::Notify;
 
 use super::flows::Sums;
@@ -18,8 +19,7 @@ const AT_ONCE: u64 = 100;
 
 /// A number that depends on an item and a seed only.
 pub(super) fn random(seed: u64, number: u64) -> u64 {
-    let mixed = (seed << 32 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32
+    Random::new(seed << 32 ^ number).next() >> 32
 }
 
 /// The number of items that are sent for an item, and how the item ends.

@@ -2,6 +2,9 @@
 
 /// A seeded random number generator: SplitMix64, from Steele, Lea and Flood, "Fast splittable
 /// pseudorandom number generators" (OOPSLA 2014).
+///
+/// The sequence of a seed is part of the interface, so that a recorded run can be repeated with any
+/// version.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -30,5 +33,22 @@ impl Random {
     /// Returns an exponentially distributed number with a mean of 1.
     pub fn exponential(&mut self) -> f64 {
         -self.unit().ln()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_the_published_sequence() {
+        let mut random = Random::new(0);
+        let numbers = [(); 3].map(|()| random.next());
+        let expected = [
+            0xe220_a839_7b1d_cdaf,
+            0x6e78_9e6a_a1b9_65f4,
+            0x06c4_5d18_8009_454f,
+        ];
+        assert_eq!(numbers, expected);
     }
 }

@@ -1,10 +1,12 @@
 //! A server that lies, and others who do so in its name: what is not an answer to the question is
 //! never taken for one.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hickory_proto::op::{Message, Query};
 use hickory_proto::rr::RecordType;
+use tussah::stage::sim::Random;
 
 use super::server::{Asked, Reply, Server, a, bytes, cname, name, response, zone};
 use super::{builder, ips};
@@ -237,15 +239,10 @@ fn every_piece_of_an_answer() {
 
 #[test]
 fn answers_with_errors_in_them() {
-    let state = AtomicUsize::new(1);
+    let random = Mutex::new(Random::new(1));
     let server = Server::new(move |asked| {
         let mut broken = bytes(&truth(asked));
-        let random = || {
-            // A generator of Lehmer's kind, the same each time.
-            let next = |state: usize| Some(state.wrapping_mul(48271) % 0x7fff_ffff);
-            let before = state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next);
-            before.expect("it is always changed")
-        };
+        let random = || random.lock().expect("nothing panics").next() as usize;
         for _ in 0..1 + random() % 8 {
             let at = 2 + random() % (broken.len() - 2);
             broken[at] ^= 1 << (random() % 8);

@@ -5,6 +5,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use tussah::stage::sim::Random;
+
 /// Bytes of a large body.
 pub(super) const LARGE: usize = 10_000_000;
 
@@ -35,14 +37,10 @@ impl Origin {
 
 /// Bytes without a pattern that a fault would keep.
 pub(super) fn bytes(len: usize) -> Vec<u8> {
-    let mut state = 1u64;
-    let next = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (state >> 56) as u8
-    };
-    std::iter::repeat_with(next).take(len).collect()
+    let mut random = Random::new(1);
+    std::iter::repeat_with(|| random.next() as u8)
+        .take(len)
+        .collect()
 }
 
 /// FNV-1a.

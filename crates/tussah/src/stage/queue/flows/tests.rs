@@ -7,6 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::stage::state::Random;
 
 /// An event: its flow, and its number in that flow. Flow 0 stands for no flow.
 struct Item {
@@ -249,10 +250,9 @@ fn an_event_that_is_set_aside_waits_for_few_others() {
     const ROOM: u64 = 1024;
     let mut queue: ByFlow<Item, Of> = ByFlow::new(false, flow_of);
     let flows: Vec<_> = (0..1000).map(|_| Arc::default()).collect();
-    let mut random = 1_u64;
+    let mut random = Random::new(1);
     let mut push = |queue: &mut ByFlow<Item, Of>, number| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005) + 1;
-        let flow = (random >> 33) as usize % flows.len();
+        let flow = random.next() as usize % flows.len();
         let item = Item {
             flow: flow as u64 + 1,
             number,
