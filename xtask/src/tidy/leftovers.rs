@@ -1,5 +1,9 @@
 //! The rule against leftovers that clippy does not find: skipped tests, tests that sleep, and bare
 //! `unwrap` calls.
+//!
+//! Clippy's `unwrap_used` does not replace the last rule. It misses `map(Option::unwrap)` and code
+//! that only other configurations compile, such as loom, and it reports the helpers of integration
+//! tests.
 
 use super::Finding;
 use super::source::{Role, Source};
