@@ -1,7 +1,7 @@
 //! The limit on the open files of this process.
 //!
-//! `tussah-services` raises the same limit with functions of its own, because this crate also builds
-//! without `tussah-services` and `tussah`.
+//! `tussah-services` has functions for the same limit, but this crate also builds without
+//! `tussah-services` and `tussah`.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
