@@ -10,7 +10,7 @@ use tussah::sync::mpsc::{Receiver, channel};
 use super::wire::{Arrival, wire};
 use super::{Request, Response};
 use crate::web::config::{
-    Cache, CacheKind, Config, HalfClose, Limits, ListenAddress, Status, Timeouts,
+    Cache, CacheKind, Config, HalfClose, Limits, ListenAddress, StatusPageOptions, Timeouts,
 };
 use crate::web::site::Site;
 use crate::web::{Routes, Running};
@@ -110,9 +110,9 @@ impl HttpListen {
                 ..defaults
             },
             timeouts,
-            status: Status {
+            status: StatusPageOptions {
                 path: None,
-                ..Status::default()
+                ..StatusPageOptions::default()
             },
             ..Config::default()
         };

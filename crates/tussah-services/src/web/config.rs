@@ -44,5 +44,5 @@ pub use load::Origins;
 pub use peers::Peers;
 pub use settings::{
     Cache, CacheKind, Colors, Config, Diagnostics, DiagnosticsFormat, DiagnosticsLevel, HalfClose,
-    Limits, ListenAddress, Log, LogFile, LogFormat, Status, Timeouts, Tls,
+    Limits, ListenAddress, Log, LogFile, LogFormat, StatusPageOptions, Timeouts, Tls,
 };

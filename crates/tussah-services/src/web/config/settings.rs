@@ -51,7 +51,7 @@ pub struct Config {
     /// The value of the header field `Server`; `None` omits the field.
     pub server_header: Option<String>,
     /// The proxies whose `X-Forwarded-For` field the server trusts. Include every proxy that runs
-    /// on this machine; see [`Status::from`].
+    /// on this machine; see [`StatusPageOptions::from`].
     pub trusted_proxies: Vec<Peers>,
     /// The address of the FastCGI application, such as php-fpm, that runs the site's PHP scripts.
     /// With `None`, the server runs no scripts except those of the applications in `fastcgi`. With
@@ -76,7 +76,7 @@ pub struct Config {
     /// The settings for messages on standard error.
     pub diagnostics: Diagnostics,
     /// The status page, which shows the counters of every stage.
-    pub status: Status,
+    pub status: StatusPageOptions,
     /// The options for serving files.
     pub site: SiteOptions,
     /// The origins of the values, which [`show`](Self::show) prints. Set this field only through
@@ -106,7 +106,7 @@ impl Default for Config {
             tls: Tls::default(),
             log: Log::default(),
             diagnostics: Diagnostics::default(),
-            status: Status::default(),
+            status: StatusPageOptions::default(),
             site: SiteOptions::default(),
             origins: Origins::default(),
         }
@@ -365,9 +365,9 @@ pub enum DiagnosticsFormat {
     Json,
 }
 
-/// The status page, which shows the counters of every stage.
+/// Options for the status page, which shows the counters of every stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct StatusPageOptions {
     /// The path of the status page; `None` disables the page.
     pub path: Option<String>,
     /// The clients that may see the page; for other clients, the page does not exist. A client
@@ -379,7 +379,7 @@ pub struct Status {
     pub from: Vec<Peers>,
 }
 
-impl Default for Status {
+impl Default for StatusPageOptions {
     fn default() -> Self {
         let loopback = ["127.0.0.0/8", "::1/128"];
         let from = loopback.map(|network| network.parse().expect("a network"));
