@@ -281,16 +281,12 @@ impl Module {
                 .input::<#item>(#name, #spelled, __flow::Probe::<#item>::FIELDS) #text
             }
         });
-        let outputs = self.outputs.iter().map(|output| {
-            let Output {
-                name,
-                item,
-                required,
-                ..
-            } = output;
+        let outputs = self.outputs.iter().enumerate();
+        let outputs = outputs.map(|(place, Output { item, .. })| {
             let (spelled, text) = (item.to_token_stream().to_string(), text(item));
+            let output = quote!(&<Self as __flow::Module>::OUTPUTS[#place]);
             let clones = quote!(__flow::Probe::<#item>::CLONES);
-            quote!(.output::<#item>(#name, #spelled, #required, #clones) #text)
+            quote!(.output::<#item>(#output, #spelled, #clones) #text)
         });
         let generics = block.generics.type_params().map(|of| {
             let (of, name) = (&of.ident, of.ident.to_string());

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tussah_weave::{Body, Kind, Parallelism, ParamSignature, PortSignature, Signature, Type};
 
 use super::compiled::ParamSpec;
+use super::compiled::ports::OutputSpec;
 use super::tap::{Show, Shows};
 #[cfg(feature = "cli")]
 use super::text::{AnyText, Text};
@@ -88,10 +89,10 @@ impl Describe {
     /// Adds an output port. `spelled` is the type as written in the `impl` block, and `clones` is
     /// true if the port's items can be cloned.
     #[must_use]
-    pub fn output<T>(mut self, name: &str, spelled: &str, required: bool, clones: bool) -> Self {
-        let port = self.port::<T>(name, spelled);
+    pub fn output<T>(mut self, output: &OutputSpec, spelled: &str, clones: bool) -> Self {
+        let port = self.port::<T>(output.name, spelled);
         self.signature.outputs.push(PortSignature {
-            required,
+            required: output.required,
             clones,
             ..port
         });
