@@ -31,12 +31,12 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Why::Unsaid => "",
-            Why::TriesFewer => "looks whether fewer in service complete as many",
-            Why::TriesMore => "looks whether more in service complete more",
-            Why::MoreDoNoMore => "more in service bring no more completions",
-            Why::FewerDoLess => "fewer in service bring fewer completions",
-            Why::Remembered => "a resource was scarce before this stage began",
-            Why::NobodyWaits => "no event waits any longer",
+            Why::TriesFewer => "testing whether fewer events in service keep the throughput",
+            Why::TriesMore => "testing whether more events in service increase the throughput",
+            Why::MoreDoNoMore => "more events in service do not increase the throughput",
+            Why::FewerDoLess => "fewer events in service reduce the throughput",
+            Why::Remembered => "an earlier controller found a scarce resource",
+            Why::NobodyWaits => "no event is waiting any longer",
         })
     }
 }

@@ -57,7 +57,7 @@ impl fmt::Display for Refusal {
         match self {
             Refusal::Full => f.write_str("its queue is full"),
             Refusal::KeyFull => f.write_str("the queue of its key is full"),
-            Refusal::Rejected(name) => write!(f, "turned away by `{name}`"),
+            Refusal::Rejected(name) => write!(f, "rejected by `{name}`"),
             Refusal::Closed => f.write_str("the stage is closed"),
         }
     }

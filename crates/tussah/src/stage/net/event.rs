@@ -84,8 +84,8 @@ impl fmt::Display for CloseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Finished => f.write_str("finished"),
-            Self::BrokenOff => f.write_str("broken off here"),
-            Self::Rejected => f.write_str("a packet was turned away"),
+            Self::BrokenOff => f.write_str("aborted on this side"),
+            Self::Rejected => f.write_str("a packet was rejected"),
             Self::Slow(error) | Self::Failed(error) => error.fmt(f),
         }
     }

@@ -142,7 +142,8 @@ fn a_decision_says_why() {
         why: Why::MoreDoNoMore,
         ..decision
     };
-    let said = "servlets 4096 -> 18, more in service bring no more completions: 8 of 8 ";
+    let said =
+        "servlets 4096 -> 18, more events in service do not increase the throughput: 8 of 8 ";
     assert!(decision.to_string().contains(said), "{decision}");
     let decision = Decision {
         limit: Some(LimitUse {
@@ -153,6 +154,6 @@ fn a_decision_says_why() {
         }),
         ..decision
     };
-    let said = "completions: 7 of 8 in `db`, 41 waiting; 8 of 8 servlets at work, 7 queued";
+    let said = "throughput: 7 of 8 in `db`, 41 waiting; 8 of 8 servlets at work, 7 queued";
     assert!(decision.to_string().contains(said), "{decision}");
 }
