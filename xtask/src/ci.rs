@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn all_steps_but_the_one_on_demand_are_selected_unless_told_otherwise() {
+    fn all_steps_except_the_one_on_demand_are_selected_by_default() {
         let all = Step::value_variants().iter().copied();
         let all: Vec<_> = all.filter(|step| *step != Step::New).collect();
         assert_eq!(selected(&options(&[], &[])), all);

@@ -333,7 +333,7 @@ fn an_event_that_is_too_late_is_dropped_with_a_reason() {
 }
 
 #[test]
-fn an_event_at_the_shutdown_runs_or_tells_why_not() {
+fn an_event_posted_during_a_shutdown_runs_or_reports_a_reason() {
     let runtime = runtime(1);
     let go = occupy(&runtime, Color(1));
     let (sender, receiver) = mpsc::channel();

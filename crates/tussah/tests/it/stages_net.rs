@@ -76,7 +76,10 @@ impl Handler for Pass {
 }
 
 /// A stage whose events the test receives, in order.
-fn told(network: &Network, queue: u64) -> (Stage<SocketEvent, Any>, mpsc::Receiver<SocketEvent>) {
+fn receiving_stage(
+    network: &Network,
+    queue: u64,
+) -> (Stage<SocketEvent, Any>, mpsc::Receiver<SocketEvent>) {
     let (sender, receiver) = mpsc::channel(1000);
     let stage = network.stage("told").queue(queue).servlets(1).manual();
     stage
@@ -172,7 +175,7 @@ fn a_hundred_connections_echo_in_order() {
 fn the_life_of_a_connection() {
     run_on_one(async {
         let network = Network::new("life");
-        let (stage, mut events) = told(&network, 100);
+        let (stage, mut events) = receiving_stage(&network, 100);
         let sockets = Sockets::new(&network, "sockets").expect("the name is free");
         let sockets = sockets.with(SocketOptions::default().completions(true).nodelay(true));
         let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -224,7 +227,7 @@ fn the_life_of_a_connection() {
         // One side ends; the other still answers.
         connected.close();
         connected.try_send("no more").expect_err("it was closed");
-        // Which of the two is told of first depends on who comes first.
+        // The order of the two events depends on which connection comes first.
         let mut finished = 0;
         let mut ended = false;
         while finished < 2 {
@@ -251,7 +254,7 @@ fn the_life_of_a_connection() {
 fn a_connection_is_open_for_writing_as_long_as_somebody_has_it() {
     run_on_one(async {
         let network = Network::new("half open");
-        let (stage, mut events) = told(&network, 100);
+        let (stage, mut events) = receiving_stage(&network, 100);
         let sockets = Sockets::new(&network, "sockets").expect("the name is free");
         let (connection, theirs) = pair(&sockets, &stage);
         theirs.write_all(b"question").await?;
@@ -276,7 +279,7 @@ fn a_connection_is_open_for_writing_as_long_as_somebody_has_it() {
 fn an_unreachable_peer_is_reported() {
     run_on_one(async {
         let network = Network::new("refused");
-        let (stage, mut events) = told(&network, 100);
+        let (stage, mut events) = receiving_stage(&network, 100);
         let sockets = Sockets::new(&network, "sockets").expect("the name is free");
         let sockets = sockets.with(SocketOptions::default().connections_max(1));
         let asked = sockets.connect("127.0.0.1:1", &stage.sender())?;
@@ -326,7 +329,7 @@ fn unix_sockets_serve_too() {
         let network = Network::new("unix");
         let echo = network.stage("echo").keyed_by(SocketEvent::id);
         let echo = echo.handler(|_| Ok(Echo)).expect("the name is free");
-        let (stage, mut events) = told(&network, 100);
+        let (stage, mut events) = receiving_stage(&network, 100);
         let sockets = Sockets::new(&network, "sockets").expect("the name is free");
         let server = sockets.listen(UnixListener::bind(&path)?, &echo.sender())?;
         assert_eq!(server.local().to_string(), path.display().to_string());
@@ -358,7 +361,7 @@ async fn flood(connection: &Connection) -> (u64, Option<ErrorKind>) {
 fn a_slow_peer_is_closed() {
     run_on_one(async {
         let network = Network::new("slow");
-        let (stage, mut events) = told(&network, 100);
+        let (stage, mut events) = receiving_stage(&network, 100);
         let sockets = Sockets::new(&network, "sockets").expect("the name is free");
         let sockets = sockets.with(SocketOptions::default().outgoing_bytes_max(100_000));
         let (connection, theirs) = pair(&sockets, &stage);
@@ -381,10 +384,10 @@ fn a_slow_peer_is_closed() {
 }
 
 #[test]
-fn a_sender_may_be_told_that_a_peer_is_slow() {
+fn a_full_write_queue_drops_the_buffer_or_makes_the_sender_wait() {
     run_on_one(async {
         let network = Network::new("told");
-        let (stage, mut events) = told(&network, 100);
+        let (stage, mut events) = receiving_stage(&network, 100);
         let sockets = Sockets::new(&network, "sockets").expect("the name is free");
         let options = SocketOptions::default().outgoing_buffers_max(5);
         let drops = sockets.with(options.clone().when_full(OverflowPolicy::Drop));
@@ -417,7 +420,7 @@ fn a_connection_to_a_peer_that_stops_reading_is_aborted() {
     let (clock, runtime) = by_hand();
     runtime.block_on_spawned(async move {
         let network = Network::new("rest");
-        let (stage, mut events) = told(&network, 100);
+        let (stage, mut events) = receiving_stage(&network, 100);
         let sockets = Sockets::new(&network, "sockets").expect("the name is free");
         let options = SocketOptions::default().finish_max(Duration::from_secs(7));
         let sockets = sockets.with(options.outgoing_bytes_max(2_000_000));
@@ -441,7 +444,7 @@ fn a_peer_gets_the_last_response_though_its_input_was_not_read() {
     let (clock, runtime) = by_hand();
     let test = async move {
         let network = Network::new("linger");
-        let (stage, mut events) = told(&network, 100);
+        let (stage, mut events) = receiving_stage(&network, 100);
         let sockets = Sockets::new(&network, "sockets").expect("the name is free");
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
@@ -474,7 +477,7 @@ fn a_peer_gets_the_last_response_though_its_input_was_not_read() {
 fn a_full_queue_stops_reading() {
     run_on_one(async {
         let network = Network::new("full");
-        let (stage, mut events) = told(&network, 2);
+        let (stage, mut events) = receiving_stage(&network, 2);
         let sockets = Sockets::new(&network, "sockets").expect("the name is free");
         let (connection, theirs) = pair(&sockets, &stage);
         stage.pause();
@@ -522,7 +525,7 @@ fn a_full_queue_stops_reading() {
     .expect("the network works");
 }
 
-/// Turns away what it is told to.
+/// Rejects the given number of events.
 struct Gate(Arc<AtomicU64>);
 
 impl Controller for Gate {
@@ -558,8 +561,8 @@ fn rejected_reads_are_dropped_close_the_connection_or_wait_as_configured() {
         .block_on_spawned(async move {
             let network = Network::new("gate");
             let (sender, mut events) = mpsc::channel(100);
-            let turned_away = Arc::new(AtomicU64::new(0));
-            let gate = Gate(Arc::clone(&turned_away));
+            let rejected = Arc::new(AtomicU64::new(0));
+            let gate = Gate(Arc::clone(&rejected));
             let stage = network.stage("gate").manual().controller(gate).servlets(1);
             let stage = stage
                 .handler(|_| Ok(Pass(sender)))
@@ -569,7 +572,7 @@ fn rejected_reads_are_dropped_close_the_connection_or_wait_as_configured() {
             let by = |when| sockets.with(SocketOptions::default().when_rejected(when));
 
             let (connection, theirs) = pair(&by(WhenRejected::Drop), &stage);
-            turned_away.store(1, Ordering::Relaxed);
+            rejected.store(1, Ordering::Relaxed);
             theirs.write_all(b"lost").await?;
             until("it is lost", || sockets.stats().read.refused == 1).await;
             theirs.write_all(b"found").await?;
@@ -580,7 +583,7 @@ fn rejected_reads_are_dropped_close_the_connection_or_wait_as_configured() {
 
             let (connection, theirs) = pair(&by(WhenRejected::Close), &stage);
             connection.try_send("before").expect("there is room");
-            turned_away.store(1, Ordering::Relaxed);
+            rejected.store(1, Ordering::Relaxed);
             theirs.write_all(b"too much").await?;
             assert_eq!(theirs.read(&mut [0; 10]).await?, 6);
             assert_eq!(theirs.read(&mut [0; 10]).await?, 0);
@@ -588,7 +591,7 @@ fn rejected_reads_are_dropped_close_the_connection_or_wait_as_configured() {
             next!(events, SocketEvent::Closed(_, CloseReason::Rejected) => ());
 
             let (connection, theirs) = pair(&by(WhenRejected::Wait), &stage);
-            turned_away.store(3, Ordering::Relaxed);
+            rejected.store(3, Ordering::Relaxed);
             theirs.write_all(b"late").await?;
             until("it is let in", || {
                 clock.advance(Duration::from_millis(1));
@@ -596,8 +599,8 @@ fn rejected_reads_are_dropped_close_the_connection_or_wait_as_configured() {
             })
             .await;
             next!(events, SocketEvent::Packet(_, bytes) => assert_eq!(bytes, b"late"));
-            // The end has to come in, however often it is turned away.
-            turned_away.store(20, Ordering::Relaxed);
+            // The end has to arrive, however often it is rejected.
+            rejected.store(20, Ordering::Relaxed);
             connection.close();
             drop(theirs);
             until("it is let in", || {
@@ -607,10 +610,10 @@ fn rejected_reads_are_dropped_close_the_connection_or_wait_as_configured() {
             .await;
             next!(events, SocketEvent::Closed(_, CloseReason::Finished) => ());
 
-            // A connection that is turned away as it comes.
+            // A connection that is rejected on arrival.
             let listener = TcpListener::bind("127.0.0.1:0")?;
             let address = listener.local_addr()?;
-            turned_away.store(1, Ordering::Relaxed);
+            rejected.store(1, Ordering::Relaxed);
             sockets.listen(listener, &stage.sender())?;
             let client = TcpStream::connect(address).await?;
             assert_eq!(client.read(&mut [0]).await?, 0);
@@ -630,7 +633,7 @@ fn the_input_rate_of_each_is_limited() {
     runtime
         .block_on_spawned(async move {
             let network = Network::new("rate");
-            let (stage, events) = told(&network, 1000);
+            let (stage, events) = receiving_stage(&network, 1000);
             let sockets = Sockets::new(&network, "sockets").expect("the name is free");
             let each = SocketOptions::default()
                 .packet_max(100)
@@ -668,7 +671,7 @@ fn a_server_without_descriptors_reports_it_and_goes_on() {
     alone(name, || {
         run_on_one(async {
             let network = Network::new("exhausted");
-            let (stage, mut events) = told(&network, 100);
+            let (stage, mut events) = receiving_stage(&network, 100);
             let sockets = Sockets::new(&network, "sockets").expect("the name is free");
             let listener = TcpListener::bind("127.0.0.1:0")?;
             let address = listener.local_addr()?;
@@ -701,7 +704,7 @@ fn a_server_without_descriptors_reports_it_and_goes_on() {
 fn no_more_connections_than_there_may_be() {
     run_on_one(async {
         let network = Network::new("few");
-        let (stage, mut events) = told(&network, 100);
+        let (stage, mut events) = receiving_stage(&network, 100);
         let sockets = Sockets::new(&network, "sockets").expect("the name is free");
         let sockets = sockets.with(SocketOptions::default().connections_max(2));
         let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -734,7 +737,7 @@ fn closed_connections_leave_nothing() {
     alone("stages_net::closed_connections_leave_nothing", || {
         run_on_one(async {
             let network = Network::new("nothing");
-            let (stage, mut events) = told(&network, 100);
+            let (stage, mut events) = receiving_stage(&network, 100);
             let sockets = Sockets::new(&network, "sockets").expect("the name is free");
             let before = descriptors_at_rest().await;
             let mut data = Vec::<Weak<()>>::new();
@@ -778,7 +781,7 @@ fn closed_connections_leave_nothing() {
 fn a_stage_that_is_closed_ends_its_sockets() {
     run(async {
         let network = Network::new("closed");
-        let (stage, mut events) = told(&network, 100);
+        let (stage, mut events) = receiving_stage(&network, 100);
         let sockets = Sockets::new(&network, "sockets").expect("the name is free");
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
@@ -854,7 +857,7 @@ fn connections_live_in_colors_and_events_go_to_stages_of_other_types() {
     }
     run(async {
         let network = Network::new("colors");
-        let (accepts, mut accepted) = told(&network, 100);
+        let (accepts, mut accepted) = receiving_stage(&network, 100);
         let bytes = Arc::new(AtomicU64::new(0));
         let count = Count(Arc::clone(&bytes));
         let packets = network.stage("packets").handler(|_| Ok(count));
@@ -886,7 +889,7 @@ fn connections_live_in_colors_and_events_go_to_stages_of_other_types() {
 fn a_runtime_may_end_with_connections_open() {
     let mut peer = run(async {
         let network = Network::new("end");
-        let (stage, mut events) = told(&network, 100);
+        let (stage, mut events) = receiving_stage(&network, 100);
         let sockets = Sockets::new(&network, "sockets").expect("the name is free");
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
@@ -962,7 +965,7 @@ fn a_server_is_closed_while_its_stage_takes_nothing() {
 
 /// Of another network they know neither the names nor the numbers, and so nothing is shown.
 #[test]
-fn sockets_tell_a_stage_of_another_network() {
+fn sockets_send_events_to_a_stage_of_another_network() {
     run(async {
         let [here, there] = ["here", "there"].map(Network::new);
         let sockets = Sockets::new(&here, "told").expect("the names are free");
@@ -982,7 +985,7 @@ fn sockets_tell_a_stage_of_another_network() {
 fn the_queues_of_sockets_are_shown_as_stages() {
     run_on_one(async {
         let network = Network::new("shown");
-        let (stage, mut events) = told(&network, 2);
+        let (stage, mut events) = receiving_stage(&network, 2);
         let sockets = Sockets::new(&network, "web").expect("the name is free");
         Sockets::new(&network, "web").expect_err("the name is taken");
         network.show_runtime().expect("the names are free");

@@ -107,7 +107,7 @@ fn a_network_of_a_runtime_that_has_ended_closes_its_stages_with_the_first_event(
 }
 
 #[test]
-fn waiting_senders_of_a_paused_stage_are_told_that_the_runtime_ends() {
+fn waiting_senders_of_a_paused_stage_fail_when_the_runtime_ends() {
     let runtime = runtime(1);
     let network = Network::on(runtime.handle(), "paused");
     let stage = network.stage("stage").queue(1);

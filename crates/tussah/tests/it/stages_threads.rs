@@ -47,8 +47,8 @@ fn stage(network: &Network, name: &str) -> StageBuilder<u64> {
     network.stage(name).manual().servlets(4).batch(4).queue(16)
 }
 
-/// Waits until nobody is at work.
-async fn rests(permits: &Permits) {
+/// Waits until no servlet is at work.
+async fn until_idle(permits: &Permits) {
     while permits.busy() > 0 {
         tussah::yield_now().await;
     }
@@ -93,7 +93,7 @@ fn stages_share_a_permit() {
         });
         send_all(&stages, 5000).await;
         assert_eq!(inside.most(), 1);
-        rests(&permits).await;
+        until_idle(&permits).await;
     });
 }
 
@@ -135,7 +135,7 @@ fn blocking_stages_share_permits() {
         });
         send_all(&stages, 500).await;
         assert!(inside.most() <= 2, "{}", inside.most());
-        rests(&permits).await;
+        until_idle(&permits).await;
     });
 }
 
@@ -171,7 +171,7 @@ fn a_stage_that_waits_has_no_permit() {
         send_all(&[first], 2000).await;
         last.drain().await;
         assert_eq!(last.stats().finished, 2000);
-        rests(&permits).await;
+        until_idle(&permits).await;
     });
 }
 
@@ -234,7 +234,7 @@ fn a_servlet_that_waits_for_its_handler_has_no_permit() {
         serial.drain().await;
         last.drain().await;
         assert_eq!((serial.stats().finished, last.stats().finished), (4, 8));
-        rests(&permits).await;
+        until_idle(&permits).await;
     });
 }
 
@@ -297,7 +297,7 @@ fn permits_go_by_priority() {
             stage.drain().await;
         }
         assert_eq!(*said.lock(), ["first", "high", "high too", "low"]);
-        rests(&permits).await;
+        until_idle(&permits).await;
     });
 }
 

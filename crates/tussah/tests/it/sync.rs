@@ -275,7 +275,7 @@ fn watch_skips_to_the_latest() {
 }
 
 #[test]
-fn watch_tells_each_end_when_the_other_is_dropped() {
+fn each_end_of_a_watch_sees_that_the_other_was_dropped() {
     let (sender, mut receiver) = watch::channel(0);
     let second = sender.clone();
     sender.send(1).unwrap();

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_says_who_has_a_port() {
+    fn an_error_names_the_process_that_uses_a_port() {
         let first = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = first.local_addr().unwrap();
         let error = TcpListener::bind(address).unwrap_err();

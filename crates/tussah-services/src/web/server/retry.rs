@@ -160,7 +160,7 @@ mod tests {
     }
 
     /// Returns the retry times given to `clients` clients that are rejected at once.
-    fn told(clients: u32, per_second: f64) -> Vec<u8> {
+    fn retry_times(clients: u32, per_second: f64) -> Vec<u8> {
         let retry = Retry::new();
         retry.set_rate(&rate(per_second, u64::MAX));
         let luck = |client: u32| f64::from(client * 37 % 100) / 100.0;
@@ -170,30 +170,30 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_told_to_return_at_the_rate_of_service() {
-        let told = told(1000, 80.0);
+    fn retry_times_are_spread_at_the_service_rate() {
+        let times = retry_times(1000, 80.0);
         for second in 2..=9 {
-            let come = told.iter().filter(|&&after_s| after_s == second).count();
+            let come = times.iter().filter(|&&after_s| after_s == second).count();
             assert!((90..=110).contains(&come), "{come} in second {second}");
         }
-        assert!(told.iter().all(|after_s| (1..=10).contains(after_s)));
+        assert!(times.iter().all(|after_s| (1..=10).contains(after_s)));
     }
 
     #[test]
     fn the_time_is_a_second_to_a_minute() {
-        assert_eq!(told(3, 1000.0), [1, 1, 1]);
+        assert_eq!(retry_times(3, 1000.0), [1, 1, 1]);
         assert!(
-            told(100, 0.001)
+            retry_times(100, 0.001)
                 .iter()
                 .all(|after_s| (1..=60).contains(after_s))
         );
-        assert_eq!(told(100, 0.001)[50], 60);
+        assert_eq!(retry_times(100, 0.001)[50], 60);
     }
 
     #[test]
     fn retry_after_is_short_before_the_first_response() {
         assert!(
-            told(100, 0.0)
+            retry_times(100, 0.0)
                 .iter()
                 .all(|after_s| (1..=2).contains(after_s))
         );
@@ -203,10 +203,10 @@ mod tests {
     fn retry_after_is_short_just_after_the_start() {
         let retry = Retry::new();
         retry.set_rate(&rate(2.0, 2));
-        let told = |client| retry.turn_s(Duration::ZERO, 1000, f64::from(client) / 1000.0);
+        let time = |client| retry.turn_s(Duration::ZERO, 1000, f64::from(client) / 1000.0);
         assert!(
             (0..1000)
-                .map(told)
+                .map(time)
                 .all(|after_s| (1..=8).contains(&after_s))
         );
     }

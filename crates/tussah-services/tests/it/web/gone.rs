@@ -147,7 +147,7 @@ fn add(web: Web, tell: &mpsc::Sender<Seen>, gate: &Arc<Semaphore>) -> Web {
         .route_with("/search", Route::new(handler).cancellable())
 }
 
-/// With nothing that is turned away.
+/// A site that rejects nothing.
 fn site() -> Site {
     Site::new()
         .file("a.txt", "first\n")
@@ -320,7 +320,7 @@ fn a_thousand_dead_clients_leave_nothing_behind() {
         let clients: Vec<_> = (0..100)
             .map(|_| stage.send(&request("GET", "/wait/a", "")))
             .collect();
-        // Some are begun, others queued, and what does not fit into the target is turned away.
+        // Some are begun, others queued, and what does not fit into the target is rejected.
         stage.until(|dynamic| dynamic["arrived"] > round * 100);
         for (n, client) in clients.into_iter().enumerate() {
             match n % 2 {

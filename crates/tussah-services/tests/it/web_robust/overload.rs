@@ -188,7 +188,7 @@ fn refusals_do_not_fall_on_the_same_clients() {
 }
 
 #[test]
-fn clients_that_wait_as_they_are_told_do_not_starve() {
+fn clients_that_obey_retry_after_do_not_starve() {
     let mut clients = vec![Manner::Impatient; 20];
     clients.extend([Manner::Patient; 20]);
     for clients in [clients, vec![Manner::Patient; 40]] {

@@ -66,7 +66,7 @@ impl Pauses {
     /// Pauses like [`wait`](Self::wait), and logs the error on the first pause.
     pub(crate) async fn wait_for_room(&mut self, error: &io::Error) {
         if self.next == PAUSE_MIN {
-            tell(error);
+            log_exhaustion(error);
         }
         self.wait().await;
     }
@@ -82,20 +82,21 @@ impl Pauses {
 }
 
 /// Bound, in seconds: the minimum time between two log messages about exhausted resources.
-const TELL_S: u64 = 10;
+const LOG_INTERVAL_S: u64 = 10;
 
 /// The time of the last log message.
-static TOLD: Mutex<Option<Instant>> = Mutex::new(None);
+static LAST_LOGGED: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// Logs that connections cannot be accepted, at most once in `TELL_S` seconds. A process that is
-/// barely out of descriptors would otherwise log this for each connection.
+/// Logs that connections cannot be accepted, at most once in `LOG_INTERVAL_S` seconds. A process
+/// that is barely out of descriptors would otherwise log this for each connection.
 #[cold]
-fn tell(error: &io::Error) {
+fn log_exhaustion(error: &io::Error) {
     let now = now();
-    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_known = told.is_some_and(|told| now.saturating_duration_since(told).as_secs() < TELL_S);
+    let mut last = LAST_LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_known =
+        last.is_some_and(|last| now.saturating_duration_since(last).as_secs() < LOG_INTERVAL_S);
     if !is_known {
-        *told = Some(now);
+        *last = Some(now);
         tracing::warn!(target: "tussah", "cannot accept connections, waiting for a free descriptor or memory: {error}");
     }
 }

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_of_one_size_tell_nothing() {
+    fn batches_of_one_size_do_not_separate_the_costs() {
         let (batch_ns, event_ns) = fit(1, 5000.0, 1000.0);
         assert_eq!(batch_ns, 0.0);
         assert!((5800.0..6200.0).contains(&event_ns), "{event_ns}");

@@ -33,7 +33,7 @@ pub(crate) struct Load {
     pub(crate) cap: usize,
     pub(crate) queue_len: u64,
     /// The number of events that were refused, shed or expired since the stage was created.
-    pub(crate) turned_away: u64,
+    pub(crate) rejected: u64,
     /// The total service time of the batches that have ended since the stage was created, including
     /// waits.
     pub(crate) service_ns: u64,
@@ -311,9 +311,8 @@ impl Load {
         // Running batches have not been counted yet.
         let ended = ended_ns as f64 / (interval_ns as f64 * allowed);
         let now = self.busy as f64 / allowed;
-        let turns_away = last.is_some_and(|last| {
-            self.turned_away > last.turned_away || self.queue_len > last.queue_len
-        });
+        let rejects = last
+            .is_some_and(|last| self.rejected > last.rejected || self.queue_len > last.queue_len);
         StageLoad {
             name,
             priority: self.rank.priority,
@@ -321,7 +320,7 @@ impl Load {
             busy: self.busy,
             wanted: self.wanted,
             queue_len: self.queue_len,
-            growing: turns_away || !self.held_up.is_empty() || self.holds_up_others,
+            growing: rejects || !self.held_up.is_empty() || self.holds_up_others,
             utilisation: ended.max(now).min(1.0),
             waits_for: None,
         }

@@ -104,7 +104,7 @@ impl<E: Send + 'static> Inspect for Shared<E> {
             allowed: state.allowed(),
             cap: state.cap,
             queue_len: state.credits(),
-            turned_away: state.counts.refused + state.counts.shed + state.counts.expired,
+            rejected: state.counts.refused + state.counts.shed + state.counts.expired,
             service_ns: state.counts.service_ns,
             held_up: stages,
             holds_up_others: !others.is_empty(),

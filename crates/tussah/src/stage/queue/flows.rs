@@ -112,7 +112,7 @@ impl<E, F: Fn(&E) -> (u64, Option<&AtomicU32>)> ByFlow<E, F> {
             self.shares[share].marked += 1;
             return self.note(event, share, 1);
         }
-        self.enlist(event, Some(share), 1);
+        self.add_entry(event, Some(share), 1);
     }
 
     /// Notes the number of events that a share has taken from a flow without an entry.
@@ -123,7 +123,7 @@ impl<E, F: Fn(&E) -> (u64, Option<&AtomicU32>)> ByFlow<E, F> {
     }
 
     /// Makes an entry for the flow of an event, which may be busy with a share.
-    fn enlist(&mut self, event: &Event<E>, share: Option<usize>, taken: usize) -> usize {
+    fn add_entry(&mut self, event: &Event<E>, share: Option<usize>, taken: usize) -> usize {
         let entry = Entry {
             flow: (self.flow_of)(event).0,
             share,
@@ -214,7 +214,7 @@ impl<E, F: Fn(&E) -> (u64, Option<&AtomicU32>)> ByFlow<E, F> {
             let event = self.lane.take_first()?;
             match self.at(&event) {
                 At::Free if self.is_whole() => {
-                    let place = self.enlist(&event, None, 0);
+                    let place = self.add_entry(&event, None, 0);
                     self.entries[place].aside.push_back(event);
                     self.ready.push_back(place);
                 }
@@ -228,7 +228,7 @@ impl<E, F: Fn(&E) -> (u64, Option<&AtomicU32>)> ByFlow<E, F> {
                 }
                 At::Busy(share, taken) => {
                     self.shares[share].marked = self.shares[share].marked.saturating_sub(1);
-                    let place = self.enlist(&event, Some(share), taken);
+                    let place = self.add_entry(&event, Some(share), taken);
                     self.entries[place].aside.push_back(event);
                 }
                 At::Entry(place) => {

@@ -199,7 +199,7 @@ impl<E: Send + 'static> Sender<E> {
     /// # Errors
     /// Returns an error if the stage is closed. Events that have not been sent stay in the batch.
     pub async fn forward(&self, batch: &mut Batch<E>) -> Result<u64, Refusal> {
-        let mut turned_away = 0;
+        let mut rejected = 0;
         let mut turn = false;
         while !batch.is_empty() {
             // A few events are collected together with other sent events. Each event that joins the
@@ -231,14 +231,14 @@ impl<E: Send + 'static> Sender<E> {
                 Ok(()) => turn = true,
                 Err(Refusal::Closed) => return Err(Refusal::Closed),
                 Err(_) => {
-                    turned_away += 1;
+                    rejected += 1;
                     if let Some(event) = unsent.event.take() {
                         event.end(Reason::Shed);
                     }
                 }
             }
         }
-        Ok(turned_away)
+        Ok(rejected)
     }
 
     /// Queues the sender for room, if it was refused because there was none.

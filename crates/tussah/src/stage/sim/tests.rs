@@ -403,7 +403,7 @@ fn the_log_has_the_controllers_of_each_event() {
     );
 }
 
-/// In overload, the time that small batches cost is goodput that is turned away.
+/// In overload, the time that small batches cost is lost goodput.
 #[test]
 fn a_stage_with_costly_batches_reaches_the_capacity_of_large_ones_in_overload() {
     use crate::stage::control::auto;

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_the_times_tell_what_is_scarce() {
+    fn without_a_limit_the_times_show_which_resource_is_scarce() {
         let of = |service_ns, compute_ns, ready_ns, busy| {
             let mut scarcity = Scarcity::default();
             let counts = Counts {

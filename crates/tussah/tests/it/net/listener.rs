@@ -130,7 +130,7 @@ fn incoming_gives_one_after_the_other() {
 }
 
 #[test]
-fn options_decide_who_may_have_a_port() {
+fn options_decide_whether_a_port_is_shared() {
     run(1, async {
         let shared = TcpListener::builder().reuse_port(true).backlog(1);
         let first = shared.bind("127.0.0.1:0")?;

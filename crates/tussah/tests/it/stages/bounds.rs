@@ -172,7 +172,7 @@ fn an_unawaited_send_is_withdrawn_and_does_not_block_others() -> Result<(), Buil
 }
 
 #[test]
-fn waiting_senders_are_told_that_the_stage_is_closed() -> Result<(), BuildError> {
+fn waiting_senders_fail_when_the_stage_is_closed() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
         let network = Network::new("bounds");
         let came = Noted::default();
@@ -546,7 +546,7 @@ fn a_controller_degrades_and_rejects() -> Result<(), BuildError> {
             sender.try_send(n).expect("it is let in");
         }
         sender.send(30).await.expect("it is let in");
-        let error = sender.try_send(40).expect_err("it is turned away");
+        let error = sender.try_send(40).expect_err("it is rejected");
         assert_eq!((error.why, *error.event), (Refusal::Rejected("strict"), 40));
         let error = sender
             .send(50)

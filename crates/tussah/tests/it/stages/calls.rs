@@ -255,7 +255,7 @@ fn a_panic_in_a_callee_is_the_callers() -> Result<(), BuildError> {
 }
 
 #[test]
-fn a_single_called_event_is_told_of_a_panic() -> Result<(), BuildError> {
+fn a_single_called_event_reports_a_panic() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("calls");
         let told = Noted::default();

@@ -198,7 +198,7 @@ fn a_handler_does_not_get_cancelled_events_of_its_batch() -> Result<(), BuildErr
 }
 
 #[test]
-fn a_drain_and_an_end_find_cancelled_events_told() -> Result<(), BuildError> {
+fn cancelled_events_are_reported_before_a_drain_or_shutdown_ends() -> Result<(), BuildError> {
     let runtime = runtime(1);
     let told = Noted::default();
     let stage = runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! Events that end without having been handled: who is told, and what.
+//! The callbacks and reasons of events that end without having been handled.
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use super::support::{Door, Noted, adds_up, by, each};
 use crate::{by_hand, idle, runtime};
 
 /// The reports of drop callbacks: reason, event and stage.
-type Told = Noted<(&'static str, u32, Reason)>;
+type Reports = Noted<(&'static str, u32, Reason)>;
 
-/// An event that tells of its end.
-fn telling(n: u32, told: &Told) -> Event<u32> {
-    let told = told.clone();
-    Event::new(n).on_drop(move |reason| told.add(("event", n, reason)))
+/// An event that reports its end.
+fn reporting(n: u32, reports: &Reports) -> Event<u32> {
+    let reports = reports.clone();
+    Event::new(n).on_drop(move |reason| reports.add(("event", n, reason)))
 }
 
 /// A callback for a stage.
-fn stage_tells(told: &Told) -> impl Fn(u32, Reason) + Send + Sync + 'static {
-    let told = told.clone();
-    move |n, reason| told.add(("stage", n, reason))
+fn stage_callback(reports: &Reports) -> impl Fn(u32, Reason) + Send + Sync + 'static {
+    let reports = reports.clone();
+    move |n, reason| reports.add(("stage", n, reason))
 }
 
 /// Sheds each event whose turn has come.
@@ -53,19 +53,21 @@ impl Controller for Sheds {
 fn events_that_a_controller_sheds_are_reported() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("dropped");
-        let told = Told::default();
+        let reports = Reports::default();
         let stage = network
             .stage("stage")
             .controller(Sheds)
-            .on_drop(stage_tells(&told))
+            .on_drop(stage_callback(&reports))
             .handler(|_| Ok(each(|_: u32| unreachable!("all are shed"))))?;
         let sender = stage.sender();
-        sender.try_send(telling(1, &told)).expect("there is room");
+        sender
+            .try_send(reporting(1, &reports))
+            .expect("there is room");
         sender.try_send(2).expect("there is room");
         stage.settled().await;
-        told.until(3).await;
+        reports.until(3).await;
         assert_eq!(
-            told.take(),
+            reports.take(),
             [
                 ("stage", 1, Reason::Shed),
                 ("event", 1, Reason::Shed),
@@ -84,27 +86,27 @@ fn events_past_their_deadline_are_dropped() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();
     runtime.block_on(async {
         let network = Network::new("dropped");
-        let (told, came) = (Told::default(), Noted::default());
+        let (reports, came) = (Reports::default(), Noted::default());
         let note = came.clone();
         let stage = network
             .stage("stage")
-            .on_drop(stage_tells(&told))
+            .on_drop(stage_callback(&reports))
             .handler(move |_| Ok(each(move |n: u32| note.add(n))))?;
         stage.pause();
         let sender = stage.sender();
         let second = Duration::from_secs(1);
-        let late = telling(1, &told).within(second);
+        let late = reporting(1, &reports).within(second);
         sender.try_send(late).expect("there is room");
         sender.try_send(2).expect("there is room");
-        let in_time = telling(3, &told).within(2 * second);
+        let in_time = reporting(3, &reports).within(2 * second);
         sender.try_send(in_time).expect("there is room");
         clock.advance(second);
         stage.resume();
         stage.drain().await;
         assert_eq!(came.take(), [2, 3]);
-        told.until(2).await;
+        reports.until(2).await;
         assert_eq!(
-            told.take(),
+            reports.take(),
             [("stage", 1, Reason::Expired), ("event", 1, Reason::Expired)]
         );
         assert_eq!(stage.stats().expired, 1);
@@ -118,10 +120,10 @@ fn a_deadline_holds_through_a_pipeline() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();
     runtime.block_on(async {
         let network = Network::new("dropped");
-        let told = Told::default();
+        let reports = Reports::default();
         let last = network
             .stage("last")
-            .on_drop(stage_tells(&told))
+            .on_drop(stage_callback(&reports))
             .handler(|_| Ok(each(|_: u32| unreachable!("it is too late by now"))))?;
         last.pause();
         let next = last.clone();
@@ -136,15 +138,15 @@ fn a_deadline_holds_through_a_pipeline() -> Result<(), BuildError> {
                 })
             }))
         })?;
-        let event = telling(1, &told).within(Duration::from_secs(1));
+        let event = reporting(1, &reports).within(Duration::from_secs(1));
         first.sender().try_send(event).expect("there is room");
         clock.advance(Duration::from_millis(999));
         first.drain().await;
         clock.advance(Duration::from_millis(1));
         last.drain().await;
-        told.until(2).await;
+        reports.until(2).await;
         assert_eq!(
-            told.take(),
+            reports.take(),
             [("stage", 2, Reason::Expired), ("event", 1, Reason::Expired)]
         );
         Ok(())
@@ -205,11 +207,11 @@ fn events_taken_by_a_panicking_handler_are_reported_and_the_rest_is_handled()
 -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("dropped");
-        let (told, came) = (Told::default(), Noted::default());
+        let (reports, came) = (Reports::default(), Noted::default());
         let note = came.clone();
         let stage = network
             .stage("stage")
-            .on_drop(stage_tells(&told))
+            .on_drop(stage_callback(&reports))
             .handler(move |_| {
                 Ok(by(move |batch: &mut Batch<u32>| {
                     let note = note.clone();
@@ -226,13 +228,16 @@ fn events_taken_by_a_panicking_handler_are_reported_and_the_rest_is_handled()
             })?;
         stage.pause();
         for n in 0..6 {
-            stage.sender().try_send(telling(n, &told)).expect("room");
+            stage
+                .sender()
+                .try_send(reporting(n, &reports))
+                .expect("room");
         }
         stage.resume();
         stage.drain().await;
         assert_eq!(came.take(), [0, 1, 2, 4, 5]);
         assert_eq!(
-            told.take(),
+            reports.take(),
             [
                 ("event", 2, Reason::Panicked),
                 ("event", 3, Reason::Panicked)
@@ -246,10 +251,10 @@ fn events_taken_by_a_panicking_handler_are_reported_and_the_rest_is_handled()
 }
 
 #[test]
-fn an_event_taken_with_its_envelope_is_told_of_the_panic_too() -> Result<(), BuildError> {
+fn an_event_taken_with_its_envelope_reports_the_panic() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("dropped");
-        let told = Told::default();
+        let reports = Reports::default();
         let stage = network.stage("stage").handler(move |_| {
             Ok(by(move |batch: &mut Batch<u32>| {
                 Box::pin(async move {
@@ -263,12 +268,15 @@ fn an_event_taken_with_its_envelope_is_told_of_the_panic_too() -> Result<(), Bui
         })?;
         stage.pause();
         for n in 0..2 {
-            stage.sender().try_send(telling(n, &told)).expect("room");
+            stage
+                .sender()
+                .try_send(reporting(n, &reports))
+                .expect("room");
         }
         stage.resume();
         stage.drain().await;
         // The first was dropped by its owner.
-        assert_eq!(told.take(), [("event", 1, Reason::Panicked)]);
+        assert_eq!(reports.take(), [("event", 1, Reason::Panicked)]);
         Ok(())
     })
 }
@@ -278,22 +286,25 @@ fn destroying_a_stage_reports_its_queued_events() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         for keyed in [false, true] {
             let network = Network::new("dropped");
-            let told = Told::default();
-            let mut builder = network.stage("stage").on_drop(stage_tells(&told));
+            let reports = Reports::default();
+            let mut builder = network.stage("stage").on_drop(stage_callback(&reports));
             if keyed {
                 builder = builder.keyed_by(|n: &u32| *n);
             }
             let stage = builder.handler(|_| Ok(each(|_: u32| unreachable!("it is paused"))))?;
             stage.pause();
             for n in 0..3 {
-                stage.sender().try_send(telling(n, &told)).expect("room");
+                stage
+                    .sender()
+                    .try_send(reporting(n, &reports))
+                    .expect("room");
             }
             let kept = stage.clone();
             assert_eq!(stage.destroy(Duration::ZERO).await, 3);
-            let mut told = told.take();
-            told.sort_by_key(|(_, n, _)| *n);
+            let mut reports = reports.take();
+            reports.sort_by_key(|(_, n, _)| *n);
             let both = |n| ["stage", "event"].map(|who| (who, n, Reason::ShutDown));
-            assert_eq!(told, (0..3).flat_map(both).collect::<Vec<_>>());
+            assert_eq!(reports, (0..3).flat_map(both).collect::<Vec<_>>());
             let stats = kept.stats();
             assert_eq!((stats.queued, stats.queue_len, stats.keys), (0, 0, 0));
             kept.settled().await;
@@ -307,11 +318,11 @@ fn events_left_in_a_batch_of_a_destroyed_stage_are_reported() -> Result<(), Buil
     runtime(1).block_on_spawned(async {
         for keyed in [false, true] {
             let network = Network::new("dropped");
-            let (told, door) = (Told::default(), Door::new());
+            let (reports, door) = (Reports::default(), Door::new());
             let at = door.clone();
             let mut builder = network
                 .stage("stage")
-                .on_drop(stage_tells(&told))
+                .on_drop(stage_callback(&reports))
                 .servlets(1);
             if keyed {
                 builder = builder.keyed_by(|_: &u32| 0);
@@ -327,7 +338,10 @@ fn events_left_in_a_batch_of_a_destroyed_stage_are_reported() -> Result<(), Buil
             })?;
             stage.pause();
             for n in 0..3 {
-                stage.sender().try_send(telling(n, &told)).expect("room");
+                stage
+                    .sender()
+                    .try_send(reporting(n, &reports))
+                    .expect("room");
             }
             stage.resume();
             door.until(1).await;
@@ -341,7 +355,7 @@ fn events_left_in_a_batch_of_a_destroyed_stage_are_reported() -> Result<(), Buil
             kept.settled().await;
             idle().await;
             let both = |n| ["stage", "event"].map(|who| (who, n, Reason::ShutDown));
-            assert_eq!(told.take(), (1..3).flat_map(both).collect::<Vec<_>>());
+            assert_eq!(reports.take(), (1..3).flat_map(both).collect::<Vec<_>>());
             assert_eq!(kept.stats().queued, 0);
         }
         Ok(())
@@ -352,11 +366,11 @@ fn events_left_in_a_batch_of_a_destroyed_stage_are_reported() -> Result<(), Buil
 fn events_collected_for_a_destroyed_stage_are_reported() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
         let network = Network::new("dropped");
-        let (told, door) = (Told::default(), Door::new());
+        let (reports, door) = (Reports::default(), Door::new());
         let at = door.clone();
         let last = network
             .stage("last")
-            .on_drop(stage_tells(&told))
+            .on_drop(stage_callback(&reports))
             .servlets(1)
             .handler(move |_| {
                 Ok(by(move |batch: &mut Batch<u32>| {
@@ -370,16 +384,16 @@ fn events_collected_for_a_destroyed_stage_are_reported() -> Result<(), BuildErro
         // One is in service, so that what is sent next is collected.
         last.sender().try_send(0).expect("there is room");
         door.until(1).await;
-        let (next, tell) = (last.clone(), told.clone());
+        let (next, report) = (last.clone(), reports.clone());
         let ends: std::sync::Arc<parking_lot::Mutex<Option<Stage<u32>>>> =
             std::sync::Arc::new(parking_lot::Mutex::new(network.find("last").ok()));
         let first = network.stage("first").handler(move |edges| {
             let next = edges.to(&next).queue(1)?;
             Ok(by(move |batch: &mut Batch<u32>| {
-                let (next, tell, ends) = (next.clone(), tell.clone(), ends.clone());
+                let (next, report, ends) = (next.clone(), report.clone(), ends.clone());
                 Box::pin(async move {
                     let n = batch.next().expect("an event");
-                    next.send(telling(n, &tell)).await.expect("it is open");
+                    next.send(reporting(n, &report)).await.expect("it is open");
                     let stage = ends.lock().take().expect("once");
                     stage.destroy(Duration::ZERO).await;
                 })
@@ -391,7 +405,7 @@ fn events_collected_for_a_destroyed_stage_are_reported() -> Result<(), BuildErro
         last.settled().await;
         idle().await;
         assert_eq!(
-            told.take(),
+            reports.take(),
             [
                 ("stage", 7, Reason::ShutDown),
                 ("event", 7, Reason::ShutDown)
@@ -405,14 +419,14 @@ fn events_collected_for_a_destroyed_stage_are_reported() -> Result<(), BuildErro
 fn a_runtime_that_ends_reports_queued_events() -> Result<(), BuildError> {
     for workers in [1, 2] {
         let runtime = runtime(workers);
-        let (told, door) = (Told::default(), Door::new());
+        let (reports, door) = (Reports::default(), Door::new());
         let at = door.clone();
         let network = Network::on(runtime.handle(), "dropped");
         let stage = network
             .stage("stage")
             .batch(2)
             .servlets(1)
-            .on_drop(stage_tells(&told))
+            .on_drop(stage_callback(&reports))
             .handler(move |_| {
                 Ok(by(move |batch: &mut Batch<u32>| {
                     let at = at.clone();
@@ -425,20 +439,22 @@ fn a_runtime_that_ends_reports_queued_events() -> Result<(), BuildError> {
         stage.pause();
         let sender = stage.sender();
         for n in 0..5 {
-            sender.try_send(telling(n, &told)).expect("there is room");
+            sender
+                .try_send(reporting(n, &reports))
+                .expect("there is room");
         }
         stage.resume();
         runtime.block_on(door.until(1));
         drop(runtime);
         // The first was with the handler, whose future was dropped; the others were queued.
-        let mut told_now = told.take();
-        told_now.sort_by_key(|(_, n, _)| *n);
+        let mut ended = reports.take();
+        ended.sort_by_key(|(_, n, _)| *n);
         let both = |n| ["stage", "event"].map(|who| (who, n, Reason::ShutDown));
         let expected: Vec<_> = (0..5).flat_map(both).skip(1).collect();
-        assert_eq!(told_now, expected);
+        assert_eq!(ended, expected);
         assert_eq!(stage.stats().in_service, 0);
         // Nobody is left to handle what comes now.
-        sender.send_or(telling(6, &told), |event, _| drop(event));
+        sender.send_or(reporting(6, &reports), |event, _| drop(event));
         assert_eq!(stage.stats().queued, 0);
     }
     Ok(())
@@ -448,16 +464,16 @@ fn a_runtime_that_ends_reports_queued_events() -> Result<(), BuildError> {
 fn events_sent_after_the_runtime_has_ended_are_refused_or_reported() -> Result<(), BuildError> {
     let runtime = runtime(1);
     let network = Network::on(runtime.handle(), "dropped");
-    let told = Told::default();
+    let reports = Reports::default();
     let stage = network
         .stage("stage")
-        .on_drop(stage_tells(&told))
+        .on_drop(stage_callback(&reports))
         .handler(|_| Ok(each(|_: u32| ())))?;
     drop(runtime);
     let sender = stage.sender();
-    let refused = sender.try_send(telling(1, &told)).is_err();
-    let told = told.take();
-    assert!(refused || told.len() == 2, "{told:?}");
+    let refused = sender.try_send(reporting(1, &reports)).is_err();
+    let reports = reports.take();
+    assert!(refused || reports.len() == 2, "{reports:?}");
     assert!(sender.try_send(2).is_err(), "by now it is known");
     Ok(())
 }
@@ -466,20 +482,22 @@ fn events_sent_after_the_runtime_has_ended_are_refused_or_reported() -> Result<(
 fn a_stage_that_cannot_get_a_handler_reports_its_queued_events() -> Result<(), BuildError> {
     let runtime = runtime(1);
     let network = Network::on(runtime.handle(), "dropped");
-    let told = Told::default();
+    let reports = Reports::default();
     let declared = network
         .stage("stage")
-        .on_drop(stage_tells(&told))
+        .on_drop(stage_callback(&reports))
         .declare()?;
     let sender = declared.stage().sender();
-    sender.try_send(telling(1, &told)).expect("there is room");
+    sender
+        .try_send(reporting(1, &reports))
+        .expect("there is room");
     drop(network);
-    assert_eq!(told.len(), 0);
+    assert_eq!(reports.len(), 0);
     drop(declared);
     let both = ["stage", "event"].map(|who| (who, 1, Reason::ShutDown));
-    assert_eq!(told.take(), both);
+    assert_eq!(reports.take(), both);
     let late = sender
-        .try_send(telling(2, &told))
+        .try_send(reporting(2, &reports))
         .expect_err("it is closed");
     assert_eq!(late.why, Refusal::Closed);
     Ok(())
@@ -489,7 +507,7 @@ fn a_stage_that_cannot_get_a_handler_reports_its_queued_events() -> Result<(), B
 fn a_panic_in_a_drop_callback_is_contained() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("dropped");
-        let told = Told::default();
+        let reports = Reports::default();
         let stage = network
             .stage("stage")
             .on_drop(|_: u32, _| panic!("expected: a callback of a stage"))
@@ -497,9 +515,12 @@ fn a_panic_in_a_drop_callback_is_contained() -> Result<(), BuildError> {
         stage.pause();
         let event = Event::new(1).on_drop(|_| panic!("expected: a callback of an event"));
         stage.sender().try_send(event).expect("there is room");
-        stage.sender().try_send(telling(2, &told)).expect("room");
+        stage
+            .sender()
+            .try_send(reporting(2, &reports))
+            .expect("room");
         assert_eq!(stage.destroy(Duration::ZERO).await, 2);
-        assert_eq!(told.take(), [("event", 2, Reason::ShutDown)]);
+        assert_eq!(reports.take(), [("event", 2, Reason::ShutDown)]);
         Ok(())
     })
 }
@@ -517,14 +538,14 @@ impl Drop for Loud {
 fn a_handler_that_panics_in_its_drop_does_not_suppress_reports() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("dropped");
-        let (told, loud) = (Told::default(), Loud);
-        let stage = network.stage("stage").on_drop(stage_tells(&told));
+        let (reports, loud) = (Reports::default(), Loud);
+        let stage = network.stage("stage").on_drop(stage_callback(&reports));
         stage.handler(move |_| Ok(each(move |_: u32| assert!(size_of_val(&loud) == 0))))?;
         let stage = network.find::<u32>("stage")?;
         stage.pause();
         stage.sender().try_send(1).expect("there is room");
         assert_eq!(stage.destroy(Duration::ZERO).await, 1);
-        assert_eq!(told.take(), [("stage", 1, Reason::ShutDown)]);
+        assert_eq!(reports.take(), [("stage", 1, Reason::ShutDown)]);
         Ok(())
     })
 }

@@ -134,8 +134,8 @@ fn a_controller_is_asked_for_each_event_once() -> Result<(), BuildError> {
             .controller(Alternates(Arc::clone(&asked)))
             .handler(|_| Ok(each(|_: u64| ())))?;
         let mut batch = Batch::of(0..100u64);
-        let turned_away = stage.sender().forward(&mut batch).await;
-        assert_eq!((turned_away, asked.load(Ordering::Relaxed)), (Ok(50), 100));
+        let rejected = stage.sender().forward(&mut batch).await;
+        assert_eq!((rejected, asked.load(Ordering::Relaxed)), (Ok(50), 100));
         stage.drain().await;
         assert_eq!((stage.stats().finished, stage.stats().refused), (50, 50));
         adds_up(&stage);

@@ -219,7 +219,7 @@ impl SerialHandler for Listens {
 }
 
 #[test]
-fn other_handlers_are_told() -> Result<(), BuildError> {
+fn other_handlers_see_the_cancellation() -> Result<(), BuildError> {
     runtime(2).block_on(async {
         let network = Network::new("in service");
         let (door, tokens) = (Door::new(), Arc::new(Mutex::new(Vec::new())));
@@ -306,9 +306,10 @@ fn a_cancelled_event_of_a_batch_counts_by_itself() -> Result<(), BuildError> {
     })
 }
 
-/// OS threads cancel events while handlers that wait have them: each comes to its end, or is told.
+/// OS threads cancel events while handlers that wait have them: each is handled completely, or
+/// reported.
 #[test]
-fn an_event_is_handled_to_its_end_or_told() -> Result<(), BuildError> {
+fn an_event_is_handled_completely_or_reported() -> Result<(), BuildError> {
     const EVENTS: usize = 10_000;
     let runtime = runtime(2);
     let ends: Arc<Vec<AtomicUsize>> = Arc::new((0..EVENTS).map(|_| 0.into()).collect());

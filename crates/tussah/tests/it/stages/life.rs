@@ -112,7 +112,7 @@ fn a_stage_without_a_handler_is_paused_drained_and_destroyed() -> Result<(), Bui
 }
 
 #[test]
-fn a_destroyed_stage_frees_its_name_and_tells_its_senders() -> Result<(), BuildError> {
+fn a_destroyed_stage_frees_its_name_and_fails_its_senders() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
         let network = Network::new("life");
         let door = Door::new();

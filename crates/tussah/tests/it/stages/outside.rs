@@ -16,17 +16,17 @@ use crate::by_hand;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-type Told = Noted<(u32, Reason)>;
+type Reports = Noted<(u32, Reason)>;
 
-/// An event that tells of its end.
-fn tells(n: u32, told: &Told) -> Event<u32> {
-    let told = told.clone();
-    Event::new(n).on_drop(move |why| told.add((n, why)))
+/// An event that reports its end.
+fn reporting(n: u32, reports: &Reports) -> Event<u32> {
+    let reports = reports.clone();
+    Event::new(n).on_drop(move |why| reports.add((n, why)))
 }
 
 /// Events with a deadline in a second, in a batch that no servlet has filled.
-fn late_in_a_second(count: u32, told: &Told) -> Batch<u32> {
-    Batch::of((0..count).map(|n| tells(n, told).within(SECOND)))
+fn late_in_a_second(count: u32, reports: &Reports) -> Batch<u32> {
+    Batch::of((0..count).map(|n| reporting(n, reports).within(SECOND)))
 }
 
 fn ended(events: impl IntoIterator<Item = u32>, why: Reason) -> Vec<(u32, Reason)> {
@@ -52,23 +52,23 @@ fn events_forwarded_outside_of_a_batch_expire_in_the_queue() -> Result<(), Build
     for count in [2, 100] {
         let (clock, runtime) = by_hand();
         runtime.block_on(async {
-            let (told, came) = (Told::default(), Noted::default());
+            let (reports, came) = (Reports::default(), Noted::default());
             let (last, edge) = last(&Network::new("outside"), &came)?;
             last.pause();
             for sender in [edge, last.sender()] {
-                let mut batch = late_in_a_second(count, &told);
+                let mut batch = late_in_a_second(count, &reports);
                 clock.advance(SECOND);
                 sender.forward(&mut batch).await.expect("it is open");
                 clock.advance(SECOND - Duration::from_millis(1));
                 crate::idle().await;
                 assert_eq!(
-                    (told.len(), last.stats().queued),
+                    (reports.len(), last.stats().queued),
                     (0, u64::from(count)),
                     "{count}"
                 );
                 clock.advance(Duration::from_millis(1));
-                told.until(count as usize).await;
-                assert_eq!(told.take(), ended(0..count, Reason::Expired));
+                reports.until(count as usize).await;
+                assert_eq!(reports.take(), ended(0..count, Reason::Expired));
             }
             last.resume();
             last.drain().await;
@@ -87,7 +87,7 @@ fn events_forwarded_outside_of_a_batch_expire_in_the_queue() -> Result<(), Build
 fn events_forwarded_too_late_are_not_handled() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();
     runtime.block_on(async {
-        let (told, came, kept) = (Told::default(), Noted::default(), Noted::default());
+        let (reports, came, kept) = (Reports::default(), Noted::default(), Noted::default());
         let network = Network::new("outside");
         let (last, edge) = last(&network, &came)?;
         let keep = kept.clone();
@@ -100,7 +100,7 @@ fn events_forwarded_too_late_are_not_handled() -> Result<(), BuildError> {
         for sends_many in [false, true] {
             let count = if sends_many { 20 } else { 1 };
             for n in 0..count {
-                let event = tells(n, &told).within(SECOND);
+                let event = reporting(n, &reports).within(SECOND);
                 keeper.sender().try_send(event).expect("there is room");
             }
             keeper.settled().await;
@@ -109,7 +109,7 @@ fn events_forwarded_too_late_are_not_handled() -> Result<(), BuildError> {
             assert_eq!(batch.len() as u32, count);
             edge.forward(&mut batch).await.expect("it is open");
             last.settled().await;
-            assert_eq!(told.take(), ended(0..count, Reason::Expired));
+            assert_eq!(reports.take(), ended(0..count, Reason::Expired));
         }
         assert_eq!(came.len(), 0);
         assert_eq!((last.stats().expired, keeper.stats().finished), (21, 21));
@@ -166,9 +166,9 @@ fn late_events_in_a_called_batch_are_skipped() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();
     let clock = Arc::new(clock);
     runtime.block_on(async {
-        let (told, came) = (Told::default(), Noted::default());
+        let (reports, came) = (Reports::default(), Noted::default());
         for (name, stage, call) in callees(&Network::new("outside"), &came, &clock)? {
-            let mut batch = late_in_a_second(6, &told);
+            let mut batch = late_in_a_second(6, &reports);
             clock.advance(SECOND);
             call.call(&mut batch).await.expect("it is open");
             assert!(batch.is_empty());
@@ -178,7 +178,7 @@ fn late_events_in_a_called_batch_are_skipped() -> Result<(), BuildError> {
                 ([0, 1], [2, 3, 4, 5])
             };
             assert_eq!(came.take(), begun, "{name}");
-            assert_eq!(told.take(), ended(late, Reason::Expired), "{name}");
+            assert_eq!(reports.take(), ended(late, Reason::Expired), "{name}");
             let stats = stage.stats();
             assert_eq!((stats.called, stats.expired, stats.queued), (6, 4, 0));
             adds_up(&stage);
@@ -187,8 +187,8 @@ fn late_events_in_a_called_batch_are_skipped() -> Result<(), BuildError> {
     })
 }
 
-fn cancellable(n: u32, told: &Told) -> (Event<u32>, CancelHandle) {
-    tells(n, told).cancellable()
+fn cancellable(n: u32, reports: &Reports) -> (Event<u32>, CancelHandle) {
+    reporting(n, reports).cancellable()
 }
 
 /// Before the call, or while it waits for its turn.
@@ -197,20 +197,20 @@ fn events_cancelled_before_their_call_begins_are_skipped() -> Result<(), BuildEr
     let (clock, runtime) = by_hand();
     let clock = Arc::new(clock);
     runtime.block_on(async {
-        let (told, came) = (Told::default(), Noted::default());
+        let (reports, came) = (Reports::default(), Noted::default());
         for (name, stage, call) in callees(&Network::new("outside"), &came, &clock)? {
-            let (event, cancel) = cancellable(1, &told);
+            let (event, cancel) = cancellable(1, &reports);
             drop(cancel);
             call.send(event).await.expect("it is open");
-            assert_eq!(told.take(), ended([1], Reason::Cancelled), "{name}");
+            assert_eq!(reports.take(), ended([1], Reason::Cancelled), "{name}");
             // Of several, the others are handled.
             let (events, mut handles): (Vec<_>, Vec<_>) =
-                (0..4).map(|n| cancellable(n, &told)).unzip();
+                (0..4).map(|n| cancellable(n, &reports)).unzip();
             let mut batch = Batch::of(events);
             handles.drain(1..3).for_each(drop);
             call.call(&mut batch).await.expect("it is open");
             assert_eq!(came.take(), [0, 3], "{name}");
-            let mut cancelled = told.take();
+            let mut cancelled = reports.take();
             cancelled.sort_unstable_by_key(|(n, _)| *n);
             assert_eq!(cancelled, ended([1, 2], Reason::Cancelled), "{name}");
             // The others end with the batch.
@@ -229,7 +229,7 @@ fn events_cancelled_while_their_call_waits_are_skipped() -> Result<(), BuildErro
     let (_clock, runtime) = by_hand();
     runtime.block_on(async {
         let network = Network::new("outside");
-        let (told, came, door) = (Told::default(), Noted::default(), Door::new());
+        let (reports, came, door) = (Reports::default(), Noted::default(), Door::new());
         let handle = notes(&came, &door);
         let same = handle.clone();
         let keyed = network.stage("keyed").keyed_by(|_: &u32| ());
@@ -240,14 +240,14 @@ fn events_cancelled_while_their_call_waits_are_skipped() -> Result<(), BuildErro
         for (at, (name, stage, call)) in calls.into_iter().enumerate() {
             stage.sender().try_send(0).expect("there is room");
             door.until(at + 1).await;
-            let (event, cancel) = cancellable(1, &told);
+            let (event, cancel) = cancellable(1, &reports);
             let mut calling = pin!(call.send(event));
             assert!(poll_once(&mut calling).await.is_none());
             assert!(cancel.cancel());
-            assert_eq!(told.len(), 0);
+            assert_eq!(reports.len(), 0);
             door.let_through(1);
             calling.await.expect("it is open");
-            assert_eq!(told.take(), ended([1], Reason::Cancelled), "{name}");
+            assert_eq!(reports.take(), ended([1], Reason::Cancelled), "{name}");
             stage.settled().await;
             assert_eq!(came.take(), [0], "{name}");
             let stats = stage.stats();
@@ -264,7 +264,7 @@ fn events_cancelled_between_a_handler_and_its_call_are_skipped() -> Result<(), B
     let (clock, runtime) = by_hand();
     let clock = Arc::new(clock);
     runtime.block_on(async {
-        let (told, came) = (Told::default(), Noted::default());
+        let (reports, came) = (Reports::default(), Noted::default());
         let network = Network::new("outside");
         for (name, stage, call) in callees(&network, &came, &clock)? {
             let door = Door::new();
@@ -281,14 +281,14 @@ fn events_cancelled_between_a_handler_and_its_call_are_skipped() -> Result<(), B
                 }))
             })?;
             let caller = network.find::<u32>(caller.name())?;
-            let (event, cancel) = cancellable(1, &told);
+            let (event, cancel) = cancellable(1, &reports);
             caller.sender().try_send(event).expect("there is room");
             door.until(1).await;
             drop(cancel);
-            assert_eq!(told.len(), 0);
+            assert_eq!(reports.len(), 0);
             door.let_through(1);
             caller.drain().await;
-            assert_eq!(told.take(), ended([1], Reason::Cancelled));
+            assert_eq!(reports.take(), ended([1], Reason::Cancelled));
             assert_eq!(came.len(), 0);
             let counts = [&caller, &stage].map(|stage| {
                 let stats = stage.stats();
@@ -307,15 +307,15 @@ fn events_cancelled_before_forwarding_end_when_queued() -> Result<(), BuildError
     let (_clock, runtime) = by_hand();
     runtime.block_on(async {
         for count in [2, 100] {
-            let (told, came) = (Told::default(), Noted::default());
+            let (reports, came) = (Reports::default(), Noted::default());
             let (last, edge) = last(&Network::new("outside"), &came)?;
             last.pause();
             let (events, mut handles): (Vec<_>, Vec<_>) =
-                (0..count).map(|n| cancellable(n, &told)).unzip();
+                (0..count).map(|n| cancellable(n, &reports)).unzip();
             drop(handles.remove(0));
             let mut batch = Batch::of(events);
             edge.forward(&mut batch).await.expect("it is open");
-            assert_eq!(told.take(), ended([0], Reason::Cancelled));
+            assert_eq!(reports.take(), ended([0], Reason::Cancelled));
             assert_eq!(last.stats().queued, u64::from(count - 1));
             last.resume();
             last.settled().await;
@@ -334,25 +334,25 @@ fn events_changed_in_place_before_a_call_are_checked() -> Result<(), BuildError>
     let (clock, runtime) = by_hand();
     let clock = Arc::new(clock);
     runtime.block_on(async {
-        let (told, came) = (Told::default(), Noted::default());
+        let (reports, came) = (Reports::default(), Noted::default());
         let network = Network::new("outside");
         for (name, stage, call) in callees(&network, &came, &clock)? {
-            let told = told.clone();
-            let tell = told.clone();
+            let reports = reports.clone();
+            let report = reports.clone();
             let caller = network.stage(format!("calls {name}")).manual();
             let caller = caller.serial(move |_| {
-                let (call, told) = (call.clone(), tell.clone());
+                let (call, reports) = (call.clone(), report.clone());
                 Ok(one(move |batch: &mut Batch<u32>| {
-                    let (call, told) = (call.clone(), told.clone());
+                    let (call, reports) = (call.clone(), reports.clone());
                     Box::pin(async move {
                         let change = |event: &mut Event<u32>| match **event {
                             0 => {}
                             3 => {
-                                let (dead, cancel) = cancellable(3, &told);
+                                let (dead, cancel) = cancellable(3, &reports);
                                 *event = dead;
                                 drop(cancel);
                             }
-                            n => *event = tells(n, &told).within(SECOND / 2),
+                            n => *event = reporting(n, &reports).within(SECOND / 2),
                         };
                         if name == "plain" {
                             batch.retain(|event| {
@@ -372,11 +372,11 @@ fn events_changed_in_place_before_a_call_are_checked() -> Result<(), BuildError>
             }
             caller.resume();
             caller.drain().await;
-            let mut told = told.take();
-            told.sort_unstable_by_key(|(n, _)| *n);
+            let mut reports = reports.take();
+            reports.sort_unstable_by_key(|(n, _)| *n);
             let mut late = ended([1, 2], Reason::Expired);
             late.extend(ended([3], Reason::Cancelled));
-            assert_eq!(told, late, "{name}");
+            assert_eq!(reports, late, "{name}");
             assert_eq!(came.take(), [0], "{name}");
             let stats = caller.stats();
             assert_eq!(
@@ -399,13 +399,13 @@ fn events_that_a_handler_makes_and_leaves_get_their_deadline_then() -> Result<()
     runtime.block_on(async {
         let network = Network::new("outside");
         for keyed in [false, true] {
-            let (told, came, door) = (Told::default(), Noted::default(), Door::new());
-            let (note, tell, at) = (came.clone(), told.clone(), door.clone());
+            let (reports, came, door) = (Reports::default(), Noted::default(), Door::new());
+            let (note, report, at) = (came.clone(), reports.clone(), door.clone());
             let handle = works(move |batch| {
-                let (note, tell, at) = (note.clone(), tell.clone(), at.clone());
+                let (note, report, at) = (note.clone(), report.clone(), at.clone());
                 Box::pin(async move {
                     if at.came() == 0 {
-                        let mut events: Vec<_> = (1..5).map(|n| tells(n, &tell)).collect();
+                        let mut events: Vec<_> = (1..5).map(|n| reporting(n, &report)).collect();
                         let late = events.drain(1..).map(|event| event.within(SECOND));
                         let late: Vec<_> = late.collect();
                         *batch = Batch::of(events.into_iter().chain(late));
@@ -430,10 +430,10 @@ fn events_that_a_handler_makes_and_leaves_get_their_deadline_then() -> Result<()
             until(&stage, |stats| stats.queued == 4).await;
             clock.advance(SECOND - Duration::from_millis(1));
             crate::idle().await;
-            assert_eq!(told.len(), 0);
+            assert_eq!(reports.len(), 0);
             clock.advance(Duration::from_millis(1));
-            told.until(3).await;
-            assert_eq!(told.take(), ended(2..5, Reason::Expired));
+            reports.until(3).await;
+            assert_eq!(reports.take(), ended(2..5, Reason::Expired));
             stage.sender().try_send(5).expect("there is room");
             clock.advance(SECOND);
             stage.resume();

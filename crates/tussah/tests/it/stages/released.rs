@@ -412,7 +412,7 @@ fn admitted_events_are_handled_after_the_last_handle_is_dropped() -> Result<(), 
 }
 
 #[test]
-fn waiting_senders_are_told_when_nothing_can_resume_a_stage() -> Result<(), BuildError> {
+fn waiting_senders_fail_when_nothing_can_resume_a_stage() -> Result<(), BuildError> {
     for declared in [false, true] {
         runtime(1).block_on_spawned(async move {
             let network = Network::new("paused");

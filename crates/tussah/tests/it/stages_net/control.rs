@@ -14,7 +14,7 @@ use tussah::stage::control::{
 use tussah::stage::net::{CloseReason, Connection, SocketEvent, SocketOptions, Sockets};
 use tussah::stage::{BuildError, Network};
 
-use super::{pair, told};
+use super::{pair, receiving_stage};
 use crate::alone::until;
 use crate::{by_hand, run_on_one};
 
@@ -24,7 +24,7 @@ fn all_connections_share_the_input_rate_in_turn() {
     runtime
         .block_on_spawned(async move {
             let network = Network::new("rate");
-            let (stage, mut events) = told(&network, 1000);
+            let (stage, mut events) = receiving_stage(&network, 1000);
             let sockets = Sockets::new(&network, "sockets").expect("the name is free");
             sockets
                 .control_reads(InputRate::bytes(1000))
@@ -78,7 +78,7 @@ fn all_connections_share_the_input_rate_in_turn() {
             );
             assert_eq!(sockets.stats().read.bytes, packets() * 100);
 
-            // What was decided is told, by the sockets and among the stages.
+            // The sockets log the decisions, and the stages show the controller.
             let log = sockets.read_log();
             let first = log.iter().next().expect("it was decided");
             let Change::Pace(0, pace_ns) = first.change else {
@@ -121,7 +121,7 @@ fn a_long_wait_ends_when_the_controller_lowers_it() {
     runtime
         .block_on_spawned(async move {
             let network = Network::new("rate");
-            let (stage, _events) = told(&network, 1000);
+            let (stage, _events) = receiving_stage(&network, 1000);
             let sockets = Sockets::new(&network, "sockets").expect("the name is free");
             let year_ns = 365 * 24 * 3_600 * 1_000_000_000;
             sockets
@@ -150,7 +150,7 @@ fn memory_for_slow_peers_is_divided_among_the_connections() {
     runtime
         .block_on_spawned(async move {
             let network = Network::new("slow");
-            let (stage, mut events) = told(&network, 1000);
+            let (stage, mut events) = receiving_stage(&network, 1000);
             let sockets = Sockets::new(&network, "sockets").expect("the name is free");
             const KIB: usize = 1024;
             let bound = OutgoingBound::each(200 * KIB as u64).of_all(256 * KIB as u64);
@@ -248,7 +248,7 @@ impl Controller for Adds {
 fn the_end_of_a_stream_is_no_packet() {
     run_on_one(async {
         let network = Network::new("adds");
-        let (stage, mut events) = told(&network, 10);
+        let (stage, mut events) = receiving_stage(&network, 10);
         let sockets = Sockets::new(&network, "sockets").expect("the name is free");
         let seen = Arc::new(AtomicU64::new(0));
         let adds = Adds(Arc::clone(&seen));

@@ -48,7 +48,7 @@ fn waits(waits: Vec<(u64, Distribution)>, arrivals: Arrivals) -> Simulation {
 }
 
 /// Runs a simulation, and counts the events that arrived from `from_ns` on. Returns the events of
-/// each class that were answered within `late_ns`, the events that were turned away, and the ticks.
+/// each class that were answered within `late_ns`, the events that were rejected, and the ticks.
 fn run(
     simulation: &Simulation,
     seed: u64,
@@ -56,7 +56,7 @@ fn run(
     late_ns: u64,
 ) -> ([f64; 3], u64, Vec<Tick>) {
     let auto = AutoTarget::new(Duration::from_nanos(TARGET_NS));
-    let (mut good, mut turned_away) = ([0.0; 3], 0);
+    let (mut good, mut rejected) = ([0.0; 3], 0);
     let ticks = simulation.run(vec![Box::new(auto)], seed, |outcome| {
         if outcome.arrived_ns < from_ns {
             return;
@@ -66,10 +66,10 @@ fn run(
                 good[usize::from(outcome.class.0)] += 1.0;
             }
             EventEnd::Served => {}
-            _ => turned_away += 1,
+            _ => rejected += 1,
         }
     });
-    (good, turned_away, ticks)
+    (good, rejected, ticks)
 }
 
 #[test]
@@ -97,13 +97,13 @@ fn a_stage_that_begins_in_overload_is_controlled_too() {
     assert!(good[0] > 0.88 * 4.0 * 800.0, "{}", good[0]);
 }
 
-/// Returns the number of events that the default controllers turn away.
-fn turned_away(simulation: &Simulation, target: Duration, seed: u64) -> u64 {
-    let mut turned_away = 0;
+/// Returns the number of events that the default controllers reject.
+fn rejected(simulation: &Simulation, target: Duration, seed: u64) -> u64 {
+    let mut rejected = 0;
     simulation.run(auto(Some(target)), seed, |outcome| {
-        turned_away += u64::from(!matches!(outcome.end, EventEnd::Served));
+        rejected += u64::from(!matches!(outcome.end, EventEnd::Served));
     });
-    turned_away
+    rejected
 }
 
 #[test]
@@ -124,8 +124,8 @@ fn long_waits_that_are_rare_are_noticed_and_are_no_scarcity() {
         ..Simulation::default()
     };
     for seed in 1..=6 {
-        let turned_away = turned_away(&simulation, Duration::from_micros(10_500), seed);
-        assert!(turned_away < 300, "{turned_away} of 32,000 at seed {seed}");
+        let rejected = rejected(&simulation, Duration::from_micros(10_500), seed);
+        assert!(rejected < 300, "{rejected} of 32,000 at seed {seed}");
     }
 }
 
@@ -146,8 +146,8 @@ fn a_cut_that_leaves_the_servlets_to_long_waits_is_taken_back() {
         ..Simulation::default()
     };
     for seed in 1..=4 {
-        let turned_away = turned_away(&simulation, Duration::from_millis(100), seed);
-        assert!(turned_away < 150, "{turned_away} of 3,000 at seed {seed}");
+        let rejected = rejected(&simulation, Duration::from_millis(100), seed);
+        assert!(rejected < 150, "{rejected} of 3,000 at seed {seed}");
     }
 }
 
@@ -160,8 +160,8 @@ fn a_cut_made_before_any_long_service_ends_is_taken_back() {
         ..waits(became_longer, Arrivals::steps(&[(0, 2000.0)]))
     };
     for seed in 1..=8 {
-        let turned_away = turned_away(&simulation, Duration::from_millis(100), seed);
-        assert!(turned_away < 2500, "{turned_away} of 16,000 at seed {seed}");
+        let rejected = rejected(&simulation, Duration::from_millis(100), seed);
+        assert!(rejected < 2500, "{rejected} of 16,000 at seed {seed}");
     }
 }
 
@@ -259,11 +259,8 @@ fn a_cut_where_nothing_is_scarce_is_taken_back() {
         until_ns: 7 * SECOND,
         ..waits(became_longer, Arrivals::steps(&[(0, 1000.0)]))
     };
-    let (good, turned_away, _) = run(&simulation, 1, 3 * SECOND, 395 * MS);
-    assert!(
-        good[0] > 3400.0 && turned_away < 100,
-        "{good:?} {turned_away}"
-    );
+    let (good, rejected, _) = run(&simulation, 1, 3 * SECOND, 395 * MS);
+    assert!(good[0] > 3400.0 && rejected < 100, "{good:?} {rejected}");
 }
 
 #[test]
@@ -317,19 +314,19 @@ fn an_observing_controller_rejects_nothing_and_counts() {
         queue_max: 100_000,
         ..permits(3.0)
     };
-    let turned_away = |mode| {
+    let rejected = |mode| {
         let auto = AutoTarget::new(Duration::from_nanos(TARGET_NS));
         let switch = auto.switch();
         switch.set(mode);
-        let mut turned_away = 0;
+        let mut rejected = 0;
         simulation.run(vec![Box::new(auto)], 1, |outcome| {
-            turned_away += u64::from(outcome.end != EventEnd::Served);
+            rejected += u64::from(outcome.end != EventEnd::Served);
         });
         let observed = switch.observed();
-        (turned_away, observed.refused + observed.shed)
+        (rejected, observed.refused + observed.shed)
     };
-    let (on, off) = (turned_away(Mode::On), turned_away(Mode::Off));
-    let observed = turned_away(Mode::Observe);
+    let (on, off) = (rejected(Mode::On), rejected(Mode::Off));
+    let observed = rejected(Mode::Observe);
     assert!(on.0 > 4000 && on.1 == 0, "{on:?}");
     assert!(observed.0 == 0 && observed.1 > 4000, "{observed:?}");
     assert_eq!(off, (0, 0));

@@ -242,8 +242,8 @@ impl Controller for SedaBatch {
         self.cost
             .observe(sample.batches, sample.finished, sample.service_ns);
         let always_busy = sample.busy_ns >= sample.interval_ns;
-        let turns_away = sample.refused > 0 || sample.shed > 0;
-        self.calm = if turns_away {
+        let rejects = sample.refused > 0 || sample.shed > 0;
+        self.calm = if rejects {
             0
         } else {
             self.calm.saturating_add(sample.finished)
@@ -252,14 +252,14 @@ impl Controller for SedaBatch {
             self.batch = self.limit();
         }
         if always_busy && sample.batches > 0 {
-            if turns_away {
+            if rejects {
                 let seen = sample.finished.div_ceil(sample.batches).max(1);
                 self.batch = self.batch.min(seen as f64);
             }
-            if turns_away || sample.queue_len > sample.batch_max as u64 {
+            if rejects || sample.queue_len > sample.batch_max as u64 {
                 self.look.0 += sample.finished as f64;
                 self.look.1 += sample.interval_ns.max(1) as f64;
-                if turns_away || self.look.1 >= self.config.interval_ns as f64 {
+                if rejects || self.look.1 >= self.config.interval_ns as f64 {
                     let (finished, interval_ns) = std::mem::take(&mut self.look);
                     self.search(finished, interval_ns);
                 }
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn while_events_are_turned_away_batches_begin_with_those_that_are_seen() {
+    fn while_events_are_rejected_batches_begin_with_those_that_are_seen() {
         let mut controller = SedaBatch::default();
         let mut look = |refused, finished, batches| {
             let sample = Sample {

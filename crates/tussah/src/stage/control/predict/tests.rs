@@ -58,7 +58,7 @@ fn at_loads(loads: &[(f64, u64)], simulation: Simulation) -> Simulation {
 #[derive(Default)]
 struct Run {
     served: Vec<Outcome>,
-    turned_away: Vec<Outcome>,
+    rejected: Vec<Outcome>,
 }
 
 impl Run {
@@ -67,7 +67,7 @@ impl Run {
         let mut run = Self::default();
         simulation.run(vec![predict], seed, |outcome| match outcome.end {
             EventEnd::Served => run.served.push(*outcome),
-            _ => run.turned_away.push(*outcome),
+            _ => run.rejected.push(*outcome),
         });
         run
     }
@@ -78,10 +78,10 @@ impl Run {
         &self.served[from..]
     }
 
-    /// Returns how many events were turned away in this time.
-    fn turned_away(&self, from_ns: u64, until_ns: u64) -> usize {
+    /// Returns the number of events that were rejected in this time.
+    fn rejected(&self, from_ns: u64, until_ns: u64) -> usize {
         let within = |it: &&Outcome| (from_ns..until_ns).contains(&it.ended_ns);
-        self.turned_away.iter().filter(within).count()
+        self.rejected.iter().filter(within).count()
     }
 }
 
@@ -118,7 +118,7 @@ fn step(
     let stage = at_loads(&[(0.8, SECOND / 2), (load, for_ns)], stage);
     let one = |seed| {
         let run = Run::new(&stage, MS, seed);
-        let before = run.turned_away(0, SECOND / 2);
+        let before = run.rejected(0, SECOND / 2);
         assert_eq!(before, 0, "before the step, seed {seed}");
         f(run.served_from(SECOND / 2))
     };
@@ -182,7 +182,7 @@ fn nobody_is_rejected_at_80_percent_though_queues_exceed_the_target() {
     for stage in [servers(1, exponential(100_000.0)), servers(2, lognormal)] {
         let for_ns = (200_000.0 / 0.8 / capacity(&stage)) as u64;
         let run = Run::new(&at_loads(&[(0.8, for_ns)], stage), MS, 1);
-        assert_eq!(run.turned_away.len(), 0);
+        assert_eq!(run.rejected.len(), 0);
         let longest_ns = percentile(&run.served, 0.9999);
         assert!(longest_ns > 2 * MS, "the test tests nothing");
     }
@@ -211,10 +211,10 @@ fn a_capacity_that_halves_and_comes_back_is_followed() {
     assert!(percentile(halved, 0.9) < MS);
     let good = goodput(halved, MS, SECOND / 2) / capacity(&two_servers()) * 2.0;
     assert!(good > 0.8, "{good} of the capacity");
-    // The rest is turned away, and nothing any more when the capacity is back.
-    let turned_away = run.turned_away(3 * SECOND / 10, 4 * SECOND / 5);
-    assert!((2500..4500).contains(&turned_away), "{turned_away}");
-    assert_eq!(run.turned_away(13 * SECOND / 10, 9 * SECOND / 5), 0);
+    // The rest is rejected, and nothing any more when the capacity is back.
+    let rejected = run.rejected(3 * SECOND / 10, 4 * SECOND / 5);
+    assert!((2500..4500).contains(&rejected), "{rejected}");
+    assert_eq!(run.rejected(13 * SECOND / 10, 9 * SECOND / 5), 0);
 }
 
 /// Runs at 80 % of the capacity for some time, in which nothing may be rejected. Then runs at
@@ -228,7 +228,7 @@ fn overloaded(
     let per_ns = capacity(&stage);
     let stage = at_loads(&[(0.8, normal_ns), (load, settles_ns + counts_ns)], stage);
     let run = Run::new(&stage, target_ns, 5);
-    assert_eq!(run.turned_away(0, normal_ns), 0);
+    assert_eq!(run.rejected(0, normal_ns), 0);
     let served = run.served_from(normal_ns + settles_ns);
     let good = goodput(served, target_ns, counts_ns) / per_ns;
     (served.to_vec(), good)
@@ -287,7 +287,7 @@ fn four_classes(load: f64, for_ns: u64) -> Run {
     stage.arrivals.classes = vec![1.0; 4];
     let mut run = Run::new(&at_loads(&[(load, SECOND / 20 + for_ns)], stage), MS, 9);
     run.served.retain(|it| it.ended_ns >= SECOND / 20);
-    run.turned_away.retain(|it| it.ended_ns >= SECOND / 20);
+    run.rejected.retain(|it| it.ended_ns >= SECOND / 20);
     run
 }
 
@@ -304,10 +304,10 @@ fn higher_classes_are_let_in_first() {
     }
     assert!(good[0] > 0.37 && good[1] > 0.34, "{good:?}");
     assert!(good[2] > 0.1 && good[3] < 0.05, "{good:?}");
-    // Most of the others are turned away at the door, and not when their turn has passed.
+    // Most of the others are rejected on arrival, and not when their turn has passed.
     let is_shed = |it: &&Outcome| it.end == EventEnd::Shed;
-    let shed = run.turned_away.iter().filter(is_shed).count();
-    let all = run.turned_away.len();
+    let shed = run.rejected.iter().filter(is_shed).count();
+    let all = run.rejected.len();
     assert!(shed * 8 < all, "{shed} of {all}");
 }
 
@@ -471,9 +471,9 @@ fn clumps_above_the_capacity_are_an_overload_and_those_below_are_none() {
         let run = Run::new(&simulation, TARGET_NS, 1);
         let counts = run.served.iter().filter(|it| it.arrived_ns >= SECOND / 2);
         let good = counts.filter(|it| it.response_ns() <= TARGET_NS).count();
-        (good as f64 / 40_000.0, run.turned_away.len())
+        (good as f64 / 40_000.0, run.rejected.len())
     };
-    let (good, turned_away) = run(100);
-    assert!(good >= 0.8 && turned_away >= 35_000, "{good} {turned_away}");
+    let (good, rejected) = run(100);
+    assert!(good >= 0.8 && rejected >= 35_000, "{good} {rejected}");
     assert_eq!(run(40).1, 0);
 }

@@ -416,7 +416,7 @@ fn a_retry_is_a_request_of_its_own() {
 /// others comes back after 1 or 2 s if the stage handles an event in 0.1 s. If that takes 10 s,
 /// it comes back after 3 to 6 s.
 #[test]
-fn rejected_clients_wait_as_long_as_a_web_server_tells_them() {
+fn rejected_clients_wait_for_the_retry_after_of_a_web_server() {
     let rejections = |ms: f64| {
         let system = System {
             until_ns: 1000 * SECOND,

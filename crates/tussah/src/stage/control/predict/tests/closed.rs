@@ -117,6 +117,6 @@ fn few_clients_that_pause_are_no_overload() {
             arrivals: clients(64, pause_ns, Back::Soon),
             ..stage
         };
-        assert_eq!(Run::new(&stage, SECOND, 1).turned_away.len(), 0);
+        assert_eq!(Run::new(&stage, SECOND, 1).rejected.len(), 0);
     }
 }
