@@ -5,29 +5,7 @@
 
 use std::time::Duration;
 
-/// The units of sizes with their bytes, the largest unit first.
-const SIZES: [(&str, u64); 9] = [
-    ("TiB", 1 << 40),
-    ("TB", 1_000_000_000_000),
-    ("GiB", 1 << 30),
-    ("GB", 1_000_000_000),
-    ("MiB", 1 << 20),
-    ("MB", 1_000_000),
-    ("KiB", 1 << 10),
-    ("KB", 1_000),
-    ("B", 1),
-];
-
-/// The units of durations with their nanoseconds, the largest unit first.
-const TIMES: [(&str, u64); 7] = [
-    ("d", 86_400_000_000_000),
-    ("h", 3_600_000_000_000),
-    ("m", 60_000_000_000),
-    ("s", 1_000_000_000),
-    ("ms", 1_000_000),
-    ("us", 1_000),
-    ("ns", 1),
-];
+use tussah_weave::unit::{DURATIONS, SIZES, split};
 
 /// Parses `200MB`, `64KiB`, `1.5 GiB`, in any case; a number without a unit is in bytes.
 pub(crate) fn read_size(text: &str) -> Option<u64> {
@@ -39,33 +17,34 @@ pub(crate) fn read_duration(text: &str) -> Option<Duration> {
     if text.trim() == "0" {
         return Some(Duration::ZERO);
     }
-    read(text, &TIMES, None).map(Duration::from_nanos)
+    read(text, &DURATIONS, None).map(Duration::from_nanos)
 }
 
 /// Formats a size in the largest unit of which it is a whole multiple.
 pub(crate) fn show_size(bytes: u64) -> String {
-    show(bytes, &SIZES)
+    let (count, unit) = split(bytes, &SIZES, "B");
+    format!("{count}{unit}")
 }
 
 /// Formats a duration in the largest unit of which it is a whole multiple.
 pub(crate) fn show_duration(duration: Duration) -> String {
-    show(
-        u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
-        &TIMES,
-    )
+    let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    let (count, unit) = split(ns, &DURATIONS, "s");
+    format!("{count}{unit}")
 }
 
 /// Bound, in hours: longer durations are rejected, so that sums of durations fit into nanoseconds.
 const DURATION_HOURS_MAX: u64 = 10_000;
 
-/// Parses a duration, such as `20ms`, `1.5s` or `2m`; only 0 needs no unit.
+/// Parses a duration, such as `20ms`, `1.5s` or `2min`; only 0 needs no unit.
 ///
 /// # Errors
 /// Returns a sentence that states what was expected.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let duration = read_duration(text).filter(|time| time.as_secs() <= DURATION_HOURS_MAX * 3600);
-    duration
-        .ok_or_else(|| format!("expected a duration such as 500us, 20ms, 1.5s or 2m, not `{text}`"))
+    duration.ok_or_else(|| {
+        format!("expected a duration such as 500us, 20ms, 1.5s or 2min, not `{text}`")
+    })
 }
 
 /// Parses a duration above zero.
@@ -80,34 +59,27 @@ pub(crate) fn some_duration(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-/// Parses a size in bytes, such as `4KB`, `100MB` or `1GiB`; a number without a unit is in bytes.
+/// Parses a size in bytes, such as `4kB`, `100MB` or `1GiB`; a number without a unit is in bytes.
 ///
 /// # Errors
 /// Returns a sentence that states what was expected.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     let size = read_size(text);
-    size.ok_or_else(|| format!("expected a size such as 4KB, 100MB or 3.3GB, not `{text}`"))
+    size.ok_or_else(|| format!("expected a size such as 4kB, 100MB or 3.3GB, not `{text}`"))
 }
 
-/// Formats a time with three digits and a fitting unit.
+/// Formats a time with three digits, in seconds or a smaller unit.
 pub(crate) fn show_ns(ns: f64) -> String {
-    match ns {
-        0.0 => "0".to_owned(),
-        ns if ns < 1e3 => format!("{ns:.0} ns"),
-        ns if ns < 1e6 => digits(ns / 1e3, "us"),
-        ns if ns < 1e9 => digits(ns / 1e6, "ms"),
-        ns => digits(ns / 1e9, "s"),
+    if ns == 0.0 {
+        return "0".to_owned();
     }
+    round(ns, DURATIONS.iter().filter(|(_, ns)| *ns <= 1_000_000_000))
 }
 
-/// Formats a number of bytes with three digits and a fitting unit.
+/// Formats a number of bytes with three digits, in a decimal unit.
 pub(crate) fn show_bytes(bytes: f64) -> String {
-    match bytes {
-        bytes if bytes < 1e3 => format!("{bytes:.0} B"),
-        bytes if bytes < 1e6 => digits(bytes / 1e3, "KB"),
-        bytes if bytes < 1e9 => digits(bytes / 1e6, "MB"),
-        bytes => digits(bytes / 1e9, "GB"),
-    }
+    let is_decimal = |unit: u64| unit == 1 || !unit.is_power_of_two();
+    round(bytes, SIZES.iter().filter(|(_, unit)| is_decimal(*unit)))
 }
 
 /// Formats a count with commas between thousands.
@@ -123,17 +95,12 @@ pub(crate) fn show_count(count: u64) -> String {
     shown
 }
 
-/// Formats a length with at most three digits, rounded up.
+/// Formats a length in a binary unit, rounded up, with at most three digits below 1000 TiB.
 pub(crate) fn show_len(len: u64) -> String {
-    let mut unit = 1;
-    for name in ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] {
-        let count = len.div_ceil(unit);
-        if count < 1000 {
-            return format!("{count} {name}");
-        }
-        unit *= 1024;
-    }
-    format!("{} EiB", len.div_ceil(unit))
+    let mut units = SIZES.iter().filter(|(_, unit)| unit.is_power_of_two());
+    let fitting = units.find(|(_, unit)| len.div_ceil(*unit) < 1000);
+    let (name, unit) = fitting.unwrap_or(&SIZES[SIZES.len() - 1]);
+    format!("{} {name}", len.div_ceil(*unit))
 }
 
 fn read(text: &str, units: &[(&str, u64)], alone: Option<u64>) -> Option<u64> {
@@ -159,20 +126,18 @@ fn read(text: &str, units: &[(&str, u64)], alone: Option<u64>) -> Option<u64> {
     whole.checked_add(u64::try_from(fraction).ok()?)
 }
 
-fn show(value: u64, units: &[(&str, u64)]) -> String {
-    let fitting = units
-        .iter()
-        .find(|(_, unit)| value > 0 && value.is_multiple_of(*unit));
-    let (name, unit) = fitting.unwrap_or(units.last().expect("there are units"));
-    format!("{}{name}", value / unit)
-}
-
-fn digits(number: f64, unit: &str) -> String {
-    match number {
-        number if number < 10.0 => format!("{number:.2} {unit}"),
-        number if number < 100.0 => format!("{number:.1} {unit}"),
-        number => format!("{number:.0} {unit}"),
-    }
+/// Formats a value with three digits in the largest of these units that leaves a whole part.
+fn round<'a>(value: f64, mut units: impl DoubleEndedIterator<Item = &'a (&'a str, u64)>) -> String {
+    let fitting = units.rfind(|(_, unit)| *unit == 1 || value / *unit as f64 >= 0.9995);
+    let (name, unit) = fitting.expect("one unit is 1");
+    let number = value / *unit as f64;
+    let digits = match number {
+        _ if *unit == 1 => 0,
+        ..9.995 => 2,
+        ..99.95 => 1,
+        _ => 0,
+    };
+    format!("{number:.digits$} {name}")
 }
 
 #[cfg(test)]
@@ -186,6 +151,8 @@ mod tests {
             ("0", Some(0)),
             ("102", Some(102)),
             ("200MB", Some(200_000_000)),
+            ("4KB", Some(4_000)),
+            ("4kB", Some(4_000)),
             ("64KiB", Some(65_536)),
             ("64kib", Some(65_536)),
             (" 1.5 GiB ", Some(3 << 29)),
@@ -214,6 +181,8 @@ mod tests {
             ("250ms", Some(250_000_000)),
             ("1s", Some(1_000_000_000)),
             ("1.5m", Some(90_000_000_000)),
+            ("1.5M", Some(90_000_000_000)),
+            ("1.5min", Some(90_000_000_000)),
             ("2 h", Some(7_200_000_000_000)),
             ("1d", Some(86_400_000_000_000)),
             ("7us", Some(7_000)),
@@ -238,14 +207,15 @@ mod tests {
             (1, "1B"),
             (1024, "1KiB"),
             (65_536, "64KiB"),
+            (4_000, "4kB"),
             (200_000_000, "200MB"),
         ];
         for (bytes, expected) in table {
             assert_eq!(show_size(bytes), expected);
         }
         assert_eq!(show_duration(Duration::from_millis(1500)), "1500ms");
-        assert_eq!(show_duration(Duration::from_secs(120)), "2m");
-        assert_eq!(show_duration(Duration::ZERO), "0ns");
+        assert_eq!(show_duration(Duration::from_secs(120)), "2min");
+        assert_eq!(show_duration(Duration::ZERO), "0s");
     }
 
     #[test]
@@ -278,9 +248,13 @@ mod tests {
         assert_eq!(show_ns(999.0), "999 ns");
         assert_eq!(show_ns(1_234.0), "1.23 us");
         assert_eq!(show_ns(23_400_000.0), "23.4 ms");
+        assert_eq!(show_ns(999_600.0), "1.00 ms");
+        assert_eq!(show_ns(9_996_000.0), "10.0 ms");
         assert_eq!(show_ns(123e9), "123 s");
+        assert_eq!(show_bytes(0.0), "0 B");
         assert_eq!(show_bytes(12.0), "12 B");
-        assert_eq!(show_bytes(4_096.0), "4.10 KB");
+        assert_eq!(show_bytes(4_096.0), "4.10 kB");
+        assert_eq!(show_bytes(2e15), "2000 TB");
         assert_eq!(show_count(0), "0");
         assert_eq!(show_count(999), "999");
         assert_eq!(show_count(1_234_567), "1,234,567");
@@ -295,7 +269,7 @@ mod tests {
             (1025, "2 KiB"),
             (1024 * 999, "999 KiB"),
             (1024 * 1000, "1 MiB"),
-            (u64::MAX, "16 EiB"),
+            (u64::MAX, "16777216 TiB"),
         ];
         for (len, expected) in table {
             assert_eq!(show_len(len), expected);

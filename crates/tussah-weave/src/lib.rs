@@ -37,7 +37,7 @@ pub mod suggest;
 mod token;
 pub mod tree;
 mod types;
-mod unit;
+pub mod unit;
 mod value;
 
 pub use check::{Checked, check};

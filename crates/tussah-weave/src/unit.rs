@@ -1,4 +1,4 @@
-//! Units of literals. A number with a unit is an exact value.
+//! Units of sizes, durations and counts. A number with a unit is an exact value.
 
 use std::time::Duration;
 
@@ -18,32 +18,63 @@ pub(crate) enum Unit {
     Nanoseconds(u64),
 }
 
-/// The units, of each kind from the smallest to the largest.
-const UNITS: &[(&str, Unit)] = &[
-    ("k", Unit::Times(1_000)),
-    ("M", Unit::Times(1_000_000)),
-    ("G", Unit::Times(1_000_000_000)),
-    ("B", Unit::Bytes(1)),
-    ("kB", Unit::Bytes(1_000)),
-    ("KiB", Unit::Bytes(1 << 10)),
-    ("MB", Unit::Bytes(1_000_000)),
-    ("MiB", Unit::Bytes(1 << 20)),
-    ("GB", Unit::Bytes(1_000_000_000)),
-    ("GiB", Unit::Bytes(1 << 30)),
-    ("TB", Unit::Bytes(1_000_000_000_000)),
-    ("TiB", Unit::Bytes(1 << 40)),
-    ("ns", Unit::Nanoseconds(1)),
-    ("us", Unit::Nanoseconds(1_000)),
-    ("ms", Unit::Nanoseconds(1_000_000)),
-    ("s", Unit::Nanoseconds(1_000_000_000)),
-    ("min", Unit::Nanoseconds(60_000_000_000)),
-    ("h", Unit::Nanoseconds(3_600_000_000_000)),
+/// The units of sizes in bytes, from the smallest to the largest. Of two names for the same unit,
+/// the second one is displayed.
+pub const SIZES: [(&str, u64); 10] = [
+    ("B", 1),
+    ("KB", 1_000),
+    ("kB", 1_000),
+    ("KiB", 1 << 10),
+    ("MB", 1_000_000),
+    ("MiB", 1 << 20),
+    ("GB", 1_000_000_000),
+    ("GiB", 1 << 30),
+    ("TB", 1_000_000_000_000),
+    ("TiB", 1 << 40),
 ];
+
+/// The units of durations in nanoseconds, from the smallest to the largest. Of two names for the
+/// same unit, the second one is displayed.
+///
+/// Options and configuration files accept all of them. Weave lacks `m` and `d`, because a unit
+/// cannot be the name of an instance.
+pub const DURATIONS: [(&str, u64); 8] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("min", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("d", 86_400_000_000_000),
+];
+
+const COUNTS: [(&str, u64); 3] = [("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
+
+/// Splits a value into a count and the largest of these units that leaves no fraction. Zero has the
+/// unit `zero`.
+#[must_use]
+pub fn split(value: u64, units: &[(&'static str, u64)], zero: &'static str) -> (u64, &'static str) {
+    let mut units = units.iter().rev();
+    let fitting = units.find(|(_, unit)| value > 0 && value.is_multiple_of(*unit));
+    fitting.map_or((value, zero), |(name, unit)| (value / unit, name))
+}
+
+/// Returns the names of Weave's units, each with its unit.
+fn names() -> impl Iterator<Item = (&'static str, Unit)> {
+    let counts = COUNTS.map(|(name, count)| (name, Unit::Times(count)));
+    let sizes = SIZES.map(|(name, bytes)| (name, Unit::Bytes(bytes)));
+    let durations = DURATIONS.map(|(name, ns)| (name, Unit::Nanoseconds(ns)));
+    let durations = durations
+        .into_iter()
+        .filter(|(name, _)| !["m", "d"].contains(name));
+    counts.into_iter().chain(sizes).chain(durations)
+}
 
 /// Returns the unit with this name.
 pub(crate) fn find(name: &str) -> Option<Unit> {
-    let unit = UNITS.iter().find(|(known, _)| *known == name);
-    unit.map(|&(_, unit)| unit)
+    let unit = names().find(|(known, _)| *known == name);
+    unit.map(|(_, unit)| unit)
 }
 
 /// Returns the help for an unknown unit.
@@ -56,7 +87,7 @@ pub(crate) fn help(name: &str) -> String {
         "hour" | "hours" | "hr" => Some("h"),
         "byte" | "bytes" => Some("B"),
         "percent" => Some("%"),
-        _ => suggest::nearest(name, UNITS.iter().map(|&(known, _)| known)),
+        _ => suggest::nearest(name, names().map(|(known, _)| known)),
     };
     match near {
         Some(near) => format!("did you mean `{near}`?"),
@@ -144,43 +175,26 @@ fn whole(number: &str, factor: u64, of: &str) -> Result<u64, String> {
 
 /// Splits a size into a count and its largest unit without a fraction.
 pub(crate) fn size(bytes: u64) -> (u64, &'static str) {
-    let binary = |unit: Unit| match unit {
-        Unit::Bytes(factor) if factor.is_power_of_two() => Some(factor),
-        _ => None,
-    };
-    largest(bytes, binary).unwrap_or((bytes, "B"))
+    split(bytes, &SIZES, "B")
 }
 
 /// Splits a duration into a count and its largest unit without a fraction.
 pub(crate) fn duration(time: Duration) -> (u64, &'static str) {
     let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let of_time = |unit: Unit| match unit {
-        Unit::Nanoseconds(factor) => Some(factor),
-        _ => None,
-    };
-    let (count, unit) = largest(nanoseconds, of_time).unwrap_or((0, "s"));
-    // "90 s" reads better than "90000 ms"; so does "1 min" than "60 s", but not "0 h".
-    if nanoseconds == 0 {
-        (0, "s")
-    } else {
-        (count, unit)
-    }
-}
-
-fn largest(value: u64, factor: impl Fn(Unit) -> Option<u64>) -> Option<(u64, &'static str)> {
-    let mut units = UNITS.iter().rev();
-    if value == 0 {
-        return None;
-    }
-    units.find_map(|&(name, unit)| {
-        let factor = factor(unit)?;
-        value.is_multiple_of(factor).then(|| (value / factor, name))
-    })
+    // Weave has no days, which are the last unit.
+    split(nanoseconds, &DURATIONS[..DURATIONS.len() - 1], "s")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn common_names_of_instances_are_no_units() {
+        for name in ["m", "d"] {
+            assert_eq!(find(name), None);
+        }
+    }
 
     #[test]
     fn a_literal_is_exact() {
@@ -198,7 +212,10 @@ mod tests {
         check("1.5", "k", "1500");
         check("0", "ms", "0 s");
         check("0", "B", "0 B");
-        check("1", "kB", "1000 B");
+        check("1", "kB", "1 kB");
+        check("1", "KB", "1 kB");
+        check("200", "MB", "200 MB");
+        check("24", "h", "24 h");
         check("0.5", "B", "this is not a whole number of bytes");
         check("1.0", "B", "1 B");
         check(

@@ -60,7 +60,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     routes: Option<usize>,
     /// Time after which the router disconnects a peer that sends nothing, at least 80ms [default:
-    /// 2m]
+    /// 2min]
     #[arg(long, value_name = "TIME", value_parser = some_duration)]
     silence: Option<Duration>,
     /// Time limit for sending the last packets and finishing downloads when the router shuts down

@@ -17,7 +17,7 @@
 //! let matches = command.get_matches_from(["web", "--drain=soon", "--limit-headers=1"]);
 //! let errors = Config::load_from(&Arguments::from_arg_matches(&matches)?, []).unwrap_err();
 //! assert_eq!(errors.to_string(), "\
-//! --drain: expected a duration such as \"250ms\" or \"1.5s\", from 0ns to 1d, found \"soon\"
+//! --drain: expected a duration such as \"250ms\" or \"1.5s\", from 0s to 1d, found \"soon\"
 //! --limit-headers: expected a whole number from 8 to 1000, found \"1\"");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

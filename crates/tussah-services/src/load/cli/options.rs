@@ -115,7 +115,7 @@ pub(super) struct Options {
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
 
-    /// Stop after this time, such as 500ms, 10s or 2m [default: 10s without --requests]
+    /// Stop after this time, such as 500ms, 10s or 2min [default: 10s without --requests]
     #[arg(short, long, value_parser = some_duration)]
     duration: Option<Duration>,
 

@@ -160,8 +160,8 @@ Examples:
       Check a configuration file without serving anything.
 
 Values:
-  SIZE     64KiB, 200MB, 1.5GiB; KB is 1000 bytes, KiB 1024; a bare number is in bytes
-  TIME     250ms, 1s, 1.5m, 2h; the units are us, ms, s, m, h and d
+  SIZE     64KiB, 200MB, 1.5GiB; kB is 1000 bytes, KiB 1024; a bare number is in bytes
+  TIME     250ms, 1s, 1.5min, 2h; the units are us, ms, s, min (or m), h and d
   NETWORK  a network such as 10.0.0.0/8, an address such as ::1, or unix
   BOOL     true or false; --listing alone means --listing=true
   List options may be repeated or take several values separated by commas. --header must be

@@ -62,9 +62,9 @@ const SAMPLES: &[(&str, &str, &str)] = &[
         ".cgi=127.0.0.1:9000,/app/=unix:/run/app",
         concat!(
             r#"[{ address = "127.0.0.1:9000", suffix = ".cgi", connections = 5, queue = 1024, "#,
-            r#"timeout-queue = "10s", timeout-connect = "5s", timeout = "1m", path-info = true, "#,
+            r#"timeout-queue = "10s", timeout-connect = "5s", timeout = "1min", path-info = true, "#,
             r#"buffering = true, params = {} }, { address = "unix:/run/app", prefix = "/app/", connections = 5, "#,
-            r#"queue = 1024, timeout-queue = "10s", timeout-connect = "5s", timeout = "1m", "#,
+            r#"queue = 1024, timeout-queue = "10s", timeout-connect = "5s", timeout = "1min", "#,
             r#"path-info = true, buffering = true, params = {} }]"#,
         ),
     ),
@@ -78,7 +78,7 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("target", "500ms", r#""500ms""#),
     ("overload", "observe", r#""observe""#),
     ("half-close", "serve", r#""serve""#),
-    ("drain", "0", r#""0ns""#),
+    ("drain", "0", r#""0s""#),
     ("server-header", "off", r#""off""#),
     (
         "trusted-proxies",
@@ -95,11 +95,11 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("limits.requests", "100", "100"),
     ("limits.rejecting", "10", "10"),
     ("timeouts.head", "1s", r#""1s""#),
-    ("timeouts.body", "2m", r#""2m""#),
+    ("timeouts.body", "2m", r#""2min""#),
     ("timeouts.idle", "1.5s", r#""1500ms""#),
     ("timeouts.write", "1h", r#""1h""#),
     ("timeouts.rate", "1KiB", r#""1KiB""#),
-    ("timeouts.linger", "0", r#""0ns""#),
+    ("timeouts.linger", "0", r#""0s""#),
     ("tls.cert", "/c.pem", r#""/c.pem""#),
     ("tls.key", "/k.pem", r#""/k.pem""#),
     ("log.file", "-", r#""-""#),
@@ -368,7 +368,7 @@ fn each_kind_of_value_is_checked() {
         ),
         (
             "drain = 1979-05-27",
-            "1:9: drain: expected a duration such as \"250ms\" or \"1.5s\", from 0ns to 1d, found a date",
+            "1:9: drain: expected a duration such as \"250ms\" or \"1.5s\", from 0s to 1d, found a date",
         ),
         (
             "cache = 5",

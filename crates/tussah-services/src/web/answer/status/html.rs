@@ -1,13 +1,13 @@
 //! The status page as HTML. It loads no other resources and updates itself.
 
 use std::fmt::{Display, Write as _};
-use std::time::Duration;
 
 use tussah::stage::observe::{Digest, StageStats};
 use tussah::sync::LimitStats;
 use tussah_plot::Escaped;
 
 use super::report::{Report, Source, allowed};
+use crate::units::{show_bytes, show_ns};
 use crate::web::server::counts::Count;
 
 pub(super) fn page(report: &Report) -> String {
@@ -114,7 +114,7 @@ fn row(page: &mut String, source: &Source) {
     for (class, codes) in counted.codes().into_iter().enumerate() {
         count(codes, class == 4);
     }
-    let _ = write!(page, "<td>{}", bytes(counted.get(Count::Bytes)));
+    let _ = write!(page, "<td>{}", show_bytes(counted.get(Count::Bytes) as f64));
 }
 
 fn cell(page: &mut String, number: u64, is_bad: bool) {
@@ -182,31 +182,7 @@ fn time(times: &Digest, permille: u64) -> String {
     if times.count() == 0 {
         return "–".to_owned();
     }
-    duration(times.percentile(permille))
-}
-
-/// Formats a time in a readable unit.
-fn duration(time: Duration) -> String {
-    let us = time.as_secs_f64() * 1e6;
-    match us {
-        ..999.5 => format!("{us:.0} µs"),
-        ..99_950.0 => format!("{:.1} ms", us / 1e3),
-        ..999_500.0 => format!("{:.0} ms", us / 1e3),
-        _ => format!("{:.2} s", us / 1e6),
-    }
-}
-
-/// Formats a number of bytes in a readable unit.
-fn bytes(bytes: u64) -> String {
-    let mut value = bytes as f64;
-    for unit in ["B", "kB", "MB", "GB"] {
-        if value < 999.5 {
-            let digits = usize::from(unit != "B" && value < 99.95);
-            return format!("{value:.digits$} {unit}");
-        }
-        value /= 1000.0;
-    }
-    format!("{value:.1} TB")
+    show_ns(times.percentile(permille).as_nanos() as f64)
 }
 
 const TOP: &str = "<!doctype html><html lang=en><meta charset=utf-8>\
@@ -241,20 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_the_unit_in_which_they_are_read() {
-        let table = [
-            (0, "0 µs", "0 B"),
-            (999, "999 µs", "999 B"),
-            (1_000, "1.0 ms", "1.0 kB"),
-            (99_900, "99.9 ms", "99.9 kB"),
-            (100_000, "100 ms", "100 kB"),
-            (1_500_000, "1.50 s", "1.5 MB"),
-        ];
-        for (number, expected_time, expected_bytes) in table {
-            assert_eq!(duration(Duration::from_micros(number)), expected_time);
-            assert_eq!(bytes(number), expected_bytes);
-        }
-        assert_eq!(bytes(u64::MAX), "18446744.1 TB");
+    fn the_uptime_has_two_units() {
         let ups = [59, 61, 3_660, 90_000].map(up);
         assert_eq!(ups, ["59 s", "1 min 1 s", "1 h 1 min", "1 d 1 h"]);
     }
