@@ -1,7 +1,7 @@
 //! Unix sockets.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::sync::{Arc, mpsc};
@@ -9,7 +9,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt};
-use rustix::io::{FdFlags, fcntl_getfd};
+use rustix::io::{Errno, FdFlags, fcntl_getfd};
+use rustix::net::SendFlags;
 use tussah::events::on_readable;
 use tussah::net::unix::SocketAddr;
 use tussah::net::{Shutdown, UnixDatagram, UnixListener, UnixStream};
@@ -163,6 +164,57 @@ fn a_short_read_is_no_reason_to_wait() {
                 all.extend(&buffer[..len]);
             }
             assert_eq!(all, b"onetwothree");
+        }
+    });
+}
+
+/// A read that ends before an urgent byte is also short though more is there.
+#[test]
+fn an_urgent_byte_is_no_reason_to_wait() {
+    run(async {
+        let (a, b) = UnixStream::pair().expect("made");
+        assert!(cut(b.read(&mut [0]), 1).await.is_none());
+        a.write_all(b"one").await.expect("there is room");
+        match rustix::net::send(&a, b"!", SendFlags::OOB) {
+            // Linux before 5.15.
+            Err(Errno::OPNOTSUPP) => return println!("this kernel has no urgent bytes"),
+            sent => assert_eq!(sent, Ok(1)),
+        }
+        a.write_all(b"two").await.expect("there is room");
+        let mut all = Vec::<u8>::new();
+        while all.len() < 6 {
+            let mut buffer = [0; 64];
+            let len = b.read(&mut buffer).await.expect("it is there");
+            all.extend(&buffer[..len]);
+        }
+        assert_eq!(all, b"onetwo");
+    });
+}
+
+#[test]
+fn a_stream_is_not_readable_after_a_short_read() {
+    run(async {
+        let (a, b) = UnixStream::pair().expect("made");
+        assert!(cut(b.read(&mut [0]), 1).await.is_none());
+        let is_readable = |b: &UnixStream| {
+            let mut context = Context::from_waker(Waker::noop());
+            b.poll_readable(&mut context).is_ready()
+        };
+        for vectored in [false, true] {
+            a.write_all(b"four").await.expect("there is room");
+            until("the driver reports it", || is_readable(&b)).await;
+            let (mut start, mut rest) = ([0; 3], [0; 3]);
+            if vectored {
+                let buffers = &mut [IoSliceMut::new(&mut start), IoSliceMut::new(&mut rest)];
+                let read = AsyncReadExt::read_vectored(&mut &b, buffers).await;
+                assert_eq!(read.expect("it is there"), 4);
+            } else {
+                // Not short: there may be more.
+                assert_eq!(b.read(&mut start).await.expect("it is there"), 3);
+                assert!(is_readable(&b));
+                assert_eq!(b.read(&mut rest).await.expect("it is there"), 1);
+            }
+            assert!(!is_readable(&b));
         }
     });
 }

@@ -10,7 +10,7 @@ use rustix::net::{
     self, MMsgHdr, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrAny,
 };
-use tussah_core::io::spend_bytes;
+use tussah_core::io::{Direction, spend_bytes};
 
 use super::{Socket, TRANSFER_MAX};
 
@@ -33,14 +33,10 @@ pub(crate) struct Message {
 }
 
 impl Socket {
-    /// Receives from a stream whose reads may end at a message boundary: a short read does not mean
-    /// that the stream is drained.
+    /// Receives from a Unix stream. Descriptors that arrive with the bytes are closed.
     pub(crate) fn receive_some(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let wanted = buffer.len().min(TRANSFER_MAX);
-        let flags = RecvFlags::empty();
-        let (len, _) = retry_on_intr(|| net::recv(self.as_fd(), &mut buffer[..wanted], flags))?;
-        spend_bytes(len);
-        Ok(len)
+        self.receive_slices(&mut [IoSliceMut::new(&mut buffer[..wanted])], wanted)
     }
 
     /// Does the same as [`receive_some`](Self::receive_some) with several buffers.
@@ -49,14 +45,29 @@ impl Socket {
         buffers: &mut [IoSliceMut<'_>],
     ) -> io::Result<usize> {
         let run = super::run(buffers.iter().map(|buffer| buffer.len()), TRANSFER_MAX);
-        match &mut buffers[run] {
+        let run = &mut buffers[run];
+        let wanted = run.iter().map(|buffer| buffer.len()).sum();
+        match run {
             [only] => self.receive_some(only),
-            run => {
-                let len = retry_on_intr(|| rustix::io::readv(self.as_fd(), &mut *run))?;
-                spend_bytes(len);
-                Ok(len)
-            }
+            run => self.receive_slices(run, wanted),
         }
+    }
+
+    /// Receives from a Unix stream. A short, nonempty read has drained the stream, unless it ended
+    /// after bytes that came with descriptors, as the flags of `recvmsg` show.
+    fn receive_slices(&self, slices: &mut [IoSliceMut<'_>], wanted: usize) -> io::Result<usize> {
+        let Self::Os(source) = self;
+        let before = source.marker();
+        let received = retry_on_intr(|| {
+            let mut control = RecvAncillaryBuffer::default();
+            net::recvmsg(source.as_fd(), slices, &mut control, RecvFlags::empty())
+        })?;
+        let len = received.bytes;
+        if 0 < len && len < wanted && !received.flags.contains(ReturnFlags::CTRUNC) {
+            source.came_short(Direction::Read, before);
+        }
+        spend_bytes(len);
+        Ok(len)
     }
 
     /// Receives a datagram. Returns its length before truncation to the buffer.
