@@ -14,6 +14,7 @@ struct Line<'a> {
     seeds: usize,
     decision_ns: f64,
     goodput_worst: f64,
+    tail: f64,
     #[serde(flatten)]
     median: Score,
 }
@@ -30,6 +31,7 @@ pub fn print_json(heats: &[Heat], charged: f64) {
                 seeds: entry.seeds.len(),
                 decision_ns: entry.decision_ns,
                 goodput_worst: entry.goodput_worst(),
+                tail: entry.tail(),
                 median: entry.median,
             };
             let line = serde_json::to_string(&line);
@@ -41,10 +43,11 @@ pub fn print_json(heats: &[Heat], charged: f64) {
     }
 }
 
-const HEAD: [&str; 14] = [
+const HEAD: [&str; 15] = [
     "controller",
     "goodput %",
     "worst %",
+    "tail %",
     "p50 ms",
     "p90 ms",
     "p99 ms",
@@ -58,7 +61,8 @@ const HEAD: [&str; 14] = [
     "ns/decision",
 ];
 
-/// Prints a table for each scenario, with medians over the seeds, and the worst goodput.
+/// Prints a table for each scenario, with medians over the seeds, the worst goodput, and the share
+/// of the seeds with a goodput below 85 % of the median.
 pub fn print(heats: &[Heat]) {
     for heat in heats {
         let scenario = &heat.scenario;
@@ -76,6 +80,7 @@ pub fn print(heats: &[Heat]) {
             let figures = [
                 score.goodput * 100.0,
                 entry.goodput_worst() * 100.0,
+                entry.tail() * 100.0,
                 score.p50,
                 score.p90,
                 score.p99,

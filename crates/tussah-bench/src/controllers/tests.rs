@@ -36,6 +36,18 @@ fn without_admission_nothing_is_in_time_in_overload_and_by_default_nearly_all_is
 }
 
 #[test]
+fn runs_far_below_the_median_are_counted() {
+    let heat = small("step-2", &["auto"], 0.05, 4);
+    let mut entry = heat.entries[0].clone();
+    entry.median.goodput = 1.0;
+    let goodputs = [0.2, 0.84, 0.86, 1.1];
+    for (seed, goodput) in entry.seeds.iter_mut().zip(goodputs) {
+        seed.goodput = goodput;
+    }
+    assert_eq!((entry.tail(), entry.goodput_worst()), (0.5, 0.2));
+}
+
+#[test]
 fn contenders_fit_the_scenario() {
     let names = [
         "threshold",
