@@ -28,6 +28,19 @@ pub fn caught<R>(f: impl FnOnce() -> R) -> Option<R> {
     }
 }
 
+/// Runs an OS thread of the runtime, and aborts the process if it panics. The panics of user code
+/// are caught before, so the panic is a defect of the runtime. Events would wait forever for a
+/// worker that has ended.
+pub(crate) fn abort_on_panic(work: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(work)).is_err() {
+        eprintln!(
+            "tussah: an OS thread of the runtime panicked, which is a defect of the runtime; the \
+             process aborts"
+        );
+        std::process::abort();
+    }
+}
+
 #[cold]
 fn dispose(payload: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
@@ -74,6 +87,34 @@ impl<T> fmt::Debug for Guarded<T> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    /// Set in the child process that the test below starts.
+    const CHILD: &str = "TUSSAH_TEST_PANICKED_WORKER";
+
+    #[test]
+    #[cfg_attr(miri, ignore = "it starts a process")]
+    fn a_worker_that_panics_ends_the_process() {
+        if std::env::var_os(CHILD).is_some() {
+            let worker = || abort_on_panic(|| panic!("a defect"));
+            let worker = std::thread::Builder::new()
+                .spawn(worker)
+                .expect("it starts");
+            return drop(worker.join());
+        }
+        let test = "quietly::tests::a_worker_that_panics_ends_the_process";
+        let this = std::env::current_exe().expect("a test is a program");
+        let child = std::process::Command::new(this)
+            .args(["--exact", test, "--nocapture"])
+            .env(CHILD, "1")
+            .output()
+            .expect("it starts");
+        let said = String::from_utf8_lossy(&child.stderr);
+        assert!(
+            said.contains("an OS thread of the runtime panicked"),
+            "{said}"
+        );
+        assert!(!child.status.success());
+    }
 
     #[test]
     #[cfg_attr(miri, ignore = "it leaks on purpose")]

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::named::named;
-use crate::quietly::{Guarded, quietly};
+use crate::quietly::{Guarded, abort_on_panic, quietly};
 use crate::runtime::Shared;
 use crate::stats::Site;
 
@@ -147,7 +147,7 @@ impl Watchdog {
         let (weak, ordered) = (Arc::downgrade(shared), orders.clone());
         let os_thread = std::thread::Builder::new()
             .name(format!("{}-watchdog", shared.name))
-            .spawn(move || watch(&weak, limit, &Guarded::new(report), &ordered))
+            .spawn(move || abort_on_panic(|| watch(&weak, limit, &Guarded::new(report), &ordered)))
             .map_err(|error| named("cannot start the OS thread of the watchdog", error))?;
         Ok(Self {
             orders,

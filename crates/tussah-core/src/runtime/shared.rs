@@ -18,7 +18,7 @@ use crate::loom::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering
 use crate::loom::thread;
 use crate::named::named;
 use crate::policy::{Policy, Priorities};
-use crate::quietly::Guarded;
+use crate::quietly::{Guarded, abort_on_panic};
 use crate::slab::Slab;
 use crate::time::{AdvanceHook, Shard};
 use crate::watchdog::Watchdog;
@@ -311,7 +311,7 @@ impl Shared {
         let shared = self.clone();
         let started = thread::Builder::new()
             .name(format!("{}-worker-{place}", self.name))
-            .spawn(move || crate::worker::main(shared, remote, place));
+            .spawn(move || abort_on_panic(|| crate::worker::main(shared, remote, place)));
         if started.is_err() {
             // Either a poster that chose this place in the meantime sees the flag, or we see the
             // node that it queued.
