@@ -5,6 +5,7 @@ mod fastcgi;
 mod gnutella;
 mod load;
 mod modules;
+mod send;
 mod site;
 mod video;
 mod weave;
