@@ -1,5 +1,7 @@
 //! The messages for wrong texts, and the code for right ones.
 
+use std::path::{Path, PathBuf};
+
 use super::*;
 
 const NUMBERS: &str = "\
@@ -127,6 +129,65 @@ graph Web(root: path, listen: address = \"127.0.0.1:8080\", cache: size = 200 Mi
         // The places of the parts are equal, too.
         assert_eq!(checked(text), checked(&written.text));
     }
+}
+
+/// Adds the texts of all files in Weave below a folder.
+fn weave_files(folder: &Path, texts: &mut Vec<(PathBuf, String)>) {
+    for entry in std::fs::read_dir(folder).expect("it is a folder") {
+        let path = entry.expect("it can be read").path();
+        if path.is_dir() {
+            weave_files(&path, texts);
+        } else if path.extension().is_some_and(|it| it == "weave") {
+            let text = std::fs::read_to_string(&path).expect("it is text");
+            texts.push((path, text));
+        }
+    }
+}
+
+/// Returns the graphs, tests and errors of a text. Places are lines and columns, because comments
+/// are no tokens.
+fn meaning(text: &str) -> String {
+    let parsed = tussah_weave::parse(text);
+    let checked = tussah_weave::check(&parsed.file, None);
+    let all = format!("{:#?} {checked:#?}", parsed.diagnostics);
+    let place = |line: &str| {
+        let (name, number) = line.trim().split_once(": ")?;
+        let number = number
+            .strip_suffix(',')
+            .filter(|_| matches!(name, "start" | "end"))?;
+        let before = text.get(..number.parse().ok()?)?;
+        let column = before.lines().last().map_or(0, str::len);
+        Some(format!("line {}, column {column}", before.lines().count()))
+    };
+    let lines = all
+        .lines()
+        .map(|line| place(line).unwrap_or_else(|| line.to_owned()));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// All files of the project, right and wrong ones.
+#[test]
+fn tokens_mean_the_same_as_the_text_of_each_file() {
+    let mut texts = Vec::new();
+    weave_files(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
+        &mut texts,
+    );
+    let mut compared = 0;
+    for (path, text) in texts {
+        // Space at the end of a line is no token.
+        let text = text.lines().map(|line| line.trim_end().to_owned() + "\n");
+        let text: String = text.collect();
+        // Other texts are not made of tokens of Rust: their brackets do not match, for example.
+        let Ok(tokens) = text.parse() else { continue };
+        let (of_text, of_tokens) = (meaning(&text), meaning(&Text::of(tokens).text));
+        for (of_text, of_tokens) in of_text.lines().zip(of_tokens.lines()) {
+            assert_eq!(of_text, of_tokens, "{}", path.display());
+        }
+        assert_eq!(of_text, of_tokens, "{}", path.display());
+        compared += 1;
+    }
+    assert!(compared > 100, "{compared}");
 }
 
 #[test]

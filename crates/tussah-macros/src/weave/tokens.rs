@@ -51,7 +51,7 @@ impl Text {
             match (doc, token) {
                 (Some(doc), token) => {
                     tokens.next();
-                    for line in doc.value().lines() {
+                    for line in doc.value().split('\n') {
                         self.write(&format!("///{line}"), token.span());
                         self.newline();
                     }

@@ -505,3 +505,31 @@ fn the_graphs_are_short() {
         assert!(lines_of(&format!("{name}/main.rs")) <= rust);
     }
 }
+
+/// The guide counts lines as the Aspen paper does: without empty ones and comments.
+#[test]
+fn the_guide_counts_the_lines_of_the_graphs() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let guide = fs::read_to_string(root.join("docs/guide/graphs.md")).expect("the guide");
+    let examples = [
+        ("pipeline", "crates/tussah/examples/pipeline"),
+        ("chat", "crates/tussah/examples/chat"),
+        ("small_web", "crates/tussah-services/examples/small_web"),
+    ];
+    for (name, folder) in examples {
+        let count = |file: &str| {
+            let text = fs::read_to_string(root.join(folder).join(file)).expect("its source");
+            let lines = text.lines().map(str::trim);
+            let code = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
+            code.count()
+        };
+        let end = format!(
+            "| {} | {} |",
+            count(&format!("{name}.weave")),
+            count("main.rs")
+        );
+        let begin = format!("| `{name}` |");
+        let mut rows = guide.lines().filter(|line| line.starts_with(&begin));
+        assert!(rows.all(|row| row.ends_with(&end)), "{name}: {end}");
+    }
+}
