@@ -19,6 +19,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use tussah_core::io::{Direction, Source};
 use tussah_core::time::Sleep;
 use tussah_core::{Color, Colored, Handle, Runtime};
@@ -301,17 +302,14 @@ fn an_os_thread_is_held_while_its_runtime_ends() {
     let rounds: u64 = rounds.and_then(|rounds| rounds.parse().ok()).unwrap_or(60);
     let only = std::env::var("FROZEN_ATTACK").ok();
     let mut held = [0; ATTACKS.len()];
-    let mut random = 0x2545_F491_4F6C_DD1Du64;
+    let mut random = Rng::with_seed(1);
     for number in 0..rounds {
         let at = number as usize % ATTACKS.len();
         let (name, attack, is_bare) = ATTACKS[at];
         if only.as_ref().is_some_and(|only| only != name) {
             continue;
         }
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        held[at] += u32::from(round(attack, is_bare, (random >> 50) as u32));
+        held[at] += u32::from(round(attack, is_bare, random.u32(..1 << 14)));
     }
     println!("held to the end of the runtime, of {rounds}: {held:?}");
 }
