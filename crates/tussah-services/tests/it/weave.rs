@@ -392,13 +392,21 @@ fn the_figure_of_the_web_server_is_current() {
     let nothing = (0, String::new(), String::new());
     assert_eq!(tussah(root, &["fmt", "--check", graph]), nothing);
     assert_eq!(tussah(root, &["check", graph]).0, 0);
+    has_current_figure(graph, "../../docs/internals/web.svg");
+}
+
+#[test]
+fn the_figures_of_the_other_servers_are_current() {
+    has_current_figure("src/video/video.weave", "../../docs/video.svg");
+    has_current_figure("src/gnutella/gnutella.weave", "../../docs/gnutella.svg");
+}
+
+fn has_current_figure(graph: &str, file: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (_, figure, _) = tussah(root, &["draw", graph]);
-    let file = root.join("../../docs/internals/web.svg");
-    let current = std::fs::read_to_string(file).expect("the figure");
-    assert!(
-        figure == current,
-        "the figure is old: tussah draw {graph} -o ../../docs/internals/web.svg"
-    );
+    let current = std::fs::read_to_string(root.join(file)).expect("the figure");
+    let command = format!("tussah draw {graph} -o {file}");
+    assert!(figure == current, "the figure is old: {command}");
 }
 
 const TICKS: &str = "use Timer, Logger, FileLines, LinesOut
