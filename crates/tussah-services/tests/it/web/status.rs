@@ -314,6 +314,7 @@ fn the_html_page_lists_each_route() {
         "<th scope=row>/&quot;&lt;&amp;<td>",
         "<th scope=row>files<td>",
         "<dt>cache hits<dd>33.3 %",
+        "<svg",
     ] {
         assert!(page.text().contains(part), "{part} in {}", page.text());
     }

@@ -1,20 +1,25 @@
 //! The status page as HTML. It loads no other resources and updates itself.
 
 use std::fmt::{Display, Write as _};
+use std::sync::LazyLock;
 
 use tussah::stage::observe::{Digest, StageStats};
 use tussah::sync::LimitStats;
 use tussah_plot::Escaped;
 
 use super::report::{Report, Source, allowed};
+use crate::graph_status::{figure, with_figure};
 use crate::units::{show_bytes, show_ns};
 use crate::web::server::counts::Count;
+
+/// The graph of the server.
+static FIGURE: LazyLock<String> = LazyLock::new(|| figure(include_str!("../../stages/web.weave")));
 
 pub(super) fn page(report: &Report) -> String {
     let mut text = String::new();
     now(&mut text, report);
     let prometheus = " · <a href=\"?format=prometheus\">Prometheus</a>";
-    whole(&text, &report.stages, prometheus)
+    with_figure(&whole(&text, &report.stages, prometheus), &FIGURE)
 }
 
 /// Returns a page with a part that changes, a table of stages, and the links that follow the one to
@@ -197,7 +202,7 @@ table{border-collapse:collapse;width:100%;margin:1rem 0}\
 th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #8884;white-space:nowrap;\
 font-variant-numeric:tabular-nums}th{font-weight:500}th[colspan]{text-align:center}\
 th:first-child{text-align:left}tr+tr th:first-child:not([scope]){text-align:right}\
-.none{opacity:.4}.bad{color:#d33;font-weight:600}summary{cursor:pointer}</style>\
+.none{opacity:.4}.bad{color:#d33;font-weight:600}summary{cursor:pointer}svg{max-width:100%;height:auto}</style>\
 <h1>Status</h1><div id=now>";
 
 /// The part between the stages and the links to other formats.
