@@ -20,8 +20,8 @@ const SETTLES: Duration = Duration::from_secs(2);
 /// that always runs costs far more.
 const WAKES_MAX: u64 = 10;
 
-/// Bound, in the same unit, for the Gnutella router: it looks for hosts five times a second, and each
-/// look wakes several OS threads.
+/// Bound, in the same unit, for the Gnutella router: it looks for hosts five times a second, and
+/// each look wakes several OS threads.
 const ROUTER_WAKES_MAX: u64 = 600;
 
 /// A server: its command line, and its first work.
