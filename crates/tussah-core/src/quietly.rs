@@ -85,7 +85,7 @@ impl<T> fmt::Debug for Guarded<T> {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Set in the child process that the test below starts.
@@ -102,17 +102,20 @@ mod tests {
             return drop(worker.join());
         }
         let test = "quietly::tests::a_worker_that_panics_ends_the_process";
+        aborts_with(test, CHILD, "an OS thread of the runtime panicked");
+    }
+
+    /// Runs a test in a child process that has this variable, and checks that the child says this
+    /// and fails.
+    pub(crate) fn aborts_with(test: &str, variable: &str, message: &str) {
         let this = std::env::current_exe().expect("a test is a program");
         let child = std::process::Command::new(this)
             .args(["--exact", test, "--nocapture"])
-            .env(CHILD, "1")
+            .env(variable, "1")
             .output()
             .expect("it starts");
         let said = String::from_utf8_lossy(&child.stderr);
-        assert!(
-            said.contains("an OS thread of the runtime panicked"),
-            "{said}"
-        );
+        assert!(said.contains(message), "{said}");
         assert!(!child.status.success());
     }
 

@@ -292,6 +292,7 @@ fn timespec(duration: Duration) -> Timespec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quietly::tests::aborts_with;
 
     /// Set in the child process that the test below starts.
     const CHILD: &str = "TUSSAH_TEST_LOST_EPOLL";
@@ -308,18 +309,7 @@ mod tests {
             return epoll.look(&mut Events::new());
         }
         let test = "driver::epoll::tests::a_process_whose_epoll_instance_is_gone_says_so_and_ends";
-        let this = std::env::current_exe().expect("a test is a program");
-        let child = std::process::Command::new(this)
-            .args(["--exact", test, "--nocapture"])
-            .env(CHILD, "1")
-            .output()
-            .expect("it starts");
-        let said = String::from_utf8_lossy(&child.stderr);
-        assert!(
-            said.contains("epoll_wait failed: Invalid argument"),
-            "{said}"
-        );
-        assert!(!child.status.success());
+        aborts_with(test, CHILD, "epoll_wait failed: Invalid argument");
     }
 
     /// A write to an eventfd whose counter is full fails and reports no edge until the eventfd is

@@ -62,7 +62,10 @@ impl Outage {
         }
         let error = io::Error::from(error);
         if tracing::dispatcher::has_been_set() {
-            tracing::warn!(target: "tussah", %error, "{call} failed; it is tried again until it succeeds");
+            // A subscriber is user code.
+            quietly(|| {
+                tracing::warn!(target: "tussah", %error, "{call} failed; it is tried again until it succeeds");
+            });
         } else {
             eprintln!("tussah: {call} failed: {error}; it is tried again until it succeeds");
         }
@@ -79,7 +82,7 @@ impl Outage {
     #[cold]
     fn end(&self, call: &str) {
         self.0.store(false, Ordering::Relaxed);
-        tracing::info!(target: "tussah", "{call} succeeds again");
+        quietly(|| tracing::info!(target: "tussah", "{call} succeeds again"));
     }
 }
 

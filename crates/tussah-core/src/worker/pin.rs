@@ -1,5 +1,7 @@
 //! Pinning a worker to a CPU.
 
+use crate::quietly::quietly;
+
 /// Pins this OS thread to one of the CPUs that the process may use, by the index modulo their
 /// number. Does nothing if the system refuses, because pinning only affects speed.
 pub(super) fn pin_to_cpu(index: usize) {
@@ -16,6 +18,8 @@ pub(super) fn pin_to_cpu(index: usize) {
     let mut one = CpuSet::new();
     one.set(cpus[index % cpus.len()]);
     if let Err(error) = sched_setaffinity(None, &one) {
-        tracing::warn!(target: "tussah", %error, "a worker could not be pinned to a CPU");
+        quietly(|| {
+            tracing::warn!(target: "tussah", %error, "a worker could not be pinned to a CPU");
+        });
     }
 }

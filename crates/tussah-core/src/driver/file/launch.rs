@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::operation::Operate;
 use super::ring::{Ring, Size};
 use crate::blocking::{SubmitError, in_job};
+use crate::quietly::quietly;
 use crate::runtime::Handle;
 use crate::worker::{Remote, Worker};
 
@@ -65,7 +66,7 @@ impl RingPlace {
             ring.inspect_err(|error| {
                 let text =
                     "a worker has no io_uring: its operations on files go to the blocking pool";
-                tracing::warn!(target: "tussah", %error, "{text}");
+                quietly(|| tracing::warn!(target: "tussah", %error, "{text}"));
             })
             .ok()
         };
