@@ -156,7 +156,10 @@ impl Program {
         let address = address.next().context("it does not say its address")?;
         let mut client = TcpStream::connect(address)?;
         client.write_all(self.request.as_bytes())?;
-        client.shutdown(Shutdown::Write)?;
+        // An HTTP server may drop the request of a client that has finished sending.
+        if !self.request.contains("Connection: close") {
+            client.shutdown(Shutdown::Write)?;
+        }
         let mut answer = String::new();
         client.read_to_string(&mut answer)?;
         ensure!(!answer.is_empty(), "it does not answer");
