@@ -184,8 +184,8 @@ pub mod host {
     //! The types through which servlets use a handler. You need to name these types only to store a
     //! [`Stage`](super::Stage) without losing the type of its handler.
 
-    pub use super::network::Any;
+    pub use super::network::ErasedHost;
     pub(crate) use super::run::Using;
-    pub use super::run::{Each, Host, Many, One};
+    pub use super::run::{ConcurrentHost, Each, Host, SerialHost};
     pub use super::send::DirectHost;
 }

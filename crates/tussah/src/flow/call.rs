@@ -18,7 +18,7 @@ use super::limit::Waiting;
 use super::module::{Element, Module, Serial};
 use super::outbox::Held;
 use super::way::{Along, Way};
-use crate::stage::host::{Many, One, Using};
+use crate::stage::host::{ConcurrentHost, SerialHost, Using};
 use crate::stage::{AnyCall, Batch, Event, Reason, Sender, Shared, Stage, trace};
 
 /// The number of attempts to enter a serial module that another caller is using, before a future
@@ -222,14 +222,14 @@ type Find<I> = Box<dyn Fn() -> Option<Installed<I>> + Send + Sync>;
 pub(crate) type Place<I> = Arc<OnceLock<Find<I>>>;
 
 /// The stage of a module that handles any number of items at a time.
-type ElementStage<M, W> = Stage<Parcel<<M as Module>::Item>, Arc<Many<Elements<M, W>>>>;
+type ElementStage<M, W> = Stage<Parcel<<M as Module>::Item>, Arc<ConcurrentHost<Elements<M, W>>>>;
 
 /// The stage of a module that handles one item at a time.
-type SerialStage<M, W> = Stage<Parcel<<M as Module>::Item>, Arc<One<Serials<M, W>>>>;
+type SerialStage<M, W> = Stage<Parcel<<M as Module>::Item>, Arc<SerialHost<Serials<M, W>>>>;
 
 /// A plain instance that handles any number of items at a time.
 pub struct PlainElement<M: Module, W: Way = Along> {
-    host: Arc<Many<Elements<M, W>>>,
+    host: Arc<ConcurrentHost<Elements<M, W>>>,
     stage: Arc<Shared<Parcel<M::Item>>>,
 }
 
@@ -284,7 +284,7 @@ impl<M: Element, W: Way> Called<M> for PlainElement<M, W> {
 
 /// A plain instance that handles one item at a time.
 pub struct PlainSerial<M: Module, W: Way = Along> {
-    host: Arc<One<Serials<M, W>>>,
+    host: Arc<SerialHost<Serials<M, W>>>,
     outs: Arc<M::Outs>,
     stage: Arc<Shared<Parcel<M::Item>>>,
 }

@@ -25,7 +25,7 @@ use super::run::{Shared, ThreadManager};
 use super::state::Process;
 
 pub use self::builder::StageBuilder;
-pub use self::handle::{Any, Stage};
+pub use self::handle::{ErasedHost, Stage};
 pub use self::install::Declared;
 pub use self::table::{Edge, EdgeKind};
 
@@ -121,7 +121,7 @@ impl Network {
         match stage.downcast::<Shared<E>>() {
             Ok(shared) => Ok(Stage {
                 shared,
-                host: Any,
+                host: ErasedHost,
                 network: self.clone(),
                 id: known.id,
             }),

@@ -16,7 +16,7 @@ mod turn;
 
 pub use self::each::{Each, each, each_mut};
 pub use self::handler::{Handler, SerialHandler};
-pub use self::host::{Host, Many, One};
+pub use self::host::{ConcurrentHost, Host, SerialHost};
 pub use self::restarts::Restarts;
 pub use self::threads::{Applicant, Permits, ThreadManager};
 

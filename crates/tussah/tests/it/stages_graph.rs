@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tussah::Runtime;
-use tussah::stage::host::Many;
+use tussah::stage::host::ConcurrentHost;
 use tussah::stage::net::SocketEvent;
 use tussah::stage::observe::EdgeKind;
 use tussah::stage::{Batch, BuildError, Call, Handler, Network, Sender, TrySender};
@@ -24,7 +24,7 @@ impl Handler for End {
 struct Thrice {
     queue: Sender<u64>,
     offer: TrySender<u64>,
-    call: Call<u64, Many<End>>,
+    call: Call<u64, ConcurrentHost<End>>,
 }
 
 impl Handler for Thrice {

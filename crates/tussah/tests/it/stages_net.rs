@@ -13,7 +13,7 @@ use tussah::net::{
     OverflowPolicy, RateLimit, Shutdown, TcpListener, TcpStream, UnixListener, UnixStream,
 };
 use tussah::stage::control::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
-use tussah::stage::host::Any;
+use tussah::stage::host::ErasedHost;
 use tussah::stage::net::{
     CloseReason, Connection, SocketEvent, SocketOptions, Sockets, WhenRejected,
 };
@@ -79,7 +79,7 @@ impl Handler for Pass {
 fn receiving_stage(
     network: &Network,
     queue: u64,
-) -> (Stage<SocketEvent, Any>, mpsc::Receiver<SocketEvent>) {
+) -> (Stage<SocketEvent, ErasedHost>, mpsc::Receiver<SocketEvent>) {
     let (sender, receiver) = mpsc::channel(1000);
     let stage = network.stage("told").queue(queue).servlets(1).manual();
     stage

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tussah::stage::host::Many;
+use tussah::stage::host::ConcurrentHost;
 use tussah::stage::observe::{Edge, EdgeKind};
 use tussah::stage::{AnyCall, Batch, BuildError, Call, Handler, Network, Sender, Stage, TrySender};
 
@@ -40,7 +40,11 @@ impl Handler for Spy {
 
 type Kept = Arc<Mutex<Vec<u64>>>;
 
-fn keep(network: &Network, name: &str, queue: u64) -> (Stage<u64, Arc<Many<Keep>>>, Kept) {
+fn keep(
+    network: &Network,
+    name: &str,
+    queue: u64,
+) -> (Stage<u64, Arc<ConcurrentHost<Keep>>>, Kept) {
     let kept = Kept::default();
     let keep = Keep(Arc::clone(&kept));
     let stage = network.stage(name).manual().servlets(1).queue(queue);
@@ -253,7 +257,7 @@ fn a_proxy_may_be_destroyed_while_it_is_taken_away() {
 
 /// Calls and offers what it is sent.
 struct Both {
-    call: Call<u64, Many<Keep>>,
+    call: Call<u64, ConcurrentHost<Keep>>,
     any: AnyCall<u64>,
     offer: TrySender<u64>,
 }

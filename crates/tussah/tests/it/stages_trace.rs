@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tussah::net::UnixStream;
-use tussah::stage::host::Many;
+use tussah::stage::host::ConcurrentHost;
 use tussah::stage::net::{SocketEvent, Sockets};
 use tussah::stage::observe::{SPANS_MAX, SpanEnd};
 use tussah::stage::{AnyCall, Batch, Call, Event, Handler, Network, Reason, Sender, Stage};
@@ -232,7 +232,7 @@ fn a_trace_shows_the_end_of_dropped_events() {
 
 /// Calls two stages with what it is sent.
 struct Calls {
-    one: Call<u64, Many<Step>>,
+    one: Call<u64, ConcurrentHost<Step>>,
     other: AnyCall<u64>,
 }
 

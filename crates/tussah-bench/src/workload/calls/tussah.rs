@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::pin::Pin;
 use std::time::Instant;
 
-use ::tussah::stage::host::{Many, One};
+use ::tussah::stage::host::{ConcurrentHost, SerialHost};
 use ::tussah::stage::{
     AnyCall, Batch, BuildError, Call, Edges, Handler, Network, SerialHandler, Stage,
 };
@@ -61,14 +61,14 @@ impl Way for Boxed {
     }
 }
 
-impl Way for Call<u64, Many<Look>> {
+impl Way for Call<u64, ConcurrentHost<Look>> {
     #[inline]
     async fn call(&self, batch: &mut Batch<u64>) {
         Call::call(self, batch).await.expect("the stage is open");
     }
 }
 
-impl Way for Call<u64, One<Look>> {
+impl Way for Call<u64, SerialHost<Look>> {
     #[inline]
     async fn call(&self, batch: &mut Batch<u64>) {
         Call::call(self, batch).await.expect("the stage is open");
@@ -128,7 +128,9 @@ fn run<W: Way>(
 }
 
 /// Creates the stage of the callee.
-fn callee(network: &Network) -> Result<Stage<u64, std::sync::Arc<Many<Look>>>, BuildError> {
+fn callee(
+    network: &Network,
+) -> Result<Stage<u64, std::sync::Arc<ConcurrentHost<Look>>>, BuildError> {
     network.stage("callee").handler(|_| Ok(Look::default()))
 }
 

@@ -19,7 +19,8 @@ use crate::stage::error::BuildError;
 use crate::stage::event::{Batch, CLASSES_MAX, Classes, Reason};
 use crate::stage::queue::{ByKey, Keyed};
 use crate::stage::run::{
-    Degrade, Handler, Many, OnClose, OnDrop, One, Pool, Restarts, SerialHandler, ThreadManager,
+    ConcurrentHost, Degrade, Handler, OnClose, OnDrop, Pool, Restarts, SerialHandler, SerialHost,
+    ThreadManager,
 };
 use crate::stage::send::{DirectHandler, DirectHost, Directly, Edges};
 use crate::stage::state::{Kind, Numbers};
@@ -275,7 +276,7 @@ impl<E: Send + 'static> StageBuilder<E> {
     pub fn handler<H: Handler<Event = E>>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
-    ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
+    ) -> Result<Stage<E, Arc<ConcurrentHost<H>>>, BuildError> {
         let servlets = self.servlets_max.unwrap_or(SERVLETS_MAX);
         self.create(Kind::Async, servlets)?.with_handler(make)
     }
@@ -300,7 +301,7 @@ impl<E: Send + 'static> StageBuilder<E> {
     pub fn serial<H: SerialHandler<Event = E>>(
         self,
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
-    ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
+    ) -> Result<Stage<E, Arc<SerialHost<H>>>, BuildError> {
         self.create(Kind::Async, 1)?.with_serial(make)
     }
 

@@ -15,13 +15,13 @@ use crate::stage::state::Gate;
 /// The placeholder that a [`Stage`] handle contains if the type of the stage's handler is not
 /// known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Any;
+pub struct ErasedHost;
 
 /// A handle to a stage that takes events of type `E`. The handle is cheap to clone.
 ///
 /// If the type of the stage's handler is known, `C` is the type of the host that owns the handler.
 /// A call edge to the stage then costs no more than a direct call to the handler.
-pub struct Stage<E, C = Any> {
+pub struct Stage<E, C = ErasedHost> {
     pub(crate) shared: Arc<Shared<E>>,
     pub(crate) host: C,
     pub(crate) network: Network,

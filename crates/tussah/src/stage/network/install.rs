@@ -8,7 +8,9 @@ use super::handle::Stage;
 use super::making::Making;
 use crate::stage::error::BuildError;
 use crate::stage::event::Batch;
-use crate::stage::run::{Handler, Host, Many, One, Pool, SerialHandler, Shared, blocking, serve};
+use crate::stage::run::{
+    ConcurrentHost, Handler, Host, Pool, SerialHandler, SerialHost, Shared, blocking, serve,
+};
 use crate::stage::send::Edges;
 use crate::stage::state::Kind;
 
@@ -33,7 +35,7 @@ impl<E: Send + 'static> Declared<E> {
     pub fn handler<H: Handler<Event = E>>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
-    ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
+    ) -> Result<Stage<E, Arc<ConcurrentHost<H>>>, BuildError> {
         New(self.0).with_handler(make)
     }
 
@@ -58,7 +60,7 @@ impl<E: Send + 'static> Declared<E> {
     pub fn serial<H: SerialHandler<Event = E>>(
         self,
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
-    ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
+    ) -> Result<Stage<E, Arc<SerialHost<H>>>, BuildError> {
         New(self.0).with_serial(make)
     }
 }
@@ -70,17 +72,17 @@ impl<E: Send + 'static> New<E> {
     pub(crate) fn with_handler<H: Handler<Event = E>>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
-    ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
+    ) -> Result<Stage<E, Arc<ConcurrentHost<H>>>, BuildError> {
         let making = self.0.making();
         let handler = self.made(|| make(&making.edges()))?;
         self.0
-            .install(Arc::new(Many(Guarded::new(handler))), making)
+            .install(Arc::new(ConcurrentHost(Guarded::new(handler))), making)
     }
 
     pub(crate) fn with_serial<H: SerialHandler<Event = E>>(
         self,
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
-    ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
+    ) -> Result<Stage<E, Arc<SerialHost<H>>>, BuildError> {
         let making = self.0.making();
         let one = self.made(|| self.0.one(make, &making))?;
         self.0.shared.make_serial();
@@ -141,7 +143,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
         &self,
         mut make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
         making: &Making,
-    ) -> Result<One<H>, BuildError> {
+    ) -> Result<SerialHost<H>, BuildError> {
         let handler = make(&making.edges())?;
         let (network, name, id) = (
             self.network.downgrade(),
@@ -161,7 +163,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
             })
         };
         let restarts = self.shared.restarts.clone();
-        Ok(One::new(handler, Box::new(again), restarts))
+        Ok(SerialHost::new(handler, Box::new(again), restarts))
     }
 
     /// Installs a handler. Its edges replace those of the earlier handler.
@@ -210,12 +212,12 @@ impl<E: Send + 'static, C> Stage<E, C> {
     pub async fn swap<H: Handler<Event = E>>(
         &self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
-    ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
+    ) -> Result<Stage<E, Arc<ConcurrentHost<H>>>, BuildError> {
         self.shared.check_open()?;
         let making = self.making();
         let handler = make(&making.edges())?;
         let _swapping = self.shared.begin_swap(false).await?;
-        self.install(Arc::new(Many(Guarded::new(handler))), making)
+        self.install(Arc::new(ConcurrentHost(Guarded::new(handler))), making)
     }
 
     /// Replaces the handler, as [`swap`](Self::swap) does. Both handlers block their OS threads.
@@ -247,7 +249,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
     pub async fn swap_serial<H: SerialHandler<Event = E>>(
         &self,
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
-    ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
+    ) -> Result<Stage<E, Arc<SerialHost<H>>>, BuildError> {
         self.shared.check_open()?;
         let making = self.making();
         let one = self.one(make, &making)?;

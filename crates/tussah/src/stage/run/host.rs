@@ -11,8 +11,9 @@ use super::restarts::Restarts;
 use crate::stage::error::BuildError;
 use crate::stage::event::Batch;
 
-/// An owner of a handler. [`Many`] lets several servlets use the handler concurrently, and [`One`]
-/// lets only one servlet use it at a time. Other crates cannot implement this trait.
+/// An owner of a handler. A [`ConcurrentHost`] lets several servlets use the handler concurrently,
+/// and a [`SerialHost`] lets only one servlet use it at a time. Other crates cannot implement this
+/// trait.
 pub trait Host: sealed::Sealed + Send + Sync + 'static {
     /// The type of the events. `Event` is an associated type, not a type parameter: in an `async`
     /// block, the compiler could not match a type parameter with the events of a handler whose type
@@ -68,14 +69,14 @@ pub trait Guard: Send {
 
 mod sealed {
     pub trait Sealed {}
-    impl<H> Sealed for super::Many<H> {}
-    impl<H> Sealed for super::One<H> {}
+    impl<H> Sealed for super::ConcurrentHost<H> {}
+    impl<H> Sealed for super::SerialHost<H> {}
 }
 
 /// The host of a [`Handler`]. Several servlets use the handler concurrently.
-pub struct Many<H>(pub(crate) Guarded<H>);
+pub struct ConcurrentHost<H>(pub(crate) Guarded<H>);
 
-impl<H: Handler> Host for Many<H> {
+impl<H: Handler> Host for ConcurrentHost<H> {
     type Event = H::Event;
     type Guard<'a> = &'a H;
 
@@ -102,16 +103,16 @@ impl<H: Handler> Guard for &H {
 
 /// The host of a [`SerialHandler`]. Only one servlet at a time uses the handler. After a panic, the
 /// host creates the handler again.
-pub struct One<H> {
+pub struct SerialHost<H> {
     place: async_lock::Mutex<Place<H>>,
 }
 
 type Make<H> = Box<dyn FnMut() -> Result<H, BuildError> + Send>;
 
-/// The right to use the handler of [`One`].
+/// The right to use the handler of [`SerialHost`].
 pub(crate) type Using<'a, H> = async_lock::MutexGuard<'a, Place<H>>;
 
-/// The data that the lock of [`One`] protects.
+/// The data that the lock of [`SerialHost`] protects.
 pub struct Place<H> {
     handler: Guarded<H>,
     /// True if another handler has replaced this handler.
@@ -122,7 +123,7 @@ pub struct Place<H> {
     gone: bool,
 }
 
-impl<H> One<H> {
+impl<H> SerialHost<H> {
     /// Returns the handler's place, or `None` if the handler is in use or no longer exists.
     #[inline(always)]
     pub(crate) fn try_use(&self) -> Option<Using<'_, H>> {
@@ -184,7 +185,7 @@ impl<H> Place<H> {
     }
 }
 
-impl<H: SerialHandler> Host for One<H> {
+impl<H: SerialHandler> Host for SerialHost<H> {
     type Event = H::Event;
     type Guard<'a> = Entered<'a, H>;
 

@@ -9,7 +9,7 @@ use super::sender::{SendError, Sender};
 use crate::stage::error::BuildError;
 use crate::stage::event::Batch;
 use crate::stage::network::EdgeKind;
-use crate::stage::run::{Handler, Many, Shared};
+use crate::stage::run::{ConcurrentHost, Handler, Shared};
 
 /// A handler that takes one event at a time and never waits: it neither awaits nor blocks. Other
 /// stages can [call](EdgeBuilder::direct) the handler directly. The handler also processes the
@@ -82,7 +82,7 @@ impl<H: DirectHandler> Handler for Directly<H> {
 }
 
 /// The host of a [`DirectHandler`].
-pub type DirectHost<H> = Arc<Many<Directly<H>>>;
+pub type DirectHost<H> = Arc<ConcurrentHost<Directly<H>>>;
 
 /// An edge that calls a [`DirectHandler`] at the cost of a function call, with no queue and no
 /// admission. [`EdgeBuilder::direct`] creates such an edge. Direct edges are cheap to clone.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::call::{AnyCall, Call};
 use super::sender::{Sender, TrySender};
 use crate::stage::error::BuildError;
-use crate::stage::network::{Any, EdgeKind, Network, Stage};
+use crate::stage::network::{EdgeKind, ErasedHost, Network, Stage};
 use crate::stage::run::{Host, Shared};
 
 /// A factory for edges that start at one stage. The function that creates the stage's handler
@@ -25,7 +25,7 @@ pub struct Edges<'a> {
 /// [`offer`](Self::offer), [`call`](EdgeBuilder::call) or [`direct`](EdgeBuilder::direct) creates
 /// an edge of that kind: `edges.to(&next).queue(100)` creates a queue edge.
 #[must_use = "an edge is made by `queue`, `offer`, `call` or `direct`"]
-pub struct EdgeBuilder<'a, E, C = Any> {
+pub struct EdgeBuilder<'a, E, C = ErasedHost> {
     pub(crate) edges: &'a Edges<'a>,
     /// The network of the stage.
     network: Network,
@@ -182,7 +182,7 @@ impl<E: Send + 'static, H: Host<Event = E>> EdgeBuilder<'_, E, Arc<H>> {
     }
 }
 
-impl<E: Send + 'static> EdgeBuilder<'_, E, Any> {
+impl<E: Send + 'static> EdgeBuilder<'_, E, ErasedHost> {
     /// Creates a call edge: the stage's handler runs in the caller's servlet, on the caller's
     /// batch.
     ///

@@ -10,7 +10,7 @@ use super::outgoing;
 use super::sender::Sender;
 use crate::stage::error::BuildError;
 use crate::stage::event::{Batch, Event, NotTaken, Refusal};
-use crate::stage::network::{Any, Stage};
+use crate::stage::network::{ErasedHost, Stage};
 use crate::stage::run::{Gone, Inner, Shared};
 use crate::stage::state::How;
 
@@ -119,7 +119,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
     fn untyped(&self) -> Stage<E> {
         Stage {
             shared: Arc::clone(&self.shared),
-            host: Any,
+            host: ErasedHost,
             network: self.network.clone(),
             id: self.id,
         }

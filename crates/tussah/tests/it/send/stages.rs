@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tussah::stage::host::Many;
+use tussah::stage::host::ConcurrentHost;
 use tussah::stage::net::{Connection, Sockets};
 use tussah::stage::observe::Recording;
 use tussah::stage::{
@@ -50,7 +50,7 @@ type Question = Ask<Event, Event>;
 futures! {
     "stage/event/cancel::cancelled" (token: CancellationToken) { token.cancelled().await }
     "stage/send/ask::ask" (sender: Sender<Question>) { sender.ask("static").await }
-    "stage/send/ask::ask" (call: Call<Question, Many<Echo>>) { call.ask("static").await }
+    "stage/send/ask::ask" (call: Call<Question, ConcurrentHost<Echo>>) { call.ask("static").await }
     "stage/send/ask::ask" (call: AnyCall<Question>) { call.ask("static").await }
     "stage/send/ask::try_ask" (sender: Sender<Question>) { sender.try_ask("static").await }
     "stage/send/sender::forward" (sender: Sender<Event>, batch: Batch<Event>) { sender.forward(&mut batch).await }
@@ -66,13 +66,13 @@ futures! {
     "stage/net/sockets::settled" (sockets: Sockets) { sockets.settled().await }
     "stage/network/drain::drain" (network: Network) { network.drain().await }
     "stage/observe/record::stop" (recording: Recording<Vec<u8>>) { recording.stop().await }
-    "stage/send/call::call" (call: Call<Event, Many<Drain>>, batch: Batch<Event>) { call.call(&mut batch).await }
+    "stage/send/call::call" (call: Call<Event, ConcurrentHost<Drain>>, batch: Batch<Event>) { call.call(&mut batch).await }
     "stage/send/call::call" (call: AnyCall<Event>, batch: Batch<Event>) { call.call(&mut batch).await }
-    "stage/send/call::send" (call: Call<Event, Many<Drain>>) { call.send("static").await }
+    "stage/send/call::send" (call: Call<Event, ConcurrentHost<Drain>>) { call.send("static").await }
     "stage/send/call::send" (call: AnyCall<Event>) { call.send("static").await }
     "stage/send/proxy::remove" (between: Between<Event>) { between.remove().await }
     "stage/network/handle::drain" (stage: Stage<Event>) { stage.drain().await }
-    "stage/network/handle::settled" (stage: Stage<Event, Arc<Many<Drain>>>) { stage.settled().await }
+    "stage/network/handle::settled" (stage: Stage<Event, Arc<ConcurrentHost<Drain>>>) { stage.settled().await }
     "stage/network/handle::destroy" (stage: Stage<Event>) { stage.destroy(Duration::ZERO).await }
     "stage/network/install::swap" (stage: Stage<Event>) { stage.swap::<Drain>(|_| Ok(Drain)).await.is_ok() }
     "stage/network/install::swap_serial" (stage: Stage<Event>) { stage.swap_serial::<Drain>(|_| Ok(Drain)).await.is_ok() }

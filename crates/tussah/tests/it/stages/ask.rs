@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_lite::future::poll_once;
 use parking_lot::Mutex;
-use tussah::stage::host::Many;
+use tussah::stage::host::ConcurrentHost;
 use tussah::stage::{
     AnyCall, Ask, AskError, Batch, BuildError, Call, Event, Handler, Network, Reason, Refusal,
     ReplySender, Stage,
@@ -59,7 +59,7 @@ fn a_call_returns_the_value_of_the_callee() -> Result<(), BuildError> {
         let answers = Noted::default();
         let (to, note) = (asked.clone(), answers.clone());
         let caller = network.stage("caller").handler(move |edges| {
-            let typed: Call<Question, Many<Double>> = edges.to(&to).call()?;
+            let typed: Call<Question, ConcurrentHost<Double>> = edges.to(&to).call()?;
             let named: AnyCall<Question> = edges.named("asked")?.call()?;
             Ok(by(move |batch: &mut Batch<u32>| {
                 let (typed, named, note) = (typed.clone(), named.clone(), note.clone());

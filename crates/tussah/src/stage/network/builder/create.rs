@@ -8,7 +8,7 @@ use crate::stage::control::{AutoTarget, Mode, Owns, controllers, owned};
 use crate::stage::error::BuildError;
 use crate::stage::event::Classes;
 use crate::stage::network::Network;
-use crate::stage::network::handle::{Any, Stage};
+use crate::stage::network::handle::{ErasedHost, Stage};
 use crate::stage::network::install::New;
 use crate::stage::network::roster::Roster;
 use crate::stage::queue::{ByFlow, Lanes, Queue};
@@ -128,7 +128,7 @@ impl<E: Send + 'static> StageBuilder<E> {
         self.network.replan();
         Ok(New(Stage {
             shared,
-            host: Any,
+            host: ErasedHost,
             network: self.network,
             id,
         }))
