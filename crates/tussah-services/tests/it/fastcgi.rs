@@ -1,5 +1,5 @@
 //! The FastCGI client, against php-fpm and against peers that break the rules.
 
 mod client;
-mod faults;
+pub(crate) mod faults;
 pub(crate) mod php;

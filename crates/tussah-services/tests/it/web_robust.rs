@@ -1,5 +1,6 @@
 //! `tussah web` when its clients, its files and its system fail it, as a process of its own.
 
+mod applications;
 mod client;
 mod descriptors;
 mod diagnostics;

@@ -30,13 +30,19 @@ fn fake(options: Options, serve: fn(UnixStream)) -> (TempDir, Backend) {
 
 /// Reads the request's records up to the end of the empty body, and returns the request's number.
 fn read_request(stream: &mut impl Read) -> Option<u16> {
-    let mut header = [0; 8];
+    read_records(stream).map(|(id, _)| id)
+}
+
+/// Does the same, and also returns what is in the records.
+pub(crate) fn read_records(stream: &mut impl Read) -> Option<(u16, Vec<u8>)> {
+    let (mut header, mut content) = ([0; 8], Vec::new());
     while stream.read_exact(&mut header).is_ok() {
         let len = usize::from(u16::from_be_bytes([header[4], header[5]]));
         let mut rest = vec![0; len + usize::from(header[6])];
         stream.read_exact(&mut rest).expect("a whole record");
+        content.extend(&rest[..len]);
         if header[1] == 5 && len == 0 {
-            return Some(u16::from_be_bytes([header[2], header[3]]));
+            return Some((u16::from_be_bytes([header[2], header[3]]), content));
         }
     }
     None
@@ -47,14 +53,14 @@ fn record(kind: u8, content: &[u8]) -> Vec<u8> {
     record_for(1, kind, content)
 }
 
-fn record_for(id: u16, kind: u8, content: &[u8]) -> Vec<u8> {
+pub(crate) fn record_for(id: u16, kind: u8, content: &[u8]) -> Vec<u8> {
     let [id_high, id_low] = id.to_be_bytes();
     let [high, low] = (content.len() as u16).to_be_bytes();
     [&[1, kind, id_high, id_low, high, low, 0, 0], content].concat()
 }
 
 /// Returns a whole response to this request.
-fn whole(id: u16, output: &[u8]) -> Vec<u8> {
+pub(crate) fn whole(id: u16, output: &[u8]) -> Vec<u8> {
     [record_for(id, 6, output), record_for(id, 3, &[0; 8])].concat()
 }
 
