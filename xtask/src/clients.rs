@@ -1,5 +1,5 @@
 //! Tests `tussah web` with curl, wrk and a browser, over real sockets and with the example site,
-//! and compares it with nginx. Tests `tussah video` with a browser.
+//! and compares it with nginx. Tests the guest book and `tussah video` with a browser.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,6 +9,7 @@ use anyhow::Context as _;
 
 mod browser;
 mod curl;
+mod guestbook;
 mod packages;
 mod server;
 mod video;
@@ -34,7 +35,7 @@ struct Client {
     check: fn(&Place, &str) -> anyhow::Result<Vec<String>>,
 }
 
-const CLIENTS: [Client; 4] = [
+const CLIENTS: [Client; 5] = [
     Client {
         name: "curl",
         programs: &["curl"],
@@ -52,6 +53,12 @@ const CLIENTS: [Client; 4] = [
         programs: BROWSERS,
         package: "chromium",
         check: browser::check,
+    },
+    Client {
+        name: "guest book",
+        programs: BROWSERS,
+        package: "chromium",
+        check: guestbook::check,
     },
     Client {
         name: "video",
@@ -85,6 +92,9 @@ pub(crate) fn run(root: &Path, target: &Path, may_install: bool) -> anyhow::Resu
     };
     if let Err(reason) = packages.program(&["openssl"], "openssl") {
         report.skipped.push(format!("https: {reason}"));
+    }
+    if let Err(reason) = packages.program(guestbook::PHP, "php-fpm") {
+        report.skipped.push(format!("guest book: {reason}"));
     }
     let place = Place::new(root, target)?;
     for client in &CLIENTS {

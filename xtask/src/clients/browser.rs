@@ -1,11 +1,14 @@
-//! Tests with headless Chromium: every page has to load with all its resources, and the console has
-//! to stay empty.
+//! Tests with headless Chromium. Every page of the site has to load with all its resources and an
+//! empty console. Other pages test themselves, and print the result on their console.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use super::output;
 use super::server::Place;
+use crate::process::{self, Interrupt};
 
 /// The pages of the site, each with the resources that the browser has to load.
 const PAGES: [(&str, &[&str]); 3] = [
@@ -16,6 +19,9 @@ const PAGES: [(&str, &[&str]); 3] = [
         &["/style.css", "/cocoon.svg", "/stages.svg"],
     ),
 ];
+
+/// Bound, in time: a browser that neither ends nor loads the page is killed.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Shows all pages, and saves screenshots in the folder.
 pub(super) fn check(place: &Place, program: &str) -> anyhow::Result<Vec<String>> {
@@ -50,8 +56,44 @@ pub(super) fn check(place: &Place, program: &str) -> anyhow::Result<Vec<String>>
     Ok(failures)
 }
 
+/// Loads a page that tests itself, until it prints `NAME: passed` or `NAME: failed` on its console.
+/// Returns the reason of a failure.
+pub(super) fn run_page(
+    place: &Place,
+    program: &str,
+    name: &str,
+    url: &str,
+) -> anyhow::Result<Option<String>> {
+    let mut browser = Command::new(program);
+    headless(&mut browser, &place.folder.join(format!("profile-{name}")));
+    browser.arg(url);
+    let log = place.folder.join(format!("{name}-browser.log"));
+    let mut printed = String::new();
+    let interrupt = Interrupt::default();
+    let (end, text) = process::run_logged(&mut browser, &log, Some(LIMIT), &interrupt, |news| {
+        printed.push_str(news);
+        match outcome(&printed, name) {
+            Some(_) => ControlFlow::Break(()),
+            None => ControlFlow::Continue(()),
+        }
+    })?;
+    Ok(match outcome(&text, name) {
+        Some(line) if line.contains(&format!("{name}: passed")) => None,
+        Some(line) => Some(line.to_owned()),
+        None => Some(format!("no result ({end:?}), but {text}")),
+    })
+}
+
+/// Returns the line of the console that has the page's result.
+fn outcome<'a>(printed: &'a str, name: &str) -> Option<&'a str> {
+    let result = format!("\"{name}: ");
+    let lines = printed.split_inclusive('\n');
+    let mut whole = lines.filter_map(|line| line.strip_suffix('\n'));
+    whole.find(|line| line.contains("CONSOLE") && line.contains(&result))
+}
+
 /// Adds the options of a browser without a window, which prints its console on standard error.
-pub(super) fn headless(browser: &mut Command, profile: &Path) {
+fn headless(browser: &mut Command, profile: &Path) {
     // The sandbox is not available to root, nor in containers.
     browser.args([
         "--headless",
@@ -91,6 +133,15 @@ fn missing(log: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_result_is_a_whole_line_of_the_console() {
+        let line = "[1:2:INFO:CONSOLE:7] \"video: failed while seeking\", source: a (7)";
+        assert_eq!(outcome(&format!("a\n{line}\n"), "video"), Some(line));
+        assert_eq!(outcome(&format!("a\n{line}"), "video"), None);
+        assert_eq!(outcome(&format!("a\n{line}\n"), "guestbook"), None);
+        assert_eq!(outcome("GET \"video: passed\"\n", "video"), None);
+    }
 
     #[test]
     fn resources_that_failed_to_load_are_named() {

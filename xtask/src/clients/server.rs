@@ -31,6 +31,10 @@ impl Place {
             fs::remove_dir_all(&folder).context("cannot clear the folder of the clients")?;
         }
         copy(&root.join("examples/site"), &site)?;
+        copy(
+            &root.join("examples/guestbook"),
+            &folder.join(super::guestbook::FOLDER),
+        )?;
         let large: Vec<u8> = (0..LARGE_BYTES).map(|n| (n % 251) as u8).collect();
         fs::write(site.join("large.bin"), large)?;
         let key = [
@@ -91,6 +95,16 @@ impl Place {
         command.arg("video").arg(videos).stderr(File::create(&log)?);
         command.args(["--listen", "127.0.0.1:0", "--disk", ".=1MB/s"]);
         command.args(["--ahead", "2s", "--chunk", "1s"]);
+        self.start(command, "http://", log)
+    }
+
+    /// Starts a server with a configuration file. The log is what the server prints on standard
+    /// error.
+    pub(super) fn serve_configured(&self, config: &Path) -> anyhow::Result<Server> {
+        let log = config.with_extension("log");
+        let mut command = Command::new(&self.tussah);
+        command.args(["web", "--listen", "127.0.0.1:0", "--config"]);
+        command.arg(config).stderr(File::create(&log)?);
         self.start(command, "http://", log)
     }
 

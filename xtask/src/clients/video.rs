@@ -2,12 +2,9 @@
 //! of its playlist.
 
 use std::fs;
-use std::ops::ControlFlow;
-use std::process::Command;
-use std::time::Duration;
 
+use super::browser::run_page;
 use super::server::Place;
-use crate::process::{self, Interrupt};
 
 /// The page that plays the video. It prints `video: passed` or `video: failed` on its console.
 const PAGE: &str = include_str!("video/index.html");
@@ -27,9 +24,6 @@ const SECOND: &[u8] = include_bytes!("video/second.mp4");
 /// bytes that it has, by more than about 160 KB. One minute of video is long enough.
 const SECONDS: u32 = 60;
 
-/// Bound, in time: a browser that neither ends nor loads the page is killed.
-const LIMIT: Duration = Duration::from_secs(60);
-
 /// Plays the video. The server sends two seconds of it at once, so a seek goes to a part that has
 /// not been sent.
 pub(super) fn check(place: &Place, program: &str) -> anyhow::Result<Vec<String>> {
@@ -38,32 +32,10 @@ pub(super) fn check(place: &Place, program: &str) -> anyhow::Result<Vec<String>>
     fs::write(videos.join("index.html"), PAGE)?;
     fs::write(videos.join("film.mp4"), film(SECOND, SECONDS))?;
     let server = place.serve_videos(&videos)?;
-    let mut browser = Command::new(program);
-    super::browser::headless(&mut browser, &place.folder.join("profile-video"));
-    browser.arg(format!("{}/", server.url));
-    let log = place.folder.join("video-browser.log");
-    let mut printed = String::new();
-    let interrupt = Interrupt::default();
-    let (end, text) = process::run_logged(&mut browser, &log, Some(LIMIT), &interrupt, |news| {
-        printed.push_str(news);
-        match outcome(&printed) {
-            Some(_) => ControlFlow::Break(()),
-            None => ControlFlow::Continue(()),
-        }
-    })?;
+    let failure = run_page(place, program, "video", &format!("{}/", server.url))?;
     let served = server.end()?;
-    Ok(match outcome(&text) {
-        Some(line) if line.contains("video: passed") => Vec::new(),
-        Some(line) => vec![format!("{line}; the server printed {served:?}")],
-        None => vec![format!("no result ({end:?}), but {text}")],
-    })
-}
-
-/// Returns the line of the console that has the page's result.
-fn outcome(printed: &str) -> Option<&str> {
-    let lines = printed.split_inclusive('\n');
-    let mut whole = lines.filter_map(|line| line.strip_suffix('\n'));
-    whole.find(|line| line.contains("CONSOLE") && line.contains("\"video: "))
+    let failure = failure.map(|failure| format!("{failure}; the server printed {served:?}"));
+    Ok(failure.into_iter().collect())
 }
 
 /// Returns a video that repeats a fragment of one second, with an index of all fragments.
@@ -123,13 +95,5 @@ mod tests {
         );
         assert_eq!(film[sidx + 26..][..2], [0, 3]);
         assert!(SECOND.len() < 100_000);
-    }
-
-    #[test]
-    fn the_result_is_a_whole_line_of_the_console() {
-        let line = "[1:2:INFO:CONSOLE:7] \"video: failed while seeking\", source: a (7)";
-        assert_eq!(outcome(&format!("a\n{line}\n")), Some(line));
-        assert_eq!(outcome(&format!("a\n{line}")), None);
-        assert_eq!(outcome("GET \"video: passed\"\n"), None);
     }
 }
