@@ -22,6 +22,8 @@ struct Watched {
     /// The open descriptors after that request: one of them is the idle connection to the
     /// application.
     descriptors: usize,
+    /// The number of bytes on standard error up to the last line that was expected.
+    heard: usize,
 }
 
 impl Watched {
@@ -33,6 +35,7 @@ impl Watched {
             server,
             client,
             descriptors: 0,
+            heard: 0,
         };
         watched.expect_good();
         watched.descriptors = watched.server.descriptors();
@@ -50,7 +53,24 @@ impl Watched {
     #[track_caller]
     fn expect_status(&mut self, status: u16, reason: &str) -> String {
         assert_eq!(self.client.answer().status, status, "{reason}");
-        let line = self.server.says(&format!("answered {status}: {reason}"));
+        self.expect_line(&format!("answered {status}: {reason}"))
+    }
+
+    /// Waits for a line with these words, after the last one. Returns the line.
+    #[track_caller]
+    fn expect_line(&mut self, words: &str) -> String {
+        let mut line = String::new();
+        until(&format!("the server says {words:?}"), || {
+            let said = self.server.said();
+            let Some(at) = said[self.heard..].find(words) else {
+                return false;
+            };
+            let at = self.heard + at;
+            let begin = said[..at].rfind('\n').map_or(0, |end| end + 1);
+            self.heard = said[at..].find('\n').map_or(said.len(), |end| at + end);
+            line = said[begin..self.heard].to_owned();
+            true
+        });
         assert!(line.contains("WARN") && line.contains("script="), "{line}");
         line
     }
@@ -64,6 +84,7 @@ impl Watched {
             server,
             client,
             descriptors,
+            ..
         } = self;
         until("nothing is in use", || is_unused(client));
         if *descriptors > 0 {
@@ -123,7 +144,6 @@ fn a_script_that_hangs() {
         assert!(begun.exists(), "the script has not begun");
         watched.expect_good();
     }
-    assert_eq!(watched.server.said().matches(reason).count(), 2);
 }
 
 /// The reason when the system has closed a connection: it ended, or it broke if the application has
@@ -146,6 +166,11 @@ fn an_application_that_is_killed() {
     until("the script has begun", || begun.exists());
     php.kill();
     watched.expect_status(502, CLOSED);
+    // Its last process may still take connections.
+    let socket = php.directory.path().join("php.sock");
+    until("the socket refuses", || {
+        UnixStream::connect(&socket).is_err()
+    });
     let line = watched.expect_failure("GET", "/good.php", 502, "connect to ");
     assert!(line.contains("Connection refused"), "{line}");
     php.restart();
@@ -156,8 +181,7 @@ fn an_application_that_is_killed() {
     assert!(other.fill());
     php.kill();
     while other.fill() {} // until the server ends the connection
-    let early = format!("ended the response early: {CLOSED}");
-    watched.server.says(&early);
+    watched.expect_line(&format!("ended the response early: {CLOSED}"));
     drop(other);
     php.restart();
     watched.expect_good();
@@ -217,9 +241,8 @@ fn an_application_that_breaks_the_rules() {
     let mut watched = Watched::start(site, &format!("--php unix:{}", socket.display()));
     for method in ["GET", "POST"] {
         for (path, reason) in table {
-            watched.expect_failure(method, path, 502, reason);
-            let line = watched.server.says(&format!("script=\"{path}\""));
-            assert!(line.contains(reason), "{line}");
+            let line = watched.expect_failure(method, path, 502, reason);
+            assert!(line.contains(&format!("script=\"{path}\"")), "{line}");
             watched.expect_good();
         }
     }
@@ -244,6 +267,5 @@ fn an_application_that_accepts_no_connection() {
         watched.expect_failure(method, "/full/", 504, reason);
         watched.expect_good();
     }
-    assert_eq!(watched.server.said().matches(reason).count(), 2);
     drop(in_queue);
 }
