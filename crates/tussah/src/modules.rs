@@ -41,6 +41,7 @@ mod items;
 mod net;
 
 use std::fmt::Debug;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub use self::files::{Contents, DirectoryList, FileAppend, FileLines, LinesOut, ReadFile};
@@ -73,7 +74,11 @@ pub fn standard() -> Modules {
         .and(generic::<Message>())
         .and(by_field::<Message>())
         .and(generic::<PathBuf>())
+        .and(generic::<FilePart>())
         .and(generic::<u64>())
+        .and(each::<Contents>())
+        .and(each::<SocketAddr>())
+        .and(each::<String>())
 }
 
 /// Returns the generic modules for items of the types `T` and [`Attempt<T>`].

@@ -1,9 +1,9 @@
 //! The modules for items of any type.
 
 use tussah::flow::{AsyncOut, Dropped, Modules, Out, Params, module};
-use tussah::modules::Attempt;
+use tussah::modules::{self, Attempt, FilePart};
 
-use super::{Given, Notes, Request, all, graph, step};
+use super::{Given, Notes, Request, all, graph, items, step};
 use crate::{by_hand, runtime};
 
 /// Runs a graph on a clock that is moved by hand until it has this number of notes, and returns all
@@ -432,4 +432,30 @@ fn a_dead_letter_is_a_line_with_the_reason() {
     let mut lines: Vec<_> = text.lines().collect();
     lines.sort_unstable();
     assert_eq!(lines, ["7", "its handler panicked: 7"]);
+}
+
+#[test]
+fn standard_modules_send_items_that_can_be_logged() {
+    let check = |ports: &[&str], instances: &str| {
+        let log = |port: &&str| format!("log_{port} = Logger() it.{port} -> log_{port}\n");
+        let logs: String = ports.iter().map(log).collect();
+        let text = format!(
+            "use TcpListen, UdpListen, FileLines, DirectoryList, ReadFile, DeadLetter, SendFile,
+               Timer, Items, Logger
+             graph Log(items: Given) {{ {instances}\n{logs} }}"
+        );
+        let params = Params::new().typed("items", Given::new(Vec::<FilePart>::new()));
+        let modules = modules::standard().and(items::<FilePart>());
+        graph(&text, &modules, &params);
+    };
+    check(&["out", "listening"], "it = TcpListen(\"127.0.0.1:0\")");
+    check(&["out", "listening"], "it = UdpListen(\"127.0.0.1:0\")");
+    check(&["out", "error"], "it = FileLines(\"/dev/null\")");
+    check(&["out", "error"], "it = DirectoryList(\".\")");
+    let files = "files = DirectoryList(\".\") it = ReadFile(\".\") files -> it";
+    check(&["out", "failed"], files);
+    let lost = "timer = Timer(1 h) it = DeadLetter(\"/dev/null\") timer -> it.lost";
+    check(&["failed"], lost);
+    let parts = "parts = Items(items) it = SendFile(\".\") parts -> it";
+    check(&["sent", "failed"], parts);
 }
