@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{ArgMatches, Args, Command};
 use futures_util::future::{Either, select};
@@ -16,6 +17,10 @@ use super::source::{Source, WRONG, fail, no_graph, read};
 use super::values::{Given, ValuesFile, values};
 use crate::flow::{GraphError, Params};
 use crate::signal::{Signal, Signals, signal};
+use crate::time::sleep;
+
+/// The pause before another attempt if the system lacked the resources to wait for a signal.
+const RETRY: Duration = Duration::from_millis(100);
 
 /// The exit code for a graph that failed while running, or could not start.
 const FAILED: u8 = 1;
@@ -240,10 +245,12 @@ async fn any([int, term]: &[Signals; 2]) {
     select(std::pin::pin!(wait(int)), std::pin::pin!(wait(term))).await;
 }
 
-/// Waits for a signal. If there are no descriptors to wait with, the graph continues.
+/// Waits for a signal. If the system lacks the memory for this, the function retries, because that
+/// is no reason to stop the graph.
 async fn wait(signals: &Signals) {
-    if signals.recv().await.is_err() {
-        std::future::pending().await
+    while let Err(error) = signals.recv().await {
+        tracing::warn!(%error, "cannot wait for a signal; retrying every 100 ms");
+        sleep(RETRY).await;
     }
 }
 
