@@ -1,6 +1,8 @@
 //! A source of messages from TCP connections.
 
 use std::convert::Infallible;
+use std::fmt::Display;
+use std::io::ErrorKind as Kind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +38,8 @@ use crate::time::{sleep, timeout};
 /// While the graph cannot accept more messages from a connection, the source does not read from
 /// that connection. The flow of a connection ends when the client has finished sending. The
 /// connection stays open for replies as long as a message or a module holds the connection's
-/// [`Peer`].
+/// [`Peer`]. If a message is too long, or if a read fails other than by a reset or a timeout, the
+/// source closes the connection and logs the reason.
 #[module]
 pub struct TcpListen {
     listener: Arc<TcpListener>,
@@ -173,7 +176,13 @@ async fn read(
             Ok(0) => break,
             Ok(len) => decoder.push(&buffer[..len]),
             // The connection is broken, so no one can read a reply.
-            Err(_) => return close(&connection),
+            Err(error) => {
+                // If the client or the network ended it, that needs no message.
+                if !matches!(error.kind(), Kind::ConnectionReset | Kind::TimedOut) {
+                    report(&connection, &error);
+                }
+                return close(&connection);
+            }
         }
         loop {
             match decoder.messages() {
@@ -186,8 +195,7 @@ async fn read(
                     }
                 }
                 Err(error) => {
-                    let peer = connection.stream.peer_addr().ok();
-                    tracing::warn!(target: "tussah::modules", ?peer, "closing a connection: {error}");
+                    report(&connection, &error);
                     return close(&connection);
                 }
             }
@@ -197,6 +205,12 @@ async fn read(
         // Fails if the graph is gone.
         let _ = arrivals.send(arrival(bytes)).await;
     }
+}
+
+/// Logs the reason for which a connection is closed.
+fn report(connection: &Connection, why: &dyn Display) {
+    let peer = connection.stream.peer_addr().ok();
+    tracing::warn!(target: "tussah::modules", ?peer, "closing a connection: {why}");
 }
 
 /// Closes a connection for all senders.
