@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tussah::flow::{Fields, Out, Size, cli, module};
+use tussah_services::Messages;
 use tussah_services::modules::{self, Body, Request, Response};
 use tussah_services::web::{Method, Status};
 
@@ -182,6 +183,8 @@ impl Ready {
 }
 
 fn main() -> ExitCode {
+    // Otherwise, nobody would learn why a connection was closed.
+    let _messages = Messages::to_stderr();
     let modules = modules::standard()
         .with::<Pages>("Pages")
         .with::<Disk>("Disk")
