@@ -3,6 +3,7 @@
 
 mod client;
 mod outcome;
+mod php;
 mod program;
 mod recorded;
 mod running;
@@ -30,9 +31,9 @@ const WHEN: [usize; 4] = [1, 2, 4, 40];
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Run only this program: core, pool, net, web, web-tls, load, echo, video or gnutella
-    /// (repeatable, or a comma-separated list); the record keeps the earlier rows of all other
-    /// programs
+    /// Run only this program: core, pool, net, web, web-tls, web-php, small-web, run, load, echo,
+    /// video or gnutella (repeatable, or a comma-separated list); the record keeps the earlier rows
+    /// of all other programs
     #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]
     only: Vec<String>,
     /// Make only this system call fail (repeatable, or a comma-separated list)
@@ -65,13 +66,14 @@ struct Trial {
 ///
 /// # Errors
 ///
-/// Returns an error if strace, curl or openssl is missing, if the programs do not build or fail
-/// even without injected errors, or if the record cannot be written.
+/// Returns an error if strace, curl, openssl or php-fpm is missing, if the programs do not build or
+/// fail even without injected errors, or if the record cannot be written.
 pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     let programs = selected(options)?;
     needs("strace", "-V")?;
     needs("openssl", "version")?;
     needs("curl", "--version")?;
+    php::program()?;
     build(root)?;
     let interrupt = Interrupt::install()?;
     let mut place = prepare(root)?;
@@ -137,21 +139,14 @@ fn needs(program: &str, argument: &str) -> anyhow::Result<()> {
 fn build(root: &Path) -> anyhow::Result<()> {
     println!("==> building");
     for arguments in [
-        ["--package", "tussah-services", "--bin", "tussah"].as_slice(),
-        &[
-            "--package",
-            "tussah",
-            "--example",
-            "exercise",
-            "--example",
-            "echo_stages",
-        ],
+        "--package tussah-services --bin tussah --example small_web",
+        "--package tussah --example exercise --example echo_stages",
     ] {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
         cargo
             .current_dir(root)
             .args(["build", "--quiet"])
-            .args(arguments);
+            .args(arguments.split(' '));
         ensure!(cargo.status()?.success(), "the programs do not build");
     }
     Ok(())
@@ -170,7 +165,9 @@ fn prepare(root: &Path) -> anyhow::Result<Place> {
     fs::write(folder.join("site/film.webm.rate"), "8Mbit/s\n")?;
     fs::create_dir_all(folder.join("far"))?;
     fs::write(folder.join("far/far.txt"), "far away\n")?;
+    fs::create_dir_all(folder.join("php"))?;
     for (name, content) in client::files() {
+        fs::write(folder.join("php").join(name), &content)?;
         fs::write(folder.join("site").join(name), content)?;
     }
     let mut openssl = Command::new("openssl");
@@ -182,6 +179,7 @@ fn prepare(root: &Path) -> anyhow::Result<Place> {
         "openssl failed to make a certificate"
     );
     Ok(Place {
+        root: root.to_owned(),
         target,
         folder,
         url: String::new(),

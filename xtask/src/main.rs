@@ -71,8 +71,8 @@ enum Task {
     /// under test must then do its work, report what it could not do, or exit with a message and a
     /// non-zero status. The program must never fail silently, stop responding, or give a wrong
     /// result. The results are printed as a table, and written to record/faults.txt. The traces of
-    /// runs that reveal a defect stay in target/faults. A full sweep takes about 20 minutes. Needs
-    /// strace, curl and openssl.
+    /// runs that reveal a defect stay in target/faults. A full sweep takes about 30 minutes. Needs
+    /// strace, curl, openssl and php-fpm.
     Faults(faults::Options),
     /// Introduce bugs into the core on purpose, and report those that no test detects
     ///

@@ -27,6 +27,19 @@ pub(super) const PATHS: &[&str] = &[
 /// The requests to the video server: a video in two parts, a small file, and a listing.
 pub(super) const VIDEO_PATHS: &[&str] = &["/film.webm", "/small.txt", "/missing", "/"];
 
+/// The requests to the server with php-fpm: a script twice, since the server keeps the connection;
+/// a script with a large response; and files.
+pub(super) const PHP_PATHS: &[&str] = &[
+    "/page.php",
+    "/page.php",
+    "/large.php",
+    "/large.bin",
+    "/missing",
+];
+
+/// The requests to the example `small_web`: a file that it caches, and a larger one.
+pub(super) const SMALL_WEB_PATHS: &[&str] = &["/small.txt", "/small.txt", "/large.bin", "/missing"];
+
 /// The requests to the router: files by their numbers, in the order of their names.
 pub(super) const SHARED_PATHS: &[&str] = &["/get/2/large.bin", "/get/3/small.txt", "/missing"];
 
@@ -40,10 +53,19 @@ pub(super) fn files() -> [(&'static str, Vec<u8>); 3] {
     ]
 }
 
+/// Returns the file with this name, or the output of this script.
+fn named(name: &str) -> Option<Vec<u8>> {
+    let name = match name {
+        "page.php" => return Some(b"a page\n".to_vec()),
+        "large.php" => "large.bin",
+        name => name,
+    };
+    let mut files = files().into_iter();
+    files.find_map(|(file, content)| (file == name).then_some(content))
+}
+
 /// Requests a path once, on a separate connection.
 pub(super) fn get(tls: bool, address: &str, path: &str) -> Step {
-    let name = path.rsplit('/').next().unwrap_or_default();
-    let expected = files().into_iter().find(|(file, _)| *file == name);
     let answered = if tls {
         curl(address, path)
     } else {
@@ -52,6 +74,22 @@ pub(super) fn get(tls: bool, address: &str, path: &str) -> Step {
             &format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"),
         )
     };
+    let name = path.rsplit('/').next().unwrap_or_default();
+    judged(path, named(name), answered)
+}
+
+/// Sends a body, which does not fit in the server's buffer, to the script that returns it.
+pub(super) fn post(address: &str) -> Step {
+    let (path, body) = ("/post.php", "a line of a form\n".repeat(6000));
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    let answered = plain(address, &format!("{head}{body}"));
+    judged(path, Some(body.into_bytes()), answered)
+}
+
+fn judged(path: &str, expected: Option<Vec<u8>>, answered: io::Result<Answer>) -> Step {
     let (status, length, body) = match answered {
         Ok(answered) => answered,
         Err(error) => return failed(&error),
@@ -59,7 +97,7 @@ pub(super) fn get(tls: bool, address: &str, path: &str) -> Step {
     match (status, expected) {
         (404, None) if path == "/missing" => Step::Right,
         (500.., _) => Step::Refused(format!("{path}: {status}")),
-        (200, Some((_, file))) if body == file => Step::Right,
+        (200, Some(expected)) if body == expected => Step::Right,
         (200, None) if path != "/" || lists_files(&body) => Step::Right,
         _ if length.is_some_and(|length| body.len() < length) => {
             Step::Cut(format!("{path}: cut off after {} bytes", body.len()))
@@ -92,17 +130,17 @@ pub(super) fn pair(address: &str) -> Step {
     }
 }
 
-/// Sends a line and expects it back.
-pub(super) fn echo(address: &str) -> Step {
+/// Sends a line and expects this answer.
+pub(super) fn echo(address: &str, expected: &str) -> Step {
     let talk = || {
         let mut stream = connect(address)?;
         stream.write_all(b"line\n")?;
-        let mut line = [0; 8];
+        let mut line = vec![0; expected.len()];
         stream.read_exact(&mut line)?;
         Ok(line)
     };
     match talk() {
-        Ok(line) if line == *b"1: line\n" => Step::Right,
+        Ok(line) if line == expected.as_bytes() => Step::Right,
         Ok(line) => Step::Wrong(String::from_utf8_lossy(&line).into_owned()),
         Err(error) => failed(&error),
     }

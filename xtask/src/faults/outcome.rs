@@ -22,7 +22,7 @@ pub(super) struct Seen {
     /// The number of times that strace injected the error.
     pub(super) injected: usize,
     pub(super) steps: Vec<Step>,
-    /// The number of answers that have to be in the access log, if there is one.
+    /// The number of requests or lines that have to be in the log, if there is one.
     pub(super) answered: usize,
     /// True if the program was still running after the steps, and then did a last step correctly.
     pub(super) answers: bool,
@@ -32,6 +32,14 @@ pub(super) struct Seen {
     pub(super) ended_early: bool,
     /// The program's messages: standard error, and the errors on standard output.
     pub(super) said: String,
+}
+
+impl Seen {
+    /// Returns the number of steps with the right result.
+    pub(super) fn right(&self) -> usize {
+        let is_right = |step: &&Step| **step == Step::Right;
+        self.steps.iter().filter(is_right).count()
+    }
 }
 
 /// The outcome of a trial. The table in `docs/faults.md` explains them.

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 
 use super::outcome::{Seen, Step};
-use super::running::Running;
+use super::php::{self, Php};
+use super::running::{LISTENING, Running};
 use super::servent;
 
 /// A program with its workload.
@@ -24,6 +25,13 @@ pub(super) enum Program {
     Web,
     /// `tussah web` over TLS, with curl.
     WebTls,
+    /// `tussah web` with php-fpm: scripts, a request with a body, and files.
+    WebPhp,
+    /// The example `small_web`, a graph with the module `HttpListen`: files.
+    SmallWeb,
+    /// `tussah run` with the graph `lines.weave`: lines from TCP clients, which go to a file and
+    /// back.
+    Run,
     /// `tussah load`, against a server without failures.
     Load,
     /// The example `echo_stages`.
@@ -36,12 +44,15 @@ pub(super) enum Program {
 }
 
 impl Program {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Core,
         Self::Pool,
         Self::Net,
         Self::Web,
         Self::WebTls,
+        Self::WebPhp,
+        Self::SmallWeb,
+        Self::Run,
         Self::Load,
         Self::Echo,
         Self::Video,
@@ -55,6 +66,9 @@ impl Program {
             Self::Net => "net",
             Self::Web => "web",
             Self::WebTls => "web-tls",
+            Self::WebPhp => "web-php",
+            Self::SmallWeb => "small-web",
+            Self::Run => "run",
             Self::Load => "load",
             Self::Echo => "echo",
             Self::Video => "video",
@@ -70,9 +84,9 @@ impl Program {
         }
     }
 
-    /// Returns whether the program writes an access log.
+    /// Returns whether the program writes an access log, or appends lines to a file.
     pub(super) fn has_log(self) -> bool {
-        matches!(self, Self::Web | Self::WebTls)
+        matches!(self, Self::Web | Self::WebTls | Self::WebPhp | Self::Run)
     }
 }
 
@@ -94,13 +108,15 @@ impl fmt::Display for Phase {
     }
 }
 
-/// Returns the path of a program's access log.
+/// Returns the path of a program's access log, or of the file for its lines.
 pub(super) fn log_path(trace: &Path) -> PathBuf {
     trace.with_extension("log")
 }
 
 /// The locations of the programs and their files.
 pub(super) struct Place {
+    /// The folder of the project.
+    pub(super) root: PathBuf,
     pub(super) target: PathBuf,
     /// The folder with the served files, the traces and the output of the programs.
     pub(super) folder: PathBuf,
@@ -113,7 +129,7 @@ pub(super) struct Place {
 impl Place {
     pub(super) fn command(&self, program: Program, trace: &Path) -> Vec<String> {
         let path = |name: &str| self.path(name);
-        let folder = self.folder.display();
+        let (root, folder) = (self.root.display(), self.folder.display());
         let log = log_path(trace);
         let log = log.display();
         let mut line = match program {
@@ -123,6 +139,9 @@ impl Place {
             Program::Web | Program::WebTls => {
                 vec![path("tussah"), "web".to_owned(), format!("{folder}/site")]
             }
+            Program::WebPhp => vec![path("tussah"), "web".to_owned(), format!("{folder}/php")],
+            Program::SmallWeb => vec![path("examples/small_web"), "run".to_owned()],
+            Program::Run => vec![path("tussah"), "run".to_owned()],
             Program::Video => vec![path("tussah"), "video".to_owned(), format!("{folder}/site")],
             Program::Gnutella => vec![path("tussah"), "gnutella".to_owned()],
         };
@@ -139,6 +158,15 @@ impl Place {
                 "--listen 127.0.0.1:0 --work --listing --drain 1s --log-file {log} \
                  --tls-cert {folder}/cert.pem --tls-key {folder}/key.pem"
             ),
+            Program::WebPhp => format!(
+                "--listen 127.0.0.1:0 --drain 1s --log-file {log} --php unix:{}",
+                php::socket(&self.folder).display()
+            ),
+            Program::SmallWeb => format!(
+                "{root}/crates/tussah-services/examples/small_web/small_web.weave \
+                 --listen 127.0.0.1:0 --root {folder}/site"
+            ),
+            Program::Run => format!("{root}/xtask/src/faults/lines.weave --file {log}"),
             Program::Video => "--listen 127.0.0.1:0 --ahead 2500ms --chunk 500ms \
                                --drain 1s"
                 .to_owned(),
@@ -174,7 +202,7 @@ impl Place {
         let line = self.command(program, trace);
         let mut running = Running::start(program, &line, &self.folder, from_start, trace)?;
         let mut seen = Seen::default();
-        match running.ready(program) {
+        match running.ready(program, trace) {
             Some(address) => {
                 if phase == Phase::Ready {
                     running.attach(&strace, trace)?;
@@ -195,12 +223,12 @@ impl Place {
         if program.has_log() {
             let missing = seen.answered.saturating_sub(take_log(trace));
             if missing > 0 && !seen.ended_early {
-                let text = format!("the access log lacks {missing} requests");
+                let text = format!("the log lacks {missing} lines");
                 seen.steps.push(Step::Cut(text));
             }
         }
         let said = fs::read_to_string(trace.with_extension("err"))?;
-        let lines = said.lines().filter(|line| !is_watchdogs(line));
+        let lines = said.lines().filter(|line| !is_usual(line));
         seen.said = lines.map(|line| format!("{line}\n")).collect();
         if program == Program::Load && !seen.answers {
             // This program counts failures in its report.
@@ -209,12 +237,12 @@ impl Place {
         Ok(seen)
     }
 
-    /// Starts the web server and the router without failures.
-    pub(super) fn serve(&mut self) -> anyhow::Result<[Running; 2]> {
+    /// Starts the web server, the router and php-fpm without failures.
+    pub(super) fn serve(&mut self) -> anyhow::Result<([Running; 2], Php)> {
         let trace = self.folder.join("server");
         let line = self.command(Program::Web, &trace);
         let server = Running::start(Program::Web, &line, &self.folder, &[], &trace)?;
-        let address = server.ready(Program::Web);
+        let address = server.ready(Program::Web, &trace);
         let address = address.context("the server does not start")?;
         self.url = format!("http://{address}/small.txt");
         let line = format!(
@@ -226,11 +254,11 @@ impl Place {
         line.insert(0, self.path("tussah"));
         let trace = self.folder.join("router");
         let router = Running::start(Program::Gnutella, &line, &self.folder, &[], &trace)?;
-        let addresses = router.ready(Program::Gnutella);
+        let addresses = router.ready(Program::Gnutella, &trace);
         let addresses = addresses.context("the router does not start")?;
         let (router_address, _) = servent::addresses(&addresses);
         self.router = router_address.to_owned();
-        Ok([server, router])
+        Ok(([server, router], Php::start(&self.folder)?))
     }
 
     fn path(&self, name: &str) -> String {
@@ -238,12 +266,19 @@ impl Place {
     }
 }
 
-/// Returns whether a message is the watchdog's. The cause of these messages is a busy machine.
-fn is_watchdogs(line: &str) -> bool {
-    line.contains(" in one event for ") || line.contains(" calling wakers for ")
+/// Returns whether a message has another cause than a failed call: the watchdog's are due to a busy
+/// machine, and the others are about the start and the end of a graph.
+fn is_usual(line: &str) -> bool {
+    let usual = [
+        " in one event for ",
+        " calling wakers for ",
+        LISTENING,
+        "shutting down: ",
+    ];
+    usual.iter().any(|part| line.contains(part))
 }
 
-/// Removes the files of an access log, and returns the number of their lines.
+/// Removes the files of a log, and returns the number of their lines.
 fn take_log(trace: &Path) -> usize {
     let log = log_path(trace);
     let lines = [renamed(&log), log].map(|path| {

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
@@ -22,6 +22,8 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Bound, in tries: the maximum number of requests to a program after its calls no longer fail,
 /// because each of its OS threads may encounter the error once.
 const ANSWERS_MAX: usize = 6;
+/// The part of the log line in which `lines.weave` reports its address.
+pub(super) const LISTENING: &str = "label=\"listening\"";
 /// The number of rounds that the example `exercise` does.
 const ROUNDS: usize = 4;
 
@@ -99,22 +101,39 @@ impl Running {
     }
 
     /// Waits until the program is ready, and returns its address, or the line with its addresses.
-    pub(super) fn ready(&self, program: Program) -> Option<String> {
-        if program == Program::Load {
-            return Some(String::new());
-        }
-        let line = self.lines.recv_timeout(PATIENCE).ok()?;
+    pub(super) fn ready(&self, program: Program, trace: &Path) -> Option<String> {
+        let line = match program {
+            Program::Load => return Some(String::new()),
+            Program::Run => self.logged(trace)?,
+            _ => self.lines.recv_timeout(PATIENCE).ok()?,
+        };
         if matches!(
             program,
             Program::Core | Program::Pool | Program::Net | Program::Gnutella
         ) {
             return Some(line);
         }
-        let word = line
-            .split_whitespace()
-            .find(|word| word.contains("127.0.0.1:"));
-        let address = word.map(|word| word.split("//").last().unwrap_or(word).trim_matches('/'));
+        let address = line.split_whitespace().find_map(|word| {
+            let at = word.find("127.0.0.1:")?;
+            Some(word[at..].trim_end_matches('/'))
+        });
         Some(address.unwrap_or_default().to_owned())
+    }
+
+    /// Waits until the program has logged the address at which it listens, and returns that line.
+    fn logged(&self, trace: &Path) -> Option<String> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            // The program prints nothing, so its output closes when it ends.
+            let output = self.lines.recv_timeout(LOOK);
+            let said = fs::read_to_string(trace.with_extension("err")).ok()?;
+            if let Some(line) = said.lines().find(|line| line.contains(LISTENING)) {
+                return Some(line.to_owned());
+            }
+            if output != Err(RecvTimeoutError::Timeout) || Instant::now() > end {
+                return None;
+            }
+        }
     }
 
     pub(super) fn work(&mut self, program: Program, address: &str, trace: &Path, seen: &mut Seen) {
@@ -129,24 +148,31 @@ impl Running {
                 }
                 seen.answers = (0..ANSWERS_MAX).any(|_| self.round() == Step::Right);
             }
-            Program::Web | Program::WebTls => {
+            Program::Web | Program::WebTls | Program::WebPhp => {
                 let get = |path| client::get(program == Program::WebTls, address, path);
-                seen.steps
-                    .extend(client::PATHS.iter().map(|path| get(path)));
-                if program == Program::Web {
-                    seen.steps.push(client::pair(address));
+                let paths = match program {
+                    Program::WebPhp => client::PHP_PATHS,
+                    _ => client::PATHS,
+                };
+                seen.steps.extend(paths.iter().map(|path| get(path)));
+                match program {
+                    Program::Web => seen.steps.push(client::pair(address)),
+                    Program::WebPhp => seen.steps.push(client::post(address)),
+                    _ => {}
                 }
-                let is_right = |step: &&Step| **step == Step::Right;
-                seen.answered = seen.steps.iter().filter(is_right).count();
+                seen.answered = seen.right();
                 seen.steps.push(self.rotate(trace));
-                seen.answers = (0..ANSWERS_MAX).any(|_| get("/small.txt") == Step::Right);
+                seen.answers = (0..ANSWERS_MAX).any(|_| get(paths[0]) == Step::Right);
                 seen.answered += usize::from(seen.answers);
             }
-            Program::Video => {
+            Program::Video | Program::SmallWeb => {
                 let get = |path| client::get(false, address, path);
-                let paths = client::VIDEO_PATHS.iter();
-                seen.steps.extend(paths.map(|path| get(path)));
-                seen.answers = (0..ANSWERS_MAX).any(|_| get("/film.webm") == Step::Right);
+                let paths = match program {
+                    Program::Video => client::VIDEO_PATHS,
+                    _ => client::SMALL_WEB_PATHS,
+                };
+                seen.steps.extend(paths.iter().map(|path| get(path)));
+                seen.answers = (0..ANSWERS_MAX).any(|_| get(paths[0]) == Step::Right);
             }
             Program::Gnutella => {
                 let (address, http) = servent::addresses(address);
@@ -163,10 +189,15 @@ impl Running {
                 seen.steps.push(Step::Refused("no address".to_owned()));
                 seen.answers = true;
             }
-            Program::Echo => {
-                seen.steps
-                    .extend((0..ROUNDS).map(|_| client::echo(address)));
-                seen.answers = (0..ANSWERS_MAX).any(|_| client::echo(address) == Step::Right);
+            Program::Echo | Program::Run => {
+                let expected = match program {
+                    Program::Echo => "1: line\n",
+                    _ => "line\n",
+                };
+                let echo = |_| client::echo(address, expected);
+                seen.steps.extend((0..ROUNDS).map(echo));
+                seen.answers = (0..ANSWERS_MAX).map(echo).any(|step| step == Step::Right);
+                seen.answered = seen.right() + usize::from(seen.answers);
             }
         }
     }
@@ -221,7 +252,7 @@ impl Running {
             Program::Core | Program::Pool | Program::Net => return drop(self.stdin.take()),
             Program::Load => return,
             Program::Echo => Signal::INT,
-            Program::Web | Program::WebTls | Program::Video | Program::Gnutella => Signal::TERM,
+            _ => Signal::TERM,
         };
         // The program may already have ended, which the next line detects.
         let _ = kill_process(Pid::from_child(&self.child), signal);
