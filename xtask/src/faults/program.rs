@@ -139,7 +139,8 @@ impl Place {
             Program::Web | Program::WebTls => {
                 vec![path("tussah"), "web".to_owned(), format!("{folder}/site")]
             }
-            Program::WebPhp => vec![path("tussah"), "web".to_owned(), format!("{folder}/php")],
+            // A relative path, because php-fpm has another working directory.
+            Program::WebPhp => vec![path("tussah"), "web".to_owned(), "php".to_owned()],
             Program::SmallWeb => vec![path("examples/small_web"), "run".to_owned()],
             Program::Run => vec![path("tussah"), "run".to_owned()],
             Program::Video => vec![path("tussah"), "video".to_owned(), format!("{folder}/site")],

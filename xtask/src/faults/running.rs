@@ -55,7 +55,7 @@ impl Running {
             command
         };
         command.args(&line[1..]).env("RUST_BACKTRACE", "0");
-        command.env("TMPDIR", folder);
+        command.current_dir(folder).env("TMPDIR", folder);
         if program == Program::Pool {
             command.env("TUSSAH_FILES", "pool");
         }

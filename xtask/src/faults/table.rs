@@ -38,6 +38,7 @@ pub(super) const CALLS: &[(&str, &[&str])] = &[
     ("statx", &["ENOMEM"]),
     ("newfstatat", &["ENOMEM"]),
     ("fstat", &["ENOMEM"]),
+    ("readlink", &["EIO", "ENOMEM"]),
     ("fcntl", &["EMFILE", "EINVAL"]),
     ("read", &["EINTR", "EIO"]),
     ("pread64", &["EINTR", "EIO"]),

@@ -7,6 +7,7 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::ffi::OsStrExt as _;
+use std::path;
 use std::sync::Arc;
 
 use futures_lite::{Stream, StreamExt as _, future, stream};
@@ -68,7 +69,9 @@ pub(crate) fn route(
     (application, backend): &(FastCgi, Backend),
 ) -> Result<Routes, SiteError> {
     let site = config.open_site()?;
-    let root = fs::canonicalize(&config.root).unwrap_or_else(|_| config.root.clone());
+    // An application needs an absolute path, whose links it can also resolve itself.
+    let root = fs::canonicalize(&config.root).or_else(|_| path::absolute(&config.root));
+    let root = root.unwrap_or_else(|_| config.root.clone());
     let scripts = Arc::new(Scripts {
         site,
         root: root.as_os_str().as_bytes().to_vec(),
