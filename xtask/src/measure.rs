@@ -91,6 +91,7 @@ const WORKLOADS: &[&str] = &[
     "bursts --connections 256",
     "bursts --connections 1024",
     "bursts --connections 8192",
+    "senders",
     "stages --stages 1 --batch 1",
     "stages --stages 1 --batch 100",
     "stages --stages 1 --batch 1000",

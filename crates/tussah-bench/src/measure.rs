@@ -18,6 +18,17 @@ pub fn work(mut x: u64, steps: u32) -> u64 {
     x
 }
 
+/// Returns Jain's index from "A Quantitative Measure of Fairness and Discrimination" (1984),
+/// section 3, or 0 without responses.
+pub fn jain(shares: &[u64]) -> f64 {
+    let sum: f64 = shares.iter().map(|&share| share as f64).sum();
+    let squares: f64 = shares.iter().map(|&share| (share as f64).powi(2)).sum();
+    if squares == 0.0 {
+        return 0.0;
+    }
+    sum * sum / (shares.len() as f64 * squares)
+}
+
 /// Durations that any OS thread records without a lock.
 #[derive(Debug)]
 pub struct Samples {
@@ -154,5 +165,12 @@ mod tests {
         assert_eq!(samples.quantile_ns(500), 500.0);
         assert_eq!(samples.quantile_ns(999), 999.0);
         assert_eq!(samples.quantile_ns(1000), 1000.0);
+    }
+
+    #[test]
+    fn fairness_is_one_for_equals_and_one_of_n_for_a_monopoly() {
+        assert_eq!(jain(&[7, 7, 7, 7]), 1.0);
+        assert_eq!(jain(&[8, 0, 0, 0]), 0.25);
+        assert_eq!(jain(&[0, 0]), 0.0);
     }
 }

@@ -23,6 +23,7 @@ mod gnutella;
 mod idle;
 mod mixed;
 mod readers;
+mod senders;
 mod spawn;
 mod stages;
 mod steal;
@@ -86,6 +87,7 @@ pub static ALL: &[&Workload] = &[
     &disk::WORKLOAD,
     &bursts::WORKLOAD,
     &stages::WORKLOAD,
+    &senders::WORKLOAD,
     &calls::WORKLOAD,
     &flow::WORKLOAD,
     &fused::WORKLOAD,

@@ -8,6 +8,7 @@ use fastrand::Rng;
 
 use crate::cli::Options;
 use crate::epoll::{Epoll, EventFlags, token};
+use crate::measure::jain;
 use crate::metric::Metric;
 use crate::server::{SILENCE, Server};
 
@@ -246,34 +247,11 @@ impl Load {
 
     /// Returns Jain's index of the responses of all connections, and starts the next slice.
     fn fairness(&mut self) -> f64 {
-        let answers: Vec<u32> = self
+        let answers: Vec<u64> = self
             .connections
             .iter_mut()
-            .map(|connection| std::mem::take(&mut connection.answers))
+            .map(|connection| u64::from(std::mem::take(&mut connection.answers)))
             .collect();
         jain(&answers)
-    }
-}
-
-/// Returns Jain's index from "A Quantitative Measure of Fairness and Discrimination" (1984),
-/// section 3, or 0 without responses.
-fn jain(shares: &[u32]) -> f64 {
-    let sum: f64 = shares.iter().map(|&share| f64::from(share)).sum();
-    let squares: f64 = shares.iter().map(|&share| f64::from(share).powi(2)).sum();
-    if squares == 0.0 {
-        return 0.0;
-    }
-    sum * sum / (shares.len() as f64 * squares)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fairness_is_one_for_equals_and_one_of_n_for_a_monopoly() {
-        assert_eq!(jain(&[7, 7, 7, 7]), 1.0);
-        assert_eq!(jain(&[8, 0, 0, 0]), 0.25);
-        assert_eq!(jain(&[0, 0]), 0.0);
     }
 }
