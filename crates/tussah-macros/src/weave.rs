@@ -271,11 +271,10 @@ impl Source<'_> {
 
     /// Returns a position in a file, with which a message begins.
     fn place(&self, at: tussah_weave::Span) -> String {
-        let (line, column) = at.position(self.text);
         match self.tokens {
             // The compiler shows the place.
             Some(_) => String::new(),
-            None => format!("{}:{line}:{column}: ", self.file),
+            None => format!("{}: ", at.place(self.file, self.text)),
         }
     }
 

@@ -27,6 +27,14 @@ impl Span {
         let place = Place::new(self, text);
         (place.line, place.column)
     }
+
+    /// Returns the position at which the span begins, with the name of the file, such as
+    /// `web.weave:7:3`.
+    #[must_use]
+    pub fn place(self, file: &str, text: &str) -> String {
+        let (line, column) = self.position(text);
+        format!("{file}:{line}:{column}")
+    }
 }
 
 impl Diagnostic {

@@ -170,8 +170,8 @@ pub(crate) use self::event::NotTaken;
 pub use self::event::{
     Batch, CLASSES_MAX, CancelHandle, CancellationToken, Class, Event, Reason, Refusal,
 };
-pub(crate) use self::network::OS_THREADS_MAX;
 pub use self::network::{Declared, Network, Stage, StageBuilder};
+pub(crate) use self::network::{OS_THREADS_MAX, here};
 pub use self::run::{Handler, Restarts, SerialHandler, each, each_mut};
 pub(crate) use self::run::{Shared, collected};
 pub use self::send::{

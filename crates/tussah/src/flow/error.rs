@@ -14,6 +14,8 @@ pub enum GraphError {
     NameTaken {
         /// The name that is already in use.
         name: String,
+        /// The source position of the existing instance.
+        position: String,
     },
     /// The graph has no instance with this name.
     NoInstance {
@@ -80,6 +82,9 @@ pub enum GraphError {
     Instance {
         /// The name of the instance.
         instance: String,
+        /// The source position at which the instance was added, such as `web.weave:7:3` or
+        /// `src/main.rs:12:5`. `None` if the call at this position returned the error.
+        position: Option<String>,
         /// The reason.
         why: String,
     },
@@ -115,9 +120,9 @@ pub enum GraphError {
 impl fmt::Display for GraphError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NameTaken { name } => write!(
+            Self::NameTaken { name, position } => write!(
                 f,
-                "there is an instance `{name}` already: expected another name"
+                "there is an instance `{name}` already, added at {position}: expected another name"
             ),
             Self::NoInstance { name, known } => write!(
                 f,
@@ -144,13 +149,7 @@ impl fmt::Display for GraphError {
                 "`{from}` has several edges, but its item `{item}` cannot be cloned"
             ),
             Self::Unconnected { from } => write!(f, "the port `{from}` has no edge"),
-            Self::NoEdge { edge, known } => {
-                let known = known.iter().map(String::as_str);
-                match suggest::help(edge, known) {
-                    Some(help) => write!(f, "there is no edge `{edge}`: {help}"),
-                    None => write!(f, "there is no edge `{edge}`"),
-                }
-            }
+            Self::NoEdge { edge, known } => no_edge(f, edge, known),
             Self::SeveralEdges { from, edges } => write!(
                 f,
                 "`{from}` has several edges: expected one of {}",
@@ -161,8 +160,16 @@ impl fmt::Display for GraphError {
                 "`{instance}` has shards: expected one of {}",
                 list(shards)
             ),
-            Self::Instance { instance, why } => {
-                write!(f, "the instance `{instance}` could not be made: {why}")
+            Self::Instance {
+                instance,
+                position,
+                why,
+            } => {
+                write!(f, "the instance `{instance}`")?;
+                if let Some(position) = position {
+                    write!(f, " at {position}")?;
+                }
+                write!(f, " could not be made: {why}")
             }
             Self::Swap {
                 instance,
@@ -183,13 +190,35 @@ impl fmt::Display for GraphError {
 
 impl std::error::Error for GraphError {}
 
+fn no_edge(f: &mut fmt::Formatter<'_>, edge: &str, known: &[String]) -> fmt::Result {
+    match suggest::help(edge, known.iter().map(String::as_str)) {
+        Some(help) => write!(f, "there is no edge `{edge}`: {help}"),
+        None => write!(f, "there is no edge `{edge}`"),
+    }
+}
+
+impl GraphError {
+    pub(super) fn instance(instance: &str, why: String) -> Self {
+        Self::Instance {
+            instance: instance.to_owned(),
+            position: None,
+            why,
+        }
+    }
+
+    /// Adds the source position to an error of an instance.
+    pub(super) fn at(mut self, at: &str) -> Self {
+        if let Self::Instance { position, .. } = &mut self {
+            *position = Some(at.to_owned());
+        }
+        self
+    }
+}
+
 impl From<BuildError> for GraphError {
     fn from(error: BuildError) -> Self {
         match error {
-            BuildError::Handler { stage, why } => Self::Instance {
-                instance: stage,
-                why,
-            },
+            BuildError::Handler { stage, why } => Self::instance(&stage, why),
             error => Self::Stage(error),
         }
     }

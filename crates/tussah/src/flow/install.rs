@@ -83,12 +83,13 @@ pub(crate) trait Instance: Any + Send {
     fn set_limit(&mut self, limit: Limit);
     /// Sets the number of this instance among those with state for each flow.
     fn set_slot(&mut self, slot: usize);
-    /// Adds the stage to the network, and returns the input ports. If the stage is `bounded`, its
+    /// Adds the stage to the network under its name, with its source position. Returns the input
+    /// ports. If the stage is `bounded`, its
     /// edges determine the room of its queue.
     fn declare(
         &mut self,
         network: &Network,
-        name: &str,
+        named: (&str, &Arc<str>),
         bounded: bool,
     ) -> Result<Vec<InPort>, BuildError>;
     fn outs(&mut self, f: &mut dyn FnMut(&'static str, &mut dyn AnyOutlet));
@@ -158,7 +159,7 @@ impl<M: Module, W: Way> Instance for Planned<M, W> {
     fn declare(
         &mut self,
         network: &Network,
-        name: &str,
+        (name, position): (&str, &Arc<str>),
         bounded: bool,
     ) -> Result<Vec<InPort>, BuildError> {
         let (shared, runtime) = (Arc::clone(&self.shared), network.handle().clone());
@@ -167,7 +168,7 @@ impl<M: Module, W: Way> Instance for Planned<M, W> {
         let on_drop = Arc::clone(&ends);
         let (shared, runtime) = (Arc::clone(&self.shared), network.handle().clone());
         let mut stage = network
-            .stage(name)
+            .stage_at(name, Arc::clone(position))
             .on_drop(move |parcel, why: Reason| on_drop(parcel, why))
             .on_close(move |_| shared.keep_ports(&runtime));
         if let Some(target) = self.target {

@@ -104,7 +104,9 @@ impl Running {
         let port = port.expect("the edge ends at it");
         let mut planned = Planned::<M>::new(args.of(name));
         let (mut fits, mut sends) = (false, None);
-        let ports = planned.declare(&self.network, name, false)?;
+        // A proxy has the position of the instance in front of which it is.
+        let position = self.network.position(to);
+        let ports = planned.declare(&self.network, (name, &position), false)?;
         let mut made = Made::new(&self.network, name);
         planned.outs(&mut |name, outlet| {
             if name == "out" {
@@ -326,7 +328,8 @@ impl Detour<'_> {
         (to, unwrap): (&dyn Inlet<T>, Unwrap<T, I>),
     ) -> Result<Interposed, BuildError> {
         let on_drop = Arc::clone(ends);
-        let own = self.network.stage(self.name).servlets(1);
+        let position = self.network.position(stage.name());
+        let own = self.network.stage_at(self.name, position).servlets(1);
         let own = own.on_drop(move |parcel, why: Reason| on_drop(parcel, why));
         let own = own.handler(|edges| {
             Ok(Pass {

@@ -49,10 +49,8 @@ impl Group {
         let joined = first.iter().enumerate().map(|(number, port)| {
             let inlets = shards.iter().map(|(_, ports)| &*ports[number].inlet);
             let inlets: Vec<_> = inlets.collect();
-            let inlet = (port.join)(&inlets, &self.by).map_err(|why| GraphError::Instance {
-                instance: self.name.clone(),
-                why,
-            })?;
+            let inlet = (port.join)(&inlets, &self.by);
+            let inlet = inlet.map_err(|why| GraphError::instance(&self.name, why))?;
             Ok(InPort {
                 inlet,
                 join: Arc::clone(&port.join),

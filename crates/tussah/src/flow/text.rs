@@ -106,7 +106,7 @@ impl<T: Send + 'static> Instance for Arc<Recorder<T>> {
     fn declare(
         &mut self,
         network: &Network,
-        _name: &str,
+        _: (&str, &Arc<str>),
         _: bool,
     ) -> Result<Vec<InPort>, BuildError> {
         let inlet: Arc<dyn Inlet<T>> = Arc::new(Placed {

@@ -12,6 +12,8 @@ pub enum BuildError {
     NameTaken {
         /// The name that is already in use.
         name: String,
+        /// The source position of the existing stage, such as `src/main.rs:12:5`.
+        position: String,
     },
     /// The network has no stage with this name.
     NotFound {
@@ -24,6 +26,8 @@ pub enum BuildError {
     WrongType {
         /// The name of the stage.
         name: String,
+        /// The source position of the stage.
+        position: String,
         /// The requested event type.
         expected: &'static str,
         /// The stage's event type.
@@ -84,6 +88,8 @@ pub enum BuildError {
     Blocks {
         /// The name of the stage.
         stage: String,
+        /// The source position of the stage.
+        position: String,
     },
     /// The stage is closed, for example because it was destroyed or its handler panicked too often.
     Closed {
@@ -102,21 +108,20 @@ pub enum BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NameTaken { name } => write!(
+            Self::NameTaken { name, position } => write!(
                 f,
-                "there is a stage `{name}` already: expected another name"
+                "there is a stage `{name}` already, created at {position}: expected another name"
             ),
             Self::NotFound { name, known } => not_found(f, name, known),
             Self::WrongType {
                 name,
+                position,
                 expected,
                 found,
-            } => {
-                write!(
-                    f,
-                    "the stage `{name}` takes `{found}`: expected `{expected}`"
-                )
-            }
+            } => write!(
+                f,
+                "the stage `{name}`, created at {position}, takes `{found}`: expected `{expected}`"
+            ),
             Self::TwoOwners {
                 stage,
                 controllers: [one, other],
@@ -157,9 +162,9 @@ impl fmt::Display for BuildError {
                 f,
                 "the proxy `{by}` is between `{from}` and `{to}` already: expected another place, before or behind it"
             ),
-            Self::Blocks { stage } => write!(
+            Self::Blocks { stage, position } => write!(
                 f,
-                "the handler of `{stage}` blocks, and can't be called in the servlet of another stage: expected `.queue(..)`"
+                "the handler of `{stage}` blocks, and can't be called in the servlet of another stage: expected `.queue(..)`; `{stage}` is created at {position}"
             ),
             Self::Closed { stage } => write!(f, "the stage `{stage}` is closed"),
             Self::Handler { stage, why } => {

@@ -2,6 +2,7 @@
 
 mod builder;
 mod drain;
+mod edges;
 mod governing;
 mod handle;
 mod inspect;
@@ -11,6 +12,7 @@ mod roster;
 mod table;
 
 use std::fmt;
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -104,9 +106,20 @@ impl Network {
         &self.inner.name
     }
 
-    /// Starts building a stage with this name.
+    /// Starts building a stage with this name. Errors and log lines about the stage contain the
+    /// source position of the call.
+    #[track_caller]
     pub fn stage<E: Send + 'static>(&self, name: impl Into<String>) -> StageBuilder<E> {
-        StageBuilder::new(self.clone(), name.into())
+        self.stage_at(name, here())
+    }
+
+    /// Starts building a stage with this name and source position.
+    pub(crate) fn stage_at<E: Send + 'static>(
+        &self,
+        name: impl Into<String>,
+        position: Arc<str>,
+    ) -> StageBuilder<E> {
+        StageBuilder::new(self.clone(), name.into(), position)
     }
 
     /// Finds a stage by its name.
@@ -127,6 +140,7 @@ impl Network {
             }),
             Err(_) => Err(BuildError::WrongType {
                 name: name.to_owned(),
+                position: known.position.to_string(),
                 expected: std::any::type_name::<E>(),
                 found: known.event,
             }),
@@ -159,28 +173,22 @@ impl Network {
         self.inner.table.lock().number()
     }
 
-    /// Adds a stage under its number.
-    pub(crate) fn add(
-        &self,
-        id: u32,
-        name: &Arc<str>,
-        event: &'static str,
-        stage: Arc<dyn Inspect>,
-    ) -> Result<(), BuildError> {
+    /// Adds a stage, whose number must be new.
+    pub(crate) fn add(&self, stage: Known) -> Result<(), BuildError> {
         let mut table = self.inner.table.lock();
-        if table.find(name).is_ok() {
-            let name = name.to_string();
-            return Err(BuildError::NameTaken { name });
+        if let Ok(known) = table.find(&stage.name) {
+            return Err(BuildError::NameTaken {
+                name: known.name.to_string(),
+                position: known.position.to_string(),
+            });
         }
-        let name = Arc::clone(name);
-        table.stages.push(Known {
-            id,
-            name,
-            event,
-            stage,
-            making: ALWAYS,
-        });
+        table.stages.push(stage);
         Ok(())
+    }
+
+    /// Returns the source position of the stage with this name; empty if there is none.
+    pub(crate) fn position(&self, name: &str) -> Arc<str> {
+        self.inner.table.lock().position(name)
     }
 
     /// Forgets a stage and its edges.
@@ -217,152 +225,15 @@ impl Network {
         })
     }
 
-    /// Adds an edge, which exists until it is [released](Table::release). Rejects an edge that
-    /// would close a cycle that can deadlock.
-    pub(crate) fn connect(
-        &self,
-        from: &Arc<str>,
-        to: &Arc<str>,
-        (kind, room): (EdgeKind, u64),
-        by: u32,
-    ) -> Result<(), BuildError> {
-        let mut table = self.inner.table.lock();
-        let proxy = table.proxy(from, to);
-        table.connect(from, to, (kind, room), by)?;
-        let back = table.edges_back(from, to);
-        self.connect_proxy(&mut table, [from, to], proxy, (kind, by))?;
-        drop(table);
-        for (from, room, stage) in back {
-            stage.set_back_room(from, room);
-        }
-        Ok(())
-    }
-
-    /// Makes `by` a holder of the edges of a stage's handler.
-    pub(crate) fn inherit(&self, stage: u32, by: u32) {
-        self.inner.table.lock().inherit(stage, by);
-    }
-
-    /// Stops new batches of all stages that call a stage, directly or through others, until the
-    /// returned values are dropped. Waits until their running batches have ended.
-    pub(crate) async fn hold_callers(&self, name: &str) -> Vec<Box<dyn std::any::Any + Send>> {
-        let (stages, edges) = self.known();
-        let is_call = |edge: &&Edge| edge.kind == EdgeKind::Call;
-        let (mut to_do, mut callers) = (vec![name], Vec::new());
-        while let Some(callee) = to_do.pop() {
-            for edge in edges.iter().filter(is_call).filter(|it| &*it.to == callee) {
-                if !callers.contains(&&*edge.from) {
-                    callers.push(&*edge.from);
-                    to_do.push(&*edge.from);
-                }
-            }
-        }
-        let mut held = Vec::new();
-        for known in stages.iter().filter(|it| callers.contains(&&*it.name)) {
-            held.push(Arc::clone(&known.stage).hold().await);
-        }
-        held
-    }
-
-    fn connect_proxy(
-        &self,
-        table: &mut Table,
-        [from, to]: [&Arc<str>; 2],
-        proxy: Option<Arc<str>>,
-        (kind, by): (EdgeKind, u32),
-    ) -> Result<(), BuildError> {
-        if let Some(proxy) = proxy {
-            if let Err(error) = table.connect(from, &proxy, (kind, 0), by) {
-                table.disconnect(from, to, kind, by);
-                return Err(error);
-            }
-            table.set_proxy(from, to, Some(&proxy));
-        }
-        Ok(())
-    }
-
-    /// Checks that no other stage calls the stage of this name, whose handler blocks.
-    pub(crate) fn check_not_called(&self, name: &Arc<str>) -> Result<(), BuildError> {
-        let table = self.inner.table.lock();
-        let is_call = |edge: &Edge| edge.kind == EdgeKind::Call && edge.to == *name;
-        match table.edges().any(is_call) {
-            true => Err(BuildError::Blocks {
-                stage: name.to_string(),
-            }),
-            false => Ok(()),
-        }
-    }
-
-    /// Puts a proxy into the edges from one stage to another. Returns the first stage's name and
-    /// number, and the number that holds the edges to the proxy.
-    pub(crate) fn interpose(
-        &self,
-        from: &str,
-        to: &Arc<str>,
-        proxy: &Arc<str>,
-        blocks: bool,
-    ) -> Result<(Arc<str>, u32, u32), BuildError> {
-        let mut table = self.inner.table.lock();
-        let known = table.find(from)?;
-        let (from, id) = (Arc::clone(&known.name), known.id);
-        let names = || (from.to_string(), to.to_string());
-        if let Some(by) = table.proxy(&from, to) {
-            let (from, to) = names();
-            return Err(BuildError::Proxied {
-                from,
-                to,
-                by: by.to_string(),
-            });
-        }
-        // Events sent to the proxy must not return to their original target through another proxy.
-        let mut way = vec![from.to_string(), to.to_string(), proxy.to_string()];
-        let mut next = Arc::clone(proxy);
-        while let Some(proxy) = table.proxy(&from, &next) {
-            way.push(proxy.to_string());
-            next = proxy;
-            if next == *to {
-                return Err(BuildError::Cycle { path: way });
-            }
-        }
-        if from == *proxy {
-            return Err(BuildError::Cycle { path: way });
-        }
-        let there = table
-            .edges()
-            .filter(|edge| edge.from == from && edge.to == *to);
-        let kinds: Vec<_> = there.map(|edge| edge.kind).collect();
-        if kinds.is_empty() {
-            let (from, to) = names();
-            return Err(BuildError::NoEdge { from, to });
-        }
-        if blocks && kinds.contains(&EdgeKind::Call) {
-            return Err(BuildError::Blocks {
-                stage: proxy.to_string(),
-            });
-        }
-        let by = table.number();
-        for kind in kinds {
-            if let Err(error) = table.connect(&from, proxy, (kind, 0), by) {
-                table.release(by);
-                return Err(error);
-            }
-        }
-        table.set_proxy(&from, to, Some(proxy));
-        Ok((from, id, by))
-    }
-
-    /// Removes a proxy from the edges between two stages, and releases its own edges.
-    pub(crate) fn withdraw(&self, from: &Arc<str>, to: &Arc<str>, proxy: &Arc<str>, by: u32) {
-        let mut table = self.inner.table.lock();
-        if table.proxy(from, to).as_ref() == Some(proxy) {
-            table.set_proxy(from, to, None);
-        }
-        table.release(by);
-    }
-
     pub(crate) fn downgrade(&self) -> Weak {
         Weak(Arc::downgrade(&self.inner))
     }
+}
+
+/// Returns the source position of the caller, such as `src/main.rs:12:5`.
+#[track_caller]
+pub(crate) fn here() -> Arc<str> {
+    Location::caller().to_string().into()
 }
 
 impl Drop for Inner {

@@ -52,15 +52,15 @@ impl Even {
 #[test]
 fn a_name_can_be_taken_once() {
     let mut graph = Graph::new("g");
-    graph
-        .add::<Pass>("pass", Args::new())
-        .expect("the name is free");
+    let added = format!("{}:{}:24", file!(), line!() + 1);
+    let result = graph.add::<Pass>("pass", Args::new());
+    result.expect("the name is free");
     let error = graph
         .add::<Wrap>("pass", Args::new())
         .expect_err("it is taken");
     assert_eq!(
         error.to_string(),
-        "there is an instance `pass` already: expected another name"
+        format!("there is an instance `pass` already, added at {added}: expected another name")
     );
 }
 
@@ -215,6 +215,7 @@ fn a_graph_that_cannot_start_leaves_nothing() {
             .with("notes", notes.clone());
         graph.add::<Even>("two", args).expect("the name is free");
         let args = Args::new().with("number", 3u64);
+        let position = format!("{}:{}:15", file!(), line!() + 1);
         graph.add::<Even>("three", args).expect("the name is free");
         graph
             .add::<Note<u64>>("note", notes.args())
@@ -222,7 +223,8 @@ fn a_graph_that_cannot_start_leaves_nothing() {
         graph.connect("two", "note").expect("both exist");
         graph.connect("three", "note").expect("both exist");
         let error = graph.start().expect_err("three is odd").to_string();
-        assert_eq!(error, "the instance `three` could not be made: 3 is odd");
+        let expected = format!("the instance `three` at {position} could not be made: 3 is odd");
+        assert_eq!(error, expected);
         // The module that was made is gone, and so is the copy of the notes that it held. The
         // source did not get to send anything.
         while std::sync::Arc::strong_count(&notes.0) > 1 {
@@ -234,6 +236,7 @@ fn a_graph_that_cannot_start_leaves_nothing() {
 
 #[test]
 fn an_argument_has_the_type_of_its_parameter() {
+    let place = format!("{}:{}:15", file!(), line!() + 2);
     let error = error_of(|graph| {
         graph.add::<Even>("even", Args::new().with("number", 2i32))?;
         graph.add::<Note<u64>>("note", Notes::default().args())?;
@@ -241,8 +244,12 @@ fn an_argument_has_the_type_of_its_parameter() {
     });
     assert_eq!(
         error.to_string(),
-        "the instance `even` could not be made: the argument `number` is a `i32`: expected a `u64`"
+        format!(
+            "the instance `even` at {place} could not be made: the argument `number` is a `i32`: \
+             expected a `u64`"
+        )
     );
+    let place = format!("{}:{}:15", file!(), line!() + 2);
     let error = error_of(|graph| {
         graph.add::<Even>("even", Args::new())?;
         graph.add::<Note<u64>>("note", Notes::default().args())?;
@@ -250,7 +257,10 @@ fn an_argument_has_the_type_of_its_parameter() {
     });
     assert_eq!(
         error.to_string(),
-        "the instance `even` could not be made: the argument `number` is missing: expected a `u64`"
+        format!(
+            "the instance `even` at {place} could not be made: the argument `number` is missing: \
+             expected a `u64`"
+        )
     );
 }
 
@@ -346,6 +356,7 @@ impl Block {
 #[test]
 fn a_module_that_blocks_cannot_be_called() {
     runtime(1).block_on(async {
+        let position = format!("`block` is created at {}:{}:", file!(), line!() + 6);
         for names in [["pass", "block"], ["block", "pass"]] {
             let mut graph = Graph::new("g");
             for name in names {
@@ -359,7 +370,9 @@ fn a_module_that_blocks_cannot_be_called() {
                 .connect_via("pass", "block", Via::call())
                 .expect("both exist");
             let error = graph.start().expect_err("it blocks");
-            assert!(error.to_string().contains("`block` blocks"), "{error}");
+            let error = error.to_string();
+            assert!(error.contains("`block` blocks"), "{error}");
+            assert!(error.contains(&position), "{error}");
         }
     });
 }

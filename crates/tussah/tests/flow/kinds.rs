@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tussah::flow::{Args, AsyncOut, Graph, Out, Via, module};
 use tussah::sync::Barrier;
@@ -346,4 +346,54 @@ fn a_module_that_ticks_needs_a_period() {
             .to_string();
         assert!(error.contains("the argument `every` is missing"), "{error}");
     });
+}
+
+/// Holds its worker until the watchdog reports it, or for a minute if the watchdog does not.
+struct Hold(Arc<AtomicUsize>);
+
+#[module]
+impl Hold {
+    fn init(reports: Arc<AtomicUsize>) -> Self {
+        Self(reports)
+    }
+
+    fn run(&self, _number: u64) {
+        let begin = Instant::now();
+        while self.0.load(Ordering::Acquire) == 0 && begin.elapsed() < Duration::from_secs(60) {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn the_watchdog_names_a_module_that_holds_a_worker() {
+    let (reports, events) = (Arc::new(AtomicUsize::new(0)), Arc::default());
+    let (reported, seen): (_, Arc<std::sync::Mutex<Vec<_>>>) =
+        (Arc::clone(&reports), Arc::clone(&events));
+    let runtime = tussah::Runtime::builder()
+        .workers(1)
+        .watchdog(Duration::from_millis(5), move |stuck| {
+            // The scheduler may also suspend other events for long.
+            let event = stuck.event.unwrap_or_default();
+            if event.contains("Hold") {
+                seen.lock().expect("no panic").push(event);
+                reported.fetch_add(1, Ordering::Release);
+            }
+        })
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let mut graph = Graph::new("g");
+        let args = Args::new().with("reports", reports);
+        graph.add::<Hold>("hold", args).expect("the name is free");
+        let running = graph.start().expect("it is whole");
+        let input = running.input("hold").expect("it takes numbers");
+        input.send(1u64).await;
+        running.drain().await;
+    });
+    let events = events.lock().expect("no panic");
+    let is_named = events
+        .first()
+        .is_some_and(|it: &&str| it.contains("flow::kinds::Hold"));
+    assert!(is_named, "{events:?}");
 }

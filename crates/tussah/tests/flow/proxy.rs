@@ -295,6 +295,7 @@ fn what_cannot_be_a_proxy() {
         graph.connect("first", "note").expect("both exist");
         let added = graph.add_shards::<Note>("shards", 2, None, notes.args());
         added.expect("it is new");
+        let other = format!("{}:{}:15", file!(), line!() + 1);
         graph.add::<Pass>("other", Args::new()).expect("it is new");
         graph.connect("other", "shards").expect("both exist");
         let running = graph.start().expect("it is whole");
@@ -329,7 +330,9 @@ fn what_cannot_be_a_proxy() {
                         .proxy::<Tens>("first -> note", "other", args())
                         .await,
                 ),
-                "there is a stage `other` already: expected another name",
+                &*format!(
+                    "there is a stage `other` already, created at {other}: expected another name"
+                ),
             ),
         ] {
             assert_eq!(error, expected);

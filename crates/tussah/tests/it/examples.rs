@@ -322,7 +322,7 @@ fn clients_reports_a_missing_log() {
     let errors = complaints(&String::from_utf8_lossy(&output.stderr));
     assert_eq!(
         errors,
-        "clients: the instance `lines` could not be made: cannot read /no/such/log: \
+        "clients: the instance `lines` at clients.weave:5:3 could not be made: cannot read /no/such/log: \
          No such file or directory (os error 2)\n"
     );
 }

@@ -10,6 +10,7 @@ use tussah_weave::{
     Type, Value,
 };
 
+use super::source::Source;
 use crate::flow::text::{AnyText, Log};
 use crate::flow::{Modules, Params, Via};
 
@@ -51,7 +52,12 @@ pub(super) fn name(place: &Place) -> String {
 /// # Errors
 /// Returns the positions of arguments without a value, or of item types that cannot be converted to
 /// text.
-pub(super) fn rig(modules: &Modules, graph: &Graph, test: &Test) -> Result<Rig, Vec<Diagnostic>> {
+pub(super) fn rig(
+    source: &Source,
+    modules: &Modules,
+    graph: &Graph,
+    test: &Test,
+) -> Result<Rig, Vec<Diagnostic>> {
     let args = test.args.iter().map(|arg| {
         let name = arg.name.clone().unwrap_or_default();
         value(arg).map(|value| (name, value))
@@ -64,7 +70,7 @@ pub(super) fn rig(modules: &Modules, graph: &Graph, test: &Test) -> Result<Rig, 
         for step in &test.steps {
             replace(&mut plan, step)?;
         }
-        Builder::new(modules, &plan, test).build()
+        Builder::new(modules, &plan, test).build(source)
     };
     build().map_err(|error| vec![error])
 }
@@ -143,8 +149,9 @@ impl<'a> Builder<'a> {
         builder
     }
 
-    fn build(mut self) -> Result<Rig, Diagnostic> {
-        let graph = self.modules.build(&self.rest(), &Params::new());
+    fn build(mut self, source: &Source) -> Result<Rig, Diagnostic> {
+        let at = |span| source.position(span);
+        let graph = self.modules.build(&self.rest(), &Params::new(), &at);
         let mut graph = graph.map_err(|(error, span)| Diagnostic::error(span, error))?;
         for step in &self.test.steps {
             if let Step::Expect { at, span, .. } = step {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::{ArgMatches, Args, Command};
 use futures_util::future::{Either, select};
-use tussah_weave::{Diagnostic, Graph, Plan};
+use tussah_weave::{Diagnostic, Graph, Plan, Span};
 
 use super::Program;
 use super::control::{Control, Socket};
@@ -171,7 +171,10 @@ fn start(
             Ok(signals) => signals,
             Err(error) => return failed(&error),
         };
-        let graph = match program.modules.build(plan, &Params::new()) {
+        let graph = match program
+            .modules
+            .build(plan, &Params::new(), &|span| source.position(span))
+        {
             Ok(graph) => graph,
             Err((error, span)) => {
                 eprint!("{}", source.render(&[Diagnostic::error(span, error)]));
@@ -184,7 +187,7 @@ fn start(
         };
         let running = match graph.start() {
             Ok(running) => Arc::new(running),
-            Err(GraphError::Instance { instance, why }) => {
+            Err(GraphError::Instance { instance, why, .. }) => {
                 let place = place(source, plan, &instance);
                 return failed(&format_args!("{place}: `{instance}` cannot start: {why}"));
             }
@@ -236,8 +239,7 @@ fn place(source: &Source, plan: &Plan, instance: &str) -> String {
         .nodes
         .iter()
         .find(|node| node.name == unsharded(instance));
-    let (line, column) = node.map_or((1, 1), |node| node.span.position(&source.text));
-    format!("{}:{line}:{column}", source.file())
+    source.position(node.map_or(Span::default(), |node| node.span))
 }
 
 /// Waits for one of two signals.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use tussah_weave::tree::File;
-use tussah_weave::{Checked, Diagnostic, Graph, Modules, check, parse};
+use tussah_weave::{Checked, Diagnostic, Graph, Modules, Span, check, parse};
 
 /// The exit code for an invalid command line, for a file that cannot be read or written, and for a
 /// graph that cannot run.
@@ -33,6 +33,11 @@ impl Source {
     /// Returns the file's name as the user wrote it.
     pub(super) fn file(&self) -> String {
         self.path.display().to_string()
+    }
+
+    /// Returns the position of a span, such as `web.weave:7:3`.
+    pub(super) fn position(&self, span: Span) -> String {
+        span.place(&self.file(), &self.text)
     }
 
     /// Returns the paths of the modules that the file uses.

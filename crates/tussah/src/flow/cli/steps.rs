@@ -59,9 +59,15 @@ pub(super) fn run(test: &Test, rig: Rig) -> Result<(), Failure> {
             logs,
             feeds,
         } = rig;
-        let running = graph.start().map_err(|error| {
-            let place = match &error {
-                GraphError::Instance { instance, .. } => places.get(unsharded(instance)),
+        let running = graph.start().map_err(|mut error| {
+            let place = match &mut error {
+                GraphError::Instance {
+                    instance, position, ..
+                } => {
+                    // The excerpt shows the position.
+                    *position = None;
+                    places.get(unsharded(instance))
+                }
                 _ => None,
             };
             Failure::at(*place.unwrap_or(&test.span), error.to_string())

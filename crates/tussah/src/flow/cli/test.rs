@@ -98,7 +98,7 @@ fn run_file(path: &Path, modules: &Modules) -> Result<Report, Wrong> {
     };
     for test in &checked.tests {
         let graph = &checked.graphs[test.graph];
-        let result = rig(modules, graph, test)
+        let result = rig(&source, modules, graph, test)
             .map_err(Failure::from)
             .and_then(|rig| steps::run(test, rig));
         let outcome = if result.is_ok() { "ok" } else { "FAILED" };

@@ -47,8 +47,7 @@ impl Graph {
                         continue;
                     }
                 };
-                let instance = self.instances[place].name.clone();
-                return Err(GraphError::Instance { instance, why });
+                return Err(GraphError::instance(&self.instances[place].name, why));
             }
         }
         let limit = Limit::new(format!("{}: {}", self.name, instances.join(", ")), items);

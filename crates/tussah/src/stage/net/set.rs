@@ -108,7 +108,11 @@ impl SocketSet {
     ///
     /// # Errors
     /// Returns an error if a name is taken.
-    pub(super) fn new(network: &Network, name: &str) -> Result<Arc<Self>, BuildError> {
+    pub(super) fn new(
+        network: &Network,
+        name: &str,
+        position: &Arc<str>,
+    ) -> Result<Arc<Self>, BuildError> {
         let time = &network.inner.time;
         let pacer = |set: &Weak<Self>, queue| {
             let seed = network.inner.runtime.seed();
@@ -141,7 +145,7 @@ impl SocketSet {
                 Queue::Write => Some(Arc::clone(&set.writes)),
                 Queue::Listen | Queue::Connect => None,
             };
-            show(network, name, at.event(), controllers, ask)
+            show(network, [name, position], at.event(), controllers, ask)
         });
         let ids = all(network, shown)?;
         let ids: Vec<_> = names.into_iter().zip(ids).collect();

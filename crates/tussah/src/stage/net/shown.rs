@@ -8,7 +8,7 @@ use tussah_core::Handle;
 use super::pacer::Pacer;
 use super::stats::IoStats;
 use crate::stage::control::{Order, Servlets};
-use crate::stage::network::Inspect;
+use crate::stage::network::{ALWAYS, Inspect, Known, here};
 use crate::stage::observe::{Responses, StageStats};
 use crate::stage::state::Digest;
 use crate::stage::{BuildError, Network};
@@ -21,13 +21,13 @@ struct Shown {
     ask: Box<dyn Fn() -> IoStats + Send + Sync>,
 }
 
-/// Shows a queue in a network, and returns its number there.
+/// Shows a queue with its source position in a network, and returns its number there.
 ///
 /// # Errors
 /// Returns an error if the name is taken.
 pub(super) fn show(
     network: &Network,
-    name: &Arc<str>,
+    [name, position]: [&Arc<str>; 2],
     event: &'static str,
     controllers: Option<Arc<Pacer>>,
     ask: impl Fn() -> IoStats + Send + Sync + 'static,
@@ -38,7 +38,14 @@ pub(super) fn show(
         ask: Box::new(ask),
     };
     let id = network.number();
-    network.add(id, name, event, Arc::new(shown))?;
+    network.add(Known {
+        id,
+        name: Arc::clone(name),
+        position: Arc::clone(position),
+        event,
+        stage: Arc::new(shown),
+        making: ALWAYS,
+    })?;
     Ok(id)
 }
 
@@ -89,8 +96,9 @@ impl Network {
     /// # assert_eq!(network.stats().len(), 3);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[track_caller]
     pub fn show_runtime(&self) -> Result<(), BuildError> {
-        let runtime = &self.inner.runtime;
+        let (position, runtime) = (here(), &self.inner.runtime);
         let of = |ask: fn(&Handle) -> IoStats| {
             let runtime = runtime.clone();
             move || ask(&runtime)
@@ -122,8 +130,9 @@ impl Network {
             ("runtime.files", "operation", files),
             ("runtime.blocking", "job", blocking),
         ];
-        let queues = queues.into_iter();
-        let shown = queues.map(|(name, event, ask)| show(self, &name.into(), event, None, ask));
+        let shown = queues
+            .into_iter()
+            .map(|(name, event, ask)| show(self, [&name.into(), &position], event, None, ask));
         all(self, shown)?;
         Ok(())
     }

@@ -25,6 +25,7 @@ use crate::net::{TcpStream, ToAddresses, UnixStream};
 use crate::stage::control::{Controller, log::Log};
 #[cfg(doc)]
 use crate::stage::control::{Owns, Sample};
+use crate::stage::network::here;
 use crate::stage::{BuildError, Network, Sender};
 
 /// A handle to a set of sockets. The set serves listeners, connects to peers, and sends the
@@ -46,8 +47,9 @@ impl Sockets {
     ///
     /// # Errors
     /// Returns an error if one of these names is taken.
+    #[track_caller]
     pub fn new(network: &Network, name: &str) -> Result<Self, BuildError> {
-        let set = SocketSet::new(network, name)?;
+        let set = SocketSet::new(network, name, &here())?;
         Ok(Self::of(set, SocketOptions::default()))
     }
 

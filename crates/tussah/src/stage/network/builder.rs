@@ -47,6 +47,7 @@ const KEY_DEPTH_MAX: usize = 128;
 pub struct StageBuilder<E> {
     network: Network,
     name: String,
+    position: Arc<str>,
     queue_max: u64,
     class_max: [u64; CLASSES_MAX],
     classes: Classes,
@@ -72,10 +73,11 @@ pub struct StageBuilder<E> {
 type MakeKeyed<E> = Box<dyn FnOnce(usize, Classes) -> Box<dyn Keyed<E>> + Send>;
 
 impl<E: Send + 'static> StageBuilder<E> {
-    pub(crate) fn new(network: Network, name: String) -> Self {
+    pub(crate) fn new(network: Network, name: String, position: Arc<str>) -> Self {
         Self {
             network,
             name,
+            position,
             queue_max: QUEUE_MAX,
             class_max: [u64::MAX; CLASSES_MAX],
             classes: Classes::by_priority(1),

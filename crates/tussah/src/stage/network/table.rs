@@ -34,6 +34,8 @@ pub(crate) const ALWAYS: u32 = 0;
 pub(crate) struct Known {
     pub(crate) id: u32,
     pub(crate) name: Arc<str>,
+    /// The position in the source at which the stage is created, such as `src/main.rs:12:5`.
+    pub(crate) position: Arc<str>,
     pub(crate) event: &'static str,
     pub(crate) stage: Arc<dyn Inspect>,
     /// The holder of its handler's edges; `ALWAYS` before it has a handler.
@@ -90,6 +92,20 @@ impl Table {
                 .map(|known| known.name.to_string())
                 .collect(),
         })
+    }
+
+    /// Returns the source position of the stage with this name; empty if there is none.
+    pub(crate) fn position(&self, name: &str) -> Arc<str> {
+        let known = self.find(name);
+        known.map_or_else(|_| "".into(), |known| Arc::clone(&known.position))
+    }
+
+    /// Returns the error of a call edge to the stage with this name.
+    pub(crate) fn blocks(&self, name: &str) -> BuildError {
+        BuildError::Blocks {
+            stage: name.to_owned(),
+            position: self.position(name).to_string(),
+        }
     }
 
     /// Returns a new number.

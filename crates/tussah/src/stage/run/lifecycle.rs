@@ -77,8 +77,11 @@ impl<E: Send + 'static> Shared<E> {
             return;
         };
         let network = self.network.upgrade();
+        let position = network.as_ref().map(|it| it.position(&self.name));
+        let position = position.unwrap_or_default();
         let network = network.as_ref().map(Network::name);
-        tracing::error!(target: "tussah", network, "stage {:?} is closed: {why}", self.name);
+        let name = &self.name;
+        tracing::error!(target: "tussah", network, "stage {name:?} ({position}) is closed: {why}");
         if let Some(on_close) = &self.on_close {
             tussah_core::quietly(|| on_close(&why));
         }

@@ -152,9 +152,7 @@ impl<E: Send + 'static, C> EdgeBuilder<'_, E, C> {
         own.check_own(&self.stage.name, &self.network)?;
         self.stage.check_open()?;
         if kind == EdgeKind::Call && self.stage.blocks() {
-            return Err(BuildError::Blocks {
-                stage: self.stage.name.to_string(),
-            });
+            return Err(own.inner.table.lock().blocks(&self.stage.name));
         }
         own.connect(
             &self.edges.from,

@@ -90,7 +90,7 @@ fn what_cannot_be_opened_stops_the_whole_graph() {
         let error = run_without_notes(&text).expect_err("it cannot be opened");
         assert_eq!(
             error,
-            format!("the instance `bad` could not be made: {expected}")
+            format!("the instance `bad` at test.weave:5:15 could not be made: {expected}")
         );
     };
     let none = path.join("none");
@@ -203,8 +203,8 @@ fn conflicting_uses_of_a_file_are_refused_with_both_instances() {
     };
     let error = run_without_notes(&text(&link.display().to_string()));
     let expected = format!(
-        "the instance `copy` could not be made: cannot append to {}: the instance `lines` reads it \
-         already, which conflicts with the instance `copy`",
+        "the instance `copy` at test.weave:4:15 could not be made: cannot append to {}: the \
+         instance `lines` reads it already, which conflicts with the instance `copy`",
         link.display()
     );
     assert_eq!(error, Err(expected));

@@ -270,8 +270,8 @@ fn a_wrong_field_is_an_error_of_the_instance() {
         let error = error(&text);
         assert!(error.contains(expected), "{error}");
     };
-    let fields = "the instance `sort` could not be made: the items have no field `size`: \
-                  expected `client`, `bytes`";
+    let fields = "the instance `sort` at test.weave:4:15 could not be made: the items have no \
+                  field `size`: expected `client`, `bytes`";
     check("Filter(field: \"size\", at_least: 1)", fields);
     check("Split(by: \"size\")", fields);
     check("Filter(field: \"bytes\")", "there is no condition");

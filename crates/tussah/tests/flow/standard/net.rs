@@ -282,7 +282,7 @@ fn stops_the_whole_graph() -> bool {
     let error = runtime(1).block_on(async { graph.start().map(|_| ()) });
     let error = error.expect_err("a port is taken").to_string();
     assert!(error.contains("in use"), "{error}");
-    error.starts_with("the instance `second` could not be made: ")
+    error.starts_with("the instance `second` at test.weave:4:11 could not be made: ")
         && error.contains(&taken_at)
         && TcpStream::connect(free_at).is_err()
 }

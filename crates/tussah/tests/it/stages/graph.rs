@@ -197,16 +197,18 @@ fn a_stage_is_found_by_name_and_type() -> Result<(), BuildError> {
         let network = Network::new("graph");
         let error = network.find::<u32>("sum").expect_err("there is none");
         assert!(error.to_string().contains("none yet"), "{error}");
+        let sum_at = format!("{}:{}:17", file!(), line!() + 1);
         network.stage("sum").handler(|_| Ok(each(|_: u32| ())))?;
-        network
-            .stage("text")
-            .handler(|_| Ok(each(|_: String| ())))?;
+        let text_at = format!("{}:{}:28", file!(), line!() + 1);
+        let text = network.stage("text");
+        text.handler(|_| Ok(each(|_: String| ())))?;
         assert_eq!(network.find::<u32>("sum")?.name(), "sum");
         let error = network.find::<u32>("text").expect_err("another type");
         assert_eq!(
             error,
             BuildError::WrongType {
                 name: "text".into(),
+                position: text_at,
                 expected: "u32",
                 found: std::any::type_name::<String>()
             }
@@ -221,7 +223,8 @@ fn a_stage_is_found_by_name_and_type() -> Result<(), BuildError> {
         );
         let taken = network.stage("sum").handler(|_| Ok(each(|_: u8| ())));
         let taken = taken.err();
-        assert_eq!(taken, Some(BuildError::NameTaken { name: "sum".into() }));
+        let (name, position) = ("sum".into(), sum_at);
+        assert_eq!(taken, Some(BuildError::NameTaken { name, position }));
         Ok(())
     })
 }
@@ -252,9 +255,9 @@ fn a_setting_has_one_owner() {
 fn a_handler_that_blocks_is_not_called() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("graph");
-        network
-            .stage("blocks")
-            .blocking(|_| Ok(|_: &mut Batch<u32>| ()))?;
+        let position = format!("{}:{}:30", file!(), line!() + 1);
+        let blocks = network.stage("blocks");
+        blocks.blocking(|_| Ok(|_: &mut Batch<u32>| ()))?;
         let made = network.stage("caller").handler(|edges| {
             let _call: AnyCall<u32> = edges.named("blocks")?.call()?;
             Ok(each(|_: u32| ()))
@@ -262,6 +265,7 @@ fn a_handler_that_blocks_is_not_called() -> Result<(), BuildError> {
         let error = made.err();
         let expected = BuildError::Blocks {
             stage: "blocks".into(),
+            position,
         };
         assert_eq!(error, Some(expected));
         Ok(())

@@ -7,10 +7,10 @@ use super::{MakeKeyed, StageBuilder};
 use crate::stage::control::{AutoTarget, Mode, Owns, controllers, owned};
 use crate::stage::error::BuildError;
 use crate::stage::event::Classes;
-use crate::stage::network::Network;
 use crate::stage::network::handle::{ErasedHost, Stage};
 use crate::stage::network::install::New;
 use crate::stage::network::roster::Roster;
+use crate::stage::network::{ALWAYS, Known, Network};
 use crate::stage::queue::{ByFlow, Lanes, Queue};
 use crate::stage::run::{Built, Shared, Threads};
 use crate::stage::state::{Bounds, ControllerSet, Kind, Numbers, Parts, State};
@@ -94,11 +94,9 @@ impl<E: Send + 'static> StageBuilder<E> {
         state.numbers = self.numbers;
         state.retune(self.settings);
         // Until the stage is in the governor's plan.
-        state.cap = if network.governing.governs() {
-            1
-        } else {
-            state.cap
-        };
+        if network.governing.governs() {
+            state.cap = 1;
+        }
         let (id, name): (_, Arc<str>) = (self.network.number(), self.name.into());
         let manager = self.threads.or_else(|| self.network.manager());
         let shared = Arc::new_cyclic(|stage| {
@@ -118,12 +116,14 @@ impl<E: Send + 'static> StageBuilder<E> {
             };
             Shared::new(name, &self.network, state, built)
         });
-        self.network.add(
+        self.network.add(Known {
             id,
-            &shared.name,
-            std::any::type_name::<E>(),
-            Arc::clone(&shared) as _,
-        )?;
+            name: Arc::clone(&shared.name),
+            position: self.position,
+            event: std::any::type_name::<E>(),
+            stage: Arc::clone(&shared) as _,
+            making: ALWAYS,
+        })?;
         Roster::add(&network.runtime, &shared);
         self.network.replan();
         Ok(New(Stage {

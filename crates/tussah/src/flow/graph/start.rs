@@ -1,0 +1,202 @@
+//! The start of a graph: its instances become stages.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::{End, Graph, Named};
+use crate::flow::edge::InPort;
+use crate::flow::error::GraphError;
+use crate::flow::install::Installed;
+use crate::flow::keepers::Keepers;
+use crate::flow::order::{slots, upstream_first};
+use crate::flow::running::Running;
+use crate::flow::tap::NamedEdge;
+use crate::flow::via::Via;
+use crate::stage::{Network, collected};
+use crate::sync::Limit;
+
+impl Graph {
+    /// Creates all instances on the current runtime, and starts the graph. If the graph cannot
+    /// start, everything that this call has created is removed.
+    ///
+    /// # Errors
+    /// Returns an error if a port is unknown, if a required port has no edge, or if the two ends of
+    /// an edge have different types. Also returns an error if a port with several edges sends items
+    /// that are not `Clone`, if a cycle of edges could deadlock, or if an instance cannot be
+    /// created.
+    ///
+    /// # Panics
+    /// Panics if called outside a runtime, or if creating an instance panics. If this method
+    /// panics, everything that it has created is removed.
+    #[track_caller]
+    pub fn start(self) -> Result<Running, GraphError> {
+        let mut running = Running {
+            network: Network::new(self.name.clone()),
+            ports: Vec::new(),
+            edges: Vec::new(),
+            outputs: Vec::new(),
+            sources: crate::sync::Mutex::default(),
+            aborts: Vec::new(),
+            failures: Mutex::default(),
+            tickers: Mutex::default(),
+            keepers: Arc::default(),
+        };
+        let started = catch_unwind(AssertUnwindSafe(|| self.start_in(&mut running)));
+        if !matches!(started, Ok(Ok(()))) {
+            // Nothing of it remains.
+            running.network.close();
+        }
+        let started = started.unwrap_or_else(|payload| resume_unwind(payload));
+        started.map(|()| running)
+    }
+
+    fn start_in(mut self, running: &mut Running) -> Result<(), GraphError> {
+        let edges = std::mem::take(&mut self.edges);
+        let ends = (edges.iter()).map(|(from, to, _)| (&from.instances, &to.instances));
+        let order = upstream_first(self.instances.len(), ends);
+        let (slots, keepers) = slots(&order, |place| self.instances[place].instance.has_state());
+        let is_bounded = |place| {
+            let mut queues = edges.iter().filter(|(_, _, via)| !via.is_call);
+            queues.any(|(_, to, _)| to.instances.contains(&place))
+        };
+        let instances = self.instances.iter_mut().zip(slots).enumerate();
+        for (place, (named, slot)) in instances {
+            named.instance.set_slot(slot);
+            let at = (&*named.name, &named.position);
+            let ports = named
+                .instance
+                .declare(&running.network, at, is_bounded(place))?;
+            running.ports.push((named.name.clone(), ports));
+        }
+        for group in &self.groups {
+            let ports = group.join(&running.ports[group.shards.clone()]);
+            let position = &self.instances[group.shards.start].position;
+            let ports = ports.map_err(|error| error.at(position))?;
+            running.ports.push((group.name.clone(), ports));
+        }
+        for (from, to, via) in edges {
+            let places = self.plan(&running.ports, &from, &to, &via)?;
+            running.edges.push(NamedEdge {
+                from: (from.name, from.port),
+                to: (to.name, to.port),
+                places,
+            });
+        }
+        let instances = self.instances.iter();
+        running.outputs = instances.map(|it| it.instance.ports()).collect();
+        for (name, ports) in &mut running.ports {
+            let limit = self.place(name).ok().and_then(|it| self.limit_of(it.start));
+            if limit.is_some() {
+                for port in ports {
+                    port.entry = Some((port.cross)(&*port.inlet, limit));
+                }
+            }
+        }
+        for named in &mut self.instances {
+            named.check()?;
+        }
+        let keepers = Arc::new(Keepers::new(keepers));
+        running.keepers = Arc::clone(&keepers);
+        let (mut sources, mut tickers) = (Vec::new(), Vec::new());
+        for named in self.instances {
+            let installed = named.instance.install(&keepers);
+            let Installed {
+                source,
+                tickers: more,
+            } = installed.map_err(|error| GraphError::from(error).at(&named.position))?;
+            sources.extend(source.map(|source| (named.name, source)));
+            tickers.extend(more);
+        }
+        // No item is sent before all instances exist.
+        let runtime = running.network.handle();
+        let sources = sources.into_iter().map(|(name, source)| {
+            let network = running.network.clone();
+            (name, runtime.spawn(collected(network, source)))
+        });
+        *running.sources.get_mut() = sources.collect();
+        let handles = running.sources.get_mut().iter();
+        running.aborts = handles.map(|(_, source)| source.abort_handle()).collect();
+        let tickers = tickers.into_iter().map(|ticker| runtime.spawn(ticker));
+        *running.tickers.get_mut() = tickers.collect();
+        Ok(())
+    }
+
+    /// Connects an output port to an input port. Returns the sending instances, each with the
+    /// number of the edge at its port.
+    fn plan(
+        &mut self,
+        ports: &[(String, Vec<InPort>)],
+        from: &End,
+        to: &End,
+        via: &Via,
+    ) -> Result<Vec<(usize, usize)>, GraphError> {
+        let mut all = ports.iter();
+        let (to_name, inputs) = all
+            .find(|(name, _)| *name == to.name)
+            .expect("the end was found");
+        let find = inputs.iter().find(|input| input.name == to.port);
+        let inlet = find.ok_or_else(|| GraphError::NoPort {
+            instance: to_name.clone(),
+            port: to.port.clone(),
+            known: inputs.iter().map(|input| input.name.to_owned()).collect(),
+        })?;
+        let limit = self.limit_of(to.instances.start).cloned();
+        let name_of = |limit: &Limit| limit.name().to_owned();
+        let mut places = Vec::new();
+        for place in from.instances.clone() {
+            let crosses = self.limit_of(place).map(name_of) != limit.as_ref().map(name_of);
+            let crossed = crosses.then(|| (inlet.cross)(&*inlet.inlet, limit.as_ref()));
+            let to_port = crossed.as_deref().unwrap_or(&*inlet.inlet);
+            let Named { name, instance, .. } = &mut self.instances[place];
+            let (mut known, mut result) = (Vec::new(), None);
+            instance.outs(&mut |port, outlet| {
+                known.push(port.to_owned());
+                if port == from.port {
+                    let number = outlet.edges();
+                    let fits = outlet.connect(to_port, via);
+                    result = Some(if fits {
+                        Ok(number)
+                    } else {
+                        Err(GraphError::WrongType {
+                            from: format!("{name}.{port}"),
+                            sends: outlet.item(),
+                            to: format!("{to_name}.{}", to.port),
+                            takes: inlet.item,
+                        })
+                    });
+                }
+            });
+            let number = result.unwrap_or_else(|| {
+                Err(GraphError::NoPort {
+                    instance: name.clone(),
+                    port: from.port.clone(),
+                    known,
+                })
+            })?;
+            places.push((place, number));
+        }
+        Ok(places)
+    }
+}
+
+impl Named {
+    /// Checks that each port has its required edges.
+    fn check(&mut self) -> Result<(), GraphError> {
+        let (name, mut result) = (&self.name, Ok(()));
+        self.instance.outs(&mut |port, outlet| {
+            let from = || format!("{name}.{port}");
+            if result.is_err() {
+            } else if outlet.edges() == 0 && outlet.is_required() {
+                result = Err(GraphError::Unconnected { from: from() });
+            } else if outlet.edges() > 1 && !outlet.clones() {
+                result = Err(GraphError::NotClone {
+                    from: from(),
+                    item: outlet.item(),
+                });
+            }
+        });
+        result
+    }
+}
